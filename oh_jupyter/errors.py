@@ -1,0 +1,209 @@
+"""The error tree. Catch a branch, or a leaf.
+
+::
+
+    OhJupyterError
+    ├── ConfigError                     a trait, TOML key or variable has an unusable value
+    ├── WireError                       a message is not the JSON that the protocol defines
+    │   ├── UnknownTypeError            no Action or Observation of that type
+    │   └── NotRunnableError            an event, but not one that a runtime can execute
+    ├── StorageError                    the file store could not do what was asked
+    │   ├── StorePathError              the path leaves the root, or cannot be a path
+    │   ├── StoreContentError           the contents are not text or bytes, or not UTF-8
+    │   ├── StoreConfigError            no such type of store, or no path or bucket for it
+    │   └── StoreAccessError            wrong credentials, missing bucket, no route to it
+    ├── EditorError                     the file editor refused; nothing was changed
+    │   ├── EditorParameterMissingError a required parameter is not there
+    │   ├── EditorParameterInvalidError a parameter has an unusable value
+    │   ├── FileValidationError         too large, binary, not a regular file
+    │   ├── NoReplacementError          old_str is absent, or not unique
+    │   ├── NoHistoryError              nothing to undo or redo
+    │   └── FileChangedError            somebody else changed the file in between
+    ├── ChildStartError                 a child process could not be started
+    ├── ShellError                      the shell session could not start or answer
+    ├── BrowserError                    the browser could not start or answer
+    │   ├── BrowserNotFoundError        no Chromium, Chrome or Edge on this machine
+    │   └── BrowserActionError          a browser action was malformed or failed
+    ├── PluginError                     a plugin is unknown, or failed to start
+    ├── RuntimeClosedError              the runtime was closed while it was asked
+    └── KernelError                     the server could not get an answer from a kernel
+        ├── KernelNotFoundError         no kernel of that id
+        ├── KernelDiedError             it died or restarted while it was asked
+        ├── KernelTimeoutError          it did not answer in time
+        └── ExtensionMissingError       it answers, but oh_jupyter is not in its environment
+
+Every message says what happened, where, and what to do next. In a notebook an
+error renders as that one line; the traceback stays reachable with ``%tb``.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "BrowserActionError",
+    "BrowserError",
+    "BrowserNotFoundError",
+    "ChildStartError",
+    "ConfigError",
+    "EditorError",
+    "EditorParameterInvalidError",
+    "EditorParameterMissingError",
+    "ExtensionMissingError",
+    "FileChangedError",
+    "FileValidationError",
+    "KernelDiedError",
+    "KernelError",
+    "KernelNotFoundError",
+    "KernelTimeoutError",
+    "NoHistoryError",
+    "NoReplacementError",
+    "NotRunnableError",
+    "OhJupyterError",
+    "PluginError",
+    "RuntimeClosedError",
+    "ShellError",
+    "StorageError",
+    "StoreAccessError",
+    "StoreConfigError",
+    "StoreContentError",
+    "StorePathError",
+    "UnknownTypeError",
+    "WireError",
+]
+
+
+class OhJupyterError(Exception):
+    """Base of every error that oh_jupyter raises on purpose."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Render as one line in IPython, which looks for this hook.
+
+        Returns:
+            The lines to print: the class name and the message.
+        """
+        return [f"{type(self).__name__}: {self}"]
+
+
+class ConfigError(OhJupyterError):
+    """A trait, TOML key or environment variable has an unusable value."""
+
+
+class WireError(OhJupyterError, ValueError):
+    """A message is not the JSON that the protocol defines.
+
+    Attributes:
+        field: The name of the offending field, such as ``args.command``, or "".
+    """
+
+    def __init__(self, message: str, field: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+
+
+class UnknownTypeError(WireError):
+    """No Action or Observation has that type."""
+
+
+class NotRunnableError(WireError):
+    """The event is well formed, but it is not one that a runtime can execute."""
+
+
+class StorageError(OhJupyterError, OSError):
+    """The file store could not do what was asked."""
+
+
+class StorePathError(StorageError, ValueError):
+    """The path leaves the root of the store, or cannot be a path at all."""
+
+
+class StoreContentError(StorageError, TypeError, ValueError):
+    """The contents are neither text nor bytes, or are not UTF-8 where text is asked for."""
+
+
+class StoreConfigError(StorageError, ConfigError, ValueError, KeyError):
+    """There is no such type of store, or no path or bucket is configured for it.
+
+    It is a ValueError and a KeyError because OpenHands raises these two for a missing
+    path and a missing bucket variable.
+    """
+
+    __str__ = Exception.__str__
+
+
+class StoreAccessError(StorageError):
+    """The store cannot be reached: credentials, bucket, or connection."""
+
+
+class EditorError(OhJupyterError):
+    """The file editor refused; nothing was changed."""
+
+
+class EditorParameterMissingError(EditorError):
+    """A parameter that the command requires is not there."""
+
+
+class EditorParameterInvalidError(EditorError):
+    """A parameter has a value that the command cannot use."""
+
+
+class FileValidationError(EditorError):
+    """The file is too large, binary, or not a regular file."""
+
+
+class NoReplacementError(EditorError):
+    """``old_str`` does not appear in the file, or appears more than once."""
+
+
+class NoHistoryError(EditorError):
+    """There is no edit to undo or redo."""
+
+
+class FileChangedError(EditorError):
+    """Somebody else changed the file since it was last seen."""
+
+
+class ChildStartError(OhJupyterError, OSError):
+    """A child process could not be started: no such program, directory or user."""
+
+
+class ShellError(OhJupyterError):
+    """The shell session could not start or answer."""
+
+
+class BrowserError(OhJupyterError):
+    """The browser could not start or answer."""
+
+
+class BrowserNotFoundError(BrowserError):
+    """There is no Chromium, Chrome or Edge on this machine."""
+
+
+class BrowserActionError(BrowserError):
+    """A browser action is malformed, or failed on the page."""
+
+
+class PluginError(OhJupyterError):
+    """A plugin is unknown, or failed to start."""
+
+
+class RuntimeClosedError(OhJupyterError):
+    """The runtime was closed before it could answer."""
+
+
+class KernelError(OhJupyterError):
+    """The server could not get an answer from a kernel."""
+
+
+class KernelNotFoundError(KernelError):
+    """The server has no kernel of that id."""
+
+
+class KernelDiedError(KernelError):
+    """The kernel died or restarted while it was asked."""
+
+
+class KernelTimeoutError(KernelError):
+    """The kernel did not answer in time."""
+
+
+class ExtensionMissingError(KernelError):
+    """The kernel answers, but oh_jupyter cannot be loaded into it."""

@@ -1,0 +1,287 @@
+"""The Actions that a runtime carries out, with the arguments of OpenHands 0.62.
+
+Field order, names and defaults are those of the action-execution protocol; an
+Action is plain data and does nothing by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from typing import ClassVar, Literal
+
+from oh_jupyter.events.event import Event
+
+__all__ = [
+    "Action",
+    "ActionConfirmationStatus",
+    "ActionSecurityRisk",
+    "BrowseInteractiveAction",
+    "BrowseURLAction",
+    "CmdRunAction",
+    "FileEditAction",
+    "FileEditSource",
+    "FileReadAction",
+    "FileReadSource",
+    "FileWriteAction",
+    "IPythonRunCellAction",
+]
+
+FileReadSource = Literal["default", "oh_aci"]
+"""Who renders a file that is read: plain text, or the editor's numbered view."""
+
+FileEditSource = Literal["oh_aci", "llm_based_edit"]
+"""How an edit is given: as an editor command, or as a draft to merge."""
+
+
+class ActionConfirmationStatus(str, Enum):
+    """Whether a person has to approve an Action, and what was decided."""
+
+    CONFIRMED = "confirmed"
+    REJECTED = "rejected"
+    AWAITING_CONFIRMATION = "awaiting_confirmation"
+
+
+class ActionSecurityRisk(IntEnum):
+    """The risk that the agent itself assigns to an Action."""
+
+    UNKNOWN = -1
+    LOW = 0
+    MEDIUM = 1
+    HIGH = 2
+
+
+@dataclass(kw_only=True)
+class Action(Event):
+    """Something to be done. ``kind`` is its type on the wire.
+
+    Attributes:
+        timeout: Hard time limit in seconds; None for no limit.
+    """
+
+    runnable: ClassVar[bool] = True
+
+    timeout: float | None = field(default=None, repr=False, compare=False)
+
+    def set_hard_timeout(self, value: float | None, blocking: bool | None = True) -> None:
+        """Give the Action a hard time limit.
+
+        Args:
+            value: Seconds, or None to lift the limit.
+            blocking: What a shell command's ``blocking`` becomes (None: unchanged);
+                OpenHands turns it on, which switches the no-change limit off.
+        """
+        self.timeout = value
+        if blocking is not None and isinstance(self, CmdRunAction):
+            self.blocking = blocking
+
+
+@dataclass
+class CmdRunAction(Action):
+    """Run a command in the session's shell, or send input to the one that runs.
+
+    Attributes:
+        command: The command, the text to type, a control key such as ``C-c``, or ""
+            to fetch more output of the command that is still running.
+        is_input: Send ``command`` to the running command instead of the prompt.
+        thought: Why the agent does it.
+        blocking: Wait for the end however long nothing is printed.
+        is_static: Run in a fresh shell that is thrown away afterwards.
+        cwd: Working directory of a static command.
+        hidden: Keep it out of what the agent sees; its output is not truncated.
+        confirmation_state: Whether a person has to approve it.
+        security_risk: The risk that the agent assigns.
+    """
+
+    kind: ClassVar[str] = "run"
+
+    command: str
+    is_input: bool = False
+    thought: str = ""
+    blocking: bool = False
+    is_static: bool = False
+    cwd: str | None = None
+    hidden: bool = False
+    confirmation_state: ActionConfirmationStatus = ActionConfirmationStatus.CONFIRMED
+    security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+
+    @property
+    def message(self) -> str:
+        """Name the command."""
+        return f"Running command: {self.command}"
+
+
+@dataclass
+class IPythonRunCellAction(Action):
+    """Run a cell in the kernel's main shell.
+
+    Attributes:
+        code: The cell.
+        thought: Why the agent does it.
+        include_extra: Append the lines that name working directory and interpreter.
+        confirmation_state: Whether a person has to approve it.
+        security_risk: The risk that the agent assigns.
+        kernel_init_code: Accepted and ignored, as in the protocol.
+    """
+
+    kind: ClassVar[str] = "run_ipython"
+
+    code: str
+    thought: str = ""
+    include_extra: bool = True
+    confirmation_state: ActionConfirmationStatus = ActionConfirmationStatus.CONFIRMED
+    security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+    kernel_init_code: str = ""
+
+    @property
+    def message(self) -> str:
+        """Quote the cell."""
+        return f"Running Python code interactively: {self.code}"
+
+
+@dataclass
+class FileReadAction(Action):
+    """Read a file.
+
+    Attributes:
+        path: The file; relative paths start at the shell's working directory.
+        start: First line, counted from 0.
+        end: Line after the last, or -1 for the end of the file.
+        thought: Why the agent does it.
+        security_risk: The risk that the agent assigns.
+        impl_source: ``default`` for the plain text, ``oh_aci`` for the editor's view.
+        view_range: For ``oh_aci``: first and last line, counted from 1, last may be -1.
+    """
+
+    kind: ClassVar[str] = "read"
+
+    path: str
+    start: int = 0
+    end: int = -1
+    thought: str = ""
+    security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+    impl_source: FileReadSource = "default"
+    view_range: list[int] | None = None
+
+    @property
+    def message(self) -> str:
+        """Name the file."""
+        return f"Reading file: {self.path}"
+
+
+@dataclass
+class FileWriteAction(Action):
+    """Write a file, or replace a range of its lines.
+
+    Attributes:
+        path: The file; relative paths start at the shell's working directory.
+        content: The lines to put there.
+        start: First line to replace, counted from 0.
+        end: Line after the last to replace, or -1 for the end of the file.
+        thought: Why the agent does it.
+        security_risk: The risk that the agent assigns.
+    """
+
+    kind: ClassVar[str] = "write"
+
+    path: str
+    content: str
+    start: int = 0
+    end: int = -1
+    thought: str = ""
+    security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+
+    @property
+    def message(self) -> str:
+        """Name the file."""
+        return f"Writing file: {self.path}"
+
+
+@dataclass
+class FileEditAction(Action):
+    """Edit a file by an editor command, or by a draft to merge.
+
+    Attributes:
+        path: The file; an absolute path.
+        command: view, create, str_replace, insert or undo_edit.
+        file_text: The text of a file to create.
+        old_str: The text to replace.
+        new_str: The text to put there, or to insert.
+        insert_line: The line after which to insert; a numeric string is accepted.
+        content: The draft, for ``llm_based_edit``.
+        start: First line of the draft's range, counted from 1; -1 appends.
+        end: Last line of the draft's range; -1 is the end of the file.
+        thought: Why the agent does it.
+        security_risk: The risk that the agent assigns.
+        impl_source: Which of the two it is.
+    """
+
+    kind: ClassVar[str] = "edit"
+
+    path: str
+    command: str = ""
+    file_text: str | None = None
+    old_str: str | None = None
+    new_str: str | None = None
+    insert_line: int | str | None = None
+    content: str = ""
+    start: int = 1
+    end: int = -1
+    thought: str = ""
+    security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+    impl_source: FileEditSource = "oh_aci"
+
+    @property
+    def message(self) -> str:
+        """Name the command and the file."""
+        return f"Editing file: {self.path} ({self.command or 'draft'})"
+
+
+@dataclass
+class BrowseURLAction(Action):
+    """Open a page and return its text.
+
+    Attributes:
+        url: The address.
+        thought: Why the agent does it.
+        security_risk: The risk that the agent assigns.
+        return_axtree: Also return the accessibility tree as an object.
+    """
+
+    kind: ClassVar[str] = "browse"
+
+    url: str
+    thought: str = ""
+    security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+    return_axtree: bool = False
+
+    @property
+    def message(self) -> str:
+        """Name the address."""
+        return f"Browsing the URL: {self.url}"
+
+
+@dataclass
+class BrowseInteractiveAction(Action):
+    """Carry out browser actions, written in BrowserGym's high-level language.
+
+    Attributes:
+        browser_actions: One or more calls, such as ``click("12")``.
+        thought: Why the agent does it.
+        browsergym_send_msg_to_user: The text of a ``send_msg_to_user`` among them.
+        security_risk: The risk that the agent assigns.
+        return_axtree: Also return the accessibility tree as an object.
+    """
+
+    kind: ClassVar[str] = "browse_interactive"
+
+    browser_actions: str
+    thought: str = ""
+    browsergym_send_msg_to_user: str = ""
+    security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+    return_axtree: bool = False
+
+    @property
+    def message(self) -> str:
+        """Quote the calls."""
+        return f"Interacting with the browser: {self.browser_actions}"

@@ -1,0 +1,41 @@
+"""What Actions and Observations have in common: their place in a session's log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+__all__ = ["Event", "EventSource"]
+
+EventSource = Literal["agent", "user", "environment"]
+"""Who caused an event: a program, the person, or the runtime itself."""
+
+
+@dataclass(kw_only=True)
+class Event:
+    """One entry of a session's log. Actions and Observations extend it.
+
+    The fields are those that OpenHands keeps at the top level of an event's JSON.
+
+    Attributes:
+        id: Position in the log, counted from 0; None until it is recorded.
+        timestamp: ISO 8601 time of recording; None until it is recorded.
+        source: Who caused it; None until it is recorded.
+        cause: For an Observation, the id of the Action that it answers.
+        tool_call_metadata: Passed through for clients that attach it.
+        llm_metrics: Passed through for clients that attach it.
+    """
+
+    kind: ClassVar[str] = ""
+
+    id: int | None = field(default=None, repr=False, compare=False)
+    timestamp: str | None = field(default=None, repr=False, compare=False)
+    source: EventSource | None = field(default=None, repr=False, compare=False)
+    cause: int | None = field(default=None, repr=False, compare=False)
+    tool_call_metadata: dict[str, Any] | None = field(default=None, repr=False, compare=False)
+    llm_metrics: dict[str, Any] | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def message(self) -> str:
+        """One sentence that says what happened, for people."""
+        return ""

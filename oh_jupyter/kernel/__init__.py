@@ -1,0 +1,1 @@
+"""The runtime inside an IPython kernel: magics, the ``oh`` object, the control channel."""

@@ -1,0 +1,224 @@
+"""How Observations and tables look in a cell: text everywhere, HTML where it is shown.
+
+The Observations stay plain data; IPython's formatters are taught about their classes.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from oh_jupyter.events import (
+    BrowserOutputObservation,
+    CmdOutputObservation,
+    ErrorObservation,
+    FileDownloadObservation,
+    FileEditObservation,
+    FileReadObservation,
+    FileWriteObservation,
+    IPythonRunCellObservation,
+    Observation,
+    UserRejectObservation,
+)
+from oh_jupyter.kernel import html
+
+__all__ = ["Table", "register_formatters", "screenshot", "unregister_formatters"]
+
+_SHOWN: tuple[type[Observation], ...] = (
+    BrowserOutputObservation,
+    CmdOutputObservation,
+    ErrorObservation,
+    FileDownloadObservation,
+    FileEditObservation,
+    FileReadObservation,
+    FileWriteObservation,
+    IPythonRunCellObservation,
+    UserRejectObservation,
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that a magic returns: shown as a table, used as a sequence of dicts.
+
+    Attributes:
+        columns: Headings.
+        rows: Values, one tuple a row.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """One row by its position."""
+        return dict(zip(self.columns, self.rows[index], strict=True))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, each as a dict."""
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        """The table in columns of text."""
+        if not self.rows:
+            return "(nothing)"
+        lines = [self.columns, *(tuple(map(str, row)) for row in self.rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        return "\n".join(_padded(line, widths) for line in lines)
+
+    def _repr_html_(self) -> str:
+        return html.table(self.columns, self.rows)
+
+
+def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+
+
+def register_formatters(shell: InteractiveShell) -> None:
+    """Teach a shell to show Observations.
+
+    Args:
+        shell: The shell.
+    """
+    formatters = _formatters(shell)
+    for kind in _SHOWN:
+        formatters["text/plain"].for_type(kind, _print_text)
+        formatters["text/html"].for_type(kind, observation_html)
+
+
+def unregister_formatters(shell: InteractiveShell) -> None:
+    """Make a shell forget what it was taught.
+
+    Args:
+        shell: The shell.
+    """
+    formatters = _formatters(shell)
+    for kind in _SHOWN:
+        formatters["text/plain"].pop(kind, None)
+        formatters["text/html"].pop(kind, None)
+
+
+def _formatters(shell: InteractiveShell) -> Any:
+    assert shell.display_formatter is not None
+    return shell.display_formatter.formatters
+
+
+def screenshot(observation: Observation) -> bytes | None:
+    """The picture of a page, with marks where there are any.
+
+    Args:
+        observation: What a browser action returned.
+
+    Returns:
+        PNG bytes, or None if it has no picture.
+    """
+    if not isinstance(observation, BrowserOutputObservation):
+        return None
+    url = observation.set_of_marks or observation.screenshot
+    if not url.startswith("data:image/png;base64,"):
+        return None
+    return b64decode(url.partition(",")[2])
+
+
+def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:
+    printer.text(observation_text(observation))
+
+
+def observation_text(observation: Observation) -> str:
+    """An Observation as plain text.
+
+    Args:
+        observation: The Observation.
+
+    Returns:
+        What it says, and the exit code of a command that failed.
+    """
+    if isinstance(observation, CmdOutputObservation):
+        note = _exit_note(observation)
+        return "\n".join(part for part in (observation.content, note) if part)
+    if isinstance(observation, FileEditObservation) and observation.diff:
+        return f"{observation.content.splitlines()[0]}\n{observation.diff}"
+    if isinstance(observation, BrowserOutputObservation):
+        problem = observation.last_browser_action_error
+        return f"{observation.url}\n{problem}".rstrip()
+    return observation.content or observation.message
+
+
+def _exit_note(observation: CmdOutputObservation) -> str:
+    code = observation.exit_code
+    if code == 0:
+        return ""
+    if code == -1:
+        return observation.metadata.suffix.strip()
+    return f"[exit code {code}]"
+
+
+def observation_html(observation: Observation) -> str:
+    """An Observation as HTML.
+
+    Args:
+        observation: The Observation.
+
+    Returns:
+        A card with a heading and what there is to see.
+    """
+    if isinstance(observation, CmdOutputObservation):
+        return _command_html(observation)
+    if isinstance(observation, FileEditObservation):
+        return _edit_html(observation)
+    if isinstance(observation, BrowserOutputObservation):
+        return _page_html(observation)
+    if isinstance(observation, ErrorObservation | UserRejectObservation):
+        return html.card(html.output_block(observation.content, "error"), tone="error")
+    if isinstance(observation, IPythonRunCellObservation):
+        return html.card(html.output_block(observation.content), tone="ok")
+    if isinstance(observation, FileReadObservation):
+        failed = observation.content.startswith("ERROR:\n")
+        tone = "error" if failed else "info"
+        return html.card(
+            html.heading(observation.path), html.output_block(observation.content, tone), tone=tone
+        )
+    return html.card(html.heading(observation.message), tone="ok")
+
+
+def _command_html(observation: CmdOutputObservation) -> str:
+    code = observation.exit_code
+    tone = {0: "ok", -1: "info"}.get(code, "error")
+    word = {0: "", -1: "running"}.get(code, f"exit {code}")
+    return html.card(
+        html.heading(f"$ {observation.command}", *([html.badge(word, tone)] if word else [])),
+        html.output_block(observation.content),
+        html.output_block(observation.metadata.suffix.strip()) if code == -1 else "",
+        tone=tone,
+    )
+
+
+def _edit_html(observation: FileEditObservation) -> str:
+    failed = observation.content.startswith("ERROR:\n")
+    if failed or not observation.diff:
+        tone = "error" if failed else "ok"
+        return html.card(html.output_block(observation.content, tone), tone=tone)
+    return html.card(
+        html.heading(observation.path),
+        html.diff_block(observation.diff),
+        html.folded("What the editor says", html.output_block(observation.content)),
+        tone="ok",
+    )
+
+
+def _page_html(observation: BrowserOutputObservation) -> str:
+    tone = "error" if observation.error else "ok"
+    tabs = len(observation.open_pages_urls)
+    return html.card(
+        html.heading(observation.url, *([html.badge(f"{tabs} tabs", "info")] if tabs > 1 else [])),
+        html.output_block(observation.last_browser_action_error, "error"),
+        html.folded("What an agent reads", html.output_block(observation.content)),
+        tone=tone,
+    )

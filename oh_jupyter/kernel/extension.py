@@ -1,0 +1,118 @@
+"""Loading into a shell, and unloading without a trace."""
+
+from __future__ import annotations
+
+import atexit
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from oh_jupyter.events import Event
+from oh_jupyter.kernel.api import Oh
+from oh_jupyter.kernel.broadcast import Broadcast
+from oh_jupyter.kernel.cells import ShellCells
+from oh_jupyter.kernel.control import ControlDoor
+from oh_jupyter.kernel.display import register_formatters, unregister_formatters
+from oh_jupyter.kernel.magics import MAGICS
+from oh_jupyter.plugins import JupyterPlugin
+from oh_jupyter.runtime import Runtime
+from oh_jupyter.traits import KernelTraits, settings_from_traits
+
+__all__ = ["LoadedExtension", "load", "unload"]
+
+_ATTRIBUTE = "_oh_jupyter"
+
+
+class LoadedExtension:
+    """What ``%load_ext oh_jupyter`` put into a shell.
+
+    Attributes:
+        runtime: The runtime.
+        oh: The object of that name in the person's namespace.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        """Start a runtime and open its doors in a shell.
+
+        Args:
+            shell: The shell.
+
+        Raises:
+            OhJupyterError: A setting cannot be used; the shell is unchanged then.
+        """
+        self._shell = shell
+        self._traits = KernelTraits(parent=shell)
+        self._cells = ShellCells(shell)
+        plugin = JupyterPlugin(self._cells)
+        self.runtime = Runtime(settings_from_traits(self._traits), {plugin.name: plugin})
+        self.oh = Oh(self.runtime)
+        self._door: ControlDoor | None = None
+        self._unsubscribe: Any = None
+        kernel: Any = getattr(shell, "kernel", None)
+        if kernel is not None:
+            self._door = ControlDoor(kernel, self.runtime)
+            broadcast = Broadcast(kernel, self.runtime.generation)
+            self._unsubscribe = self.runtime.events.subscribe(
+                lambda event: broadcast.send(_wire(event))
+            )
+        shell.configurables.append(self._traits)  # type: ignore[arg-type]
+        self._magics = [magics(shell, self.oh) for magics in MAGICS]
+        for magics in self._magics:
+            shell.register_magics(magics)
+        shell.push({"oh": self.oh}, interactive=False)
+        register_formatters(shell)
+        atexit.register(self.runtime.close)
+
+    def close(self) -> None:
+        """Close the doors and end the runtime."""
+        atexit.unregister(self.runtime.close)
+        if self._door is not None:
+            self._door.close()
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        self.runtime.submit(self._cells.close()).result(timeout=5)
+        self.runtime.close()
+        unregister_formatters(self._shell)
+        self._shell.configurables.remove(self._traits)  # type: ignore[arg-type]
+        for magics in self._magics:
+            for kind, names in magics.magics.items():
+                for name in names:
+                    self._shell.magics_manager.magics[kind].pop(name, None)
+        self._shell.drop_by_id({"oh": self.oh})
+
+
+def _wire(event: Event) -> dict[str, Any]:
+    from oh_jupyter.events.wire import to_wire
+
+    return to_wire(event)
+
+
+def load(shell: InteractiveShell) -> LoadedExtension:
+    """Load oh_jupyter into a shell; once is enough.
+
+    Args:
+        shell: The shell.
+
+    Returns:
+        What was loaded, now or before.
+
+    Raises:
+        OhJupyterError: A setting cannot be used.
+    """
+    loaded: LoadedExtension | None = getattr(shell, _ATTRIBUTE, None)
+    if loaded is None:
+        loaded = LoadedExtension(shell)
+        setattr(shell, _ATTRIBUTE, loaded)
+    return loaded
+
+
+def unload(shell: InteractiveShell) -> None:
+    """Take oh_jupyter out of a shell again.
+
+    Args:
+        shell: The shell.
+    """
+    loaded: LoadedExtension | None = getattr(shell, _ATTRIBUTE, None)
+    if loaded is not None:
+        delattr(shell, _ATTRIBUTE)
+        loaded.close()

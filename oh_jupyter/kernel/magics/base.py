@@ -1,0 +1,101 @@
+"""What all magics share: their options, their help, and what they return."""
+
+from __future__ import annotations
+
+import re
+from argparse import Namespace
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import Magics
+from IPython.core.magic_arguments import argument, parse_argstring
+
+if TYPE_CHECKING:
+    from oh_jupyter.kernel.api import Oh
+
+__all__ = ["OhMagics", "help_option", "wants_help"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+class OhMagics(Magics):
+    """Base of the magics: each translates a line into an Action and returns its Observation."""
+
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        """Make the magics.
+
+        Args:
+            shell: The shell that gets them.
+            oh: What they call.
+        """
+        super().__init__(shell)
+        self.oh = oh
+
+
+def help_option(method: Method) -> Method:
+    """Give a magic the option ``--help``.
+
+    Args:
+        method: The magic's function, below ``@magic_arguments()``.
+
+    Returns:
+        The same function.
+    """
+    decorated: Method = argument("-h", "--help", action="store_true", help="show this text")(method)
+    return decorated
+
+
+def wants_help(magic: Any, line: str) -> bool:
+    """Print a magic's help if the line asks for it.
+
+    Args:
+        magic: The decorated function.
+        line: What was typed after its name.
+
+    Returns:
+        Whether it asked.
+    """
+    asked = re.match(r"\s*(-h|--help)\s*$", line) is not None
+    if asked:
+        print(magic.parser.format_help())
+    return asked
+
+
+def leading_options(magic: Any, line: str) -> tuple[Namespace, str]:
+    """Read the options in front of a command, and leave the command as it was typed.
+
+    Args:
+        magic: The decorated function; its parser knows the options.
+        line: What was typed after its name.
+
+    Returns:
+        The options, and the rest of the line.
+
+    Raises:
+        UsageError: An option is unknown or has a bad value.
+    """
+    takes_value = {
+        name: action.nargs != 0
+        for action in magic.parser._actions
+        for name in action.option_strings
+    }
+    rest = line.lstrip()
+    options: list[str] = []
+    while match := re.match(r"(--?[A-Za-z][\w-]*)(=\S*)?(\s+|$)", rest):
+        name = match[1]
+        if name not in takes_value:
+            raise UsageError(
+                f"unknown option {name}. Options: {', '.join(sorted(takes_value))}. "
+                "Put -- in front of a command that begins with a dash"
+            )
+        options.append(match[0].strip())
+        rest = rest[match.end() :]
+        if takes_value[name] and match[2] is None:
+            value, _, rest = rest.partition(" ")
+            options.append(value)
+            rest = rest.lstrip()
+    if re.match(r"--(\s|$)", rest):
+        rest = rest[2:].lstrip()
+    return parse_argstring(magic, " ".join(options)), rest

@@ -1,0 +1,54 @@
+"""``%oh_run``: the shell that person and agent share."""
+
+from __future__ import annotations
+
+from IPython.core.magic import line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
+from IPython.core.magic_arguments import argument, magic_arguments
+
+from oh_jupyter.events import Observation
+from oh_jupyter.kernel.magics.base import OhMagics, help_option, leading_options, wants_help
+
+__all__ = ["RunMagics"]
+
+
+@magics_class
+class RunMagics(OhMagics):
+    """Commands and cells."""
+
+    @no_var_expand
+    @output_can_be_silenced
+    @magic_arguments()
+    @help_option
+    @argument("-t", "--timeout", type=float, metavar="SECONDS", help="hard time limit")
+    @argument("-i", "--input", action="store_true", help="send it to the running command")
+    @argument("-b", "--blocking", action="store_true", help="wait however long it is silent")
+    @argument("-s", "--static", action="store_true", help="in a fresh shell, thrown away after")
+    @argument("-c", "--cell", action="store_true", help="run it as a Python cell, as agents do")
+    @line_cell_magic
+    def oh_run(self, line: str, cell: str | None = None) -> Observation | None:
+        """Run a command in the shell that person and agent share.
+
+        ``%oh_run [options] COMMAND`` runs a line; ``%oh_run`` alone fetches more output
+        of a command that is still running; ``%%oh_run [options]`` runs a script of
+        several lines. The value is the Observation.
+        """
+        if wants_help(self.oh_run, line):
+            return None
+        options, rest = leading_options(self.oh_run, line)
+        command = rest if cell is None else _script(rest, cell)
+        if options.cell:
+            return self.oh.run_ipython(command, timeout=options.timeout)
+        return self.oh.run(
+            command,
+            timeout=options.timeout,
+            is_input=options.input,
+            blocking=options.blocking,
+            is_static=options.static,
+        )
+
+
+def _script(first: str, cell: str) -> str:
+    """The body of a cell as one command: the shell takes one at a time."""
+    lines = [line for line in (first, cell.rstrip("\n")) if line.strip()]
+    body = "\n".join(lines)
+    return f"{{\n{body}\n}}" if "\n" in body else body

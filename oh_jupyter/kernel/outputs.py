@@ -1,0 +1,147 @@
+"""The outputs of a cell, collected in order and turned into what an agent reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from oh_jupyter.plugins import CellOutput
+
+__all__ = ["Outputs", "strip_ansi"]
+
+_ANSI = re.compile(
+    r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])"
+)
+_IMAGE_TYPES = ("image/png", "image/jpeg")
+
+
+def strip_ansi(text: str) -> str:
+    """Remove terminal control sequences.
+
+    Args:
+        text: Text with colour codes and other escapes.
+
+    Returns:
+        The text without them.
+    """
+    return _ANSI.sub("", text)
+
+
+class Outputs:
+    """Collects a cell's outputs as Jupyter messages describe them.
+
+    Updates of a display replace it where it stands, and ``clear_output`` forgets what
+    came before, so that the result is what the person has on screen in the end.
+    """
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self._entries: list[dict[str, Any]] = []
+        self._clear_before_next = False
+
+    def add_stream(self, text: str) -> None:
+        """Add text of stdout or stderr.
+
+        Args:
+            text: The text; both streams are interleaved as they arrive.
+        """
+        self._make_room()
+        if self._entries and "stream" in self._entries[-1]:
+            self._entries[-1]["stream"].append(text)
+        else:
+            self._entries.append({"stream": [text]})
+
+    def add_display(self, data: Mapping[str, Any], display_id: str | None = None) -> None:
+        """Add a result or a display.
+
+        Args:
+            data: Its MIME bundle.
+            display_id: Name by which it may be updated.
+        """
+        self._make_room()
+        self._entries.append({"data": dict(data), "display_id": display_id})
+
+    def update_display(self, data: Mapping[str, Any], display_id: str | None) -> None:
+        """Replace displays of that name; others are none of this cell's business.
+
+        Args:
+            data: The new MIME bundle.
+            display_id: Their name.
+        """
+        for entry in self._entries:
+            if display_id is not None and entry.get("display_id") == display_id:
+                entry["data"] = dict(data)
+
+    def add_error(self, traceback: list[str]) -> None:
+        """Add an exception.
+
+        Args:
+            traceback: Its lines, as IPython made them.
+        """
+        self.add_stream("\n".join(traceback) + "\n")
+
+    def clear(self, wait: bool = False) -> None:
+        """Forget what came so far.
+
+        Args:
+            wait: Do so when the next output comes.
+        """
+        self._clear_before_next = wait
+        if not wait:
+            self._entries.clear()
+
+    def add_message(self, msg_type: str, content: Mapping[str, Any]) -> None:
+        """Add an IOPub message; types that are no output are ignored.
+
+        Args:
+            msg_type: Its type.
+            content: Its content.
+        """
+        display_id = content.get("transient", {}).get("display_id")
+        if msg_type == "stream":
+            self.add_stream(content["text"])
+        elif msg_type in ("execute_result", "display_data"):
+            self.add_display(content["data"], display_id)
+        elif msg_type == "update_display_data":
+            self.update_display(content["data"], display_id)
+        elif msg_type == "error":
+            self.add_error(content["traceback"])
+        elif msg_type == "clear_output":
+            self.clear(content.get("wait", False))
+
+    def _make_room(self) -> None:
+        if self._clear_before_next:
+            self._clear_before_next = False
+            self._entries.clear()
+
+    def result(self, timed_out: bool = False) -> CellOutput:
+        """What an agent gets to see.
+
+        Args:
+            timed_out: Whether the cell was interrupted.
+
+        Returns:
+            Text in order, a display on a line of its own, and images as data URLs.
+        """
+        text = ""
+        images = []
+        for entry in self._entries:
+            if "stream" in entry:
+                text += "".join(entry["stream"])
+                continue
+            if text and not text.endswith("\n"):
+                text += "\n"
+            text += str(entry["data"].get("text/plain", ""))
+            images += _image_urls(entry["data"])
+        return CellOutput(strip_ansi(text), images, timed_out)
+
+
+def _image_urls(data: Mapping[str, Any]) -> list[str]:
+    urls = [f"data:{kind};base64,{data[kind].strip()}" for kind in _IMAGE_TYPES if kind in data]
+    if "image/svg+xml" in data:
+        from base64 import b64encode
+
+        svg = b64encode(str(data["image/svg+xml"]).encode()).decode()
+        urls.append(f"data:image/svg+xml;base64,{svg}")
+    return [url.replace("\n", "") for url in urls]

@@ -1,0 +1,20 @@
+"""Parts of the runtime that are loaded by requirement name."""
+
+from oh_jupyter.plugins.agent_skills import AgentSkillsPlugin, AgentSkillsRequirement
+from oh_jupyter.plugins.base import Plugin, PluginRequirement
+from oh_jupyter.plugins.jupyter import CellOutput, CellRunner, JupyterPlugin, JupyterRequirement
+from oh_jupyter.plugins.registry import ALL_PLUGINS, ENTRY_POINT_GROUP, make_plugins
+
+__all__ = [
+    "ALL_PLUGINS",
+    "ENTRY_POINT_GROUP",
+    "AgentSkillsPlugin",
+    "AgentSkillsRequirement",
+    "CellOutput",
+    "CellRunner",
+    "JupyterPlugin",
+    "JupyterRequirement",
+    "Plugin",
+    "PluginRequirement",
+    "make_plugins",
+]

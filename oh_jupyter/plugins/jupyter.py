@@ -1,0 +1,158 @@
+"""``run_ipython``: cells in a kernel, with the footers of OpenHands' protocol."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
+
+from oh_jupyter.errors import PluginError
+from oh_jupyter.events import Action, IPythonRunCellAction, IPythonRunCellObservation, Observation
+from oh_jupyter.plugins.base import Plugin, PluginRequirement
+
+__all__ = ["CellOutput", "CellRunner", "JupyterPlugin", "JupyterRequirement"]
+
+
+@dataclass
+class CellOutput:
+    """What a cell put out.
+
+    Attributes:
+        text: Streams, results and tracebacks in order of arrival, without colour codes.
+        image_urls: Images as data URLs, in order.
+        timed_out: The cell was interrupted because its time was over.
+    """
+
+    text: str = ""
+    image_urls: list[str] = field(default_factory=list)
+    timed_out: bool = False
+
+
+class CellRunner(Protocol):
+    """Runs cells in a kernel's main shell."""
+
+    async def run_cell(
+        self, code: str, *, timeout: float | None = None, silent: bool = False
+    ) -> CellOutput:
+        """Run a cell to its end.
+
+        Args:
+            code: The cell.
+            timeout: Seconds after which it is interrupted; None for no limit.
+            silent: Show it to nobody.
+
+        Returns:
+            Its output, complete and in order.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class JupyterRequirement(PluginRequirement):
+    """Asks for the plugin that runs cells."""
+
+    name: str = "jupyter"
+
+
+class JupyterPlugin(Plugin):
+    """Runs ``run_ipython`` Actions through a ``CellRunner``.
+
+    Attributes:
+        python_interpreter_path: The kernel's interpreter.
+    """
+
+    name: ClassVar[str] = "jupyter"
+
+    def __init__(self, cells: CellRunner | None = None) -> None:
+        """Make the plugin.
+
+        Args:
+            cells: Runs the cells. The kernel extension hands in one for its own shell.
+        """
+        self._cells = cells
+        self._pushed_dir: str | None = None
+        self.python_interpreter_path = sys.executable
+
+    async def initialize(self, username: str) -> None:
+        """Check that there is a kernel to run cells in.
+
+        Args:
+            username: Not needed: cells run as whoever runs the kernel.
+
+        Raises:
+            PluginError: There is none.
+        """
+        if self._cells is None:
+            raise PluginError(
+                "The plugin 'jupyter' needs a kernel: load oh_jupyter in one with "
+                "%load_ext oh_jupyter"
+            )
+
+    async def run_silently(self, code: str) -> CellOutput:
+        """Run a cell that nobody sees.
+
+        Args:
+            code: The cell.
+
+        Returns:
+            Its output.
+        """
+        return await self._runner.run_cell(code, silent=True)
+
+    async def follow(self, directory: str) -> None:
+        """Take the kernel along when the shell has moved to another directory.
+
+        Args:
+            directory: The shell's working directory. The first one is only noted, since
+                shell and kernel start in the same place.
+        """
+        moved = self._pushed_dir is not None and directory != self._pushed_dir
+        self._pushed_dir = directory
+        if moved:
+            await self.run_silently(f"import os; os.chdir({directory!r})")
+
+    async def run(self, action: Action) -> Observation:
+        """Run a cell.
+
+        Args:
+            action: An ``IPythonRunCellAction``; its ``timeout`` interrupts the cell.
+
+        Returns:
+            The Observation, without the footers: they name the shell's directory,
+            which the executor knows.
+
+        Raises:
+            PluginError: It is an Action of another type.
+        """
+        if not isinstance(action, IPythonRunCellAction):
+            return await super().run(action)
+        output = await self._runner.run_cell(action.code, timeout=action.timeout)
+        text = output.text.rstrip()
+        if output.timed_out:
+            notice = f"[Execution timed out ({action.timeout} seconds).]"
+            text = f"{text}\n{notice}" if text else notice
+        elif not text:
+            text = "[Code executed successfully with no output]"
+        return IPythonRunCellObservation(
+            text, code=action.code, image_urls=output.image_urls or None
+        )
+
+    def footer(self, directory: str) -> str:
+        """The two lines that OpenHands appends to a cell's output.
+
+        Args:
+            directory: The shell's working directory.
+
+        Returns:
+            The lines, with a newline before each.
+        """
+        return (
+            f"\n[Jupyter current working directory: {directory}]"
+            f"\n[Jupyter Python interpreter: {self.python_interpreter_path}]"
+        )
+
+    @property
+    def _runner(self) -> CellRunner:
+        if self._cells is None:
+            raise PluginError("The plugin 'jupyter' was not initialized")
+        return self._cells

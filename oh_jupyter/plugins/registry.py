@@ -1,0 +1,66 @@
+"""Plugins by name, and the order in which they start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.metadata import entry_points
+
+from oh_jupyter.errors import PluginError
+from oh_jupyter.plugins.agent_skills import AgentSkillsPlugin
+from oh_jupyter.plugins.base import Plugin
+from oh_jupyter.plugins.jupyter import JupyterPlugin
+
+__all__ = ["ALL_PLUGINS", "ENTRY_POINT_GROUP", "make_plugins"]
+
+ENTRY_POINT_GROUP = "oh_jupyter.plugins"
+"""Entry points of this group name Plugin classes of other packages."""
+
+ALL_PLUGINS: dict[str, type[Plugin]] = {
+    plugin.name: plugin for plugin in (AgentSkillsPlugin, JupyterPlugin)
+}
+"""Plugin classes by requirement name, in the order in which they start."""
+
+
+def make_plugins(
+    names: Iterable[str], ready: Mapping[str, Plugin] | None = None
+) -> dict[str, Plugin]:
+    """Make the plugins that were asked for.
+
+    Args:
+        names: Requirement names, in any order.
+        ready: Plugins that the caller has already made, used instead of a new one.
+
+    Returns:
+        Plugins by name, in the order of ``ALL_PLUGINS``; those of other packages last.
+
+    Raises:
+        PluginError: There is no plugin of that name, or it cannot be made.
+    """
+    wanted = list(dict.fromkeys(names))
+    built_in = [name for name in ALL_PLUGINS if name in wanted]
+    others = [name for name in wanted if name not in ALL_PLUGINS]
+    ready = ready or {}
+    return {name: ready.get(name) or _make(name) for name in (*built_in, *others)}
+
+
+def _make(name: str) -> Plugin:
+    plugin_class = ALL_PLUGINS.get(name)
+    try:
+        if plugin_class is None:
+            plugin_class = _from_entry_point(name)
+        return plugin_class()
+    except PluginError:
+        raise
+    except Exception as problem:
+        raise PluginError(f"The plugin {name!r} cannot be loaded: {problem}") from problem
+
+
+def _from_entry_point(name: str) -> type[Plugin]:
+    found = entry_points(group=ENTRY_POINT_GROUP, name=name)
+    for entry in found:
+        plugin_class: type[Plugin] = entry.load()
+        return plugin_class
+    raise PluginError(
+        f"There is no plugin {name!r}. Known: {', '.join(ALL_PLUGINS)}; other packages can add "
+        f"some by the entry point group {ENTRY_POINT_GROUP!r}"
+    )

@@ -1,0 +1,335 @@
+"""The ActionExecutor: whatever is asked, through any door, becomes an Observation here.
+
+It owns all state of the runtime and lives on the runtime thread's loop. Shell, browser
+and editor start when they are first needed, so that a notebook which only edits a file
+pays for nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from oh_jupyter.config import Settings
+from oh_jupyter.errors import OhJupyterError, PluginError
+from oh_jupyter.events import (
+    Action,
+    ActionConfirmationStatus,
+    BrowseInteractiveAction,
+    BrowseURLAction,
+    CmdRunAction,
+    ErrorObservation,
+    EventSource,
+    FileEditAction,
+    FileReadAction,
+    FileWriteAction,
+    IPythonRunCellAction,
+    NullObservation,
+    Observation,
+    UserRejectObservation,
+)
+from oh_jupyter.runtime.thread import exempt_from_debugger
+
+if TYPE_CHECKING:
+    from oh_jupyter.browser import BrowserEnv
+    from oh_jupyter.editor import FileEditor
+    from oh_jupyter.events.stream import EventStream
+    from oh_jupyter.plugins import Plugin
+    from oh_jupyter.shell import BashSession
+    from oh_jupyter.storage import FileStore
+
+__all__ = ["ActionExecutor"]
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+REJECTED = "Action has been rejected by the user! Waiting for further user input."
+NO_BROWSER = "Browser functionality is not supported or disabled."
+
+
+class ActionExecutor:
+    """Carries out Actions, one pipeline for all: validate, confirm, execute, record.
+
+    Attributes:
+        settings: What the operator set.
+        workspace_dir: Where the shell starts, and where relative paths do.
+        file_store: Where events and artefacts are kept.
+        events: The log of all Actions and Observations.
+        plugins: Plugins by name, in starting order.
+        last_action_time: When the last Action ended, in seconds since the epoch.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        workspace_dir: str,
+        file_store: FileStore,
+        events: EventStream,
+        plugins: dict[str, Plugin],
+    ) -> None:
+        """Make an executor; nothing is started yet.
+
+        Args:
+            settings: What the operator set.
+            workspace_dir: Absolute path; it is created if it is not there.
+            file_store: Where events and artefacts are kept.
+            events: The log.
+            plugins: Plugins by name, in starting order.
+        """
+        self.settings = settings
+        self.workspace_dir = workspace_dir
+        self.file_store = file_store
+        self.events = events
+        self.plugins = plugins
+        self.last_action_time = time.time()
+        self.running: dict[int, Action] = {}
+        self._shell: BashSession | None = None
+        self._browser: BrowserEnv | None = None
+        self._editor: FileEditor | None = None
+        self._plugin_problems: dict[str, str] = {}
+        self._plugins_started = False
+        self._starting = asyncio.Lock()
+        self._threads = ThreadPoolExecutor(
+            max_workers=8,
+            thread_name_prefix="oh_jupyter-work",
+            initializer=lambda: exempt_from_debugger(threading.current_thread()),
+        )
+        self._handlers: dict[type[Action], Callable[[Any], Awaitable[Observation]]] = {
+            CmdRunAction: self._run,
+            IPythonRunCellAction: self._run_ipython,
+            FileReadAction: self._read,
+            FileWriteAction: self._write,
+            FileEditAction: self._edit,
+            BrowseURLAction: self._browse,
+            BrowseInteractiveAction: self._browse,
+        }
+        Path(workspace_dir).mkdir(parents=True, exist_ok=True)
+
+    @property
+    def cwd(self) -> str:
+        """The shell's working directory."""
+        return self._shell.cwd if self._shell is not None else self.workspace_dir
+
+    async def run_action(self, action: Action, source: EventSource = "agent") -> Observation:
+        """Carry out one Action and record it with what came of it.
+
+        Args:
+            action: The Action.
+            source: Who asks.
+
+        Returns:
+            Its Observation; whatever goes wrong becomes an ``ErrorObservation``.
+
+        Raises:
+            asyncio.CancelledError: The asker went away; that is recorded, too.
+        """
+        action.id = None
+        self.events.add_event(action, source)
+        key = cast(int, action.id)
+        self.running[key] = action
+        try:
+            observation = _decided(action) or await self._execute(action)
+        except asyncio.CancelledError:
+            self._record(ErrorObservation("The action was cancelled."), action)
+            raise
+        finally:
+            self.running.pop(key, None)
+            self.last_action_time = time.time()
+        self._record(observation, action)
+        return observation
+
+    def _record(self, observation: Observation, action: Action) -> None:
+        observation.cause = action.id
+        self.events.add_event(observation, action.source or "agent")
+
+    async def _execute(self, action: Action) -> Observation:
+        handler = self._handlers.get(type(action))
+        if handler is None:
+            return ErrorObservation(f"An action of type {action.kind!r} cannot be executed.")
+        try:
+            return await handler(action)
+        except OhJupyterError as problem:
+            return ErrorObservation(str(problem))
+        except Exception as problem:
+            logger.exception("Action %s failed", action.kind)
+            return ErrorObservation(
+                f"Internal error in {action.kind!r}: {type(problem).__name__}: {problem}. "
+                "The runtime goes on; the kernel's log has the details."
+            )
+
+    async def _run(self, action: CmdRunAction) -> Observation:
+        return await (await self.shell()).execute_async(action)
+
+    async def _run_ipython(self, action: IPythonRunCellAction) -> Observation:
+        from oh_jupyter.plugins import JupyterPlugin
+
+        await self.start_plugins()
+        plugin = self.plugins.get(JupyterPlugin.name)
+        if plugin is None:
+            problem = self._plugin_problems.get(JupyterPlugin.name, "it was not asked for")
+            return ErrorObservation(f"Cells cannot run: plugin 'jupyter' is not loaded: {problem}")
+        if isinstance(plugin, JupyterPlugin):
+            await plugin.follow(self.cwd)
+        observation = await plugin.run(action)
+        if action.include_extra and isinstance(plugin, JupyterPlugin):
+            observation.content += plugin.footer(self.cwd)
+        return observation
+
+    async def _read(self, action: FileReadAction) -> Observation:
+        from oh_jupyter.editor.actions import read_file
+
+        return await self.in_thread(read_file, action, cwd=self.cwd, editor=self.editor)
+
+    async def _write(self, action: FileWriteAction) -> Observation:
+        from oh_jupyter.editor.actions import write_file
+
+        return await self.in_thread(write_file, action, cwd=self.cwd)
+
+    async def _edit(self, action: FileEditAction) -> Observation:
+        from oh_jupyter.editor.actions import edit_file
+
+        return await self.in_thread(edit_file, action, cwd=self.cwd, editor=self.editor)
+
+    async def _browse(self, action: BrowseURLAction | BrowseInteractiveAction) -> Observation:
+        from oh_jupyter.browser.browse import browse
+
+        if not self.settings.enable_browser:
+            return ErrorObservation(NO_BROWSER)
+        return await self.in_thread(browse, action, self.browser, self.workspace_dir)
+
+    async def in_thread(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Run blocking code beside the loop, on a thread that debuggers leave alone.
+
+        Args:
+            function: What to call.
+            *args: Its arguments.
+            **kwargs: Its keyword arguments.
+
+        Returns:
+            What it returns.
+        """
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
+
+    async def shell(self) -> BashSession:
+        """The shell session, started when it is first asked for.
+
+        Returns:
+            The session.
+
+        Raises:
+            ShellError: It cannot start.
+        """
+        async with self._starting:
+            if self._shell is None:
+                from oh_jupyter.shell import BashSession
+
+                session = BashSession(
+                    self.workspace_dir,
+                    no_change_timeout_seconds=self.settings.no_change_timeout_seconds,
+                    loop=asyncio.get_running_loop(),
+                )
+                await session.initialize_async()
+                self._shell = session
+            return self._shell
+
+    @property
+    def editor(self) -> FileEditor:
+        """The file editor, made when it is first asked for."""
+        if self._editor is None:
+            from oh_jupyter.editor import FileEditor
+
+            self._editor = FileEditor(workspace_root=self.workspace_dir)
+        return self._editor
+
+    @property
+    def browser(self) -> BrowserEnv:
+        """The browser environment; its process starts with the first step."""
+        if self._browser is None:
+            from oh_jupyter.browser import BrowserEnv
+
+            self._browser = BrowserEnv(
+                headless=self.settings.browser_headless,
+                executable_path=self.settings.browser_path,
+            )
+        return self._browser
+
+    async def start_plugins(self) -> None:
+        """Start the plugins in order, once. One that fails does not take the others down."""
+        async with self._starting:
+            if self._plugins_started:
+                return
+            self._plugins_started = True
+            for name, plugin in list(self.plugins.items()):
+                try:
+                    async with asyncio.timeout(self.settings.init_plugin_timeout):
+                        await plugin.initialize(getpass.getuser())
+                except TimeoutError:
+                    self._drop_plugin(
+                        name, f"not ready after {self.settings.init_plugin_timeout} s"
+                    )
+                except Exception as problem:
+                    self._drop_plugin(name, str(problem))
+            await self._bring_skills_into_cells()
+
+    def _drop_plugin(self, name: str, problem: str) -> None:
+        logger.warning("Plugin %s did not start: %s", name, problem)
+        self._plugin_problems[name] = problem
+        del self.plugins[name]
+
+    async def _bring_skills_into_cells(self) -> None:
+        from oh_jupyter.plugins import AgentSkillsPlugin, JupyterPlugin
+
+        jupyter = self.plugins.get(JupyterPlugin.name)
+        if AgentSkillsPlugin.name in self.plugins and isinstance(jupyter, JupyterPlugin):
+            await jupyter.run_silently(AgentSkillsPlugin.cell_code)
+
+    def status(self) -> dict[str, Any]:
+        """What a person would want to know about the runtime.
+
+        Returns:
+            JSON-ready figures: directories, what is running, what has started.
+        """
+        return {
+            "workspace_dir": self.workspace_dir,
+            "cwd": self.cwd,
+            "events": self.events.latest_id + 1,
+            "idle_time": time.time() - self.last_action_time,
+            "running": [action.message for action in self.running.values()],
+            "plugins": list(self.plugins),
+            "plugin_problems": dict(self._plugin_problems),
+            "shell": None if self._shell is None else self._shell.pid,
+            "browser": self._browser is not None,
+        }
+
+    async def close(self) -> None:
+        """End the shell, the browser and the plugins, and write what is not yet written."""
+        for plugin in self.plugins.values():
+            try:
+                await plugin.close()
+            except PluginError as problem:
+                logger.warning("Plugin %s did not stop: %s", plugin.name, problem)
+        if self._shell is not None:
+            await self._shell.close_async()
+        if self._browser is not None:
+            await self.in_thread(self._browser.close)
+        await self.in_thread(self.events.close)
+        self._threads.shutdown(wait=False)
+
+
+def _decided(action: Action) -> Observation | None:
+    """The Observation of an Action on which a person has decided, or still has to."""
+    state = getattr(action, "confirmation_state", ActionConfirmationStatus.CONFIRMED)
+    if state is ActionConfirmationStatus.REJECTED:
+        return UserRejectObservation(REJECTED)
+    if state is ActionConfirmationStatus.AWAITING_CONFIRMATION:
+        return NullObservation("")
+    return None

@@ -1,0 +1,161 @@
+"""A runtime: the thread, the executor on it, and how the doors call it."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Coroutine, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from oh_jupyter.config import Settings
+from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.events.stream import EventStream
+from oh_jupyter.plugins import Plugin, make_plugins
+from oh_jupyter.runtime.executor import ActionExecutor
+from oh_jupyter.runtime.thread import RuntimeThread
+from oh_jupyter.storage import FileStore, InMemoryFileStore, get_file_store
+
+if TYPE_CHECKING:
+    from oh_jupyter.events import Action, EventSource, Observation
+
+__all__ = ["Runtime"]
+
+DEFAULT_STORE = "~/.openhands"
+"""Where OpenHands keeps its sessions, and so do we."""
+
+T = TypeVar("T")
+logger = logging.getLogger(__name__)
+
+
+class Runtime:
+    """One ActionExecutor on one RuntimeThread.
+
+    Attributes:
+        settings: What the operator set.
+        executor: The executor. Its coroutines run on the runtime thread only.
+        generation: Id of this runtime.
+    """
+
+    def __init__(self, settings: Settings, plugins: Mapping[str, Plugin] | None = None) -> None:
+        """Make and start a runtime; shell and browser wait until they are needed.
+
+        Args:
+            settings: What the operator set.
+            plugins: Plugins that are made already, by name.
+
+        Raises:
+            OhJupyterError: A plugin or the file store cannot be made.
+        """
+        self.settings = settings
+        self._thread = RuntimeThread()
+        self._closed = False
+        try:
+            self.executor = self._thread.submit(self._make_executor(plugins)).result()
+        except BaseException:
+            self._thread.close()
+            raise
+
+    async def _make_executor(self, plugins: Mapping[str, Plugin] | None) -> ActionExecutor:
+        store = make_file_store(self.settings)
+        return ActionExecutor(
+            self.settings,
+            workspace_dir=os.path.abspath(
+                os.path.expanduser(self.settings.workspace_dir or os.getcwd())
+            ),
+            file_store=store,
+            events=EventStream(store, self.generation),
+            plugins=make_plugins(self.settings.plugins, plugins),
+        )
+
+    @property
+    def generation(self) -> str:
+        """Id of this runtime; a new one means that state was lost."""
+        return self._thread.generation
+
+    @property
+    def events(self) -> EventStream:
+        """The log of Actions and Observations."""
+        return self.executor.events
+
+    @property
+    def file_store(self) -> FileStore:
+        """The store of events and artefacts."""
+        return self.executor.file_store
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine on the runtime thread.
+
+        Args:
+            coroutine: What to run.
+
+        Returns:
+            A future; cancelling it cancels the coroutine.
+
+        Raises:
+            RuntimeClosedError: The runtime was closed.
+        """
+        return self._thread.submit(coroutine)
+
+    def submit_action(self, action: Action, source: EventSource = "agent") -> Future[Observation]:
+        """Start an Action.
+
+        Args:
+            action: The Action.
+            source: Who asks.
+
+        Returns:
+            A future of its Observation; cancelling it cancels the Action.
+
+        Raises:
+            RuntimeClosedError: The runtime was closed.
+        """
+        return self.submit(self.executor.run_action(action, source))
+
+    def status(self) -> dict[str, Any]:
+        """Figures of the runtime, JSON-ready."""
+        return {"generation": self.generation, **self.executor.status()}
+
+    def close(self) -> None:
+        """End everything that belongs to the runtime. May be repeated."""
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            self.submit(self.executor.close()).result(timeout=20)
+        except TimeoutError:
+            logger.warning("The runtime did not close within 20 s")
+        finally:
+            self._thread.close()
+
+
+def make_file_store(settings: Settings) -> FileStore:
+    """The file store that the settings describe.
+
+    Args:
+        settings: What the operator set.
+
+    Returns:
+        The store; one in memory, with a warning in the log, if a local one cannot be
+        made, since a full or read-only home must not keep anybody from working.
+
+    Raises:
+        OhJupyterError: A store that was configured explicitly cannot be made.
+    """
+    path = settings.file_store_path
+    by_default = settings.file_store == "local" and path is None
+    if settings.file_store == "local":
+        path = os.path.expanduser(path or DEFAULT_STORE)
+    try:
+        return get_file_store(
+            settings.file_store,
+            path,
+            settings.file_store_web_hook_url,
+            settings.file_store_web_hook_headers,
+            settings.file_store_web_hook_batch,
+        )
+    except (OhJupyterError, OSError) as problem:
+        if not by_default:
+            raise
+        logger.warning("Events are kept in memory only: %s", problem)
+        return InMemoryFileStore()

@@ -1,0 +1,83 @@
+"""``alive`` and ``server_info``: whether the server is there, and how it does."""
+
+from __future__ import annotations
+
+import time
+
+import psutil
+from jupyter_server.auth.decorator import authorized
+from tornado import web
+
+from oh_jupyter._version import __version__
+from oh_jupyter.server.handlers.base import OhHandler
+
+__all__ = ["Activity", "AliveHandler", "ServerInfoHandler"]
+
+
+class Activity:
+    """When the server started, and when it was last asked to do something."""
+
+    def __init__(self) -> None:
+        """Start counting."""
+        self.started = self.last_action = time.time()
+        self.process = psutil.Process()
+        self.process.cpu_percent()
+
+    def touch(self) -> None:
+        """An Action has arrived."""
+        self.last_action = time.time()
+
+
+class AliveHandler(OhHandler):
+    """GET whether the server answers."""
+
+    @web.authenticated
+    @authorized("read", resource="oh_jupyter:actions")
+    async def get(self) -> None:
+        """Say that it does; no kernel is needed for that."""
+        self.finish_json({"status": "ok"})
+
+
+class ServerInfoHandler(OhHandler):
+    """GET figures of the server."""
+
+    @web.authenticated
+    @authorized("read", resource="oh_jupyter:actions")
+    async def get(self) -> None:
+        """Uptime, idle time and resources, with OpenHands' keys."""
+        activity: Activity = self.settings["oh_jupyter_activity"]
+        now = time.time()
+        self.finish_json(
+            {
+                "uptime": now - activity.started,
+                "idle_time": now - activity.last_action,
+                "resources": _resources(activity.process),
+                "version": __version__,
+                "default_kernel": self.router.default_kernel_id,
+            }
+        )
+
+
+def _resources(process: psutil.Process) -> dict[str, object]:
+    memory = process.memory_info()
+    disk = psutil.disk_usage("/")
+    try:
+        counters = process.io_counters()
+        io = {"read_bytes": counters.read_bytes, "write_bytes": counters.write_bytes}
+    except (psutil.AccessDenied, AttributeError):  # not to be had everywhere
+        io = {"read_bytes": 0, "write_bytes": 0}
+    return {
+        "cpu_percent": process.cpu_percent(),
+        "memory": {
+            "rss": memory.rss,
+            "vms": memory.vms,
+            "percent": process.memory_percent(),
+        },
+        "disk": {
+            "total": disk.total,
+            "used": disk.used,
+            "free": disk.free,
+            "percent": disk.percent,
+        },
+        "io": io,
+    }

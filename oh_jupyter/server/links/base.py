@@ -1,0 +1,84 @@
+"""What a link to a kernel can do, whatever carries its messages."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from oh_jupyter import errors
+from oh_jupyter.errors import KernelError, OhJupyterError, WireError
+
+__all__ = ["KernelLink", "Reply"]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A kernel's answer.
+
+    Attributes:
+        fields: The message's content.
+        body: JSON that the kernel has encoded already, or None.
+    """
+
+    fields: dict[str, Any]
+    body: bytes | None = None
+
+
+class KernelLink(ABC):
+    """Carries requests to the runtime in one kernel."""
+
+    kernel_id: str
+
+    @abstractmethod
+    async def request(
+        self, operation: str, fields: dict[str, Any] | None = None, body: bytes | None = None
+    ) -> Reply:
+        """Ask the runtime; load oh_jupyter into the kernel first if it is not there.
+
+        Args:
+            operation: Name of the operation.
+            fields: Its arguments.
+            body: JSON bytes that are passed on as they are.
+
+        Returns:
+            The answer.
+
+        Raises:
+            KernelDiedError: The kernel died or restarted meanwhile.
+            KernelTimeoutError: The kernel has stopped answering.
+            ExtensionMissingError: oh_jupyter cannot be loaded into it.
+            OhJupyterError: What the runtime refused, as the error it raised there.
+        """
+
+    @abstractmethod
+    def kernel_gone(self, reason: str) -> None:
+        """End all pending requests: the process that was asked is no more.
+
+        Args:
+            reason: What happened, such as "was restarted".
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Disconnect."""
+
+
+def raise_failure(fields: dict[str, Any]) -> None:
+    """Raise what the runtime raised.
+
+    Args:
+        fields: Content of a reply; nothing happens unless its status is "error".
+
+    Raises:
+        OhJupyterError: The error, of the same class as in the kernel.
+    """
+    if fields.get("status") != "error":
+        return
+    cls = getattr(errors, str(fields.get("ename")), KernelError)
+    message = str(fields.get("evalue") or "The runtime gave no reason")
+    if isinstance(cls, type) and issubclass(cls, WireError):
+        raise cls(message, str(fields.get("field") or ""))
+    if isinstance(cls, type) and issubclass(cls, OhJupyterError):
+        raise cls(message)
+    raise KernelError(message)

@@ -1,0 +1,31 @@
+"""What all tests share: nothing of theirs is left in the home of whoever runs them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+pytest_plugins = ["pytest_jupyter.jupyter_server"]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Stores, histories and settings of the tests, for their child processes too."""
+    root = tmp_path_factory.mktemp("places")
+    places = {
+        "FILE_STORE": "local",
+        "FILE_STORE_PATH": str(root / "store"),
+        "XDG_STATE_HOME": str(root / "state"),
+        "IPYTHONDIR": str(root / "ipython"),
+        "PYDEVD_DISABLE_FILE_VALIDATION": "1",
+    }
+    before = {name: os.environ.get(name) for name in places}
+    os.environ.update(places)
+    yield
+    for name, value in before.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

@@ -1,0 +1,207 @@
+"""The wire form of events, both ways, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from oh_jupyter.errors import NotRunnableError, UnknownTypeError, WireError
+from oh_jupyter.events import (
+    ACTIONS,
+    OBSERVATIONS,
+    ActionConfirmationStatus,
+    ActionSecurityRisk,
+    CmdOutputMetadata,
+    CmdOutputObservation,
+    CmdRunAction,
+    ErrorObservation,
+    FileEditAction,
+    MessageAction,
+)
+from oh_jupyter.events.wire import (
+    action_from_wire,
+    from_wire,
+    observation_from_wire,
+    runnable_from_wire,
+    to_wire,
+)
+
+REQUIRED = {
+    "run": {"command": "ls"},
+    "run_ipython": {"code": "1 + 1"},
+    "read": {"path": "a.txt"},
+    "write": {"path": "a.txt", "content": "x"},
+    "edit": {"path": "/a.txt"},
+    "browse": {"url": "http://localhost/"},
+    "browse_interactive": {"browser_actions": "noop()"},
+    "call_tool_mcp": {"name": "fetch"},
+    "think": {"thought": "hm"},
+    "finish": {},
+    "message": {"content": "hello"},
+    "null": {},
+}
+
+ARGS = {
+    "run": "command is_input thought blocking is_static cwd hidden confirmation_state "
+    "security_risk",
+    "run_ipython": "code thought include_extra confirmation_state security_risk kernel_init_code",
+    "read": "path start end thought security_risk impl_source view_range",
+    "write": "path content start end thought security_risk",
+    "edit": "path command file_text old_str new_str insert_line content start end thought "
+    "security_risk impl_source",
+    "browse": "url thought security_risk return_axtree",
+    "browse_interactive": "browser_actions thought browsergym_send_msg_to_user security_risk "
+    "return_axtree",
+}
+
+EXTRAS = {
+    "run": "command metadata hidden",
+    "run_ipython": "code image_urls",
+    "read": "path impl_source",
+    "write": "path",
+    "edit": "path prev_exist old_content new_content impl_source diff _diff_cache",
+    "browse": "url trigger_by_action screenshot screenshot_path set_of_marks error "
+    "goal_image_urls open_pages_urls active_page_index dom_object axtree_object "
+    "extra_element_properties last_browser_action last_browser_action_error "
+    "focused_element_bid filter_visible_only",
+    "download": "file_path",
+    "error": "error_id",
+    "mcp": "name arguments",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(ACTIONS))
+def test_every_action_survives_the_wire(kind: str) -> None:
+    action = action_from_wire({"action": kind, "args": REQUIRED[kind], "timeout": 3})
+    wire = json.loads(json.dumps(to_wire(action)))
+    assert wire["action"] == kind
+    assert wire["timeout"] == 3
+    assert action_from_wire(wire) == action
+
+
+@pytest.mark.parametrize("kind", sorted(ARGS))
+def test_actions_have_the_arguments_of_the_protocol(kind: str) -> None:
+    action = action_from_wire({"action": kind, "args": REQUIRED[kind]})
+    assert set(to_wire(action)["args"]) == set(ARGS[kind].split())
+
+
+@pytest.mark.parametrize("kind", sorted(OBSERVATIONS))
+def test_every_observation_survives_the_wire(kind: str) -> None:
+    observation = OBSERVATIONS[kind]("text")
+    wire = json.loads(json.dumps(to_wire(observation)))
+    assert wire["observation"] == kind
+    assert wire["content"] == "text"
+    assert observation_from_wire(wire) == observation
+
+
+@pytest.mark.parametrize("kind", sorted(EXTRAS))
+def test_observations_have_the_extras_of_the_protocol_and_no_other(kind: str) -> None:
+    assert set(to_wire(OBSERVATIONS[kind]("x"))["extras"]) == set(EXTRAS[kind].split())
+
+
+def test_only_commands_and_cells_say_whether_they_succeeded() -> None:
+    said = {kind for kind, cls in OBSERVATIONS.items() if "success" in to_wire(cls("x"))}
+    assert said == {"run", "run_ipython"}
+    done = CmdOutputObservation("", command="true", metadata=CmdOutputMetadata(exit_code=0))
+    assert to_wire(done)["success"] is True
+    assert to_wire(done)["message"] == "Command `true` executed with exit code 0."
+
+
+def test_the_place_in_the_log_is_at_the_top_level() -> None:
+    observation = ErrorObservation("no")
+    observation.id, observation.cause, observation.source = 4, 3, "agent"
+    observation.timestamp = "2026-01-01T00:00:00"
+    wire = to_wire(observation)
+    again = from_wire(wire)
+    assert (again.id, again.cause, again.source) == (4, 3, "agent")
+    assert again.timestamp == "2026-01-01T00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "field"),
+    [
+        ([], WireError, "action"),
+        ({"args": {}}, WireError, "action"),
+        ({"action": "fly"}, UnknownTypeError, "action"),
+        ({"observation": "run", "content": ""}, UnknownTypeError, "action"),
+        ({"action": "run", "args": []}, WireError, "args"),
+        ({"action": "run", "args": {}}, WireError, "args.command"),
+        ({"action": "run", "args": {"command": 5}}, WireError, "args.command"),
+        ({"action": "run", "args": {"command": "ls", "is_input": 1}}, WireError, "args.is_input"),
+        ({"action": "run", "args": {"command": "ls", "shell": "zsh"}}, WireError, "args.shell"),
+        ({"action": "run", "args": {"command": "ls"}, "timeout": "5"}, WireError, "timeout"),
+        ({"action": "run", "args": {"command": "ls"}, "timeout": -1}, WireError, "timeout"),
+        ({"action": "read", "args": {"path": "a", "start": True}}, WireError, "args.start"),
+        (
+            {"action": "read", "args": {"path": "a", "view_range": ["1"]}},
+            WireError,
+            "args.view_range",
+        ),
+        (
+            {"action": "read", "args": {"path": "a", "impl_source": "x"}},
+            WireError,
+            "args.impl_source",
+        ),
+        (
+            {"action": "run", "args": {"command": "ls", "confirmation_state": "maybe"}},
+            WireError,
+            "args.confirmation_state",
+        ),
+    ],
+)
+def test_malformed_actions_are_refused_with_the_name_of_the_field(data, error, field) -> None:
+    with pytest.raises(error) as refused:
+        action_from_wire(data)
+    assert refused.value.field == field
+    assert field.rpartition(".")[2] in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", ["think", "message", "null", "finish", "call_tool_mcp"])
+def test_what_cannot_be_executed_is_no_runnable_action(kind: str) -> None:
+    with pytest.raises(NotRunnableError):
+        runnable_from_wire({"action": kind, "args": REQUIRED[kind]})
+
+
+def test_an_unusable_security_risk_is_dropped() -> None:
+    for risk, read in ((2, ActionSecurityRisk.HIGH), ("x", ActionSecurityRisk.UNKNOWN)):
+        action = action_from_wire(
+            {"action": "run", "args": {"command": "ls", "security_risk": risk}}
+        )
+        assert isinstance(action, CmdRunAction)
+        assert action.security_risk is read
+
+
+def test_old_names_are_read() -> None:
+    old = {"command": "ls", "is_confirmed": "rejected", "keep_prompt": True, "timestamp": "x"}
+    action = action_from_wire({"action": "run", "args": old})
+    assert isinstance(action, CmdRunAction)
+    assert action.confirmation_state is ActionConfirmationStatus.REJECTED
+    message = action_from_wire(
+        {"action": "message", "args": {"content": "a", "images_urls": ["b"]}}
+    )
+    assert isinstance(message, MessageAction)
+    assert message.image_urls == ["b"]
+    code = "print(file_editor(**{'command': 'create', 'path': '/x', 'file_text': 'a'}))"
+    edit = action_from_wire(
+        {"action": "edit", "args": {"path": "/x", "translated_ipython_code": code}}
+    )
+    assert isinstance(edit, FileEditAction)
+    assert (edit.command, edit.file_text) == ("create", "a")
+
+
+def test_the_extras_of_a_command_are_read_leniently() -> None:
+    extras = {"command": "ls", "exit_code": 3, "command_id": 9, "from_the_future": 1}
+    observation = observation_from_wire({"observation": "run", "content": "", "extras": extras})
+    assert isinstance(observation, CmdOutputObservation)
+    assert (observation.exit_code, observation.metadata.pid) == (3, 9)
+    with pytest.raises(WireError):
+        observation_from_wire({"observation": "read", "content": "", "extras": {"future": 1}})
+
+
+def test_a_hard_timeout_turns_blocking_on_unless_told_otherwise() -> None:
+    action = CmdRunAction("sleep 1")
+    action.set_hard_timeout(5)
+    assert (action.timeout, action.blocking) == (5, True)
+    action.set_hard_timeout(6, blocking=False)
+    assert (action.timeout, action.blocking) == (6, False)

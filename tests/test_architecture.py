@@ -1,0 +1,143 @@
+"""Imports run downward, and the face of the package is light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import oh_jupyter
+from oh_jupyter import errors
+
+PACKAGE = Path(oh_jupyter.__file__).parent
+
+ROOMS = {"storage", "editor", "shell", "browser", "skills"}
+BASE = {"errors", "_version"}
+LOW = BASE | {"events", "config", "process"}
+MAY_IMPORT = {
+    "errors": set(),
+    "_version": set(),
+    "_guardian": set(),
+    "events": {"errors"},
+    "config": BASE,
+    "process": BASE,
+    "storage": LOW,
+    "editor": LOW,
+    "shell": LOW,
+    "browser": LOW,
+    "skills": LOW | {"editor"},
+    "plugins": LOW | ROOMS,
+    "runtime": LOW | ROOMS | {"plugins"},
+    "traits": BASE | {"config"},
+    "kernel": LOW | ROOMS | {"plugins", "runtime", "traits"},
+    "server": BASE | {"events", "config", "traits"},
+    "client": BASE | {"events", "config"},
+    "cli": BASE | {"browser", "server", "client"},
+    "__init__": BASE | {"kernel", "server"},
+}
+JUPYTER = {"IPython", "ipykernel", "tornado", "traitlets", "jupyter_client", "jupyter_server"}
+MAY_USE_JUPYTER = {"traits", "kernel", "server", "__init__", "cli"}
+SOURCES = sorted(
+    path for path in PACKAGE.rglob("*.py") if "labextension" not in path.relative_to(PACKAGE).parts
+)
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(path: Path) -> set[str]:
+    """Dotted names that a module imports, those for type checkers left out."""
+    names = set()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped = {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if node in skipped:
+            continue
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative imports hide the direction"
+            module = node.module or ""
+            names |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return names
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_run_downward(path: Path) -> None:
+    room = room_of(path)
+    targets = {
+        name.split(".")[1] for name in imported(path) if name.startswith("oh_jupyter.")
+    } & set(MAY_IMPORT)
+    assert targets - {room} <= MAY_IMPORT[room]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_the_runtime_knows_nothing_of_jupyter(path: Path) -> None:
+    if room_of(path) not in MAY_USE_JUPYTER:
+        assert not {name.split(".")[0] for name in imported(path)} & JUPYTER
+
+
+def test_every_room_has_its_rule() -> None:
+    assert {room_of(path) for path in SOURCES} <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_file_is_read_in_one_sitting(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 350
+
+
+def modules_after(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    return set(done.stdout.split())
+
+
+HEAVY = {"playwright", "s3fs", "gcsfs", "requests", "aiobotocore", "PIL", "html2text", "bashlex"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import oh_jupyter",
+        "import oh_jupyter.kernel.extension",
+        "import oh_jupyter.storage",
+        "import oh_jupyter.editor",
+        "import oh_jupyter.browser",
+        "import oh_jupyter.shell",
+        "import oh_jupyter.skills",
+    ],
+)
+def test_nothing_heavy_is_imported_before_its_first_use(statement: str) -> None:
+    loaded = modules_after(statement)
+    assert not loaded & HEAVY
+    assert not {name for name in loaded if name.startswith("fsspec.implementations.")}
+
+
+def test_the_package_itself_imports_next_to_nothing() -> None:
+    loaded = modules_after("import oh_jupyter")
+    assert {name for name in loaded if name.startswith("oh_jupyter")} == {
+        "oh_jupyter",
+        "oh_jupyter._version",
+    }
+
+
+def test_the_error_tree_is_drawn_as_it_is() -> None:
+    drawn = set()
+    for line in (errors.__doc__ or "").splitlines():
+        words = line.replace("│", " ").replace("├──", " ").replace("└──", " ").split()
+        if words and words[0].endswith("Error"):
+            drawn.add(words[0])
+    assert drawn == set(errors.__all__)
+    for name in errors.__all__:
+        assert issubclass(getattr(errors, name), errors.OhJupyterError)
