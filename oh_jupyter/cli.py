@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from collections.abc import Sequence
 
 from oh_jupyter._version import __version__
+from oh_jupyter.errors import OhJupyterError
 
 __all__ = ["main"]
 
@@ -19,7 +22,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         Exit status: 0 if it worked.
     """
-    parser = argparse.ArgumentParser(prog="oh-jupyter", description=__doc__)
+    options = _parser().parse_args(arguments)
+    try:
+        return _print_environment(options.notebook) if options.command == "env" else _install()
+    except OhJupyterError as problem:
+        print(f"oh-jupyter: {problem}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="oh-jupyter", description="Set up oh_jupyter, and find its server."
+    )
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser(
@@ -28,7 +42,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Use a browser that is there; else install Playwright's Chromium; else "
         "say which package to install.",
     )
-    parser.parse_args(arguments)
+    environment = commands.add_parser(
+        "env",
+        help="print OH_URL and OH_TOKEN of the running server",
+        description='Print shell assignments for the server that is running: eval "$(oh-jupyter '
+        'env)"',
+    )
+    environment.add_argument("--notebook", help="an open notebook, for its own kernel's address")
+    return parser
+
+
+def _install() -> int:
     from oh_jupyter.browser.executable import install_browser
 
     return install_browser()
+
+
+def _print_environment(notebook: str | None) -> int:
+    from oh_jupyter.server.running import find_server
+
+    server = find_server(notebook)
+    print(f"export OH_URL={shlex.quote(server.url)} OH_TOKEN={shlex.quote(server.token)}")
+    return 0

@@ -25,9 +25,11 @@
     │   ├── BrowserNotFoundError        no Chromium, Chrome or Edge on this machine
     │   └── BrowserActionError          a browser action was malformed or failed
     ├── PluginError                     a plugin is unknown, or failed to start
+    ├── EventNotFoundError              the log has no event of that id
     ├── RuntimeClosedError              the runtime was closed while it was asked
     └── KernelError                     the server could not get an answer from a kernel
         ├── KernelNotFoundError         no kernel of that id
+        ├── GenerationChangedError      the runtime that was asked is no more; nothing was done
         ├── KernelDiedError             it died or restarted while it was asked
         ├── KernelTimeoutError          it did not answer in time
         └── ExtensionMissingError       it answers, but oh_jupyter is not in its environment
@@ -47,9 +49,11 @@ __all__ = [
     "EditorError",
     "EditorParameterInvalidError",
     "EditorParameterMissingError",
+    "EventNotFoundError",
     "ExtensionMissingError",
     "FileChangedError",
     "FileValidationError",
+    "GenerationChangedError",
     "KernelDiedError",
     "KernelError",
     "KernelNotFoundError",
@@ -185,6 +189,10 @@ class PluginError(OhJupyterError):
     """A plugin is unknown, or failed to start."""
 
 
+class EventNotFoundError(OhJupyterError, LookupError):
+    """The log of this runtime has no event of that id."""
+
+
 class RuntimeClosedError(OhJupyterError):
     """The runtime was closed before it could answer."""
 
@@ -199,6 +207,10 @@ class KernelNotFoundError(KernelError):
 
 class KernelDiedError(KernelError):
     """The kernel died or restarted while it was asked."""
+
+
+class GenerationChangedError(KernelError):
+    """The runtime that was asked is no more, another one is in its place; nothing was done."""
 
 
 class KernelTimeoutError(KernelError):

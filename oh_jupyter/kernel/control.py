@@ -14,7 +14,13 @@ from typing import Any
 
 from oh_jupyter._version import __version__
 from oh_jupyter.config import REPLY_MESSAGE, REQUEST_MESSAGE
-from oh_jupyter.errors import OhJupyterError, RuntimeClosedError, WireError
+from oh_jupyter.errors import (
+    EventNotFoundError,
+    GenerationChangedError,
+    OhJupyterError,
+    RuntimeClosedError,
+    WireError,
+)
 from oh_jupyter.events.wire import runnable_from_wire, to_wire
 from oh_jupyter.runtime import Runtime, list_directory
 
@@ -64,6 +70,10 @@ class ControlDoor:
 
         if operation == "ping":
             reply(({"status": "ok", "version": __version__, "pending": list(self._pending)}, []))
+            return
+        asked = content.get("generation")
+        if asked is not None and asked != self._runtime.generation:
+            reply(_failure(GenerationChangedError(f"Runtime {asked} is no more; nothing was done")))
             return
         handler = self._operations.get(operation)
         if handler is None:
@@ -117,9 +127,13 @@ class ControlDoor:
         return {"status": "ok"}, [json.dumps(listing).encode()]
 
     async def _event(self, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-        event = await self._runtime.executor.in_thread(
-            self._runtime.events.get_event, content.get("id", -1)
-        )
+        number = content.get("id", -1)
+        try:
+            event = await self._runtime.executor.in_thread(self._runtime.events.get_event, number)
+        except FileNotFoundError:
+            raise EventNotFoundError(
+                f"There is no event {number}; the last one is {self._runtime.events.latest_id}"
+            ) from None
         return {"status": "ok"}, [json.dumps(to_wire(event)).encode()]
 
 

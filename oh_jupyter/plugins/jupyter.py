@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from dataclasses import dataclass, field
 from typing import ClassVar, Protocol
@@ -71,6 +72,7 @@ class JupyterPlugin(Plugin):
         """
         self._cells = cells
         self._pushed_dir: str | None = None
+        self._queued: set[asyncio.Task[CellOutput]] = set()
         self.python_interpreter_path = sys.executable
 
     async def initialize(self, username: str) -> None:
@@ -88,16 +90,20 @@ class JupyterPlugin(Plugin):
                 "%load_ext oh_jupyter"
             )
 
-    async def run_silently(self, code: str) -> CellOutput:
-        """Run a cell that nobody sees.
+    async def queue_silently(self, code: str) -> None:
+        """Have code run before the next cell, seen by nobody, and do not wait for it.
+
+        The person's cell may keep the kernel busy for long, and the time limit of the
+        Action that comes next must not start only after that.
 
         Args:
-            code: The cell.
-
-        Returns:
-            Its output.
+            code: The code.
         """
-        return await self._runner.run_cell(code, silent=True)
+        task = asyncio.ensure_future(self._runner.run_cell(code, silent=True))
+        self._queued.add(task)
+        task.add_done_callback(self._queued.discard)
+        # Let it take its place in the queue, in front of the cell that follows.
+        await asyncio.sleep(0)
 
     async def follow(self, directory: str) -> None:
         """Take the kernel along when the shell has moved to another directory.
@@ -109,7 +115,7 @@ class JupyterPlugin(Plugin):
         moved = self._pushed_dir is not None and directory != self._pushed_dir
         self._pushed_dir = directory
         if moved:
-            await self.run_silently(f"import os; os.chdir({directory!r})")
+            await self.queue_silently(f"import os; os.chdir({directory!r})")
 
     async def run(self, action: Action) -> Observation:
         """Run a cell.

@@ -290,7 +290,7 @@ class ActionExecutor:
 
         jupyter = self.plugins.get(JupyterPlugin.name)
         if AgentSkillsPlugin.name in self.plugins and isinstance(jupyter, JupyterPlugin):
-            await jupyter.run_silently(AgentSkillsPlugin.cell_code)
+            await jupyter.queue_silently(AgentSkillsPlugin.cell_code)
 
     def status(self) -> dict[str, Any]:
         """What a person would want to know about the runtime.
@@ -311,7 +311,10 @@ class ActionExecutor:
         }
 
     async def close(self) -> None:
-        """End the shell, the browser and the plugins, and write what is not yet written."""
+        """End the shell, the browser and the plugins, and write what is not yet written.
+
+        It blocks the loop where it must: at interpreter exit no pool takes work any more.
+        """
         for plugin in self.plugins.values():
             try:
                 await plugin.close()
@@ -320,8 +323,8 @@ class ActionExecutor:
         if self._shell is not None:
             await self._shell.close_async()
         if self._browser is not None:
-            await self.in_thread(self._browser.close)
-        await self.in_thread(self.events.close)
+            self._browser.close()
+        self.events.close()
         self._threads.shutdown(wait=False)
 
 

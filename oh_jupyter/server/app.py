@@ -40,7 +40,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             server.event_logger,
             kernel_name=self.default_kernel_name or None,
             start_arguments=self._kernel_arguments(),
-            path=self.default_kernel_path or None,
+            path=self.default_kernel_path,
         )
         _keep_kernels_busy(server)
 

@@ -28,7 +28,7 @@ class Router:
         *,
         kernel_name: str | None = None,
         start_arguments: list[str] | None = None,
-        path: str | None = None,
+        path: str = "",
     ) -> None:
         """Make a router; no kernel is touched yet.
 
@@ -45,6 +45,7 @@ class Router:
         self._start_arguments = start_arguments or []
         self._path = path
         self._links: dict[str, KernelLink] = {}
+        self._being_restarted: set[str] = set()
         self._starting = asyncio.Lock()
         self.default_kernel_id: str | None = None
         event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
@@ -70,9 +71,7 @@ class Router:
         if link is None:
             manager = self._kernels.get_kernel(kernel_id)
             link = self._links[kernel_id] = ZmqLink(kernel_id, manager)
-            self._kernels.add_restart_callback(
-                kernel_id, lambda: self._restarted(kernel_id, "died"), "restart"
-            )
+            self._kernels.add_restart_callback(kernel_id, lambda: self._died(kernel_id), "restart")
             self._kernels.add_restart_callback(
                 kernel_id, lambda: self._restarted(kernel_id, "died for good"), "dead"
             )
@@ -111,6 +110,11 @@ class Router:
         """Our requests are no activity in the server's eyes; a culler must see them."""
         self._kernels.get_kernel(kernel_id).last_activity = datetime.now(UTC)
 
+    def _died(self, kernel_id: str) -> None:
+        """The server has found it dead and restarts it; an event will tell of that, too."""
+        self._being_restarted.add(kernel_id)
+        self._restarted(kernel_id, "died")
+
     def _restarted(self, kernel_id: str, what: str) -> None:
         link = self._links.get(kernel_id)
         if link is not None:
@@ -121,7 +125,10 @@ class Router:
         if data.get("status") != "success":
             return
         if data.get("action") == "restart":
-            self._restarted(kernel_id, "was restarted")
+            if kernel_id in self._being_restarted:
+                self._being_restarted.discard(kernel_id)
+            else:
+                self._restarted(kernel_id, "was restarted")
         elif data.get("action") == "shutdown":
             self._drop(kernel_id)
 

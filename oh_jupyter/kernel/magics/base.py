@@ -33,6 +33,24 @@ class OhMagics(Magics):
         super().__init__(shell)
         self.oh = oh
 
+    def expand(self, text: str) -> str:
+        """Put values of the person's variables into an argument.
+
+        Args:
+            text: What was typed; ``{name}`` is replaced where there is such a variable.
+
+        Returns:
+            The text with values. Commands and cell bodies are never expanded: braces
+            have a meaning of their own there.
+        """
+        shell: Any = self.shell
+        namespace = shell.user_ns
+
+        def value(match: re.Match[str]) -> str:
+            return str(namespace[match[1]]) if match[1] in namespace else match[0]
+
+        return re.sub(r"\{([A-Za-z_]\w*)\}", value, text)
+
 
 def help_option(method: Method) -> Method:
     """Give a magic the option ``--help``.

@@ -43,7 +43,7 @@ class BrowseMagics(OhMagics):
             raise UsageError('say where to go: %oh_browse URL, or what to do: click("12")')
         observation: Observation
         if cell is None and not _CALL.match(rest):
-            observation = self.oh.browse(_address(rest), return_axtree=options.axtree)
+            observation = self.oh.browse(_address(self.expand(rest)), return_axtree=options.axtree)
         else:
             actions = "\n".join(filter(None, (rest, cell)))
             observation = self.oh.interact(actions.strip(), return_axtree=options.axtree)

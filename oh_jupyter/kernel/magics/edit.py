@@ -15,8 +15,9 @@ from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
 
 __all__ = ["EditMagics"]
 
+# IPython takes three of the closing signs for a prompt and removes them.
 _BLOCK = re.compile(
-    r"\A\s*<{5,}\s*SEARCH\s*\n(?P<old>.*?)\n?={5,}\s*\n(?P<new>.*?)\n?>{5,}\s*REPLACE\s*\Z",
+    r"\A\s*<{5,}\s*SEARCH\s*\n(?P<old>.*?)\n?={5,}\s*\n(?P<new>.*?)\n?>+\s*REPLACE\s*\Z",
     re.DOTALL,
 )
 
@@ -47,7 +48,7 @@ class EditMagics(OhMagics):
         if wants_help(self.oh_edit, line):
             return None
         options = parse_argstring(self.oh_edit, line)
-        path = os.path.abspath(os.path.expanduser(_unquoted(options.path)))
+        path = os.path.abspath(os.path.expanduser(_unquoted(self.expand(options.path))))
         if options.command == "view":
             return self.oh.read(path, numbered=True, view_range=options.range)
         if options.command == "undo":

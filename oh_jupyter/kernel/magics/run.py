@@ -35,9 +35,9 @@ class RunMagics(OhMagics):
         if wants_help(self.oh_run, line):
             return None
         options, rest = leading_options(self.oh_run, line)
-        command = rest if cell is None else _script(rest, cell)
         if options.cell:
-            return self.oh.run_ipython(command, timeout=options.timeout)
+            return self.oh.run_ipython(rest if cell is None else cell, timeout=options.timeout)
+        command = rest if cell is None else _script(rest, cell)
         return self.oh.run(
             command,
             timeout=options.timeout,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from inspect import getdoc, signature
-
 from IPython.core.error import UsageError
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
@@ -28,20 +26,20 @@ class SkillsMagics(OhMagics):
 
         Skills are plain functions: ``from oh_jupyter.skills.agentskills import *``.
         """
-        from oh_jupyter.skills import available
+        from oh_jupyter.skills import registry
 
         if wants_help(self.oh_skills, line):
             return None
         options = parse_argstring(self.oh_skills, line)
-        skills = available()
+        skills = registry()
         if options.name is None:
             rows = [
-                (name, str(signature(function)), (getdoc(function) or "").partition("\n")[0])
-                for name, function in skills.items()
+                (name, skill.signature, skill.docstring.partition("\n")[0])
+                for name, skill in skills.items()
             ]
             return Table(("skill", "arguments", "what it does"), tuple(rows))
         if options.name not in skills:
             raise UsageError(f"there is no skill {options.name!r}. Skills: {', '.join(skills)}")
-        function = skills[options.name]
-        print(f"{options.name}{signature(function)}\n\n{getdoc(function) or ''}")
+        skill = skills[options.name]
+        print(f"{options.name}{skill.signature}\n\n{skill.docstring}")
         return None

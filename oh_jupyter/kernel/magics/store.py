@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,13 @@ class StoreMagics(OhMagics):
         """
         if wants_help(self.oh_store, line):
             return None
-        options = parse_argstring(self.oh_store, line)
+        options = parse_argstring(self.oh_store, self.expand(line))
+        try:
+            return self._done(options, cell)
+        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as problem:
+            raise UsageError(str(problem)) from problem
+
+    def _done(self, options: Namespace, cell: str | None) -> Any:
         if options.command == "ls":
             return self._table(self.oh.store.list(options.path))
         if not options.path:
@@ -54,7 +61,7 @@ class StoreMagics(OhMagics):
 
     def _table(self, paths: list[str]) -> Table:
         rows = [
-            (path, "" if path.endswith("/") else self.oh.store.info(path).size)
+            (path, "" if path.endswith("/") else self.oh.store.info(path)["size"])
             for path in sorted(paths)
         ]
         return Table(("path", "size"), tuple(rows))

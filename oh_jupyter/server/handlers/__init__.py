@@ -1,6 +1,7 @@
 """The REST endpoints, and the addresses where they are."""
 
-from typing import Any
+from jupyter_server.auth.decorator import authorized
+from tornado import web
 
 from oh_jupyter.server.handlers.actions import ExecuteActionHandler, ListFilesHandler
 from oh_jupyter.server.handlers.base import OhHandler
@@ -11,13 +12,15 @@ __all__ = ["HANDLERS", "Activity"]
 
 
 class NotFoundHandler(OhHandler):
-    """Everything else under our address."""
+    """Every other address below ours: 404, but only for those who may know."""
 
-    async def prepare(self, **kwargs: Any) -> None:
-        """Say that there is nothing, once it is clear who asks."""
-        await super().prepare(**kwargs)
-        if not self._finished:
-            self.send_error(404 if self.current_user is not None else 403)
+    @web.authenticated
+    @authorized("read", resource="oh_jupyter:actions")
+    async def get(self) -> None:
+        """Say that there is nothing."""
+        raise web.HTTPError(404, "Not Found")
+
+    post = put = patch = delete = get
 
 
 _KERNEL = r"/oh_jupyter/kernels/(?P<kernel_id>[\w-]+)"
@@ -31,5 +34,6 @@ HANDLERS: list[tuple[str, type[OhHandler]]] = [
     (rf"{_KERNEL}/list_files", ListFilesHandler),
     (rf"{_KERNEL}/events", EventsHandler),
     (rf"{_KERNEL}/events/(?P<event_id>\d+)", EventHandler),
+    (r"/oh_jupyter(?:/.*)?", NotFoundHandler),
 ]
 """Patterns below the server's base address, and their handlers."""

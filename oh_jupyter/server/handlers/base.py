@@ -14,6 +14,7 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
 
 from oh_jupyter.errors import (
+    EventNotFoundError,
     ExtensionMissingError,
     KernelDiedError,
     KernelNotFoundError,
@@ -39,6 +40,7 @@ _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
     (NotRunnableError, 400),
     (WireError, 422),
     (KernelNotFoundError, 404),
+    (EventNotFoundError, 404),
     (ExtensionMissingError, 424),
     (KernelDiedError, 503),
     (RuntimeClosedError, 503),

@@ -12,8 +12,13 @@ from typing import Any
 
 from jupyter_client.session import Session
 
-from oh_jupyter.config import REPLY_MESSAGE, REQUEST_MESSAGE
-from oh_jupyter.errors import KernelDiedError, KernelTimeoutError
+from oh_jupyter.config import REQUEST_MESSAGE
+from oh_jupyter.errors import (
+    ExtensionMissingError,
+    GenerationChangedError,
+    KernelDiedError,
+    KernelTimeoutError,
+)
 from oh_jupyter.server.links.base import KernelLink, Reply, raise_failure
 from oh_jupyter.server.links.loading import load_extension
 
@@ -50,7 +55,7 @@ class ZmqLink(KernelLink):
         self._stream.on_recv(self._receive)
         self._pending: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._loading = asyncio.Lock()
-        self._loaded = False
+        self._generation: str | None = None
         self._last_answer = 0.0
         self._watch: asyncio.Task[None] | None = None
 
@@ -58,12 +63,20 @@ class ZmqLink(KernelLink):
         self, operation: str, fields: dict[str, Any] | None = None, body: bytes | None = None
     ) -> Reply:
         """Ask the runtime, see ``KernelLink.request``."""
-        await self._ensure_loaded()
-        content = {**(fields or {}), "op": operation}
-        message = await self.ask(REQUEST_MESSAGE, content, [] if body is None else [body])
-        raise_failure(message["content"])
-        buffers = message.get("buffers") or []
-        return Reply(message["content"], bytes(buffers[0]) if buffers else None)
+        buffers: list[bytes | memoryview[bytes]] = [] if body is None else [body]
+        while True:
+            generation = await self._ensure_loaded()
+            # A request that was on its way when the kernel died reaches the next one, where
+            # nobody waits for it any more: the generation keeps it from being carried out.
+            content = {**(fields or {}), "op": operation, "generation": generation}
+            message = await self.ask(REQUEST_MESSAGE, content, buffers)
+            try:
+                raise_failure(message["content"])
+                break
+            except GenerationChangedError:
+                self._generation = None
+        found = message.get("buffers") or []
+        return Reply(message["content"], bytes(found[0]) if found else None)
 
     async def ask(
         self,
@@ -118,7 +131,7 @@ class ZmqLink(KernelLink):
             await asyncio.sleep(PING_INTERVAL)
             if not self._pending:
                 return
-            grace = GRACE if self._loaded else START_GRACE
+            grace = START_GRACE if self._generation is None else GRACE
             if loop.time() - self._last_answer > PING_INTERVAL + grace:
                 self._fail(
                     KernelTimeoutError(
@@ -130,13 +143,21 @@ class ZmqLink(KernelLink):
             # Any answer will do, and every kernel knows this request.
             self._session.send(self._stream, "kernel_info_request", {})
 
-    async def _ensure_loaded(self) -> None:
+    async def _ensure_loaded(self) -> str:
+        """Load oh_jupyter if it is not there, and return the generation of its runtime."""
         async with self._loading:
-            if self._loaded:
-                return
-            if not await self._answers_ping():
-                await self._load()
-            self._loaded = True
+            if self._generation is None:
+                generation = await self._ping()
+                if generation is None:
+                    await self._load()
+                    generation = await self._ping()
+                if generation is None:
+                    raise ExtensionMissingError(
+                        f"oh_jupyter was loaded into kernel {self.kernel_id}, but does not answer: "
+                        "its version there may be older than the server's"
+                    )
+                self._generation = generation
+            return self._generation
 
     async def _load(self) -> None:
         """Load oh_jupyter, and stop waiting for that when the kernel goes away."""
@@ -153,8 +174,8 @@ class ZmqLink(KernelLink):
             load.cancel()
             await asyncio.gather(load, return_exceptions=True)
 
-    async def _answers_ping(self) -> bool:
-        """Whether oh_jupyter is there.
+    async def _ping(self) -> str | None:
+        """The generation of the runtime, or None if oh_jupyter is not there.
 
         A request of an unknown type gets no reply. Control requests are answered in
         order, so when the later one is answered first, the ping was not understood.
@@ -165,8 +186,8 @@ class ZmqLink(KernelLink):
             await asyncio.wait({ping, info}, return_when=asyncio.FIRST_COMPLETED)
             if not ping.done():
                 info.result()
-                return False
-            return bool(ping.result()["msg_type"] == REPLY_MESSAGE)
+                return None
+            return str(ping.result()["content"]["generation"])
         finally:
             for task in (ping, info):
                 task.cancel()
@@ -174,7 +195,7 @@ class ZmqLink(KernelLink):
 
     def kernel_gone(self, reason: str) -> None:
         """End all pending requests, see ``KernelLink.kernel_gone``."""
-        self._loaded = False
+        self._generation = None
         self._fail(
             KernelDiedError(
                 f"Kernel {self.kernel_id} {reason} before it answered; the state of its "

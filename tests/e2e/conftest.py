@@ -1,0 +1,125 @@
+"""A real JupyterLab with both extensions, in a real Chromium."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+import oh_jupyter
+from oh_jupyter.browser.executable import find_browser
+
+ROOT = Path(oh_jupyter.__file__).parent.parent
+TOKEN = "end-to-end"
+
+
+class Lab:
+    """A JupyterLab server process, and requests to it."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        extensions = directory / "labextensions"
+        extensions.mkdir()
+        (extensions / "oh-jupyter").symlink_to(ROOT / "oh_jupyter" / "labextension")
+        self.root = directory / "root"
+        shutil.copytree(ROOT / "notebooks", self.root, ignore=shutil.ignore_patterns("workspace"))
+        command = [
+            sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
+            f"--ServerApp.root_dir={self.root}", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1",
+            f"--IdentityProvider.token={TOKEN}", "--LabApp.news_url=None",
+            f"--LabApp.extra_labextensions_path={extensions}",
+            "--LabApp.expose_app_in_browser=True",
+            f"--LabApp.workspaces_dir={directory / 'workspaces'}",
+            f"--LabApp.user_settings_dir={directory / 'settings'}",
+        ]  # fmt: skip
+        environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(directory / "runtime")}
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+        )
+        self.log: list[str] = []
+        self.url = self._wait_for_url()
+        threading.Thread(target=self._drain, daemon=True).start()
+
+    def _wait_for_url(self) -> str:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.log.append(line)
+            if match := re.search(r"(http://127\.0\.0\.1:\d+)/", line):
+                return match[1]
+        pytest.fail("JupyterLab did not start:\n" + "".join(self.log))
+
+    def _drain(self) -> None:
+        assert self.process.stderr is not None
+        self.log.extend(self.process.stderr)
+
+    def request(self, path: str, body: Any = None) -> Any:
+        """Ask the server; the JSON of its answer."""
+        request = urllib.request.Request(
+            f"{self.url}/{path}",
+            data=None if body is None else json.dumps(body).encode(),
+            headers={"Authorization": f"token {TOKEN}"},
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)
+
+    def kernel_of(self, notebook: str) -> str:
+        (session,) = [s for s in self.request("api/sessions") if s["path"] == notebook]
+        return str(session["kernel"]["id"])
+
+    def close(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    running = Lab(tmp_path_factory.mktemp("lab"))
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=str(find_browser()), args=["--no-sandbox"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium: Browser) -> Iterator[Page]:
+    context = chromium.new_context(viewport={"width": 1500, "height": 950})
+    context.set_default_timeout(60_000)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture
+def open_notebook(lab: Lab, page: Page) -> Any:
+    """Open a notebook in JupyterLab, and the panel beside it."""
+
+    def open_notebook(name: str) -> Page:
+        page.goto(f"{lab.url}/lab/tree/{name}?reset&token={TOKEN}")
+        page.locator(".jp-NotebookPanel:visible .jp-Cell").first.wait_for()
+        page.locator(".jp-NotebookPanel:visible .jp-Notebook-ExecutionIndicator").first.wait_for()
+        page.locator('.lm-TabBar-tab[data-id="oh-jupyter-log"]').click()
+        page.locator("#oh-jupyter-log").wait_for()
+        return page
+
+    return open_notebook

@@ -1,0 +1,73 @@
+"""The story of the tour, in JupyterLab: cells on one side, REST on the other, one kernel."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+TOUR = "00-tour.ipynb"
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def finished(page) -> None:
+    """Wait until every cell has run."""
+    page.wait_for_function(
+        """() => {
+            const panel = jupyterapp.shell.currentWidget;
+            const session = panel.sessionContext.session;
+            const cells = panel.content.widgets.filter(cell => cell.model.type === 'code');
+            return session?.kernel?.status === 'idle' &&
+                cells.every(cell => cell.model.executionCount !== null);
+        }""",
+        timeout=200_000,
+    )
+
+
+def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> None:
+    page = open_notebook(TOUR)
+    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
+    finished(page)
+    errors = page.evaluate(
+        """() => jupyterapp.shell.currentWidget.content.widgets
+            .filter(cell => cell.model.type === 'code')
+            .flatMap(cell => cell.model.outputs.toJSON())
+            .filter(output => output.output_type === 'error')"""
+    )
+    assert errors == []
+    cards = page.locator("#oh-jupyter-log .oh-Card")
+    cards.first.wait_for()
+    assert cards.count() > 5
+
+    kernel = lab.kernel_of(TOUR)
+    code = "answer = 6 * 7; answer"
+    action = {"action": {"action": "run_ipython", "args": {"code": code}}}
+    observation = lab.request(f"oh_jupyter/kernels/{kernel}/execute_action", action)
+    assert observation["content"].startswith("42")
+    agents = page.locator("#oh-jupyter-log .oh-Card", has_text="answer = 6 * 7")
+    agents.wait_for()
+    assert agents.locator(".oh-Badge.oh-mod-agent").count() == 1
+
+    page.evaluate("jupyterapp.shell.collapseLeft()")
+    if os.environ.get("OH_JUPYTER_SCREENSHOT"):
+        page.screenshot(path=os.environ["OH_JUPYTER_SCREENSHOT"])
+
+
+def test_the_status_stays_busy_while_the_agent_works_beside_a_cell(lab, open_notebook) -> None:
+    page = open_notebook("00-tour.ipynb")
+    kernel = lab.kernel_of(TOUR)
+    page.evaluate(
+        """() => {
+            const { kernel } = jupyterapp.shell.currentWidget.sessionContext.session;
+            kernel.requestExecute({ code: 'import time; time.sleep(600)' });
+        }"""
+    )
+    status = "jupyterapp.shell.currentWidget.sessionContext.session.kernel.status"
+    page.wait_for_function(f"{status} === 'busy'")
+    action = {"action": {"action": "run", "args": {"command": "echo beside"}}}
+    observation = lab.request(f"oh_jupyter/kernels/{kernel}/execute_action", action)
+    assert observation["content"] == "beside"
+    page.locator("#oh-jupyter-log .oh-Card", has_text="echo beside").wait_for()
+    assert page.evaluate(status) == "busy"
+    lab.request(f"api/kernels/{kernel}/interrupt", {})

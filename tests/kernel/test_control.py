@@ -1,0 +1,204 @@
+"""The control channel: every Action, while cells run, and what is refused."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+
+def test_ping_is_answered_at_once(kernel) -> None:
+    fields, _ = kernel.ask("ping")
+    assert fields["status"] == "ok"
+    assert len(fields["generation"]) == 32
+
+
+def test_a_command_is_carried_out(kernel) -> None:
+    observation = kernel.act("run", command="echo hello; pwd")
+    assert observation["observation"] == "run"
+    assert observation["content"] == f"hello\n{kernel.directory}"
+    assert observation["success"] is True
+    assert observation["extras"]["metadata"]["exit_code"] == 0
+
+
+def test_a_cell_is_carried_out_in_the_shell_of_the_person(kernel) -> None:
+    kernel.execute("theirs = 20")
+    observation = kernel.act("run_ipython", code="ours = theirs + 1\nprint('x')\nours")
+    text = observation["content"]
+    assert text.startswith("x\n21\n[Jupyter current working directory: ")
+    assert "[Jupyter Python interpreter: " in text
+    assert kernel.execute("ours * 2") == "42"
+
+
+@pytest.mark.parametrize("code", ["import time; time.sleep(600)", "while True: pass"])
+def test_actions_answer_while_a_cell_runs(fresh_kernel, code: str) -> None:
+    kernel = fresh_kernel
+    path = kernel.directory / "note.txt"
+    cell = kernel.start(code)
+    begun = time.monotonic()
+    assert kernel.act("run", command="echo still here")["content"] == "still here"
+    assert kernel.act("write", path=str(path), content="text")["observation"] == "write"
+    assert kernel.act("read", path=str(path))["content"] == "text\n"
+    edit = kernel.act("edit", path=str(path), command="str_replace", old_str="text", new_str="new")
+    assert edit["content"].startswith(f"The file {path} has been edited.")
+    assert time.monotonic() - begun < 60
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(cell)["ename"] == "KeyboardInterrupt"
+    assert kernel.act("run", command="echo after")["content"] == "after"
+
+
+def test_a_cell_of_the_agent_waits_for_the_cell_of_the_person(fresh_kernel) -> None:
+    cell = fresh_kernel.start("import time; time.sleep(1); first = 'done'")
+    observation = fresh_kernel.act("run_ipython", code="first")
+    assert observation["content"].startswith("'done'")
+    assert fresh_kernel.finish(cell)["status"] == "ok"
+
+
+def test_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
+    code = "print('begun', flush=True)\nimport time; time.sleep(600)"
+    observation = kernel.act("run_ipython", timeout=1, code=code)
+    assert observation["content"].startswith("begun")
+    assert "[Execution timed out (1.0 seconds).]" in observation["content"]
+    assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
+
+
+def test_a_waiting_cell_whose_time_is_over_never_starts(fresh_kernel) -> None:
+    cell = fresh_kernel.start("import time\ntime.sleep(3)\nran = False")
+    observation = fresh_kernel.act("run_ipython", timeout=0.5, code="ran = True")
+    assert "timed out" in observation["content"]
+    assert fresh_kernel.finish(cell)["status"] == "ok"
+    assert fresh_kernel.execute("ran") == "False"
+
+
+def test_a_failing_cell_of_the_person_does_not_abort_the_agents(fresh_kernel) -> None:
+    cell = fresh_kernel.start("import time; time.sleep(1); 1/0")
+    observation = fresh_kernel.act("run_ipython", code="40 + 2")
+    assert observation["content"].startswith("42")
+    assert fresh_kernel.finish(cell)["ename"] == "ZeroDivisionError"
+
+
+def test_no_output_is_ever_lost(kernel) -> None:
+    for number in range(50):
+        observation = kernel.act("run_ipython", code=f"print({number})", include_extra=False)
+        assert observation["content"] == str(number)
+
+
+def test_exceptions_images_and_updates_are_seen(kernel) -> None:
+    failed = kernel.act("run_ipython", code="1/0")
+    assert "ZeroDivisionError: division by zero" in failed["content"]
+    assert "\x1b" not in failed["content"]
+    assert failed["success"] is True
+    code = (
+        "from IPython.display import display, Image, SVG, clear_output\n"
+        "print('gone'); clear_output()\n"
+        "h = display('old', display_id=True); h.update('new')\n"
+        "import base64\n"
+        "display(Image(base64.b64decode('iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk"
+        "YPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=='), format='png'))\n"
+        "SVG('<svg xmlns=\"http://www.w3.org/2000/svg\"/>')"
+    )
+    shown = kernel.act("run_ipython", code=code, include_extra=False)
+    assert shown["content"].startswith("'new'\n<IPython.core.display.Image object>")
+    urls = shown["extras"]["image_urls"]
+    assert [url.partition(";")[0] for url in urls] == ["data:image/png", "data:image/svg+xml"]
+
+
+def test_a_silent_cell_says_so(kernel) -> None:
+    observation = kernel.act("run_ipython", code="quiet = 1", include_extra=False)
+    assert observation["content"] == "[Code executed successfully with no output]"
+    assert observation["extras"]["image_urls"] is None
+
+
+def test_agent_skills_are_in_the_namespace_and_take_no_name_away(fresh_kernel) -> None:
+    fresh_kernel.execute("search_dir = 'mine'")
+    observation = fresh_kernel.act("run_ipython", code="callable(open_file), search_dir")
+    assert observation["content"].startswith("(True, 'mine')")
+
+
+def test_the_kernel_follows_the_shell(fresh_kernel) -> None:
+    (fresh_kernel.directory / "inner").mkdir()
+    fresh_kernel.act("run_ipython", code="1")
+    fresh_kernel.act("run", command="cd inner")
+    observation = fresh_kernel.act("run_ipython", code="import os; os.getcwd()")
+    assert observation["content"].startswith(f"'{fresh_kernel.directory / 'inner'}'")
+    assert f"directory: {fresh_kernel.directory / 'inner'}]" in observation["content"]
+
+
+@pytest.mark.parametrize(
+    ("body", "error", "word"),
+    [
+        (b"{", "WireError", "not JSON"),
+        (b"[]", "WireError", "'action' object"),
+        ({"action": "run"}, "WireError", "'action' object"),
+        ({"action": {"action": "fly"}}, "UnknownTypeError", "fly"),
+        ({"action": {"action": "run", "args": {}}}, "WireError", "command"),
+        (
+            {"action": {"action": "message", "args": {"content": "x"}}},
+            "NotRunnableError",
+            "message",
+        ),
+        (None, "WireError", "no body"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(kernel, body, error: str, word: str) -> None:
+    fields, observation = kernel.ask("execute_action", body)
+    assert observation is None
+    assert (fields["status"], fields["ename"]) == ("error", error)
+    assert word in fields["evalue"]
+
+
+def test_an_unknown_operation_is_refused(kernel) -> None:
+    fields, _ = kernel.ask("levitate")
+    assert fields["ename"] == "WireError"
+    assert "levitate" in fields["evalue"]
+
+
+def test_files_are_listed(fresh_kernel) -> None:
+    for name in ("b.txt", "A.txt", ".hidden"):
+        (fresh_kernel.directory / name).touch()
+    (fresh_kernel.directory / "zoo").mkdir()
+    (fresh_kernel.directory / "dangling").symlink_to("nowhere")
+    fields, _ = fresh_kernel.ask("list_files", path=None)
+    assert fields["names"] == ["zoo/", ".hidden", "A.txt", "b.txt"]
+    assert fresh_kernel.ask("list_files", path="zoo")[0]["names"] == []
+    assert fresh_kernel.ask("list_files", path="missing")[0]["names"] == []
+
+
+def test_everything_is_in_the_log_whichever_door_it_came_through(fresh_kernel) -> None:
+    fresh_kernel.act("run", command="echo agent")
+    fresh_kernel.execute("oh.run('echo person');")
+    _, events = fresh_kernel.ask("events", start_id=0)
+    told = [(e["id"], e["source"], e.get("action") or e.get("observation")) for e in events]
+    assert told == [
+        (0, "agent", "run"),
+        (1, "agent", "run"),
+        (2, "user", "run"),
+        (3, "user", "run"),
+    ]
+    assert [e.get("cause") for e in events] == [None, 0, None, 2]
+    _, one = fresh_kernel.ask("event", id=3)
+    assert one["content"] == "person"
+
+
+def test_events_are_broadcast_to_every_frontend(fresh_kernel) -> None:
+    msg_id = fresh_kernel.send(
+        "execute_action", {"action": {"action": "run", "args": {"command": "echo hi"}}}
+    )
+    seen = []
+    while len(seen) < 2:
+        message = fresh_kernel.client.get_iopub_msg(timeout=30)
+        if message["msg_type"] == "oh_jupyter_event":
+            seen.append(message["content"])
+    fresh_kernel.reply(msg_id)
+    assert [item["event"].get("action") for item in seen] == ["run", None]
+    assert seen[1]["event"]["content"] == "hi"
+    assert [item["seq"] for item in seen] == [0, 1]
+
+
+def test_rejected_and_awaiting_actions_are_not_carried_out(kernel) -> None:
+    marker = kernel.directory / "must-not-be"
+    command = f"touch {marker}"
+    rejected = kernel.act("run", command=command, confirmation_state="rejected")
+    awaiting = kernel.act("run", command=command, confirmation_state="awaiting_confirmation")
+    assert (rejected["observation"], awaiting["observation"]) == ("user_rejected", "null")
+    assert not marker.exists()

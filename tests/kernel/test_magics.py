@@ -1,0 +1,170 @@
+"""The magics, in a real kernel, as a person types them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+MAGICS = ["oh_run", "oh_edit", "oh_browse", "oh_store", "oh_skills", "oh_log", "oh_status"]
+
+
+@pytest.mark.parametrize("magic", MAGICS)
+def test_every_magic_explains_itself(kernel, magic: str) -> None:
+    shown = kernel.execute(f"%{magic} --help")
+    assert f"%{magic}" in shown
+    assert "--help" in shown
+    assert "Traceback" not in shown
+
+
+def test_a_command_is_run_and_its_value_is_the_observation(kernel) -> None:
+    assert kernel.execute("%oh_run echo 'two  spaces' \"$((1+1))\"") == "two  spaces 2"
+    assert kernel.execute("o = %oh_run exit_code() { return 3; }; exit_code\no.exit_code") == "3"
+    assert kernel.execute("%oh_run echo quiet;") == ""
+
+
+def test_a_script_is_run(kernel) -> None:
+    script = "%%oh_run\nfor n in 1 2; do\n  echo n=$n\ndone\n\n# a comment\ncat <<END\n{n} $n\nEND"
+    assert kernel.execute(script) == "n=1\nn=2\n{n} 2"
+
+
+def test_options_go_before_the_command_and_the_rest_is_its_own(kernel) -> None:
+    assert kernel.execute("%oh_run --timeout 20 echo --timeout 5") == "--timeout 5"
+    assert "timed out after 0.2" in kernel.execute("%oh_run -t 0.2 sleep 30")
+    kernel.execute("%oh_run -i C-c")
+    assert kernel.execute("%oh_run --static pwd").startswith("/")
+    assert "unknown option --no-such" in kernel.execute("%oh_run --no-such ls")
+
+
+def test_a_cell_is_run_as_an_agent_would(kernel) -> None:
+    assert kernel.execute("%%oh_run --cell\nx = 5\nprint('said')\nx + 1").startswith(
+        "said\n6\n[Jupy"
+    )
+    assert kernel.execute("x") == "5"
+    shown = kernel.execute("%%oh_run --cell\n1/0")
+    assert "ZeroDivisionError" in shown
+    assert kernel.execute("1 + 1") == "2"
+
+
+def test_a_cell_within_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
+    shown = kernel.execute("%%oh_run --cell --timeout 0.5\nprint('begun')\nwhile True: pass")
+    assert shown.startswith("begun\n")
+    assert "[Execution timed out (0.5 seconds).]" in shown
+
+
+def test_a_file_is_made_edited_viewed_and_restored(kernel) -> None:
+    path = kernel.directory / "poem.txt"
+    assert "File created successfully" in kernel.execute(
+        "%%oh_edit create poem.txt\nroses are red\nviolets are {blue}\n"
+    )
+    assert path.read_text() == "roses are red\nviolets are {blue}\n"
+    block = "<<<<<<< SEARCH\nroses are red\n=======\nroses are white\n>>>>>>> REPLACE\n"
+    shown = kernel.execute("%%oh_edit str_replace poem.txt\n" + block)
+    assert "-roses are red" in shown
+    assert "+roses are white" in shown
+    kernel.execute("%%oh_edit insert poem.txt --line 1\nand so on\n")
+    assert path.read_text() == "roses are white\nand so on\nviolets are {blue}\n"
+    assert "     2\tand so on" in kernel.execute("%oh_edit view poem.txt --range 2 2")
+    kernel.execute("%oh_edit undo poem.txt")
+    kernel.execute("%oh_edit undo poem.txt")
+    assert path.read_text() == "roses are red\nviolets are {blue}\n"
+    assert "poem.txt" in kernel.execute("%oh_edit view .")
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("%oh_edit fly x", "invalid choice"),
+        ("%oh_edit create x", "%%oh_edit create x"),
+        ("%oh_edit view no-such-file", "ERROR:"),
+        ("%%oh_edit insert x\nbody", "--line N"),
+        ("%%oh_edit str_replace x\nbody", "<<<<<<< SEARCH"),
+        ("%oh_edit undo never-edited", "ERROR:"),
+        ("%oh_browse", "%oh_browse URL"),
+        ("%oh_store cat", "needs a path"),
+        ("%oh_store cat no-such-entry", "no-such-entry"),
+        ("%oh_store cat ../../etc/passwd", "StorePathError"),
+        ("%oh_store put x", "one place"),
+        ("%oh_skills no_such_skill", "no skill"),
+        ("%oh_log --last many", "invalid int"),
+        ("oh.run(5)", "args.command"),
+        ("oh.execute({'action': 'fly'})", "fly"),
+        ("oh.read('/no/such/file').content", "File not found"),
+    ],
+)
+def test_wrong_input_gets_one_clear_answer(kernel, line: str, word: str) -> None:
+    shown = kernel.execute(line)
+    assert word in shown
+    assert "Traceback" not in shown
+    assert kernel.execute("1 + 1") == "2"
+
+
+def test_the_store_keeps_things(kernel) -> None:
+    kernel.execute("%%oh_store put notes/a.txt\nfirst\n")
+    (kernel.directory / "b.bin").write_bytes(bytes(range(256)))
+    kernel.execute("%oh_store put notes/b.bin b.bin")
+    shown = kernel.execute("%oh_store ls notes")
+    assert "notes/a.txt  6" in shown
+    assert "notes/b.bin  256" in shown
+    assert kernel.execute("%oh_store cat notes/a.txt") == "'first\\n'"
+    kernel.execute("%oh_store get notes/b.bin c.bin")
+    assert (kernel.directory / "c.bin").read_bytes() == bytes(range(256))
+    assert (
+        kernel.execute("listing = %oh_store ls notes\n[e['size'] for e in listing]") == "[6, 256]"
+    )
+    kernel.execute("%oh_store rm notes")
+    assert "a.txt" not in kernel.execute("%oh_store ls")
+
+
+def test_skills_are_listed_and_explained(kernel) -> None:
+    assert "search_dir" in kernel.execute("%oh_skills")
+    assert "search_dir(" in kernel.execute("%oh_skills search_dir")
+
+
+def test_the_log_shows_who_did_what(fresh_kernel) -> None:
+    fresh_kernel.act("run", command="echo agent")
+    fresh_kernel.execute("%oh_run echo person")
+    log = fresh_kernel.execute("%oh_log")
+    assert "agent" in log
+    assert "person" in log
+    assert "person" not in fresh_kernel.execute("%oh_log --source agent --kind run")
+    assert "shell" in fresh_kernel.execute("%oh_status")
+
+
+def test_observations_are_shown_as_text_and_html_and_never_as_script(kernel) -> None:
+    bundles = []
+    kernel.client.execute_interactive(
+        "%oh_run echo '<script>alert(1)</script>'",
+        output_hook=lambda m: bundles.append(m["content"].get("data")),
+        timeout=60,
+    )
+    (bundle,) = [bundle for bundle in bundles if bundle]
+    assert bundle["text/plain"] == "<script>alert(1)</script>"
+    assert "<script" not in bundle["text/html"]
+    assert "&lt;script&gt;" in bundle["text/html"]
+
+
+def test_loading_twice_and_reloading_work(fresh_kernel) -> None:
+    fresh_kernel.execute("%oh_run cd /; x=1")
+    fresh_kernel.execute("%load_ext oh_jupyter")
+    assert fresh_kernel.execute("%oh_run echo $x") == "1"
+    first, _ = fresh_kernel.ask("ping")
+    for _ in range(2):
+        assert fresh_kernel.execute("%reload_ext oh_jupyter") == ""
+        assert fresh_kernel.execute("%oh_run echo [$x]") == "[]"
+    second, _ = fresh_kernel.ask("ping")
+    assert first["generation"] != second["generation"]
+    fresh_kernel.execute("%unload_ext oh_jupyter")
+    assert "not found" in fresh_kernel.execute("%oh_run ls")
+    assert fresh_kernel.execute("'oh' in globals()") == "False"
+
+
+def test_an_interrupted_magic_leaves_the_shell_alive(fresh_kernel) -> None:
+    fresh_kernel.execute("%oh_run keep=1")
+    cell = fresh_kernel.start("%oh_run -b sleep 600")
+    while not json.dumps(fresh_kernel.ask("status")[0]["runtime"]["running"]).count("sleep"):
+        pass
+    fresh_kernel.manager.interrupt_kernel()
+    assert fresh_kernel.finish(cell)["status"] == "error"
+    fresh_kernel.execute("%oh_run -i C-c")
+    assert fresh_kernel.execute("%oh_run echo keep=$keep") == "keep=1"

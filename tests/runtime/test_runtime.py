@@ -1,0 +1,141 @@
+"""The runtime from a plain script: no Jupyter anywhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.config import Settings
+from oh_jupyter.errors import RuntimeClosedError
+from oh_jupyter.events import (
+    CmdOutputObservation,
+    CmdRunAction,
+    ErrorObservation,
+    FileReadAction,
+    FileWriteAction,
+    IPythonRunCellAction,
+    MessageAction,
+)
+from oh_jupyter.runtime import Runtime, list_directory
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[Runtime]:
+    settings = Settings(workspace_dir=str(tmp_path / "made" / "on demand"), file_store="memory")
+    made = Runtime(settings)
+    yield made
+    made.close()
+
+
+def test_actions_become_observations_and_events(runtime: Runtime) -> None:
+    done = runtime.submit_action(CmdRunAction("pwd"), "user").result(30)
+    assert isinstance(done, CmdOutputObservation)
+    assert done.content == runtime.executor.workspace_dir
+    runtime.events.flush()
+    action, observation = runtime.events.search()
+    assert (action.id, action.source, observation.cause) == (0, "user", 0)
+
+
+def test_nothing_is_started_before_it_is_needed(runtime: Runtime) -> None:
+    runtime.submit_action(FileWriteAction("a.txt", "x")).result(30)
+    assert runtime.submit_action(FileReadAction("a.txt")).result(30).content == "x\n"
+    assert runtime.status()["shell"] is None
+    assert runtime.status()["browser"] is False
+
+
+def test_relative_paths_follow_the_shell(runtime: Runtime) -> None:
+    runtime.submit_action(CmdRunAction("mkdir inner && cd inner")).result(30)
+    written = runtime.submit_action(FileWriteAction("b.txt", "y")).result(30)
+    assert written.path == str(Path(runtime.executor.workspace_dir, "inner", "b.txt"))
+
+
+def test_what_fails_is_an_observation_and_the_runtime_goes_on(runtime: Runtime) -> None:
+    missing = runtime.submit_action(FileReadAction("no-such-file")).result(30)
+    assert isinstance(missing, ErrorObservation)
+    assert missing.content.startswith("File not found: ")
+    talk = runtime.submit_action(MessageAction("hello")).result(30)
+    assert isinstance(talk, ErrorObservation)
+    cell = runtime.submit_action(IPythonRunCellAction("1")).result(30)
+    assert isinstance(cell, ErrorObservation)
+    assert "%load_ext oh_jupyter" in cell.content
+    assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+
+
+def test_a_defect_inside_is_reported_and_the_runtime_goes_on(runtime, monkeypatch, caplog) -> None:
+    def broken(*args, **kwargs):
+        raise ZeroDivisionError("inside")
+
+    monkeypatch.setattr("oh_jupyter.editor.actions.read_file", broken)
+    observation = runtime.submit_action(FileReadAction("x")).result(30)
+    assert isinstance(observation, ErrorObservation)
+    assert "ZeroDivisionError" in observation.content
+    assert "Traceback" in caplog.text
+    assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+
+
+def test_a_cancelled_action_is_recorded_as_such(runtime: Runtime) -> None:
+    seen = threading.Event()
+    runtime.events.subscribe(lambda event: seen.set())
+    future = runtime.submit_action(CmdRunAction("sleep 600", blocking=True))
+    assert seen.wait(30)
+    future.cancel()
+    interrupted = CmdRunAction("C-c", is_input=True)
+    runtime.submit_action(interrupted).result(30)
+    runtime.events.flush()
+    assert any(event.message == "The action was cancelled." for event in runtime.events.search())
+    assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+
+
+def test_closing_ends_everything_and_says_so(tmp_path: Path) -> None:
+    runtime = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory"))
+    observation = runtime.submit_action(CmdRunAction("echo $$")).result(30)
+    runtime.close()
+    runtime.close()
+    with pytest.raises(RuntimeClosedError, match="reload_ext"):
+        runtime.submit_action(CmdRunAction("ls"))
+    assert not Path(f"/proc/{observation.content}").exists()
+
+
+def test_a_script_that_forgets_to_close_ends_cleanly(tmp_path: Path) -> None:
+    script = (
+        "from oh_jupyter.config import Settings\n"
+        "from oh_jupyter.events import CmdRunAction\n"
+        "from oh_jupyter.runtime import Runtime\n"
+        f"runtime = Runtime(Settings(file_store={str(tmp_path.as_uri())!r}))\n"
+        "print(runtime.submit_action(CmdRunAction('echo $$')).result(30).content)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stderr == ""
+    assert len(list(tmp_path.glob("sessions/*/events/*.json"))) == 2
+
+
+def test_a_store_in_a_place_that_cannot_be_is_an_error_unless_it_is_the_default(
+    tmp_path: Path, monkeypatch, caplog
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.touch()
+    with pytest.raises(OSError, match="file"):
+        Runtime(Settings(workspace_dir=str(tmp_path), file_store_path=str(blocked))).close()
+    monkeypatch.setenv("HOME", str(blocked))
+    runtime = Runtime(Settings(workspace_dir=str(tmp_path)))
+    assert "in memory only" in caplog.text
+    assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+    runtime.close()
+
+
+def test_directories_first_then_files_and_no_dangling_links(tmp_path: Path) -> None:
+    for name in ("b", "A", ".c"):
+        (tmp_path / name).touch()
+    (tmp_path / "Z").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "Z")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    assert list_directory(None, str(tmp_path)) == ["link/", "Z/", ".c", "A", "b"]
+    assert list_directory("Z", str(tmp_path)) == []
+    assert list_directory("\0", str(tmp_path)) == []
