@@ -191,7 +191,7 @@ class ActionExecutor:
     async def _write(self, action: FileWriteAction) -> Observation:
         from oh_jupyter.editor.actions import write_file
 
-        return await self.in_thread(write_file, action, cwd=self.cwd)
+        return await self.in_thread(write_file, action, cwd=self.cwd, editor=self.editor)
 
     async def _edit(self, action: FileEditAction) -> Observation:
         from oh_jupyter.editor.actions import edit_file

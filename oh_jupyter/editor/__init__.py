@@ -1,0 +1,28 @@
+"""The file editor: views, edits, and a history that survives."""
+
+from oh_jupyter.editor.editor import COMMANDS, FileEditor
+from oh_jupyter.editor.history import HistoryEntry
+from oh_jupyter.editor.result import EditorResult
+from oh_jupyter.errors import (
+    EditorError,
+    EditorParameterInvalidError,
+    EditorParameterMissingError,
+    FileChangedError,
+    FileValidationError,
+    NoHistoryError,
+    NoReplacementError,
+)
+
+__all__ = [
+    "COMMANDS",
+    "EditorError",
+    "EditorParameterInvalidError",
+    "EditorParameterMissingError",
+    "EditorResult",
+    "FileChangedError",
+    "FileEditor",
+    "FileValidationError",
+    "HistoryEntry",
+    "NoHistoryError",
+    "NoReplacementError",
+]

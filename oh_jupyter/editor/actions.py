@@ -1,0 +1,243 @@
+"""The editor's side of the wire: file Actions in, Observations out.
+
+Which failure answers with which Observation, and in which words, is that of the
+OpenHands action execution server. These functions block; call them in a worker thread.
+"""
+
+from __future__ import annotations
+
+import codecs
+import os
+from functools import partial
+from pathlib import Path
+
+from oh_jupyter.editor import atomic
+from oh_jupyter.editor.differences import unified_diff
+from oh_jupyter.editor.editor import FileEditor
+from oh_jupyter.editor.edits import write_lines
+from oh_jupyter.editor.encoding import Encoding, detect
+from oh_jupyter.editor.paths import DOCUMENT_SUFFIXES, check_regular
+from oh_jupyter.editor.text import TextFile
+from oh_jupyter.editor.views import data_url
+from oh_jupyter.errors import EditorError
+from oh_jupyter.events import (
+    ErrorObservation,
+    FileEditAction,
+    FileEditObservation,
+    FileReadAction,
+    FileReadObservation,
+    FileWriteAction,
+    FileWriteObservation,
+    Observation,
+)
+
+__all__ = ["edit_file", "read_file", "write_file"]
+
+_MEDIA_TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".bmp": "image/bmp",
+    ".gif": "image/gif",
+    ".pdf": "application/pdf",
+    ".mp4": "video/mp4",
+    ".webm": "video/webm",
+    ".ogg": "video/ogg",
+}
+_BINARY = "ERROR_BINARY_FILE"
+_NEW_FILE_MODE = 0o664
+
+
+def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observation:
+    """Read a file, or show it as the editor does.
+
+    Images, PDFs and videos become data URLs before anything looks at their bytes, so a
+    binary check does not hide them. A relative path starts at ``cwd`` everywhere.
+
+    Args:
+        action: What to read.
+        cwd: The shell's working directory.
+        editor: The editor, for ``impl_source="oh_aci"``.
+
+    Returns:
+        The text, the numbered view, or a data URL; or an error.
+    """
+    path = Path(cwd, action.path)
+    media_type = _MEDIA_TYPES.get(path.suffix.lower())
+    numbered = action.impl_source == "oh_aci"
+    is_document = path.suffix.lower() in DOCUMENT_SUFFIXES
+    if numbered and (media_type is None or is_document or not Path(action.path).is_absolute()):
+        return _view(action, editor, binary_refused=path.is_file() and not is_document)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError
+        check_regular(path)
+        data, _ = atomic.read(path)
+    except FileNotFoundError:
+        return ErrorObservation(f"File not found: {path}. Your current working directory is {cwd}.")
+    except IsADirectoryError:
+        return ErrorObservation(f"Path is a directory: {path}. You can only read files")
+    except (OSError, ValueError, EditorError) as error:
+        return ErrorObservation(f"File {path} cannot be read: {error}")
+    if media_type is not None:
+        return FileReadObservation(
+            data_url(data, media_type), path=str(path), impl_source=action.impl_source
+        )
+    if detect(data) is None:
+        return ErrorObservation(_BINARY)
+    try:
+        text = TextFile(data).text
+    except UnicodeDecodeError:
+        return ErrorObservation(f"File could not be decoded as utf-8: {path}.")
+    return FileReadObservation(_select(text, action.start, action.end), path=str(path))
+
+
+def _view(action: FileReadAction, editor: FileEditor, *, binary_refused: bool) -> Observation:
+    if binary_refused and _is_binary(Path(action.path)):
+        return ErrorObservation(_BINARY)
+    try:
+        content = editor(
+            command="view", path=action.path, view_range=action.view_range or None
+        ).output
+    except EditorError as error:
+        content = f"ERROR:\n{error}"
+    return FileReadObservation(content, path=action.path, impl_source="oh_aci")
+
+
+def _is_binary(path: Path) -> bool:
+    try:
+        check_regular(path)
+        return detect(atomic.read(path)[0]) is None
+    except (OSError, EditorError):
+        return False  # the view says what is wrong
+
+
+def _select(text: str, start: int, end: int) -> str:
+    """Cut out lines as the protocol does, which pulls a start near the end back.
+
+    With an explicit end, a start in the last line becomes the last line but one, and at
+    least one line is returned; clients have seen nothing else.
+    """
+    if (start <= 0 and end == -1) or not text:
+        return text
+    lines = [line + "\n" for line in text.split("\n")]
+    lines[-1] = lines[-1].removesuffix("\n")
+    if lines[-1] == "":
+        lines.pop()
+    start = min(max(start, 0), len(lines))
+    if end == -1:
+        return "".join(lines[start:])
+    first = max(0, min(start, len(lines) - 2))
+    return "".join(lines[first : max(first + 1, min(max(end, 0), len(lines)))])
+
+
+def write_file(
+    action: FileWriteAction,
+    *,
+    cwd: str,
+    owner: tuple[int, int] | None = None,
+    editor: FileEditor | None = None,
+) -> Observation:
+    """Write a file, or replace a range of its lines.
+
+    Every line that is written ends in a newline, as in the protocol: writing ``x``
+    stores ``x`` and a newline. Content that already ends in a newline gets no further
+    one; the protocol's server adds one each time, so a file grows with every read and
+    write, and no client relies on that. Empty content stores nothing.
+
+    Args:
+        action: What to write.
+        cwd: The shell's working directory.
+        owner: User and group id of a new file; by default the process's.
+        editor: The editor, whose history then has the write as a step to undo.
+
+    Returns:
+        An empty observation that names the file; or an error.
+    """
+    path = Path(cwd, action.path)
+    try:
+        if path.is_dir():
+            raise IsADirectoryError
+        path.parent.mkdir(parents=True, exist_ok=True)
+        existed = path.exists()
+        if existed:
+            check_regular(path)
+        if editor is not None:
+            editor.overwrite(path, partial(_written, action), _NEW_FILE_MODE)
+        else:
+            data = _written(action, atomic.read(path)[0] if existed else None)
+            atomic.replace(path, data, mode=_NEW_FILE_MODE)
+    except FileNotFoundError:
+        return ErrorObservation(f"File not found: {path}")
+    except IsADirectoryError:
+        return ErrorObservation(f"Path is a directory: {path}. You can only write to files")
+    except UnicodeDecodeError:
+        return ErrorObservation(f"File could not be decoded as utf-8: {path}")
+    except (OSError, ValueError, EditorError) as error:
+        return ErrorObservation(f"File {path} cannot be written: {error}")
+    if owner is not None and not existed and hasattr(os, "chown"):
+        try:
+            os.chown(path, *owner)
+        except OSError as error:
+            return ErrorObservation(
+                f"File {path} written, but failed to change ownership and permissions: {error}"
+            )
+    return FileWriteObservation("", path=str(path))
+
+
+def _written(action: FileWriteAction, old: bytes | None) -> bytes:
+    """Compute the file; None stands for one that is not there."""
+    data = old or b""
+    mark = data[:3] if data.startswith(codecs.BOM_UTF8) else b""
+    file = TextFile(data, Encoding("utf-8", mark))
+    return write_lines(file, action.content, action.start, action.end).data
+
+
+def edit_file(action: FileEditAction, *, cwd: str, editor: FileEditor) -> Observation:
+    """Carry out an editor command.
+
+    Args:
+        action: The command.
+        cwd: The shell's working directory; not used, paths are absolute.
+        editor: The editor.
+
+    Returns:
+        What the editor said, or ``ERROR:`` and why it did nothing. As in the protocol,
+        ``old_content`` and ``new_content`` are the arguments, not the file.
+    """
+    if action.impl_source == "llm_based_edit":
+        return ErrorObservation(
+            f"Draft edits (impl_source llm_based_edit) are not available here yet; {action.path} "
+            "was not changed. Use the commands str_replace, insert or create instead."
+        )
+    before = after = None
+    try:
+        result = editor(
+            command=action.command,
+            path=action.path,
+            file_text=action.file_text,
+            old_str=action.old_str,
+            new_str=action.new_str,
+            insert_line=_line_number(action.insert_line),
+        )
+        content, before, after = result.output, result.old_content, result.new_content
+    except EditorError as error:
+        content = f"ERROR:\n{error}"
+    lines = unified_diff(before or "", after or "", action.path).split("\n")
+    return FileEditObservation(
+        content,
+        path=action.path,
+        old_content=action.old_str,
+        new_content=action.new_str,
+        impl_source="oh_aci",
+        diff="\n".join(line.rstrip() for line in lines),
+    )
+
+
+def _line_number(value: int | str | None) -> int | None:
+    if not isinstance(value, str):
+        return value
+    try:
+        return int(value)
+    except ValueError:
+        raise EditorError(f"Invalid insert_line value: '{value}'. Expected an integer.") from None

@@ -1,0 +1,186 @@
+"""Writing a file so that a crash or a full disk leaves the old one or the new one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Stamp", "read", "replace", "stamp_of", "temporary_for"]
+
+# What the file system says where a file cannot be exchanged but may well be writable:
+# a directory without write permission, a mount point, a read-only directory.
+_NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS, errno.EXDEV)
+
+
+class Stamp(NamedTuple):
+    """What changes whenever somebody writes a file.
+
+    Attributes:
+        inode: The file's number on its device.
+        size: Size in bytes.
+        mtime_ns: Time of the last write in nanoseconds.
+    """
+
+    inode: int
+    size: int
+    mtime_ns: int
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Take a file's stamp.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The stamp, or None if there is no such file.
+    """
+    try:
+        info = os.stat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return Stamp(info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+def read(path: Path) -> tuple[bytes, Stamp]:
+    """Read a whole file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content, and the stamp that belongs to that content.
+    """
+    with open(path, "rb", buffering=0) as file:
+        info = os.fstat(file.fileno())
+        return file.readall(), Stamp(info.st_ino, info.st_size, info.st_mtime_ns)
+
+
+def replace(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int | None = None,
+    owner: tuple[int, int] | None = None,
+    tag: str | None = None,
+) -> None:
+    """Write a file as a whole.
+
+    The bytes go to a temporary file in the same directory, are flushed to the disk,
+    and take the place of the old file in one step. Mode, owner, extended attributes
+    and symbolic links stay. A file with several hard links, or one that may be
+    written but not exchanged, is written in place and put back if that fails.
+
+    Args:
+        path: The file; a symbolic link is followed.
+        data: Its new content.
+        mode: Permissions of a new file; by default those of the umask.
+        owner: User and group id of a new file; by default the process's.
+        tag: What makes the temporary file's name unique; by default it is random.
+
+    Raises:
+        OSError: It could not be written; the old content is still there.
+    """
+    target = Path(os.path.realpath(path))
+    try:
+        old = os.stat(target)
+    except FileNotFoundError:
+        old = None
+    if old is not None and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if old is not None and old.st_nlink > 1:
+        _write_in_place(target, data)
+        return
+    try:
+        _exchange(target, temporary_for(target, tag or os.urandom(6).hex()), data, old, mode, owner)
+    except OSError as error:
+        if old is None or error.errno not in _NOT_REPLACEABLE:
+            raise
+        _write_in_place(target, data)
+
+
+def temporary_for(target: Path, tag: str) -> Path:
+    """Name the temporary file of a write.
+
+    Args:
+        target: The file; no symbolic link.
+        tag: What makes the name unique.
+
+    Returns:
+        A hidden name in the same directory.
+    """
+    return target.with_name(f".{target.name[:200]}.{tag}.tmp")
+
+
+def _exchange(
+    target: Path,
+    temporary: Path,
+    data: bytes,
+    old: os.stat_result | None,
+    mode: int | None,
+    owner: tuple[int, int] | None,
+) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    # Before the old mode is known to be set, nobody else may read the new content.
+    descriptor = os.open(temporary, flags, 0o666 if old is None else 0o600)
+    try:
+        try:
+            _write_all(descriptor, data)
+            if old is not None:
+                _keep_attributes(target, descriptor, temporary, old)
+            else:
+                _set_attributes(temporary, mode, owner)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(temporary, target)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _set_attributes(path: Path, mode: int | None, owner: tuple[int, int] | None) -> None:
+    if mode is not None:
+        os.chmod(path, mode)
+    if owner is not None and hasattr(os, "chown"):
+        os.chown(path, *owner)
+
+
+def _keep_attributes(target: Path, descriptor: int, temporary: Path, old: os.stat_result) -> None:
+    new = os.fstat(descriptor)
+    if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) and hasattr(os, "chown"):
+        os.chown(temporary, old.st_uid, old.st_gid)  # refused: the file is written in place
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):  # a file system without extended attributes
+            for name in os.listxattr(target):
+                with suppress(OSError):  # one that only the system may set, such as a label
+                    os.setxattr(temporary, name, os.getxattr(target, name))
+    os.chmod(temporary, stat.S_IMODE(old.st_mode))
+
+
+def _write_in_place(target: Path, data: bytes) -> None:
+    with open(target, "r+b", buffering=0) as file:
+        old = file.readall()
+        try:
+            _overwrite(file.fileno(), data)
+        except OSError:
+            _overwrite(file.fileno(), old)
+            raise
+
+
+def _overwrite(descriptor: int, data: bytes) -> None:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    _write_all(descriptor, data)
+    os.ftruncate(descriptor, len(data))
+    os.fsync(descriptor)

@@ -1,0 +1,136 @@
+"""Which encoding a file is in, or that it is not text.
+
+The order is what keeps a file intact: whatever is valid UTF-8 is UTF-8, guessing
+starts only after that, and a guess counts only if it gives the same bytes back.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import NamedTuple
+
+__all__ = ["Encoding", "detect"]
+
+
+class Encoding(NamedTuple):
+    """How text becomes the bytes of a file.
+
+    Attributes:
+        name: The codec, without the byte order mark.
+        bom: The byte order mark at the start of the file, or b"".
+    """
+
+    name: str
+    bom: bytes = b""
+
+
+UTF8 = Encoding("utf-8")
+
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_BOMS = (
+    Encoding("utf-8", codecs.BOM_UTF8),
+    Encoding("utf-32-le", codecs.BOM_UTF32_LE),
+    Encoding("utf-32-be", codecs.BOM_UTF32_BE),
+    Encoding("utf-16-le", codecs.BOM_UTF16_LE),
+    Encoding("utf-16-be", codecs.BOM_UTF16_BE),
+)
+_SIGNATURES = (
+    b"%PDF-",
+    b"\x89PNG",
+    b"\xff\xd8\xff",
+    b"GIF8",
+    b"PK\x03\x04",
+    b"\x1f\x8b",
+    b"\x7fELF",
+)
+_NUL_WINDOW = 8000  # bytes; where git looks for a NUL to call a file binary
+_SAMPLE = 64 * 1024  # bytes; enough to tell code pages apart, small enough to be quick
+_CANDIDATES = ["cp1252", "cp1251", "cp932", "gb18030", "euc_kr", "big5", "koi8_r", "euc_jp"]
+_CODING_LINE = re.compile(rb"^[ \t\f]*(?:#|//|/\*|\"|%|;).*?coding[:=][ \t]*([-\w.]+)")
+# Codecs in which an ASCII byte stands for itself and no state is carried along.
+_STATELESS = ("ascii", "big5", "cp", "euc", "gb", "iso8859", "koi8", "kz1048", "mac", "shift_jis")
+_CONTROL = bytes(b for b in range(32) if b not in b"\t\n\r\f\v\b\x1b") + b"\x7f"
+
+
+def detect(data: bytes) -> Encoding | None:
+    """Find the encoding of a file.
+
+    Args:
+        data: The whole file.
+
+    Returns:
+        Its encoding, or None if it is binary.
+    """
+    for encoding in _BOMS:
+        if data.startswith(encoding.bom) and _round_trips(data[len(encoding.bom) :], encoding.name):
+            return encoding
+    if data.startswith(_SIGNATURES) or b"\0" in data[:_NUL_WINDOW]:
+        return None
+    if _is_utf8(data):
+        return UTF8
+    if b"\0" in data or _control_share(data) > 0.003:
+        return None
+    for name in (_declared(data), _guessed(data), "cp1252"):
+        if name is not None and _round_trips(data, name):
+            return Encoding(name)
+    return Encoding("latin-1")
+
+
+def _is_utf8(data: bytes) -> bool:
+    if data.isascii():
+        return True
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _round_trips(data: bytes, name: str) -> bool:
+    try:
+        return data.decode(name).encode(name) == data
+    except (UnicodeError, LookupError):
+        return False
+
+
+def _control_share(data: bytes) -> float:
+    sample = data[:_SAMPLE]
+    return 1 - len(sample.translate(None, _CONTROL)) / len(sample)
+
+
+def _declared(data: bytes) -> str | None:
+    """Read the coding line that Python, Emacs and Vim know, in the first two lines."""
+    for line in data[:1000].split(b"\n")[:2]:
+        match = _CODING_LINE.match(line)
+        if match is None:
+            continue
+        try:
+            name = codecs.lookup(match[1].decode("ascii", "replace")).name
+        except LookupError:
+            return None
+        return name if name.startswith(_STATELESS) else None
+    return None
+
+
+def _guessed(data: bytes) -> str | None:
+    start = re.search(rb"[\x80-\xff]", data)
+    sample = data[start.start() if start else 0 :][:_SAMPLE]
+    runs = re.findall(rb"[\x80-\xff]+", sample)
+    # Scattered single letters among ASCII are a western language; a statistical guess
+    # finds Cyrillic in "für". Cyrillic and East Asian text comes in runs.
+    if not runs or sum(map(len, runs)) < 2 * len(runs):
+        return None
+    from charset_normalizer import from_bytes
+
+    # Whole lines, so that no character is cut in two at the end of the sample.
+    sample = sample[: sample.rfind(b"\n") + 1] or sample
+    for match in from_bytes(sample, cp_isolation=_CANDIDATES):
+        # Short Chinese text passes for Korean, but Korean is written with few Chinese characters.
+        if match.encoding != "euc_kr" or _ideographs(str(match)) < 0.1:
+            return str(match.encoding)
+    return None
+
+
+def _ideographs(text: str) -> float:
+    return sum("\u4e00" <= character <= "\u9fff" for character in text) / max(1, len(text))

@@ -1,0 +1,151 @@
+"""The sentences of the editor, which agents and benchmark harnesses match on.
+
+They are those of the OpenHands editor, to the letter; what is ours is added after
+them, never in between.
+"""
+
+from __future__ import annotations
+
+from oh_jupyter.errors import (
+    EditorError,
+    EditorParameterInvalidError,
+    EditorParameterMissingError,
+    FileValidationError,
+)
+
+__all__ = [
+    "BINARY",
+    "DIRECTORY_CLIPPED",
+    "MARKDOWN_CLIPPED",
+    "REVIEW",
+    "REVIEW_INSERTION",
+    "TEXT_CLIPPED",
+    "cannot_read",
+    "cannot_write",
+    "invalid",
+    "invalid_file",
+    "missing",
+    "plural",
+    "too_large",
+]
+
+_CLIPPED = "<response clipped><NOTE>Due to the max output limit, only part of this "
+
+TEXT_CLIPPED = (
+    _CLIPPED + "file has been shown to you. You should retry this tool after you have searched "
+    "inside the file with `grep -n` in order to find the line numbers of what you are looking "
+    "for.</NOTE>"
+)
+MARKDOWN_CLIPPED = (
+    _CLIPPED + "file has been shown to you. Please use Python libraries to view the entire file "
+    "or search for specific content within the file.</NOTE>"
+)
+DIRECTORY_CLIPPED = (
+    _CLIPPED + "directory has been shown to you. You should use `ls -la` instead to view large "
+    "directories incrementally.</NOTE>"
+)
+REVIEW = "Review the changes and make sure they are as expected. Edit the file again if necessary."
+REVIEW_INSERTION = (
+    "Review the changes and make sure they are as expected (correct indentation, no duplicate "
+    "lines, etc). Edit the file again if necessary."
+)
+BINARY = "File appears to be binary and this file type cannot be read or edited by this tool."
+
+
+def missing(command: str, parameter: str) -> EditorParameterMissingError:
+    """Say that a command lacks a parameter.
+
+    Args:
+        command: The editor command.
+        parameter: The parameter's name.
+
+    Returns:
+        The error to raise.
+    """
+    return EditorParameterMissingError(
+        f"Parameter `{parameter}` is required for command: {command}."
+    )
+
+
+def invalid(parameter: str, value: object, hint: str) -> EditorParameterInvalidError:
+    """Say that a parameter has an unusable value.
+
+    Args:
+        parameter: The parameter's name.
+        value: What was given.
+        hint: What is wrong with it and what to do instead.
+
+    Returns:
+        The error to raise.
+    """
+    return EditorParameterInvalidError(f"Invalid `{parameter}` parameter: {value}. {hint}")
+
+
+def invalid_file(path: object, reason: str) -> FileValidationError:
+    """Say that a file is not one that the editor can work on.
+
+    Args:
+        path: The file.
+        reason: Why not.
+
+    Returns:
+        The error to raise.
+    """
+    return FileValidationError(f"File validation failed for {path}: {reason}")
+
+
+def too_large(path: object, size: int, limit: int) -> FileValidationError:
+    """Say that a file, or the text for it, is over the limit.
+
+    Args:
+        path: The file.
+        size: Its size in bytes.
+        limit: The limit in bytes.
+
+    Returns:
+        The error to raise.
+    """
+    return invalid_file(
+        path,
+        f"File is too large ({size / 1024 / 1024:.1f}MB). "
+        f"Maximum allowed size is {int(limit / 1024 / 1024)}MB.",
+    )
+
+
+def cannot_read(path: object, error: object) -> EditorError:
+    """Say that the operating system did not let the file be read.
+
+    Args:
+        path: The file.
+        error: What the operating system said.
+
+    Returns:
+        The error to raise.
+    """
+    return EditorError(f"Ran into {error} while trying to read {path}")
+
+
+def cannot_write(path: object, error: object) -> EditorError:
+    """Say that the operating system did not let the file be written.
+
+    Args:
+        path: The file.
+        error: What the operating system said.
+
+    Returns:
+        The error to raise.
+    """
+    return EditorError(f"Ran into {error} while trying to write to {path}")
+
+
+def plural(count: int, noun: str) -> str:
+    """Put a number before a noun.
+
+    Args:
+        count: How many.
+        noun: Of what, in the singular.
+
+    Returns:
+        Such as ``1 line`` or ``3 lines``.
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,0 +1,122 @@
+"""Whether a command may be used on a path, asked before anything else."""
+
+from __future__ import annotations
+
+import os
+import stat
+from difflib import get_close_matches
+from pathlib import Path
+
+from oh_jupyter.editor.messages import invalid, invalid_file
+
+__all__ = ["DOCUMENT_SUFFIXES", "check_path", "check_regular", "exists", "parse_path"]
+
+DOCUMENT_SUFFIXES = frozenset((".docx", ".xlsx", ".pptx", ".pdf", ".mp3", ".wav", ".m4a", ".flac"))
+"""Files that can be shown, but not edited as text."""
+
+
+def parse_path(path: object, workspace: Path) -> Path:
+    """Turn the argument into a path.
+
+    Args:
+        path: What was given.
+        workspace: Where a relative path is looked for, to suggest the absolute one.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        EditorParameterInvalidError: It is not an absolute path.
+    """
+    if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
+        raise invalid("path", repr(path), "The path should be a string without NUL characters.")
+    parsed = Path(path)
+    if parsed.is_absolute():
+        return parsed
+    hint = "The path should be an absolute path, starting with `/`."
+    suggestion = workspace / parsed
+    if exists(suggestion):
+        hint += f" Maybe you meant {suggestion}?"
+    raise invalid("path", path, hint)
+
+
+def check_path(command: str, path: Path, *, restorable: bool) -> None:
+    """Check that path and command fit together.
+
+    Args:
+        command: The editor command.
+        path: The absolute path.
+        restorable: Whether the history can bring a missing file back.
+
+    Raises:
+        EditorParameterInvalidError: They do not.
+    """
+    found = exists(path)
+    if command == "create" and found:
+        raise invalid(
+            "path",
+            path,
+            f"File already exists at: {path}. Cannot overwrite files using command `create`.",
+        )
+    if not found and command not in ("create", "write") and not restorable:
+        hint = f"The path {path} does not exist. Please provide a valid path."
+        raise invalid("path", path, hint + _similar(path))
+    if command == "view":
+        return
+    if path.is_dir():
+        raise invalid(
+            "path",
+            path,
+            f"The path {path} is a directory and only the `view` command can be used on "
+            "directories.",
+        )
+    if path.suffix.lower() in DOCUMENT_SUFFIXES:
+        raise invalid(
+            "path",
+            path,
+            f"The path {path} points to a binary file ({path.suffix}) and only the `view` "
+            "command can be used on supported binary files.",
+        )
+
+
+def exists(path: Path) -> bool:
+    """Whether there is something at a path.
+
+    Args:
+        path: The path.
+
+    Returns:
+        False also for a path that cannot exist or cannot be looked at.
+    """
+    try:
+        return os.path.exists(path)
+    except ValueError:
+        return False
+
+
+def check_regular(path: Path) -> int:
+    """Check that a file is one that can be read without waiting for ever.
+
+    Args:
+        path: The file, or a link to it.
+
+    Returns:
+        Its size in bytes.
+
+    Raises:
+        FileValidationError: It is a pipe, a socket or a device.
+        OSError: It cannot be looked at.
+    """
+    info = os.stat(path)
+    if not stat.S_ISREG(info.st_mode):
+        raise invalid_file(path, "It is not a regular file, but a pipe, a socket or a device.")
+    return info.st_size
+
+
+def _similar(path: Path) -> str:
+    """Suggest a file of a similar name in the same directory."""
+    try:
+        close = get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.7)
+    except OSError:
+        return ""
+    return f" Maybe you meant {path.parent / close[0]}?" if close else ""

@@ -1,0 +1,106 @@
+"""Reading what is to be shown or edited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oh_jupyter.editor import atomic
+from oh_jupyter.editor.messages import (
+    BINARY,
+    MARKDOWN_CLIPPED,
+    cannot_read,
+    invalid,
+    invalid_file,
+    too_large,
+)
+from oh_jupyter.editor.paths import DOCUMENT_SUFFIXES, check_regular
+from oh_jupyter.editor.result import EditorResult
+from oh_jupyter.editor.text import TextFile
+from oh_jupyter.editor.views import (
+    IMAGE_TYPES,
+    clip,
+    data_url,
+    list_directory,
+    number_lines,
+    view_lines,
+)
+
+__all__ = ["read_text", "view"]
+
+
+def read_text(path: Path, max_size: int) -> tuple[TextFile, atomic.Stamp]:
+    """Read a text file.
+
+    Args:
+        path: The file.
+        max_size: The size in bytes above which it is refused.
+
+    Returns:
+        The file, and the stamp that belongs to its content.
+
+    Raises:
+        FileValidationError: It is too large, binary, or not a regular file.
+        EditorError: It cannot be read.
+    """
+    data, stamp = _read(path, max_size)
+    file = TextFile.parse(data)
+    if file is None:
+        raise invalid_file(path, BINARY)
+    return file, stamp
+
+
+def _read(path: Path, max_size: int) -> tuple[bytes, atomic.Stamp]:
+    try:
+        size = check_regular(path)
+        if size > max_size:
+            raise too_large(path, size, max_size)
+        return atomic.read(path)
+    except OSError as error:
+        raise cannot_read(path, error) from None
+
+
+def view(
+    path: Path, view_range: list[int] | tuple[int, int] | None, max_size: int
+) -> tuple[EditorResult, bytes | None]:
+    """Show a directory, an image, a document or a text file.
+
+    Args:
+        path: The absolute path.
+        view_range: First and last line of a text file; None for all.
+        max_size: The size in bytes above which a file is refused.
+
+    Returns:
+        The result, and the content that was shown if it is one that can be edited.
+
+    Raises:
+        EditorError: It cannot be shown.
+    """
+    if path.is_dir():
+        return _view_directory(path, view_range), None
+    suffix = path.suffix.lower()
+    if suffix in IMAGE_TYPES:
+        url = data_url(_read(path, max_size)[0], IMAGE_TYPES[suffix])
+        output = f"Image file {path} read successfully. Displaying image content."
+        return EditorResult(output, path=str(path), image_urls=[url]), None
+    if suffix in DOCUMENT_SUFFIXES:
+        from oh_jupyter.editor.documents import to_markdown
+
+        markdown = clip(to_markdown(path, _read(path, max_size)[0]), MARKDOWN_CLIPPED)
+        output = f"Here's the content of the file {path} displayed in Markdown format:\n"
+        return EditorResult(f"{output}{markdown}\n", path=str(path)), None
+    file, _ = read_text(path, max_size)
+    output = view_lines(file, path, view_range) if view_range else number_lines(file.text, path)
+    return EditorResult(output, path=str(path)), file.data
+
+
+def _view_directory(path: Path, view_range: object) -> EditorResult:
+    if view_range:
+        raise invalid(
+            "view_range",
+            view_range,
+            "The `view_range` parameter is not allowed when `path` points to a directory.",
+        )
+    try:
+        return EditorResult(list_directory(path), path=str(path))
+    except OSError as error:
+        raise cannot_read(path, error) from None

@@ -1,0 +1,208 @@
+r"""A text file: exact bytes on one side, text with ``\n`` line ends on the other.
+
+An edit is made on the text and lands in the bytes; every byte outside it stays as
+it is, whatever mixture of line ends and whatever encoding the file has.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from functools import cached_property
+
+from oh_jupyter.editor.delta import common_ends
+from oh_jupyter.editor.encoding import UTF8, Encoding, detect
+
+__all__ = ["EncodeError", "TextFile", "to_newlines"]
+
+
+class EncodeError(ValueError):
+    """A character does not exist in the encoding of the file.
+
+    Attributes:
+        character: The first such character.
+        encoding: The file's encoding.
+    """
+
+    def __init__(self, character: str, encoding: str) -> None:
+        super().__init__(f"{character!r} cannot be written in {encoding}")
+        self.character = character
+        self.encoding = encoding
+
+
+def to_newlines(text: str) -> str:
+    r"""Turn every line end into ``\n``, as Python's text mode does.
+
+    Args:
+        text: Any text.
+
+    Returns:
+        The text with ``\n`` for ``\r\n`` and for a lone ``\r``.
+    """
+    if "\r" not in text:
+        return text
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+class TextFile:
+    r"""The content of one file.
+
+    Attributes:
+        data: The bytes.
+        encoding: Their encoding.
+        text: The text with ``\n`` line ends and without byte order mark.
+    """
+
+    def __init__(self, data: bytes, encoding: Encoding = UTF8) -> None:
+        """Decode the bytes.
+
+        Args:
+            data: The whole file.
+            encoding: Its encoding, as ``detect`` found it.
+        """
+        self.data = data
+        self.encoding = encoding
+        self._raw = data[len(encoding.bom) :].decode(encoding.name)
+        self.text = to_newlines(self._raw)
+        self._crlf: list[int] | None = None
+
+    @classmethod
+    def parse(cls, data: bytes) -> TextFile | None:
+        """Detect the encoding and decode.
+
+        Args:
+            data: The whole file.
+
+        Returns:
+            The file as text, or None if it is binary.
+        """
+        encoding = detect(data)
+        return None if encoding is None else cls(data, encoding)
+
+    @cached_property
+    def line_count(self) -> int:
+        """Number of lines; a newline at the very end starts no further one."""
+        return self.text.count("\n") + (not self.text.endswith("\n") and self.text != "")
+
+    def offset_of_line(self, number: int) -> int:
+        """Find where a line starts.
+
+        Args:
+            number: The line, counted from 1; one past the last is the end.
+
+        Returns:
+            The offset in ``text``.
+        """
+        if number <= 1:
+            return 0
+        if number > self.line_count:
+            return len(self.text)
+        # Bisect by counting, which runs in C; searching newline by newline does not.
+        low, high, missing = 0, len(self.text), number - 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            newlines = self.text.count("\n", low, middle)
+            if newlines >= missing:
+                high = middle
+            else:
+                low, missing = middle, missing - newlines
+        return high
+
+    def lines(self, first: int, last: int) -> str:
+        """Cut out lines.
+
+        Args:
+            first: The first line, counted from 1.
+            last: The last line; may be past the end.
+
+        Returns:
+            The lines, each with its newline if it has one.
+        """
+        return self.text[self.offset_of_line(first) : self.offset_of_line(last + 1)]
+
+    def around(self, offset: int, before: int, after: int) -> str:
+        """Cut out the lines around a place, without counting lines from the start.
+
+        Args:
+            offset: The place in ``text``.
+            before: How many lines above its line.
+            after: How many lines below its line.
+
+        Returns:
+            The lines, each with its newline if it has one.
+        """
+        start = end = offset
+        for _ in range(before + 1):
+            start = self.text.rfind("\n", 0, start)
+            if start < 0:
+                break
+        for _ in range(after + 1):
+            newline = self.text.find("\n", end)
+            if newline < 0:
+                return self.text[start + 1 :]
+            end = newline + 1
+        return self.text[start + 1 : end]
+
+    def replace(self, start: int, end: int, new: str) -> bytes:
+        """Put other text in the place of a range.
+
+        Text that old and new have in common at either side keeps its bytes; what is
+        really new gets the line end of the nearest line before it.
+
+        Args:
+            start: Offset in ``text``.
+            end: Offset in ``text`` after the last character that is replaced.
+            new: The text to put there.
+
+        Returns:
+            The bytes of the file with the replacement.
+
+        Raises:
+            EncodeError: A character of ``new`` does not exist in this encoding.
+        """
+        new = new.replace("\r\n", "\n")
+        prefix, suffix = common_ends(self.text[start:end], new)
+        start, end, new = start + prefix, end - suffix, new[prefix : len(new) - suffix]
+        first, last = self._to_raw(start), self._to_raw(end)
+        newline = self._newline_near(first)
+        if newline != "\n":
+            new = new.replace("\n", newline)
+        if (new or self._raw[max(0, first - 1) : first])[-1:] == "\r" and self._raw[
+            last : last + 1
+        ] == "\n":
+            # Side by side they would be one line end; with one more newline they are two.
+            new += "\n"
+        if self.encoding.name == "utf-8" and self.data.isascii():
+            head, tail = first, last  # a byte is a character: nothing to encode for the offsets
+        else:
+            head = len(self._encode(self._raw[:first]))
+            tail = head + len(self._encode(self._raw[first:last]))
+        bom = len(self.encoding.bom)
+        data = memoryview(self.data)  # its slices are not copied
+        return b"".join((data[: bom + head], self._encode(new), data[bom + tail :]))
+
+    def _to_raw(self, offset: int) -> int:
+        """Map an offset in ``text`` to one in the undecorated decoded file."""
+        if len(self._raw) == len(self.text):
+            return offset
+        if self._crlf is None:
+            pairs = re.finditer("\r\n", self._raw)
+            self._crlf = [match.start() - number for number, match in enumerate(pairs)]
+        return offset + bisect_left(self._crlf, offset)
+
+    def _newline_near(self, raw_offset: int) -> str:
+        """Find the line end that new text at this place should use."""
+        raw = self._raw
+        if "\r" not in raw:
+            return "\n"
+        before = max(raw.rfind("\n", 0, raw_offset), raw.rfind("\r", 0, raw_offset))
+        if before >= 0:
+            return "\r\n" if raw[before - 1 : before + 1] == "\r\n" else raw[before]
+        match = re.compile("\r\n|\r|\n").search(raw, raw_offset)
+        return match[0] if match else "\n"
+
+    def _encode(self, text: str) -> bytes:
+        try:
+            return text.encode(self.encoding.name)
+        except UnicodeEncodeError as error:
+            raise EncodeError(text[error.start], self.encoding.name) from None

@@ -1,0 +1,173 @@
+"""How files and directories are shown."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+from oh_jupyter.editor.messages import DIRECTORY_CLIPPED, TEXT_CLIPPED, invalid
+from oh_jupyter.editor.text import TextFile
+
+__all__ = ["IMAGE_TYPES", "clip", "data_url", "list_directory", "number_lines", "view_lines"]
+
+_MAX_CHARACTERS = 16_000
+
+IMAGE_TYPES = {
+    ".png": "image/png",
+    ".jpg": "image/jpeg",
+    ".jpeg": "image/jpeg",
+    ".gif": "image/gif",
+    ".webp": "image/webp",
+    ".bmp": "image/bmp",
+}
+"""Media types of the images that are shown, by the suffix of the file."""
+
+
+def clip(text: str, notice: str) -> str:
+    """Keep a text short enough for an agent.
+
+    Args:
+        text: The text.
+        notice: What to put where the rest was.
+
+    Returns:
+        The text, or its first 16,000 characters and the notice.
+    """
+    if len(text) <= _MAX_CHARACTERS:
+        return text
+    return text[:_MAX_CHARACTERS] + notice
+
+
+def number_lines(text: str, description: object, first: int = 1) -> str:
+    """Show a text as ``cat -n`` does.
+
+    Args:
+        text: The lines; a newline at the end starts one more, empty line.
+        description: What is shown, for the heading.
+        first: The number of the first line.
+
+    Returns:
+        The heading and the numbered lines.
+    """
+    lines = clip(text, TEXT_CLIPPED).split("\n")
+    numbered = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
+    return f"Here's the result of running `cat -n` on {description}:\n{numbered}\n"
+
+
+def view_lines(file: TextFile, path: Path, view_range: list[int] | tuple[int, int]) -> str:
+    """Show a range of lines.
+
+    Args:
+        file: The file.
+        path: Its name, for the heading.
+        view_range: First and last line, counted from 1; -1 is the end.
+
+    Returns:
+        The numbered lines, and before them a note if the range was too long.
+
+    Raises:
+        EditorParameterInvalidError: It is not a range of this file.
+    """
+    if (
+        not isinstance(view_range, list | tuple)
+        or len(view_range) != 2
+        or not all(isinstance(number, int) for number in view_range)
+    ):
+        raise invalid("view_range", view_range, "It should be a list of two integers.")
+    first, last = int(view_range[0]), int(view_range[1])
+    count = file.line_count
+    if not 1 <= first <= count:
+        raise invalid(
+            "view_range",
+            view_range,
+            f"Its first element `{first}` should be within the range of lines of the file: "
+            f"{[1, count]}.",
+        )
+    note = ""
+    if last > count:
+        note = f"NOTE: We only show up to {count} since there're only {count} lines in this file.\n"
+    if last == -1 or last > count:
+        last = count
+    if last < first:
+        raise invalid(
+            "view_range",
+            view_range,
+            f"Its second element `{last}` should be greater than or equal to the first element "
+            f"`{first}`.",
+        )
+    text = file.lines(first, last)
+    return note + number_lines(text.removesuffix("\n"), path, first)
+
+
+def list_directory(path: Path) -> str:
+    """Show a directory, two levels deep.
+
+    Subdirectories that cannot be read, links that lead nowhere and names in any
+    encoding are listed like everything else.
+
+    Args:
+        path: The directory, or a link to one.
+
+    Returns:
+        The listing, and a sentence about hidden entries if there are any.
+
+    Raises:
+        OSError: The directory itself cannot be read.
+    """
+    names = sorted(os.listdir(path))
+    entries = [f"{path}/"]
+    for name in names:
+        if not name.startswith("."):
+            entries += _with_children(path / name)
+    listing = clip("\n".join(map(_printable, entries)), DIRECTORY_CLIPPED)
+    hidden = sum(name.startswith(".") for name in names)
+    text = (
+        f"Here's the files and directories up to 2 levels deep in {path}, "
+        f"excluding hidden items:\n{listing}"
+    )
+    if hidden:
+        text += (
+            f"\n\n{hidden} hidden files/directories in this directory are excluded. "
+            f"You can use 'ls -la {path}' to see them."
+        )
+    return text
+
+
+def _with_children(path: Path) -> list[str]:
+    if not _is_directory(path):
+        return [str(path)]
+    try:
+        names = sorted(os.listdir(path))
+    except OSError:
+        names = []
+    children = (path / name for name in names if not name.startswith("."))
+    return [
+        f"{path}/",
+        *(f"{child}/" if _is_directory(child) else str(child) for child in children),
+    ]
+
+
+def _is_directory(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a loop of links, on some systems
+        return False
+
+
+def _printable(name: str) -> str:
+    """Replace what is not text in a file name, so that it can be sent as JSON."""
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+def data_url(data: bytes, media_type: str) -> str:
+    """Put a file into a URL.
+
+    Args:
+        data: Its bytes.
+        media_type: Its media type.
+
+    Returns:
+        The data URL.
+    """
+    return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"

@@ -1,0 +1,35 @@
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.editor import FileEditor
+
+
+@pytest.fixture
+def workspace(tmp_path):
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def editor(workspace, tmp_path):
+    return FileEditor(workspace, history_dir=tmp_path / "history")
+
+
+@pytest.fixture
+def another_editor(workspace, tmp_path):
+    """A second one on the same history, as in a kernel that was restarted."""
+    return FileEditor(workspace, history_dir=tmp_path / "history")
+
+
+@pytest.fixture
+def write(workspace):
+    """Write a file behind the editor's back."""
+
+    def write(name: str, content: str | bytes) -> Path:
+        path = workspace / name
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return path
+
+    return write

@@ -1,0 +1,116 @@
+"""A process dies in the middle of an edit."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from oh_jupyter.editor.atomic import temporary_for
+from oh_jupyter.editor.history import MAX_STEPS
+
+
+def edit(editor, path, old, new):
+    return editor(command="str_replace", path=path, old_str=old, new_str=new)
+
+
+def undo(editor, path):
+    return editor(command="undo_edit", path=path)
+
+
+def redo(editor, path):
+    return editor(command="redo_edit", path=path)
+
+
+MANY_EDITS = """if True:
+    import sys
+    from oh_jupyter.editor import FileEditor
+    path, history, workspace = sys.argv[1:]
+    editor = FileEditor(workspace, history_dir=history)
+    for number in range(int(open(path).read().split()[0]), 100_000):
+        editor(command="str_replace", path=path, old_str=f"{number} ", new_str=f"{number + 1} ")
+        print(number + 1, flush=True)
+"""
+
+
+@pytest.mark.parametrize("hard_linked", [False, True])
+def test_kill_9_in_the_middle_of_edits_loses_nothing(
+    editor, workspace, write, tmp_path, hard_linked
+):
+    path = write("a.txt", "0 " + "x" * 30_000)
+    if hard_linked:
+        os.link(path, workspace / "other name")
+    number = 0
+    for stop_after in (3, 17, 40, 61, 80):
+        with subprocess.Popen(
+            [sys.executable, "-c", MANY_EDITS, path, tmp_path / "history", workspace],
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as process:
+            for _ in range(stop_after):
+                number = int(process.stdout.readline())
+            process.send_signal(signal.SIGKILL)
+            rest = process.stdout.read().split()
+        number = int(rest[-1]) if rest else number
+        undo(editor, path)  # whoever comes next repairs what was interrupted
+        redo(editor, path)
+        content = path.read_text()
+        assert content[content.index(" ") :] == " " + "x" * 30_000
+        assert int(content.split()[0]) in (number, number + 1)
+        number = int(content.split()[0])
+        assert [e.command for e in editor.history(path)] == ["str_replace"] * min(number, MAX_STEPS)
+        assert not [name for name in os.listdir(workspace) if name.endswith(".tmp")]
+    for back in range(1, MAX_STEPS + 1):
+        undo(editor, path)
+        assert path.read_text().split()[0] == str(number - back)
+
+
+def test_an_edit_whose_process_died_before_writing_did_not_happen(editor, write, tmp_path):
+    path = write("a.txt", "x")
+    edit(editor, path, "x", "y")
+    (index,) = (tmp_path / "history").rglob("index.json")
+    before = index.read_bytes()
+    edit(editor, path, "y", "z")
+    index.rename(index.with_name("intent.json"))
+    index.write_bytes(before)
+    path.write_bytes(b"y")
+    assert [entry.command for entry in editor.history(path)] == ["str_replace"]
+    undo(editor, path)
+    assert path.read_bytes() == b"x"
+
+
+def test_the_temporary_file_of_a_process_that_died_is_removed(editor, workspace, write, tmp_path):
+    path = write("a.txt", "x")
+    edit(editor, path, "x", "y")
+    (index,) = (tmp_path / "history").rglob("index.json")
+    (index.with_name("intent.json")).write_bytes(index.read_bytes())
+    left = temporary_for(path, index.parent.name[:12])
+    left.write_bytes(b"half of it")
+    edit(editor, path, "y", "z")
+    assert os.listdir(workspace) == ["a.txt"]
+    assert path.read_bytes() == b"z"
+
+
+def test_an_edit_whose_process_died_after_writing_did_happen(editor, write, tmp_path):
+    path = write("a.txt", "x")
+    edit(editor, path, "x", "y")
+    (index,) = (tmp_path / "history").rglob("index.json")
+    index.rename(index.with_name("intent.json"))
+    undo(editor, path)
+    assert path.read_bytes() == b"x"
+
+
+def test_a_torn_write_of_a_hard_linked_file_is_finished(editor, workspace, write, tmp_path):
+    old, new = "a" * 5000 + "z" * 5000, "b" * 5000 + "z" * 5000
+    path = write("a.txt", old)
+    os.link(path, workspace / "other")
+    edit(editor, path, "a" * 5000, "b" * 5000)
+    (index,) = (tmp_path / "history").rglob("index.json")
+    index.rename(index.with_name("intent.json"))
+    with open(path, "r+b") as file:
+        file.write((new[:3000] + old[3000:]).encode())
+    assert [entry.command for entry in editor.history(path)] == ["str_replace"]
+    assert path.read_text() == new
+    undo(editor, path)
+    assert path.read_text() == old

@@ -1,0 +1,260 @@
+import json
+
+import pytest
+
+from oh_jupyter.editor import (
+    EditorError,
+    EditorParameterInvalidError,
+    FileChangedError,
+    FileEditor,
+    NoHistoryError,
+)
+from oh_jupyter.editor.history import MAX_STEPS, History, default_folder
+
+
+def edit(editor, path, old, new):
+    return editor(command="str_replace", path=path, old_str=old, new_str=new)
+
+
+def undo(editor, path):
+    return editor(command="undo_edit", path=path)
+
+
+def redo(editor, path):
+    return editor(command="redo_edit", path=path)
+
+
+def test_undo_and_redo_and_what_they_say(editor, write):
+    path = write("a.txt", "one\r\ntwo")
+    edit(editor, path, "two", "2")
+    result = undo(editor, path)
+    assert result.output == (
+        f"Last edit to {path} undone successfully. Here's the result of running `cat -n` on {path}:"
+        "\n     1\tone\n     2\ttwo\n"
+    )
+    assert (result.old_content, result.new_content) == ("one\n2", "one\ntwo")
+    assert path.read_bytes() == b"one\r\ntwo"
+    assert redo(editor, path).output.startswith(f"Last undone edit to {path} redone successfully.")
+    assert path.read_bytes() == b"one\r\n2"
+
+
+def test_nothing_to_undo_or_redo(editor, write):
+    path = write("a.txt", "x")
+    with pytest.raises(NoHistoryError, match=f"^No edit history found for {path}.$"):
+        undo(editor, path)
+    edit(editor, path, "x", "y")
+    with pytest.raises(NoHistoryError, match=f"^No undone edit found for {path}.$"):
+        redo(editor, path)
+
+
+def test_undo_of_create_removes_the_file_and_redo_brings_it_back(editor, workspace):
+    path = workspace / "a.txt"
+    editor(command="create", path=path, file_text="x")
+    result = undo(editor, path)
+    assert not path.exists()
+    assert (result.old_content, result.new_content) == ("x", None)
+    with pytest.raises(NoHistoryError):
+        undo(editor, path)
+    redo(editor, path)
+    assert path.read_bytes() == b"x"
+
+
+def test_there_is_no_phantom_step_after_create(editor, workspace):
+    path = workspace / "a.txt"
+    editor(command="create", path=path, file_text="x")
+    edit(editor, path, "x", "y")
+    undo(editor, path)
+    assert path.read_bytes() == b"x"
+    undo(editor, path)
+    assert not path.exists()
+
+
+def test_a_failed_edit_leaves_no_step(editor, write):
+    path = write("a.txt", "x")
+    edit(editor, path, "x", "y")
+    with pytest.raises(EditorError):
+        edit(editor, path, "absent", "z")
+    assert [entry.command for entry in editor.history(path)] == ["str_replace"]
+
+
+def test_history_survives_and_is_shared(editor, another_editor, write):
+    path = write("a.txt", "x")
+    edit(editor, path, "x", "y")
+    undo(another_editor, path)
+    assert path.read_bytes() == b"x"
+    redo(editor, path)
+    assert path.read_bytes() == b"y"
+
+
+def test_a_new_edit_ends_redo(editor, write):
+    path = write("a.txt", "x")
+    edit(editor, path, "x", "y")
+    undo(editor, path)
+    edit(editor, path, "x", "z")
+    with pytest.raises(NoHistoryError):
+        redo(editor, path)
+
+
+def test_history_and_diff(editor, write):
+    path = write("a.txt", "1\n2\n3\n")
+    edit(editor, path, "1", "one")
+    edit(editor, path, "3", "three")
+    undo(editor, path)
+    entries = editor.history(path)
+    assert [(e.number, e.command, e.undone) for e in entries] == [
+        (1, "str_replace", False),
+        (2, "str_replace", True),
+    ]
+    redo(editor, path)
+    assert editor.diff(path) == f"--- {path}\n+++ {path}\n@@ -1,4 +1,4 @@\n one\n 2\n-3\n+three\n "
+    assert "-1\n+one" in editor.diff(path, steps=2)
+    with pytest.raises(NoHistoryError):
+        editor.diff(path, steps=3)
+    assert path.read_bytes() == b"one\n2\nthree\n"
+    assert editor.history(path.with_name("other")) == []
+
+
+def test_the_oldest_steps_are_forgotten(editor, write):
+    path = write("a.txt", "0")
+    for number in range(MAX_STEPS + 5):
+        edit(editor, path, str(number), str(number + 1))
+    assert len(editor.history(path)) == MAX_STEPS
+    for _ in range(MAX_STEPS):
+        undo(editor, path)
+    assert path.read_bytes() == b"5"
+    with pytest.raises(NoHistoryError):
+        undo(editor, path)
+
+
+def test_the_size_is_bounded_and_nothing_unneeded_stays(tmp_path, write):
+    path = write("a.txt", "start")
+    store = History(tmp_path / "bounded", max_bytes=100_000)
+    content = b"start"
+    for number in range(30):
+        new = bytes([65 + number]) * 20_000
+        with store.open(path) as history:
+            history.notice(content)
+            history.change("write", content, new, stamp(path))
+        content = new
+    size = sum(file.stat().st_size for file in (tmp_path / "bounded").rglob("*") if file.is_file())
+    assert size < 150_000
+    assert len(store.entries(path)) >= 2
+
+
+def stamp(path):
+    from oh_jupyter.editor.atomic import stamp_of
+
+    return stamp_of(path)
+
+
+# Somebody else
+
+
+def test_undo_keeps_what_somebody_else_changed_elsewhere(editor, write):
+    path = write("a.txt", "1\n2\n3\n4\n5\n")
+    edit(editor, path, "2", "two")
+    edit(editor, path, "4", "four")
+    path.write_text(
+        "0\n1\n2 and more\n3\n4\n5\n6\n".replace("2 and more", "two").replace("4", "four")
+    )
+    undo(editor, path)
+    assert path.read_text() == "0\n1\ntwo\n3\n4\n5\n6\n"
+    undo(editor, path)
+    assert path.read_text() == "0\n1\n2\n3\n4\n5\n6\n"
+    redo(editor, path)
+    redo(editor, path)
+    assert path.read_text() == "0\n1\ntwo\n3\nfour\n5\n6\n"
+
+
+def test_undo_between_and_after_several_foreign_changes(editor, write):
+    path = write("a.txt", "".join(f"{n}\n" for n in range(1, 10)))
+    edit(editor, path, "2", "two")
+    path.write_text(path.read_text().replace("5", "five"))
+    edit(editor, path, "8", "eight")
+    path.write_text("zero\n" + path.read_text())
+    undo(editor, path)
+    assert path.read_text() == "zero\n1\ntwo\n3\n4\nfive\n6\n7\n8\n9\n"
+    undo(editor, path)
+    assert path.read_text() == "zero\n1\n2\n3\n4\nfive\n6\n7\n8\n9\n"
+    redo(editor, path)
+    redo(editor, path)
+    assert path.read_text() == "zero\n1\ntwo\n3\n4\nfive\n6\n7\neight\n9\n"
+
+
+def test_undo_refuses_to_overwrite_a_foreign_change(editor, write):
+    path = write("a.txt", "1\n2\n3\n")
+    edit(editor, path, "2", "two")
+    path.write_text("1\ntwo or so\n3\n")
+    with pytest.raises(FileChangedError, match=r"-two\n\+two or so"):
+        undo(editor, path)
+    assert path.read_text() == "1\ntwo or so\n3\n"
+    path.write_text("1\ntwo\n3\n")  # the other one takes it back, so there is no conflict
+    undo(editor, path)
+    assert path.read_text() == "1\n2\n3\n"
+
+
+def test_undo_of_create_refuses_to_remove_what_somebody_else_wrote(editor, workspace):
+    path = workspace / "a.txt"
+    editor(command="create", path=path, file_text="x\n")
+    path.write_text("x\nprecious\n")
+    with pytest.raises(FileChangedError):
+        undo(editor, path)
+    assert path.read_text() == "x\nprecious\n"
+
+
+def test_undo_restores_a_file_that_was_deleted(editor, another_editor, write):
+    path = write("a.txt", "x\r\n" * 1000)
+    edit(editor, path, "x\n" * 1000, "y\n" * 999)
+    path.unlink()
+    undo(another_editor, path)
+    assert path.read_bytes() == b"y\r\n" * 999
+    undo(another_editor, path)
+    assert path.read_bytes() == b"x\r\n" * 1000
+
+
+def test_a_deleted_file_may_be_created_anew(editor, workspace):
+    path = workspace / "a.txt"
+    editor(command="create", path=path, file_text="first")
+    path.unlink()
+    editor(command="create", path=path, file_text="second")
+    undo(editor, path)
+    assert not path.exists()
+    undo(editor, path)
+    assert path.read_bytes() == b"first"
+
+
+def test_redo_after_a_foreign_change_in_the_same_place_is_not_offered(editor, write):
+    path = write("a.txt", "1\n2\n3\n")
+    edit(editor, path, "2", "two")
+    undo(editor, path)
+    path.write_text("1\nother\n3\n")
+    with pytest.raises(NoHistoryError):
+        redo(editor, path)
+    assert path.read_text() == "1\nother\n3\n"
+
+
+def test_damaged_history_is_said_and_set_aside(editor, write, tmp_path):
+    path = write("a.txt", "x" * 5000)
+    edit(editor, path, "x" * 5000, "y" * 5000)
+    for blob in (tmp_path / "history").rglob("blobs/*"):
+        blob.write_bytes(b"damaged")
+    with pytest.raises(EditorError, match="damaged"):
+        undo(editor, path)
+    assert path.read_bytes() == b"y" * 5000
+    for index in (tmp_path / "history").rglob("index.json"):
+        index.write_text("{")
+    with pytest.raises(EditorParameterInvalidError if not path.exists() else NoHistoryError):
+        undo(editor, path)
+    edit(editor, path, "y" * 5000, "z")
+    assert path.read_bytes() == b"z"
+
+
+def test_the_default_folder_is_in_the_state_home(tmp_path, monkeypatch, write):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    path = write("a.txt", "x")
+    edit(FileEditor(tmp_path), path, "x", "y")
+    assert default_folder(tmp_path).is_relative_to(tmp_path / "state" / "oh_jupyter" / "history")
+    assert default_folder(tmp_path) != default_folder(tmp_path.parent)
+    (index,) = (tmp_path / "state").rglob("index.json")
+    assert json.loads(index.read_text())["path"] == str(path)
+    assert index.stat().st_mode & 0o077 == 0 or index.parent.stat().st_mode & 0o077 == 0

@@ -1,0 +1,64 @@
+import time
+
+import pytest
+
+from oh_jupyter.editor import NoReplacementError
+from oh_jupyter.editor.nearmiss import explain_absence
+
+TEXT = "def f(x):\n    if x:\n        return 'a'\n    return None\n\n\nclass A:\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "where", "kind"),
+    [
+        ("def f(x):\n  if x:\n    return 'a'", "lines 1-3", "only in indentation"),
+        ("def f(x): \n    if x:", "lines 1-2", "only in blanks at line ends"),
+        ("def  f(x):", "line 1", "only in blanks"),
+        ("        return \u2018a\u2019", "line 3", "the kind of quotes"),
+        ("Class A:", "line 7", "upper and lower case"),
+        ("    if y:\n        return 'a'", "lines 2-3", "in 1 line"),
+        ("    return Nothing", "line 4", "in 1 line"),
+    ],
+)
+def test_the_closest_place_is_named(old, where, kind):
+    message = explain_absence(TEXT, old, "new")
+    assert message.startswith(f"\nThe closest match is in {where}. It differs ")
+    assert kind in message
+
+
+def test_what_differs_is_made_visible():
+    message = explain_absence("a \n\tb\n", "a\n\tb", "new")
+    assert "- old_str: a\n+ file:    a·" in message
+
+
+def test_an_edit_that_was_made_before():
+    message = explain_absence(TEXT, "return 'b'", "return 'a'")
+    assert message.startswith("\nThe text of `new_str` is already there, at line 3")
+
+
+def test_line_numbers_of_a_view():
+    message = explain_absence(TEXT, "     1\tdef f(x):\n     2\t    if x:", "new")
+    assert "contains the line numbers of a view" in message
+
+
+def test_nothing_similar():
+    assert explain_absence(TEXT, "completely unrelated words", "new") == ""
+
+
+def test_help_comes_after_the_sentence_that_clients_match(editor, write):
+    path = write("a.py", TEXT)
+    with pytest.raises(NoReplacementError) as caught:
+        editor(command="str_replace", path=path, old_str="if  x:", new_str="y")
+    assert str(caught.value).startswith(
+        f"No replacement was performed, old_str `if  x:` did not appear verbatim in {path}.\n"
+        "The closest match is in line 2."
+    )
+
+
+def test_a_large_file_is_searched_quickly():
+    text = "".join(f"line number {n} of the file\n" for n in range(100_000))
+    started = time.perf_counter()
+    message = explain_absence(text, "line  number 99000 of the file\nline number 1", "new")
+    assert "lines 99001-99002" in message
+    explain_absence(text, "nothing like it at all", "new")
+    assert time.perf_counter() - started < 5

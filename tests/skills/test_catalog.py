@@ -1,0 +1,138 @@
+import importlib
+import logging
+import subprocess
+import sys
+
+import pytest
+
+from oh_jupyter import skills
+from oh_jupyter.skills import catalog
+
+FILE_OPS = [
+    "open_file",
+    "goto_line",
+    "scroll_down",
+    "scroll_up",
+    "search_dir",
+    "search_file",
+    "find_file",
+]
+
+
+@pytest.fixture
+def offered(tmp_path, monkeypatch):
+    """A package on the path that offers entry points."""
+
+    def offer(module: str, points: str) -> None:
+        (tmp_path / "extra_skills.py").write_text(module)
+        info = tmp_path / "extra_skills-1.0.dist-info"
+        info.mkdir()
+        (info / "METADATA").write_text("Metadata-Version: 2.1\nName: extra-skills\nVersion: 1.0\n")
+        (info / "entry_points.txt").write_text(f"[oh_jupyter.skills]\n{points}\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        importlib.invalidate_caches()
+
+    yield offer
+    sys.modules.pop("extra_skills", None)
+
+
+@pytest.fixture
+def forget_registered(monkeypatch):
+    monkeypatch.setattr(catalog, "_registered", {})
+
+
+def test_our_own_skills_are_available():
+    names = list(skills.available())
+    assert names[:7] == FILE_OPS
+    assert names[-1] == "file_editor"
+
+
+def test_a_skill_without_its_package_is_left_out(monkeypatch):
+    find_spec = catalog.find_spec
+    missing = {"pypdf", "pptx"}
+    monkeypatch.setattr(
+        catalog, "find_spec", lambda name: None if name in missing else find_spec(name)
+    )
+    names = skills.available()
+    assert "parse_pdf" not in names
+    assert "parse_pptx" not in names
+    assert "file_editor" in names
+
+
+def test_skills_of_other_packages(offered):
+    offered("def greet(name: str) -> None:\n    'Say hello.'\n", "greet = extra_skills:greet")
+    skill = skills.registry()["greet"]
+    assert (skill.signature, skill.docstring) == ("(name: str) -> None", "Say hello.")
+
+
+def test_broken_skills_of_other_packages_disturb_nobody(offered, caplog):
+    offered("import not_installed\n", "absent = extra_skills:absent")
+    with caplog.at_level(logging.INFO):
+        assert "absent" not in skills.available()
+    assert caplog.records == []
+    sys.modules.pop("extra_skills", None)
+
+
+def test_a_defect_in_another_package_is_logged(offered, caplog):
+    offered("1 / 0\n", "bad = extra_skills:bad")
+    assert "bad" not in skills.available()
+    assert "Skill bad of extra_skills:bad is broken" in caplog.text
+
+
+def test_registering_a_function(forget_registered):
+    @skills.register
+    def shout(text: str, *, times: int = 1) -> None:
+        """Print loudly.
+
+        Args:
+            text: What.
+        """
+
+    assert skills.available()["shout"] is shout
+    assert skills.documentation().endswith(
+        "shout(text: str, *, times: int = 1) -> None:\n    Print loudly.\n    Args:\n"
+        "    text: What.\n\n"
+    )
+    with pytest.raises(TypeError, match="a function with a name"):
+        skills.register(lambda: None)
+    with pytest.raises(TypeError):
+        skills.register("shout")
+
+
+def test_the_documentation_is_in_the_format_of_the_reference():
+    documentation = skills.documentation()
+    assert documentation.startswith(
+        "open_file(path: str, line_number: int | None = 1, context_lines: int | None = 100)"
+        " -> None:\n    Open a file"
+    )
+    assert "\n\ngoto_line(line_number: int) -> None:\n    Show" in documentation
+    assert "file_editor(" not in documentation
+    assert "\n\n\n" not in documentation
+
+
+def test_star_import_brings_exactly_what_is_available(forget_registered):
+    def added() -> None:
+        """Do nothing."""
+
+    skills.register(added)
+    namespace = {}
+    exec("from oh_jupyter.skills.agentskills import *", namespace)
+    namespace.pop("__builtins__")
+    assert namespace == skills.available()
+    assert "added" in namespace
+    exec("from oh_jupyter.skills.agentskills import DOCUMENTATION", namespace)
+    assert namespace["DOCUMENTATION"] == skills.documentation()
+    with pytest.raises(ImportError):
+        exec("from oh_jupyter.skills.agentskills import no_such_skill", namespace)
+
+
+def test_nothing_heavy_is_imported():
+    program = (
+        "import sys, oh_jupyter.skills as s; s.available(); s.documentation()\n"
+        "heavy = {'pypdf', 'docx', 'pptx', 'pylatexenc', 'charset_normalizer', 'markitdown'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
