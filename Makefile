@@ -19,7 +19,7 @@ $(BIN)/python:
 
 # What a user runs: the package as it would be released, and JupyterLab.
 $(VENV)/.lab: $(BIN)/python pyproject.toml $(shell find oh_jupyter labextension/src labextension/style labextension/schema -type f -not -path '*/labextension/static/*' -not -name '*.pyc' -not -path 'oh_jupyter/labextension/*' 2>/dev/null)
-	$(BIN)/python -m pip install --quiet ".[lab,documents]"
+	$(BIN)/python -m pip install --quiet ".[lab]"
 	@touch $@
 
 # What a developer needs: the tools, and the package from this folder.

@@ -1,5 +1,6 @@
 import os
 import socket
+import sys
 
 import pytest
 
@@ -198,7 +199,8 @@ def test_a_pipe_and_a_socket_do_not_hang(editor, workspace, monkeypatch):
                 view(editor, workspace / name)
 
 
-def test_documents_are_converted_or_the_missing_package_is_named(editor, write):
+def test_a_converter_that_is_not_installed_is_named(editor, write, monkeypatch):
+    monkeypatch.setitem(sys.modules, "markitdown", None)
     path = write("a.docx", b"PK\x03\x04 broken")
-    with pytest.raises(Exception, match=r"markitdown|Error in converting file to Markdown"):
+    with pytest.raises(FileValidationError, match=r"pip install 'oh_jupyter\[documents\]'"):
         view(editor, path)
