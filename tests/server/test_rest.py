@@ -72,6 +72,13 @@ async def test_files_are_listed(ask, act, jp_root_dir) -> None:
     assert await ask("list_files", body={"path": "missing"}) == (200, [])
 
 
+async def test_looking_at_events_loads_nothing_into_a_kernel(ask, plain_kernel) -> None:
+    status, answer = await ask("kernels", plain_kernel, "events")
+    assert status == 424
+    assert "%load_ext oh_jupyter" in answer["detail"]
+    assert (await ask("kernels", plain_kernel, "events", "0"))[0] == 424
+
+
 async def test_events_are_listed_and_shown_whole(act, ask, plain_kernel) -> None:
     await act("run", plain_kernel, command="seq 100000")
     status, listing = await ask("kernels", plain_kernel, "events", params={"start_id": "0"})
@@ -112,6 +119,7 @@ async def test_unknown_kernels_events_and_addresses_are_404(ask, act, plain_kern
     status, answer = await act("run", "no-such-kernel", command="ls")
     assert status == 404
     assert "no-such-kernel" in answer["detail"]
+    await act("run", plain_kernel, command="true")
     assert (await ask("kernels", plain_kernel, "events", "999"))[0] == 404
     assert (await ask("nowhere"))[0] == 404
     assert (await ask("execute_action"))[0] == 405

@@ -29,7 +29,7 @@ class EventsHandler(OhHandler):
             "limit": self._count("limit", 200),
         }
         link = await self.link(kernel_id)
-        reply = await link.request("events", fields)
+        reply = await link.request("events", fields, load=False)
         self.finish_json(
             {
                 "generation": reply.fields.get("generation"),
@@ -57,5 +57,5 @@ class EventHandler(OhHandler):
             event_id: The event's id.
         """
         link = await self.link(kernel_id)
-        reply = await link.request("event", {"id": int(event_id)})
+        reply = await link.request("event", {"id": int(event_id)}, load=False)
         self.finish_json(reply.body or b"null")

@@ -32,14 +32,21 @@ class KernelLink(ABC):
 
     @abstractmethod
     async def request(
-        self, operation: str, fields: dict[str, Any] | None = None, body: bytes | None = None
+        self,
+        operation: str,
+        fields: dict[str, Any] | None = None,
+        body: bytes | None = None,
+        *,
+        load: bool = True,
     ) -> Reply:
-        """Ask the runtime; load oh_jupyter into the kernel first if it is not there.
+        """Ask the runtime.
 
         Args:
             operation: Name of the operation.
             fields: Its arguments.
             body: JSON bytes that are passed on as they are.
+            load: Load oh_jupyter into the kernel first if it is not there; who only looks
+                must not change a person's kernel.
 
         Returns:
             The answer.
@@ -47,7 +54,7 @@ class KernelLink(ABC):
         Raises:
             KernelDiedError: The kernel died or restarted meanwhile.
             KernelTimeoutError: The kernel has stopped answering.
-            ExtensionMissingError: oh_jupyter cannot be loaded into it.
+            ExtensionMissingError: oh_jupyter is not loaded in it, or cannot be.
             OhJupyterError: What the runtime refused, as the error it raised there.
         """
 

@@ -60,12 +60,17 @@ class ZmqLink(KernelLink):
         self._watch: asyncio.Task[None] | None = None
 
     async def request(
-        self, operation: str, fields: dict[str, Any] | None = None, body: bytes | None = None
+        self,
+        operation: str,
+        fields: dict[str, Any] | None = None,
+        body: bytes | None = None,
+        *,
+        load: bool = True,
     ) -> Reply:
         """Ask the runtime, see ``KernelLink.request``."""
         buffers: list[bytes | memoryview[bytes]] = [] if body is None else [body]
         while True:
-            generation = await self._ensure_loaded()
+            generation = await self._find_generation(load)
             # A request that was on its way when the kernel died reaches the next one, where
             # nobody waits for it any more: the generation keeps it from being carried out.
             content = {**(fields or {}), "op": operation, "generation": generation}
@@ -143,11 +148,16 @@ class ZmqLink(KernelLink):
             # Any answer will do, and every kernel knows this request.
             self._session.send(self._stream, "kernel_info_request", {})
 
-    async def _ensure_loaded(self) -> str:
-        """Load oh_jupyter if it is not there, and return the generation of its runtime."""
+    async def _find_generation(self, load: bool) -> str:
+        """The generation of the runtime, which is loaded first if that is allowed."""
         async with self._loading:
             if self._generation is None:
                 generation = await self._ping()
+                if generation is None and not load:
+                    raise ExtensionMissingError(
+                        f"oh_jupyter is not loaded in kernel {self.kernel_id}. Load it there with "
+                        "%load_ext oh_jupyter, or send an action"
+                    )
                 if generation is None:
                     await self._load()
                     generation = await self._ping()

@@ -1,0 +1,87 @@
+import { URLExt } from '@jupyterlab/coreutils';
+import { ServerConnection } from '@jupyterlab/services';
+
+import { NotLoadedError } from './errors.js';
+import { isRecord, parseEvent, text, type WireEvent } from './wire.js';
+
+/** One page of the log of the runtime that is alive in a kernel. */
+export interface IHistoryPage {
+  readonly generation: string;
+  readonly events: readonly WireEvent[];
+  /** Where the next page starts; null if this was the last one. */
+  readonly nextId: number | null;
+}
+
+const NOT_LOADED: ReadonlySet<number> = new Set([404, 424, 501]);
+
+/** How many events to ask for at once. */
+const PAGE_SIZE = 200;
+
+/** The event endpoints of the server extension. */
+export class EventsApi {
+  /** @param settings - Of the Jupyter server that runs the extension. */
+  constructor(settings: ServerConnection.ISettings) {
+    this._settings = settings;
+  }
+
+  /**
+   * Events of a kernel from an id on, at most `PAGE_SIZE` of them.
+   *
+   * @throws NotLoadedError where there is no runtime to ask.
+   */
+  async history(kernelId: string, startId: number): Promise<IHistoryPage> {
+    const query = URLExt.objectToQueryString({
+      start_id: startId,
+      limit: PAGE_SIZE
+    });
+    const reply = await this._get(kernelId, `events${query}`);
+    if (
+      !isRecord(reply) ||
+      typeof reply.generation !== 'string' ||
+      !Array.isArray(reply.events)
+    ) {
+      throw new Error('The server sent a history of an unknown form.');
+    }
+    const events = reply.events.map(parseEvent).filter(event => event !== null);
+    const last = events.at(-1);
+    const nextId =
+      last && reply.events.length >= PAGE_SIZE ? last.id + 1 : null;
+    return { generation: reply.generation, events, nextId };
+  }
+
+  /** One event in full length, with its images. */
+  async event(kernelId: string, id: number): Promise<WireEvent> {
+    const event = parseEvent(await this._get(kernelId, `events/${id}`));
+    if (event === null) {
+      throw new Error('The server sent an event of an unknown form.');
+    }
+    return event;
+  }
+
+  private async _get(kernelId: string, path: string): Promise<unknown> {
+    const kernel = URLExt.join(
+      this._settings.baseUrl,
+      'oh_jupyter/kernels',
+      encodeURIComponent(kernelId)
+    );
+    const response = await ServerConnection.makeRequest(
+      `${kernel}/${path}`,
+      {},
+      this._settings
+    );
+    if (NOT_LOADED.has(response.status)) {
+      throw new NotLoadedError(response.statusText);
+    }
+    const reply: unknown = await response.json().catch(() => null);
+    if (!response.ok) {
+      const reason =
+        (isRecord(reply) &&
+          (text(reply, 'detail') || text(reply, 'message'))) ||
+        response.statusText;
+      throw new Error(`${response.status} ${reason}`.trim());
+    }
+    return reply;
+  }
+
+  private readonly _settings: ServerConnection.ISettings;
+}

@@ -1,0 +1,61 @@
+import type { IAction, IObservation } from './wire.js';
+
+/**
+ * An Action with its Observation, as one entry of the log.
+ *
+ * Cards are never changed but replaced, so a view may compare them by identity.
+ */
+export interface ICard {
+  readonly key: string;
+  readonly generation: string;
+  /** Id of the Action, or of an Observation that answers none. */
+  readonly id: number;
+  readonly action: IAction | null;
+  readonly observation: IObservation | null;
+  /** The runtime went away before an Observation came. */
+  readonly lost: boolean;
+}
+
+/** The runtime started afresh: cards below it belong to a new generation. */
+export interface IFreshStart {
+  readonly key: string;
+  /** Whether it is still the same kernel, restarted. */
+  readonly sameKernel: boolean;
+}
+
+export type LogEntry = ICard | IFreshStart;
+
+/** Whether an entry is a card rather than a fresh start. */
+export function isCard(entry: LogEntry): entry is ICard {
+  return 'generation' in entry;
+}
+
+const RUNNABLE: ReadonlySet<string> = new Set([
+  'run',
+  'run_ipython',
+  'read',
+  'write',
+  'edit',
+  'browse',
+  'browse_interactive',
+  'call_tool_mcp'
+]);
+
+/** Whether an Observation is still to come for a card. */
+export function isPending(card: ICard): boolean {
+  return (
+    card.action !== null &&
+    RUNNABLE.has(card.action.action) &&
+    (card.observation === null || card.observation.observation === 'null')
+  );
+}
+
+/** Which of two copies to keep: the one that arrived, unless it tells less. */
+export function preferred<T extends IAction | IObservation>(
+  stored: T | null,
+  arrived: T
+): T {
+  const tellsLess =
+    stored?.id === arrived.id && arrived.clipped && !stored.clipped;
+  return stored !== null && tellsLess ? stored : arrived;
+}

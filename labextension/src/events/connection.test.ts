@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it } from 'node:test';
+
+import type { ISessionContext } from '@jupyterlab/apputils';
+import { Signal } from '@lumino/signaling';
+
+import { action, observation } from '../testing.js';
+import type { IHistoryPage } from './api.js';
+import { isCard } from './card.js';
+import { KernelEvents } from './connection.js';
+import { NotLoadedError, RuntimeGoneError } from './errors.js';
+import type { WireEvent } from './wire.js';
+
+const PAGE = 3;
+
+/** A server with one kernel, whose runtime's log a test sets up. */
+class Server {
+  generation = 'g';
+  events: WireEvent[] = [];
+  failure: Error | null = null;
+  readonly asked: string[] = [];
+
+  async history(kernelId: string, startId: number): Promise<IHistoryPage> {
+    this.asked.push(`${kernelId} from ${startId}`);
+    await Promise.resolve();
+    if (this.failure) {
+      throw this.failure;
+    }
+    const events = this.events.slice(startId, startId + PAGE);
+    const nextId = events.length < PAGE ? null : startId + PAGE;
+    return { generation: this.generation, events, nextId };
+  }
+
+  async event(kernelId: string, id: number): Promise<WireEvent> {
+    this.asked.push(`${kernelId} event ${id}`);
+    return { ...this.events[id]!, clipped: false };
+  }
+}
+
+/** What the connection uses of a notebook's session. */
+class Session {
+  name = 'a.ipynb';
+  session: { kernel: { id: string } } | null = { kernel: { id: 'k' } };
+  readonly iopubMessage = new Signal<this, unknown>(this);
+  readonly kernelChanged = new Signal<this, unknown>(this);
+  readonly statusChanged = new Signal<this, string>(this);
+  readonly connectionStatusChanged = new Signal<this, string>(this);
+  readonly propertyChanged = new Signal<this, string>(this);
+
+  publish(event: WireEvent, seq = event.id, generation = 'g'): void {
+    this.iopubMessage.emit({
+      header: { msg_type: 'oh_jupyter_event' },
+      content: { generation, seq, event }
+    });
+  }
+
+  execute(code: string): void {
+    const header = { msg_type: 'execute_input' };
+    this.iopubMessage.emit({ header, content: { code } });
+    this.statusChanged.emit('idle');
+  }
+}
+
+describe('KernelEvents', () => {
+  let server: Server;
+  let session: Session;
+  let events: KernelEvents;
+  beforeEach(() => {
+    server = new Server();
+    session = new Session();
+    const context = session as unknown as ISessionContext;
+    events = new KernelEvents(context, server, 1000);
+  });
+  const ids = () => events.entries.filter(isCard).map(({ id }) => id);
+  /** Let what was started come to its end. */
+  const settled = () => new Promise(resolve => setImmediate(resolve));
+
+  it('lists what comes live without asking anybody', async () => {
+    session.publish(action(0));
+    session.publish(observation(1, 0));
+    session.publish(action(7));
+    await settled();
+    assert.deepEqual(ids(), [0, 7]);
+    assert.equal(events.state, 'ready');
+    assert.deepEqual(server.asked, []);
+  });
+
+  it('pages through history from the first id that is missing', async () => {
+    server.events = [0, 1, 2, 3, 4, 5].map(id => action(id));
+    session.publish(action(0));
+    await events.refresh();
+    assert.deepEqual(ids(), [0, 1, 2, 3, 4, 5]);
+    assert.deepEqual(server.asked, ['k from 1', 'k from 4']);
+  });
+
+  it('asks for what a lost message told', async () => {
+    server.events = [action(0)];
+    await events.refresh();
+    server.events.push(action(1), action(2));
+    session.publish(action(2));
+    await settled();
+    assert.deepEqual(ids(), [0, 1, 2]);
+    session.publish(action(3));
+    await settled();
+    assert.deepEqual(server.asked, ['k from 0', 'k from 1']);
+  });
+
+  it('asks one question at a time, and again if it was asked meanwhile', async () => {
+    await Promise.all([events.refresh(), events.refresh(), events.refresh()]);
+    assert.equal(server.asked.length, 2);
+  });
+
+  it('starts from the beginning when the runtime started afresh', async () => {
+    server.events = [action(0), action(1)];
+    await events.refresh();
+    server.generation = 'h';
+    server.events = [action(0), action(1), action(2), action(3)];
+    await events.refresh();
+    assert.deepEqual(ids(), [0, 1, 0, 1, 2, 3]);
+    assert.equal(events.entries.length, 7);
+  });
+
+  it('says that there is no runtime, and looks again once it may be loaded', async () => {
+    server.failure = new NotLoadedError();
+    await events.refresh();
+    assert.equal(events.state, 'not-loaded');
+    session.execute('1 + 1');
+    await settled();
+    assert.equal(server.asked.length, 1);
+    server.failure = null;
+    session.execute('%load_ext oh_jupyter');
+    await settled();
+    assert.equal(events.state, 'ready');
+  });
+
+  it('tells a failure until history could be read', async () => {
+    server.failure = new Error('500 out of order');
+    await events.refresh();
+    session.publish(action(0));
+    assert.equal(events.state, 'failed');
+    assert.equal(events.error, '500 out of order');
+    server.failure = null;
+    await events.refresh();
+    assert.equal(events.state, 'ready');
+  });
+
+  it('takes what was running for lost at a restart, and looks again after it', async () => {
+    server.events = [action(0)];
+    await events.refresh();
+    session.statusChanged.emit('restarting');
+    const card = events.entries[0];
+    assert.ok(card && isCard(card) && card.lost);
+    server.failure = new NotLoadedError();
+    session.statusChanged.emit('idle');
+    await settled();
+    assert.equal(events.state, 'not-loaded');
+    assert.deepEqual(ids(), [0]);
+  });
+
+  it('drops an answer about a kernel that was replaced meanwhile', async () => {
+    server.events = [action(0)];
+    const refreshed = events.refresh();
+    session.session = { kernel: { id: 'other' } };
+    session.kernelChanged.emit(null);
+    await refreshed;
+    assert.deepEqual(server.asked, ['k from 0', 'other from 0']);
+    assert.deepEqual(ids(), [0]);
+    session.session = null;
+    assert.equal(events.state, 'no-kernel');
+  });
+
+  it('reads a card in full length once', async () => {
+    const clipped = { clipped: true };
+    server.events = [action(0), observation(1, 0, 'run', 'aaaa')];
+    session.publish(action(0));
+    session.publish(observation(1, 0, 'run', 'a…', {}, clipped));
+    const card = () => events.entries.filter(isCard)[0]!;
+    await events.complete(card());
+    assert.equal(card().observation?.content, 'aaaa');
+    await events.complete(card());
+    assert.deepEqual(server.asked, ['k event 1']);
+  });
+
+  it('does not read a card of a runtime that is gone', async () => {
+    session.publish(action(0, 'run', {}, { clipped: true }));
+    const card = events.entries.filter(isCard)[0]!;
+    session.publish(action(0), 0, 'h');
+    await assert.rejects(events.complete(card), RuntimeGoneError);
+    assert.deepEqual(server.asked, []);
+  });
+
+  it('does not take the event of another runtime for its own', async () => {
+    const at = (timestamp: string) => ({ clipped: true, timestamp });
+    server.events = [action(0, 'run', {}, at('2026-01-02'))];
+    session.publish(action(0, 'run', {}, at('2026-01-01')));
+    const card = events.entries.filter(isCard)[0]!;
+    await assert.rejects(events.complete(card), RuntimeGoneError);
+  });
+
+  it('ignores messages that are no events', () => {
+    const header = { msg_type: 'oh_jupyter_event' };
+    session.iopubMessage.emit({ header, content: { event: 'none' } });
+    assert.deepEqual(ids(), []);
+  });
+
+  it('hears nothing any more once it is disposed', () => {
+    events.dispose();
+    session.publish(action(0));
+    assert.deepEqual(ids(), []);
+  });
+});

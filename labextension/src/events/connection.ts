@@ -1,0 +1,222 @@
+import type { ISessionContext } from '@jupyterlab/apputils';
+import type { Kernel, KernelMessage } from '@jupyterlab/services';
+import type { IDisposable } from '@lumino/disposable';
+import { Signal, type ISignal } from '@lumino/signaling';
+
+import type { IKernelEvents, RuntimeState } from '../tokens.js';
+import type { EventsApi, IHistoryPage } from './api.js';
+import type { ICard, LogEntry } from './card.js';
+import { NotLoadedError, RuntimeGoneError } from './errors.js';
+import { EventLog } from './log.js';
+import { parseMessage, text, type IEventMessage } from './wire.js';
+
+const MESSAGE_TYPE = 'oh_jupyter_event';
+
+/** What is asked of the server. */
+type History = Pick<EventsApi, 'history' | 'event'>;
+
+/** Keeps the log of one notebook: live messages, completed from history. */
+export class KernelEvents implements IKernelEvents, IDisposable {
+  /**
+   * @param session - Of the notebook or console.
+   * @param api - Where to ask for history.
+   * @param limit - How many cards to keep.
+   */
+  constructor(session: ISessionContext, api: History, limit: number) {
+    this._session = session;
+    this._api = api;
+    this._log = new EventLog(limit);
+    session.iopubMessage.connect(this._onMessage, this);
+    session.kernelChanged.connect(this._onKernelChanged, this);
+    session.statusChanged.connect(this._onStatus, this);
+    session.connectionStatusChanged.connect(this._onConnection, this);
+    session.propertyChanged.connect(this._onRenamed, this);
+  }
+
+  get name(): string {
+    return this._session.name;
+  }
+
+  get state(): RuntimeState {
+    return this._kernelId === null ? 'no-kernel' : this._state;
+  }
+
+  get error(): string {
+    return this._error;
+  }
+
+  get entries(): readonly LogEntry[] {
+    return this._log.entries;
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  /** How many cards to keep. */
+  set limit(limit: number) {
+    this._log.limit = limit;
+    this._changed.emit();
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  /** One request at a time: calls during a request ask once more after it. */
+  async refresh(): Promise<void> {
+    this._watched = true;
+    this._stale = true;
+    this._refreshing ??= this._catchUp().finally(() => {
+      this._refreshing = null;
+    });
+    await this._refreshing;
+  }
+
+  async complete(card: ICard): Promise<void> {
+    const kernelId = this._kernelId;
+    const clipped = [card.action, card.observation]
+      .filter(event => event !== null)
+      .filter(event => event.clipped);
+    if (clipped.length === 0) {
+      return;
+    }
+    if (kernelId === null || card.generation !== this._log.current?.id) {
+      throw new RuntimeGoneError();
+    }
+    const full = await Promise.all(
+      clipped.map(({ id }) => this._api.event(kernelId, id))
+    );
+    // After a restart the same id belongs to another event.
+    if (full.some((event, n) => event.timestamp !== clipped[n]?.timestamp)) {
+      throw new RuntimeGoneError();
+    }
+    this._log.add(card.generation, kernelId, full);
+    this._changed.emit();
+  }
+
+  private get _kernelId(): string | null {
+    return this._session.session?.kernel?.id ?? null;
+  }
+
+  private async _catchUp(): Promise<void> {
+    while (this._stale && !this._isDisposed) {
+      this._stale = false;
+      const kernelId = this._kernelId;
+      try {
+        if (kernelId !== null) {
+          await this._readHistory(kernelId);
+          this._state = 'ready';
+        }
+      } catch (error) {
+        this._state = error instanceof NotLoadedError ? 'not-loaded' : 'failed';
+        this._error = error instanceof Error ? error.message : String(error);
+      }
+      // An answer about a kernel that was replaced meanwhile says nothing.
+      this._stale ||= kernelId !== this._kernelId;
+    }
+    this._changed.emit();
+  }
+
+  private async _readHistory(kernelId: string): Promise<void> {
+    const known = this._log.current;
+    let startId: number | null =
+      known?.kernelId === kernelId ? known.firstMissing : 0;
+    while (startId !== null) {
+      const page: IHistoryPage = await this._api.history(kernelId, startId);
+      if (this._isDisposed || kernelId !== this._kernelId) {
+        return;
+      }
+      const isNew = page.generation !== this._log.current?.id;
+      this._log.add(page.generation, kernelId, page.events);
+      this._changed.emit();
+      // Ids are counted afresh in a new generation.
+      startId = isNew && startId > 0 ? 0 : page.nextId;
+    }
+  }
+
+  private _onMessage(_: unknown, message: KernelMessage.IMessage): void {
+    const type: string = message.header.msg_type;
+    if (type === MESSAGE_TYPE) {
+      const content = parseMessage(message.content);
+      if (content !== null && this._kernelId !== null) {
+        this._onEvent(content, this._kernelId);
+      }
+    } else if (type === 'execute_input' && this.state !== 'ready') {
+      // Whoever names the extension in a cell is about to load it.
+      const code = text(message.content as Record<string, unknown>, 'code');
+      this._refreshWhenIdle ||= code.includes('oh_jupyter');
+    }
+  }
+
+  private _onEvent(message: IEventMessage, kernelId: string): void {
+    const isNew = message.generation !== this._log.current?.id;
+    const follows = isNew
+      ? message.event.id === 0
+      : message.seq === this._lastSeq + 1;
+    this._lastSeq = message.seq;
+    this._log.add(message.generation, kernelId, [message.event]);
+    // A failure is told until the history could be read after all.
+    this._state = this._state === 'failed' ? 'failed' : 'ready';
+    this._changed.emit();
+    if (!follows) {
+      this._refreshIfWatched();
+    }
+  }
+
+  private _onKernelChanged(): void {
+    this._log.end();
+    this._state = 'unknown';
+    this._changed.emit();
+    this._refreshIfWatched();
+  }
+
+  private _onStatus(_: unknown, status: Kernel.Status): void {
+    if (status === 'restarting' || status === 'autorestarting') {
+      this._log.end();
+      this._state = 'unknown';
+      this._refreshWhenIdle = true;
+      this._changed.emit();
+    } else if (status === 'dead') {
+      this._log.end();
+      this._changed.emit();
+    } else if (status === 'idle' && this._refreshWhenIdle) {
+      this._refreshWhenIdle = false;
+      this._refreshIfWatched();
+    }
+  }
+
+  private _onRenamed(): void {
+    this._changed.emit();
+  }
+
+  private _onConnection(_: unknown, status: Kernel.ConnectionStatus): void {
+    if (status === 'connected') {
+      this._refreshIfWatched();
+    }
+  }
+
+  private _refreshIfWatched(): void {
+    if (this._watched) {
+      void this.refresh();
+    }
+  }
+
+  private readonly _session: ISessionContext;
+  private readonly _api: History;
+  private readonly _log: EventLog;
+  private readonly _changed = new Signal<this, void>(this);
+  private _state: RuntimeState = 'unknown';
+  private _error = '';
+  private _lastSeq = -1;
+  private _watched = false;
+  private _stale = false;
+  private _refreshing: Promise<void> | null = null;
+  private _refreshWhenIdle = false;
+  private _isDisposed = false;
+}

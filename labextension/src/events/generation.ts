@@ -1,0 +1,146 @@
+import { isPending, preferred, type ICard } from './card.js';
+import {
+  isAction,
+  type IAction,
+  type IObservation,
+  type WireEvent
+} from './wire.js';
+
+/** The cards of one life of a runtime, sorted by id. */
+export class Generation {
+  /**
+   * @param id - The runtime's own name for this life.
+   * @param kernelId - The kernel in which it lives.
+   */
+  constructor(
+    readonly id: string,
+    readonly kernelId: string
+  ) {}
+
+  get cards(): readonly ICard[] {
+    return this._cards;
+  }
+
+  /** The smallest id that has not been seen: where missing history starts. */
+  get firstMissing(): number {
+    return this._firstMissing;
+  }
+
+  /** Merge one event, in whatever order and however often it arrives. */
+  add(event: WireEvent): void {
+    this._see(event.id);
+    if (isAction(event)) {
+      this._addAction(event);
+    } else {
+      this._addObservation(event);
+    }
+  }
+
+  /** Mark what is still pending as lost: its runtime is gone. */
+  end(): void {
+    this._cards = this._cards.map(card =>
+      isPending(card) && !card.lost ? { ...card, lost: true } : card
+    );
+  }
+
+  /** Drop the oldest cards. */
+  dropFirst(count: number): void {
+    const dropped = this._cards.splice(0, count).at(-1);
+    if (dropped) {
+      this._droppedUpTo = dropped.id;
+    }
+  }
+
+  private _see(id: number): void {
+    if (id < this._firstMissing) {
+      return;
+    }
+    this._ahead.add(id);
+    while (this._ahead.delete(this._firstMissing)) {
+      this._firstMissing += 1;
+    }
+  }
+
+  private _addAction(action: IAction): void {
+    if (action.id <= this._droppedUpTo) {
+      return;
+    }
+    const known = this._find(action.id);
+    const early = this._cards.find(
+      card => card.action === null && card.observation?.cause === action.id
+    );
+    if (early) {
+      this._cards.splice(this._position(early.id), 1);
+    }
+    this._put({
+      ...this._card(action.id),
+      action: preferred(known?.action ?? null, action),
+      observation: known?.observation ?? early?.observation ?? null,
+      lost: known?.lost ?? false
+    });
+  }
+
+  private _addObservation(observation: IObservation): void {
+    const cause = observation.cause;
+    if ((cause ?? observation.id) <= this._droppedUpTo) {
+      return;
+    }
+    const asked = cause === null ? undefined : this._find(cause);
+    if (!asked?.action) {
+      const known = this._find(observation.id)?.observation ?? null;
+      this._put({
+        ...this._card(observation.id),
+        observation: preferred(known, observation)
+      });
+    } else if ((asked.observation?.id ?? -1) <= observation.id) {
+      // An Action that had to be confirmed is answered twice; the last one counts.
+      this._put({
+        ...asked,
+        observation: preferred(asked.observation, observation),
+        lost: false
+      });
+    }
+  }
+
+  private _card(id: number): ICard {
+    return {
+      key: `${this.id}/${id}`,
+      generation: this.id,
+      id,
+      action: null,
+      observation: null,
+      lost: false
+    };
+  }
+
+  /** Where a card with this id is, or would be. */
+  private _position(id: number): number {
+    let low = 0;
+    let high = this._cards.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this._cards[middle]!.id < id) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
+    }
+    return low;
+  }
+
+  private _find(id: number): ICard | undefined {
+    const card = this._cards[this._position(id)];
+    return card?.id === id ? card : undefined;
+  }
+
+  private _put(card: ICard): void {
+    const position = this._position(card.id);
+    const replaced = this._cards[position]?.id === card.id ? 1 : 0;
+    this._cards.splice(position, replaced, card);
+  }
+
+  private _cards: ICard[] = [];
+  private _ahead = new Set<number>();
+  private _firstMissing = 0;
+  private _droppedUpTo = -1;
+}

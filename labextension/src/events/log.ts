@@ -1,0 +1,104 @@
+import type { LogEntry } from './card.js';
+import { Generation } from './generation.js';
+import type { WireEvent } from './wire.js';
+
+/**
+ * What happened in the kernels of one notebook, oldest first.
+ *
+ * Live messages and history may overlap and arrive in any order: an event is
+ * known by its generation and id, and is kept once.
+ */
+export class EventLog {
+  /** @param limit - How many cards to keep; the oldest are dropped. */
+  constructor(limit = 1000) {
+    this._limit = limit;
+  }
+
+  get limit(): number {
+    return this._limit;
+  }
+  set limit(limit: number) {
+    this._limit = limit;
+    this._trim();
+    this._entries = null;
+  }
+
+  /** The runtime that is alive, or the last one that was. */
+  get current(): Generation | null {
+    return this._generations.at(-1) ?? null;
+  }
+
+  /** Cards, and a fresh start wherever a new generation begins. */
+  get entries(): readonly LogEntry[] {
+    this._entries ??= this._generations.flatMap<LogEntry>(
+      (generation, index) => {
+        const before = this._generations[index - 1];
+        return before && generation.cards.length > 0
+          ? [
+              {
+                key: `fresh/${generation.id}`,
+                sameKernel: before.kernelId === generation.kernelId
+              },
+              ...generation.cards
+            ]
+          : generation.cards;
+      }
+    );
+    return this._entries;
+  }
+
+  /**
+   * Merge events of one generation.
+   *
+   * @param generation - The runtime's own name for its present life; an unknown
+   *   one means that the runtime started afresh.
+   * @param kernelId - The kernel that they come from.
+   * @param events - Any of its events, in any order.
+   */
+  add(
+    generation: string,
+    kernelId: string,
+    events: readonly WireEvent[]
+  ): void {
+    let target = this._generations.find(({ id }) => id === generation);
+    if (!target) {
+      this.end();
+      target = new Generation(generation, kernelId);
+      this._generations.push(target);
+    }
+    for (const event of events) {
+      target.add(event);
+    }
+    this._trim();
+    this._entries = null;
+  }
+
+  /** The runtime is gone: whatever it had not finished is lost. */
+  end(): void {
+    this.current?.end();
+    this._entries = null;
+  }
+
+  private _trim(): void {
+    const total = this._generations.reduce(
+      (n, { cards }) => n + cards.length,
+      0
+    );
+    let excess = total - this._limit;
+    for (const generation of this._generations) {
+      if (excess <= 0) {
+        break;
+      }
+      const count = Math.min(excess, generation.cards.length);
+      generation.dropFirst(count);
+      excess -= count;
+    }
+    this._generations = this._generations.filter(
+      generation => generation.cards.length > 0 || generation === this.current
+    );
+  }
+
+  private _limit: number;
+  private _generations: Generation[] = [];
+  private _entries: readonly LogEntry[] | null = null;
+}

@@ -1,0 +1,97 @@
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { ISessionContext } from '@jupyterlab/apputils';
+import type { IConsoleTracker } from '@jupyterlab/console';
+import type { INotebookTracker } from '@jupyterlab/notebook';
+import { Signal, type ISignal } from '@lumino/signaling';
+
+import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import type { EventsApi } from './api.js';
+import { KernelEvents } from './connection.js';
+
+/** Follows the notebook or console in front, and keeps the log of each. */
+export class OhRuntime implements IOhRuntime {
+  /**
+   * @param shell - Tells what is in front.
+   * @param notebooks - The open notebooks.
+   * @param consoles - The open consoles, where there can be any.
+   * @param api - Where to ask for history.
+   */
+  constructor(
+    shell: JupyterFrontEnd.IShell,
+    notebooks: INotebookTracker,
+    consoles: IConsoleTracker | null,
+    api: EventsApi
+  ) {
+    this._shell = shell;
+    this._notebooks = notebooks;
+    this._consoles = consoles;
+    this._api = api;
+    notebooks.currentChanged.connect(this._follow, this);
+    consoles?.currentChanged.connect(this._follow, this);
+    // Going back from a console leaves the notebook tracker's current as it was.
+    shell.currentChanged?.connect(this._follow, this);
+    this._follow();
+  }
+
+  get current(): IKernelEvents | null {
+    return this._current;
+  }
+
+  get currentChanged(): ISignal<this, IKernelEvents | null> {
+    return this._currentChanged;
+  }
+
+  get limit(): number {
+    return this._limit;
+  }
+  set limit(limit: number) {
+    this._limit = limit;
+    for (const events of this._known.values()) {
+      events.limit = limit;
+    }
+  }
+
+  private _follow(): void {
+    const session = this._sessionInFront();
+    const current = session && this._eventsOf(session);
+    if (current !== this._current) {
+      this._current = current;
+      this._currentChanged.emit(current);
+    }
+  }
+
+  private _sessionInFront(): ISessionContext | null {
+    const front = this._shell.currentWidget;
+    if (front && this._consoles?.has(front)) {
+      return this._consoles.currentWidget?.sessionContext ?? null;
+    }
+    const panel =
+      this._notebooks.currentWidget ?? this._consoles?.currentWidget;
+    return panel?.sessionContext ?? null;
+  }
+
+  private _eventsOf(session: ISessionContext): KernelEvents {
+    let events = this._known.get(session);
+    if (!events) {
+      events = new KernelEvents(session, this._api, this._limit);
+      this._known.set(session, events);
+      session.disposed.connect(() => {
+        this._known.get(session)?.dispose();
+        this._known.delete(session);
+        this._follow();
+      });
+    }
+    return events;
+  }
+
+  private readonly _shell: JupyterFrontEnd.IShell;
+  private readonly _notebooks: INotebookTracker;
+  private readonly _consoles: IConsoleTracker | null;
+  private readonly _api: EventsApi;
+  private readonly _known = new Map<ISessionContext, KernelEvents>();
+  private readonly _currentChanged = new Signal<this, IKernelEvents | null>(
+    this
+  );
+  private _current: KernelEvents | null = null;
+  private _limit = 1000;
+}

@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { isAction, parseEvent, parseMessage } from './wire.js';
+
+const RUN = {
+  id: 3,
+  timestamp: '2026-11-20T10:00:00.5',
+  source: 'agent',
+  message: 'Running command: ls',
+  action: 'run',
+  args: { command: 'ls' }
+};
+
+describe('parseEvent', () => {
+  it('reads an action', () => {
+    const event = parseEvent(RUN);
+    assert.ok(event && isAction(event));
+    assert.equal(event.id, 3);
+    assert.equal(event.source, 'agent');
+    assert.deepEqual(event.args, { command: 'ls' });
+    assert.equal(event.clipped, false);
+  });
+
+  it('reads an observation', () => {
+    const event = parseEvent({
+      id: 4,
+      cause: 3,
+      observation: 'run',
+      content: 'a.txt',
+      extras: { hidden: false },
+      clipped: true
+    });
+    assert.ok(event && !isAction(event));
+    assert.equal(event.cause, 3);
+    assert.equal(event.content, 'a.txt');
+    assert.equal(event.clipped, true);
+    assert.equal(event.source, null);
+  });
+
+  it('takes nothing but the envelope for granted', () => {
+    const event = parseEvent({
+      id: 5,
+      observation: 'x',
+      content: ['no text'],
+      extras: 'no object',
+      cause: '3',
+      source: 'nobody',
+      timestamp: 12
+    });
+    assert.deepEqual(event, {
+      id: 5,
+      timestamp: null,
+      source: null,
+      message: '',
+      clipped: false,
+      observation: 'x',
+      content: '',
+      extras: {},
+      cause: null
+    });
+  });
+
+  for (const value of [
+    null,
+    'run',
+    [],
+    {},
+    { id: 1 },
+    { id: '1', action: 'run' },
+    { id: 1.5, action: 'run' },
+    { action: 'run' }
+  ]) {
+    it(`refuses ${JSON.stringify(value)}`, () => {
+      assert.equal(parseEvent(value), null);
+    });
+  }
+});
+
+describe('parseMessage', () => {
+  it('reads the envelope', () => {
+    const message = parseMessage({ generation: 'g', seq: 7, event: RUN });
+    assert.equal(message?.generation, 'g');
+    assert.equal(message?.seq, 7);
+    assert.equal(message?.event.id, 3);
+  });
+
+  it('refuses what is incomplete', () => {
+    assert.equal(parseMessage({ seq: 7, event: RUN }), null);
+    assert.equal(parseMessage({ generation: 'g', event: RUN }), null);
+    assert.equal(parseMessage({ generation: 'g', seq: 7 }), null);
+    assert.equal(parseMessage('g'), null);
+  });
+});

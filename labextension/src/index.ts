@@ -1,0 +1,15 @@
+import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
+
+import { commandsPlugin } from './plugins/commands.js';
+import { eventsPlugin } from './plugins/events.js';
+import { logPlugin } from './plugins/log.js';
+
+export * from './tokens.js';
+
+const plugins: JupyterFrontEndPlugin<unknown>[] = [
+  eventsPlugin,
+  logPlugin,
+  commandsPlugin
+];
+
+export default plugins;

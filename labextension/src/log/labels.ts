@@ -1,0 +1,119 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import { RuntimeGoneError } from '../events/errors.js';
+import type { EventSource } from '../events/wire.js';
+import type { SectionName } from './sections.js';
+import type { IStatus } from './status.js';
+import type { Kind } from './summary.js';
+
+/** What a kind of card is called. */
+export function kindLabel(kind: Kind, trans: TranslationBundle): string {
+  const labels: Record<Kind, string> = {
+    run: trans.__('Run'),
+    cell: trans.__('Cell'),
+    read: trans.__('Read'),
+    write: trans.__('Write'),
+    edit: trans.__('Edit'),
+    browse: trans.__('Browse'),
+    tool: trans.__('Tool'),
+    think: trans.__('Thought'),
+    message: trans.__('Message'),
+    finish: trans.__('Finished'),
+    download: trans.__('Download'),
+    error: trans.__('Error'),
+    other: trans.__('Other')
+  };
+  return labels[kind];
+}
+
+/** Who caused an event. */
+export function sourceLabel(
+  source: EventSource,
+  trans: TranslationBundle
+): string {
+  const labels: Record<EventSource, string> = {
+    agent: trans.__('Agent'),
+    user: trans.__('Person'),
+    environment: trans.__('Runtime')
+  };
+  return labels[source];
+}
+
+/** How an Action went. */
+export function statusLabel(
+  { outcome, exitCode }: IStatus,
+  trans: TranslationBundle
+): string {
+  switch (outcome) {
+    case 'running':
+      return trans.__('running');
+    case 'waiting':
+      return trans.__('waits for approval');
+    case 'ok':
+      return trans.__('done');
+    case 'failed':
+      return exitCode === undefined
+        ? trans.__('failed')
+        : trans.__('exit code %1', exitCode);
+    case 'unfinished':
+      return trans.__('still running');
+    case 'rejected':
+      return trans.__('rejected');
+    case 'lost':
+      return trans.__('lost with the kernel');
+    case 'none':
+      return '';
+  }
+}
+
+/** What a part of an opened card is called. */
+export function sectionLabel(
+  name: SectionName,
+  trans: TranslationBundle
+): string {
+  const labels: Record<SectionName, string> = {
+    thought: trans.__('Thought'),
+    command: trans.__('Command'),
+    code: trans.__('Code'),
+    calls: trans.__('Browser actions'),
+    text: trans.__('Text'),
+    old: trans.__('Old text'),
+    new: trans.__('New text'),
+    draft: trans.__('Draft'),
+    arguments: trans.__('Arguments'),
+    output: trans.__('Output'),
+    diff: trans.__('Changes'),
+    image: trans.__('Image'),
+    screenshot: trans.__('Screenshot'),
+    page: trans.__('Page'),
+    result: trans.__('Result'),
+    error: trans.__('Error')
+  };
+  return labels[name];
+}
+
+/** How long an Action took, in the unit that reads best. */
+export function durationLabel(
+  seconds: number,
+  trans: TranslationBundle
+): string {
+  if (seconds < 1) {
+    return trans.__('%1 ms', Math.round(seconds * 1000));
+  }
+  return seconds < 60
+    ? trans.__('%1 s', seconds.toFixed(1))
+    : trans.__(
+        '%1 min %2 s',
+        Math.floor(seconds / 60),
+        Math.round(seconds % 60)
+      );
+}
+
+/** Why a card cannot be shown in full length. */
+export function failureLabel(error: unknown, trans: TranslationBundle): string {
+  if (error instanceof RuntimeGoneError) {
+    return trans.__('This is shortened. The rest went with its runtime.');
+  }
+  const reason = error instanceof Error ? error.message : String(error);
+  return trans.__('This is shortened. The rest cannot be read: %1', reason);
+}

@@ -1,0 +1,76 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import type { IKernelEvents } from '../tokens.js';
+import { ohIcon } from './icons.js';
+
+interface INoticeProps {
+  events: IKernelEvents | null;
+  /** There are no cards, so the notice has the panel for itself. */
+  isEmpty: boolean;
+  trans: TranslationBundle;
+}
+
+/** Why there are no cards, or no more of them, and what to do about it. */
+export function Notice({ events, isEmpty, trans }: INoticeProps) {
+  const state = events?.state;
+  if (!isEmpty && (state === 'ready' || state === 'unknown')) {
+    return null;
+  }
+  return (
+    <div className={`oh-Notice ${isEmpty ? 'oh-mod-alone' : ''}`}>
+      {isEmpty && <ohIcon.react className="oh-Notice-icon" tag="span" />}
+      <Words events={events} trans={trans} />
+    </div>
+  );
+}
+
+function Words({ events, trans }: Omit<INoticeProps, 'isEmpty'>) {
+  switch (events?.state) {
+    case undefined:
+      return (
+        <p>
+          {trans.__('Open a notebook to see what happens in its kernel, here.')}
+        </p>
+      );
+    case 'no-kernel':
+      return <p>{trans.__('%1 has no kernel.', events!.name)}</p>;
+    case 'unknown':
+      return <p>{trans.__('Looking into the kernel…')}</p>;
+    case 'not-loaded':
+      return (
+        <>
+          <p>
+            {trans.__(
+              'There is no runtime in this kernel. Run this in a cell:'
+            )}
+          </p>
+          <code className="oh-Notice-code">%load_ext oh_jupyter</code>
+        </>
+      );
+    case 'failed':
+      return (
+        <>
+          <p>
+            {trans.__(
+              'What happened earlier cannot be read: %1',
+              events!.error
+            )}
+          </p>
+          <button
+            className="jp-mod-styled jp-mod-accept"
+            onClick={() => void events!.refresh()}
+          >
+            {trans.__('Try again')}
+          </button>
+        </>
+      );
+    case 'ready':
+      return (
+        <>
+          <p>{trans.__('Nothing has happened yet. Try this in a cell:')}</p>
+          <code className="oh-Notice-code">%oh_run ls</code>
+        </>
+      );
+  }
+}

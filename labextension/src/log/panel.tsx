@@ -1,0 +1,94 @@
+import { ReactWidget } from '@jupyterlab/ui-components';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { Message } from '@lumino/messaging';
+import * as React from 'react';
+
+import type { ICard } from '../events/card.js';
+import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import { ohIcon } from './icons.js';
+import { LogView } from './view.js';
+
+/** The id of the panel in the application's shell. */
+export const PANEL_ID = 'oh-jupyter-log';
+
+/** The sidebar panel: the log of the notebook in front. */
+export class LogPanel extends ReactWidget {
+  /**
+   * @param runtime - Where the events come from.
+   * @param trans - The language that the panel speaks.
+   */
+  constructor(runtime: IOhRuntime, trans: TranslationBundle) {
+    super();
+    this.id = PANEL_ID;
+    this.addClass('oh-Panel');
+    this.title.icon = ohIcon;
+    this.title.caption = trans.__('OpenHands');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', trans.__('OpenHands'));
+    this._trans = trans;
+    runtime.currentChanged.connect(this._onCurrentChanged, this);
+    this._onCurrentChanged(runtime, runtime.current);
+  }
+
+  /** Whether the newest card is kept in sight. */
+  get follow(): boolean {
+    return this._follow;
+  }
+  set follow(follow: boolean) {
+    if (follow !== this._follow) {
+      this._follow = follow;
+      this.update();
+    }
+  }
+
+  /** A hidden panel costs nothing: it is drawn when it is shown. */
+  override update(): void {
+    if (this.isVisible) {
+      super.update();
+    }
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    this.update();
+    void this._events?.refresh();
+  }
+
+  protected override render(): React.ReactElement {
+    return (
+      <LogView
+        // A filter belongs to the notebook for which it was set.
+        key={this._shownCount}
+        events={this._events}
+        entries={this._events?.entries ?? []}
+        follow={this._follow}
+        onFollow={this._setFollow}
+        onOpen={this._complete}
+        trans={this._trans}
+      />
+    );
+  }
+
+  private _onCurrentChanged(_: IOhRuntime, events: IKernelEvents | null): void {
+    this._events?.changed.disconnect(this.update, this);
+    this._events = events;
+    this._shownCount += 1;
+    events?.changed.connect(this.update, this);
+    this.update();
+    if (this.isVisible) {
+      void events?.refresh();
+    }
+  }
+
+  private readonly _setFollow = (follow: boolean): void => {
+    this.follow = follow;
+  };
+
+  private readonly _complete = async (card: ICard): Promise<void> =>
+    this._events?.complete(card);
+
+  private readonly _trans: TranslationBundle;
+  private _events: IKernelEvents | null = null;
+  private _follow = true;
+  private _shownCount = 0;
+}

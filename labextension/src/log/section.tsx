@@ -1,0 +1,90 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { sectionLabel } from './labels.js';
+import type { ISection } from './sections.js';
+
+/** More than this makes the page slow and is read elsewhere. */
+const SHOWN_CHARACTERS = 100_000;
+
+interface ISectionProps {
+  section: ISection;
+  trans: TranslationBundle;
+}
+
+/** One part of an opened card. Events only ever become text nodes and data images. */
+export function Section({ section, trans }: ISectionProps) {
+  const label = sectionLabel(section.name, trans);
+  return (
+    <section className="oh-Section">
+      <h4 className="oh-Section-label">{label}</h4>
+      <SectionBody section={section} label={label} trans={trans} />
+    </section>
+  );
+}
+
+function SectionBody({
+  section: { kind, body },
+  label,
+  trans
+}: ISectionProps & { label: string }) {
+  const hidden = body.length - SHOWN_CHARACTERS;
+  const shown = hidden > 0 ? body.slice(0, SHOWN_CHARACTERS) : body;
+  switch (kind) {
+    case 'image':
+      return <Image source={body} label={label} />;
+    case 'prose':
+      return <p className="oh-Prose">{shown}</p>;
+    default:
+      return (
+        <pre
+          className={`oh-Text oh-mod-${kind}`}
+          // Focusable, so that the keyboard can scroll what is longer than its box.
+          tabIndex={0}
+          aria-label={label}
+        >
+          {kind === 'diff' ? <Diff text={shown} /> : shown}
+          {hidden > 0 && (
+            <em>{'\n' + trans.__('… and %1 more characters', hidden)}</em>
+          )}
+        </pre>
+      );
+  }
+}
+
+const LINE_CLASSES: Readonly<Record<string, string>> = {
+  '+': 'oh-mod-added',
+  '-': 'oh-mod-removed',
+  '@': 'oh-mod-place'
+};
+
+function lineClass(line: string): string {
+  const isHeader = line.startsWith('+++ ') || line.startsWith('--- ');
+  return isHeader ? 'oh-mod-header' : (LINE_CLASSES[line.charAt(0)] ?? '');
+}
+
+function Diff({ text }: { text: string }) {
+  const lines = text.replace(/\n$/, '').split('\n');
+  return (
+    <>
+      {lines.map((line, index) => (
+        <span key={index} className={`oh-Diff-line ${lineClass(line)}`}>
+          {line + '\n'}
+        </span>
+      ))}
+    </>
+  );
+}
+
+function Image({ source, label }: { source: string; label: string }) {
+  const [large, setLarge] = React.useState(false);
+  return (
+    <button
+      className={`oh-Image ${large ? 'oh-mod-large' : ''}`}
+      aria-pressed={large}
+      onClick={() => setLarge(!large)}
+    >
+      <img src={source} alt={label} />
+    </button>
+  );
+}

@@ -1,0 +1,171 @@
+import type { ICard } from '../events/card.js';
+import { text, type IAction, type IObservation } from '../events/wire.js';
+import { withoutAnsi } from './status.js';
+
+/** What a part of an opened card is called. */
+export type SectionName =
+  | 'thought'
+  | 'command'
+  | 'code'
+  | 'calls'
+  | 'text'
+  | 'old'
+  | 'new'
+  | 'draft'
+  | 'arguments'
+  | 'output'
+  | 'diff'
+  | 'image'
+  | 'screenshot'
+  | 'page'
+  | 'result'
+  | 'error';
+
+/** How a part is shown: prose, fixed width, a coloured diff, or an image. */
+export type SectionKind = 'prose' | 'code' | 'diff' | 'image' | 'error';
+
+export interface ISection {
+  readonly name: SectionName;
+  readonly kind: SectionKind;
+  /** The text, or the image's data URL. */
+  readonly body: string;
+}
+
+/** No other address may be loaded: an event must not make the browser fetch. */
+const IMAGE = /^data:image\/(png|jpeg|gif);base64,[A-Za-z0-9+/=\s]+$/;
+
+/** Whether a text is an image that may be shown. */
+export function isImage(body: string): boolean {
+  return IMAGE.test(body);
+}
+
+/** What there is to see when a card is opened, in reading order. */
+export function sections(card: ICard): readonly ISection[] {
+  const { action, observation } = card;
+  return [
+    ...(action ? asked(action, observation) : []),
+    ...(observation ? answered(observation) : [])
+  ].filter(({ kind, body }) =>
+    kind === 'image' ? isImage(body) : body.trim() !== ''
+  );
+}
+
+function section(name: SectionName, kind: SectionKind, body: string): ISection {
+  return { name, kind, body };
+}
+
+function asked(
+  { action, args }: IAction,
+  observation: IObservation | null
+): ISection[] {
+  const thought = section('thought', 'prose', text(args, 'thought'));
+  switch (action) {
+    case 'run':
+      return [thought, section('command', 'code', text(args, 'command'))];
+    case 'run_ipython':
+      return [thought, section('code', 'code', text(args, 'code'))];
+    case 'read':
+      return [thought];
+    case 'write':
+      return [thought, section('text', 'code', text(args, 'content'))];
+    case 'edit':
+      return [thought, ...edit(args, text(observation?.extras, 'diff') !== '')];
+    case 'browse':
+      return [thought];
+    case 'browse_interactive':
+      return [thought, section('calls', 'code', text(args, 'browser_actions'))];
+    case 'think':
+      return [thought];
+    case 'message':
+      return [section('text', 'prose', text(args, 'content'))];
+    case 'finish':
+      return [section('text', 'prose', text(args, 'final_thought')), thought];
+    case 'call_tool_mcp':
+      return [thought, section('arguments', 'code', json(args.arguments))];
+    default:
+      return [section('arguments', 'code', json(args))];
+  }
+}
+
+/** The texts of an edit, which its diff says better where there is one. */
+function edit(args: IAction['args'], hasDiff: boolean): ISection[] {
+  return hasDiff
+    ? []
+    : [
+        section('text', 'code', text(args, 'file_text')),
+        section('old', 'code', text(args, 'old_str')),
+        section('new', 'code', text(args, 'new_str')),
+        section('draft', 'code', text(args, 'content'))
+      ];
+}
+
+function answered({ observation, content, extras }: IObservation): ISection[] {
+  switch (observation) {
+    case 'run':
+      return [section('output', 'code', withoutAnsi(content))];
+    case 'run_ipython':
+      return [
+        section('output', 'code', withoutAnsi(content)),
+        ...images(extras.image_urls)
+      ];
+    case 'read':
+      return content.startsWith('data:image/')
+        ? [section('image', 'image', content)]
+        : [section('text', 'code', content)];
+    case 'edit':
+      return content.startsWith('ERROR:')
+        ? [section('error', 'error', content)]
+        : [
+            section('diff', 'diff', text(extras, 'diff')),
+            result(content, extras)
+          ];
+    case 'browse':
+      return browse(content, extras);
+    case 'error':
+    case 'user_rejected':
+      return [section('error', 'error', content)];
+    case 'write':
+    case 'null':
+    case 'think':
+      return [];
+    case 'mcp':
+      return [section('result', 'code', pretty(content))];
+    default:
+      return [section('result', 'prose', content)];
+  }
+}
+
+/** The editor's own words repeat what a diff shows; a view has no diff. */
+function result(content: string, extras: IObservation['extras']): ISection {
+  return section('result', 'code', text(extras, 'diff') === '' ? content : '');
+}
+
+function browse(content: string, extras: IObservation['extras']): ISection[] {
+  const marks = text(extras, 'set_of_marks');
+  return [
+    section('error', 'error', text(extras, 'last_browser_action_error')),
+    section('screenshot', 'image', text(extras, 'screenshot') || marks),
+    section('page', 'code', content)
+  ];
+}
+
+function images(urls: unknown): ISection[] {
+  return Array.isArray(urls)
+    ? urls
+        .filter(url => typeof url === 'string')
+        .map(url => section('image', 'image', url))
+    : [];
+}
+
+function json(value: unknown): string {
+  const shown = JSON.stringify(value, null, 2) ?? '';
+  return shown === '{}' ? '' : shown;
+}
+
+function pretty(content: string): string {
+  try {
+    return json(JSON.parse(content));
+  } catch {
+    return content;
+  }
+}

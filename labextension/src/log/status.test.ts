@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { action, card, observation } from '../testing.js';
+import { seconds, status, withoutAnsi } from './status.js';
+
+const ran = (metadata: object) =>
+  status(card(action(0), observation(1, 0, 'run', '', { metadata })));
+
+const answer = (type: string, content = '', extras = {}) =>
+  status(card(action(0), observation(1, 0, type, content, extras))).outcome;
+
+describe('status', () => {
+  it('tells an action that runs from one that waits or was lost', () => {
+    const asked = action(0, 'run', {
+      confirmation_state: 'awaiting_confirmation'
+    });
+    assert.equal(status(card(action(0))).outcome, 'running');
+    assert.equal(status(card(asked)).outcome, 'waiting');
+    const pending = observation(1, 0, 'null');
+    assert.equal(status(card(asked, pending)).outcome, 'waiting');
+    assert.equal(status(card(action(0), null, true)).outcome, 'lost');
+  });
+
+  it('expects no observation of a thought', () => {
+    assert.equal(status(card(action(0, 'think'))).outcome, 'none');
+    assert.equal(status(card(action(0, 'brand_new'))).outcome, 'none');
+  });
+
+  it('reads the exit code of a command', () => {
+    assert.deepEqual(ran({ exit_code: 0 }), { outcome: 'ok', exitCode: 0 });
+    assert.deepEqual(ran({ exit_code: 2 }), { outcome: 'failed', exitCode: 2 });
+    assert.deepEqual(ran({ exit_code: -1 }), { outcome: 'unfinished' });
+    assert.deepEqual(ran({}), { outcome: 'none' });
+  });
+
+  it('knows how each type of observation says that it failed', () => {
+    assert.equal(answer('error', 'no such file'), 'failed');
+    assert.equal(answer('edit', 'ERROR:\nno match'), 'failed');
+    assert.equal(answer('edit', 'The file has been edited.'), 'ok');
+    assert.equal(answer('browse', '', { error: true }), 'failed');
+    assert.equal(answer('browse', 'ERROR: a page may say so'), 'ok');
+    assert.equal(answer('mcp', '{"isError": true}'), 'failed');
+    assert.equal(answer('mcp', '{"isError": false}'), 'ok');
+    assert.equal(answer('user_rejected', 'no'), 'rejected');
+    assert.equal(answer('read', 'text'), 'ok');
+  });
+
+  it('recognises an exception of a cell, also in colours', () => {
+    const rule = '-'.repeat(75);
+    const traceback = `${rule}\nNameError    Traceback (most recent call last)`;
+    const coloured = traceback.replace(rule, `\x1b[31m${rule}\x1b[0m`);
+    assert.equal(answer('run_ipython', traceback), 'failed');
+    assert.equal(answer('run_ipython', `1\n${coloured}`), 'failed');
+    assert.equal(
+      answer('run_ipython', 'a note on Traceback (most recent call last)'),
+      'ok'
+    );
+  });
+});
+
+describe('seconds', () => {
+  const at = (start: string | null, end: string | null) =>
+    seconds(
+      card(
+        action(0, 'run', {}, { timestamp: start }),
+        observation(1, 0, 'run', '', {}, { timestamp: end })
+      )
+    );
+
+  it('counts from the action to its observation', () => {
+    assert.equal(at('2026-01-01T10:00:00', '2026-01-01T10:00:01.500'), 1.5);
+  });
+
+  it('does not guess', () => {
+    assert.equal(at(null, '2026-01-01T10:00:01'), null);
+    assert.equal(at('2026-01-01T10:00:01', '2026-01-01T10:00:00'), null);
+    assert.equal(seconds(card(action(0))), null);
+  });
+});
+
+describe('withoutAnsi', () => {
+  it('takes colours away and nothing else', () => {
+    assert.equal(withoutAnsi('\x1b[1;31ma[0m\x1b[0m\nb'), 'a[0m\nb');
+  });
+});

@@ -1,0 +1,91 @@
+import { isPending, type ICard } from '../events/card.js';
+import { isRecord, type IObservation } from '../events/wire.js';
+
+/** How an Action went. */
+export type Outcome =
+  | 'running'
+  | 'waiting'
+  | 'ok'
+  | 'failed'
+  | 'unfinished'
+  | 'rejected'
+  | 'lost'
+  | 'none';
+
+export interface IStatus {
+  readonly outcome: Outcome;
+  /** Exit status of a shell command that ended. */
+  readonly exitCode?: number;
+}
+
+/** IPython's rule above a traceback, which is all that tells of an exception. */
+const TRACEBACK = /^-{40,}\n.*Traceback \(most recent call last\)/m;
+
+/** Read how an Action went from its Observation, or from there being none. */
+export function status(card: ICard): IStatus {
+  if (isPending(card)) {
+    if (card.lost) {
+      return { outcome: 'lost' };
+    }
+    const asked = card.action?.args.confirmation_state;
+    return {
+      outcome: asked === 'awaiting_confirmation' ? 'waiting' : 'running'
+    };
+  }
+  return card.observation ? answered(card.observation) : { outcome: 'none' };
+}
+
+function answered(observation: IObservation): IStatus {
+  switch (observation.observation) {
+    case 'run':
+      return shell(observation);
+    case 'error':
+      return { outcome: 'failed' };
+    case 'user_rejected':
+      return { outcome: 'rejected' };
+    case 'null':
+    case 'think':
+      return { outcome: 'none' };
+    default:
+      return { outcome: hasFailed(observation) ? 'failed' : 'ok' };
+  }
+}
+
+function shell(observation: IObservation): IStatus {
+  const { metadata, exit_code } = observation.extras;
+  const code = isRecord(metadata) ? metadata.exit_code : exit_code;
+  if (typeof code !== 'number') {
+    return { outcome: 'none' };
+  }
+  // -1 on the wire: the command is still running.
+  return code === -1
+    ? { outcome: 'unfinished' }
+    : { outcome: code === 0 ? 'ok' : 'failed', exitCode: code };
+}
+
+function hasFailed({ observation, content, extras }: IObservation): boolean {
+  switch (observation) {
+    case 'edit':
+      return content.startsWith('ERROR:');
+    case 'browse':
+      return extras.error === true;
+    case 'run_ipython':
+      return TRACEBACK.test(withoutAnsi(content));
+    case 'mcp':
+      return /"isError":\s*true/.test(content);
+    default:
+      return false;
+  }
+}
+
+/** A terminal's text without its colours. */
+export function withoutAnsi(content: string): string {
+  return content.replace(/\x1b\[[0-?]*[ -/]*[@-~]/g, '');
+}
+
+/** Seconds from an Action to its Observation; null where the times are not known. */
+export function seconds(card: ICard): number | null {
+  const start = Date.parse(card.action?.timestamp ?? '');
+  const end = Date.parse(card.observation?.timestamp ?? '');
+  return end >= start ? (end - start) / 1000 : null;
+}

@@ -1,0 +1,69 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { action, card, observation } from '../testing.js';
+import { kind, searchable, summary } from './summary.js';
+
+const of = (type: string, args: Record<string, unknown>) =>
+  summary(card(action(0, type, args)));
+
+describe('summary', () => {
+  it('quotes the first line of a command or a cell', () => {
+    assert.equal(of('run', { command: 'ls -l' }).title, 'ls -l');
+    assert.equal(of('run', { command: '\n ls\npwd' }).title, 'ls …');
+    assert.equal(of('run_ipython', { code: 'x = 1\n\n' }).title, 'x = 1');
+  });
+
+  it('names a file before the place where it is', () => {
+    assert.deepEqual(of('read', { path: '/home/ada/a.txt' }), {
+      title: 'a.txt',
+      detail: '/home/ada'
+    });
+    assert.deepEqual(of('edit', { path: '/a/b.py', command: 'view' }), {
+      title: 'b.py',
+      detail: 'view · /a'
+    });
+    assert.deepEqual(of('write', { path: 'b.py' }), {
+      title: 'b.py',
+      detail: ''
+    });
+    assert.equal(of('edit', { path: '/a/' }).title, '/a/');
+  });
+
+  it('shows an address without its scheme', () => {
+    assert.equal(of('browse', { url: 'https://a.org/x' }).title, 'a.org/x');
+  });
+
+  it('speaks for an observation that answers nothing', () => {
+    const alone = card(null, observation(1, null, 'error', 'it broke\nhere'));
+    assert.equal(summary(alone).title, 'it broke …');
+    assert.equal(kind(alone), 'error');
+  });
+
+  it('survives arguments that are missing or of a wrong type', () => {
+    assert.equal(of('run', {}).title, '');
+    assert.equal(of('read', { path: 7 }).title, '');
+    assert.equal(of('brand_new', {}).title, '');
+  });
+});
+
+describe('kind', () => {
+  it('is the type of the action, whatever the observation', () => {
+    const asked = action(0, 'browse_interactive', {});
+    assert.equal(kind(card(asked, observation(1, 0, 'error'))), 'browse');
+    assert.equal(kind(card(action(0, 'brand_new'))), 'other');
+  });
+});
+
+describe('searchable', () => {
+  it('holds arguments and output, in lower case', () => {
+    const words = searchable(
+      card(
+        action(0, 'run', { command: 'Make' }),
+        observation(1, 0, 'run', 'OK')
+      )
+    );
+    assert.match(words, /make/);
+    assert.match(words, /ok/);
+  });
+});

@@ -1,0 +1,90 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { isCard, type LogEntry } from '../events/card.js';
+import type { IFilter } from './filter.js';
+import { kindLabel } from './labels.js';
+import { kind, KINDS, type Kind } from './summary.js';
+
+interface IToolbarProps {
+  name: string;
+  entries: readonly LogEntry[];
+  filter: IFilter;
+  onFilter: (filter: IFilter) => void;
+  follow: boolean;
+  onFollow: (follow: boolean) => void;
+  trans: TranslationBundle;
+}
+
+/** Whose events these are, which of them to show, and whether to follow. */
+export function Toolbar(props: IToolbarProps) {
+  const { name, entries, filter, onFilter, follow, onFollow, trans } = props;
+  const count = entries.filter(isCard).length;
+  return (
+    <header className="oh-Toolbar">
+      <div className="oh-Toolbar-row">
+        <h3 className="oh-Toolbar-name" title={name}>
+          {name}
+        </h3>
+        <span className="oh-Toolbar-count">
+          {trans._n('%1 action', '%1 actions', count)}
+        </span>
+        <button
+          className="oh-Follow"
+          aria-pressed={follow}
+          title={trans.__('Keep the newest action in sight')}
+          onClick={() => onFollow(!follow)}
+        >
+          {trans.__('Follow')}
+        </button>
+      </div>
+      <div className="oh-Toolbar-row">
+        <input
+          className="oh-Search jp-mod-styled"
+          type="search"
+          placeholder={trans.__('Filter')}
+          aria-label={trans.__('Show only what contains these words')}
+          value={filter.words}
+          onChange={({ target }) =>
+            onFilter({ ...filter, words: target.value })
+          }
+        />
+        <KindSelect
+          entries={entries}
+          filter={filter}
+          onFilter={onFilter}
+          trans={trans}
+        />
+      </div>
+    </header>
+  );
+}
+
+function KindSelect({
+  entries,
+  filter,
+  onFilter,
+  trans
+}: Pick<IToolbarProps, 'entries' | 'filter' | 'onFilter' | 'trans'>) {
+  const present = new Set(entries.filter(isCard).map(kind));
+  const offered = KINDS.filter(
+    each => present.has(each) || each === filter.kind
+  );
+  return (
+    <select
+      className="oh-Kinds"
+      aria-label={trans.__('Show only this kind')}
+      value={filter.kind ?? ''}
+      onChange={({ target }) =>
+        onFilter({ ...filter, kind: (target.value || null) as Kind | null })
+      }
+    >
+      <option value="">{trans.__('All kinds')}</option>
+      {offered.map(each => (
+        <option key={each} value={each}>
+          {kindLabel(each, trans)}
+        </option>
+      ))}
+    </select>
+  );
+}

@@ -1,0 +1,40 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette } from '@jupyterlab/apputils';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+import { ohIcon } from '../log/icons.js';
+import { PANEL_ID } from '../log/panel.js';
+
+/** The commands by which people, menus and other extensions reach the panel. */
+export const CommandIDs = {
+  showLog: 'oh-jupyter:show-log'
+} as const;
+
+/** Registers the commands, and lists them in the palette. */
+export const commandsPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'oh-jupyter:commands',
+  description: 'Commands to reach the panel of actions and observations.',
+  autoStart: true,
+  optional: [ITranslator, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('oh_jupyter');
+    app.commands.addCommand(CommandIDs.showLog, {
+      label: trans.__('OpenHands Log'),
+      caption: trans.__('Show what the agent and you did in this kernel'),
+      icon: ohIcon,
+      describedBy: { args: { type: 'object', properties: {} } },
+      execute: () => app.shell.activateById(PANEL_ID)
+    });
+    palette?.addItem({
+      command: CommandIDs.showLog,
+      category: trans.__('OpenHands')
+    });
+  }
+};

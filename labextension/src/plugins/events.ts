@@ -1,0 +1,29 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { IConsoleTracker } from '@jupyterlab/console';
+import { INotebookTracker } from '@jupyterlab/notebook';
+
+import { EventsApi } from '../events/api.js';
+import { OhRuntime } from '../events/runtime.js';
+import { IOhRuntime } from '../tokens.js';
+
+/** Provides the events of the notebook in front. */
+export const eventsPlugin: JupyterFrontEndPlugin<IOhRuntime> = {
+  id: 'oh-jupyter:events',
+  description:
+    'Follows the actions and observations of the kernel of the notebook in front.',
+  autoStart: true,
+  requires: [INotebookTracker],
+  optional: [IConsoleTracker],
+  provides: IOhRuntime,
+  activate: (
+    app: JupyterFrontEnd,
+    notebooks: INotebookTracker,
+    consoles: IConsoleTracker | null
+  ): IOhRuntime => {
+    const api = new EventsApi(app.serviceManager.serverSettings);
+    return new OhRuntime(app.shell, notebooks, consoles, api);
+  }
+};

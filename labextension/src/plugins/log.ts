@@ -1,0 +1,56 @@
+import {
+  ILayoutRestorer,
+  type JupyterFrontEnd,
+  type JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ISettingRegistry } from '@jupyterlab/settingregistry';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
+
+import { LogPanel, PANEL_ID } from '../log/panel.js';
+import { IOhRuntime } from '../tokens.js';
+
+const ID = 'oh-jupyter:log';
+
+/** Shows the events in the right sidebar. */
+export const logPlugin: JupyterFrontEndPlugin<void> = {
+  id: ID,
+  description:
+    'A sidebar panel that lists the actions and observations of the notebook in front.',
+  autoStart: true,
+  requires: [IOhRuntime],
+  optional: [ITranslator, ILayoutRestorer, ISettingRegistry],
+  activate: (
+    app: JupyterFrontEnd,
+    runtime: IOhRuntime,
+    translator: ITranslator | null,
+    restorer: ILayoutRestorer | null,
+    settings: ISettingRegistry | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('oh_jupyter');
+    const panel = new LogPanel(runtime, trans);
+    app.shell.add(panel, 'right', { rank: 900, type: 'OpenHands' });
+    restorer?.add(panel, PANEL_ID);
+    if (settings) {
+      void applySettings(settings, runtime, panel);
+    }
+  }
+};
+
+/** Without its settings the panel works as it would by default. */
+async function applySettings(
+  registry: ISettingRegistry,
+  runtime: IOhRuntime,
+  panel: LogPanel
+): Promise<void> {
+  try {
+    const settings = await registry.load(ID);
+    const apply = () => {
+      runtime.limit = settings.get('limit').composite as number;
+      panel.follow = settings.get('follow').composite as boolean;
+    };
+    settings.changed.connect(apply);
+    apply();
+  } catch (error) {
+    console.warn(`The settings of ${ID} cannot be read.`, error);
+  }
+}

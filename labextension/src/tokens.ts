@@ -1,0 +1,43 @@
+import { Token } from '@lumino/coreutils';
+import type { ISignal } from '@lumino/signaling';
+
+import type { ICard, LogEntry } from './events/card.js';
+
+/** What is known about the runtime in a notebook's kernel. */
+export type RuntimeState =
+  'no-kernel' | 'unknown' | 'not-loaded' | 'ready' | 'failed';
+
+/** The events of one notebook's or console's kernel. */
+export interface IKernelEvents {
+  /** What people call the notebook. */
+  readonly name: string;
+  readonly state: RuntimeState;
+  /** Why the history could not be read, where `state` is `failed`. */
+  readonly error: string;
+  /** Cards and fresh starts, oldest first; a new array whenever one changed. */
+  readonly entries: readonly LogEntry[];
+  readonly changed: ISignal<IKernelEvents, void>;
+  /** Ask the server for the events that did not come live. */
+  refresh(): Promise<void>;
+  /**
+   * Ask the server for a card in full length, with its images.
+   *
+   * @throws RuntimeGoneError if it cannot be had any more; another error with
+   *   the reason, if the server could not be asked.
+   */
+  complete(card: ICard): Promise<void>;
+}
+
+/** The runtime that a person and an agent share, seen from JupyterLab. */
+export interface IOhRuntime {
+  /** Events of the notebook or console in front; null if there is none. */
+  readonly current: IKernelEvents | null;
+  readonly currentChanged: ISignal<IOhRuntime, IKernelEvents | null>;
+  /** How many cards to keep for each notebook. */
+  limit: number;
+}
+
+export const IOhRuntime = new Token<IOhRuntime>(
+  'oh-jupyter:IOhRuntime',
+  'Actions and observations of the kernel of the notebook in front, live.'
+);
