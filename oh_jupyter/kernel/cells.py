@@ -9,11 +9,11 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.errors import PluginError
-from oh_jupyter.kernel.client import KernelClient
 from oh_jupyter.kernel.inline import run_inline
 from oh_jupyter.kernel.interrupt import interrupt_main_thread
 from oh_jupyter.kernel.mainthread import waiting_main_thread
 from oh_jupyter.plugins import CellOutput
+from oh_jupyter.plugins.kernel_client import KernelClient
 
 __all__ = ["ShellCells"]
 

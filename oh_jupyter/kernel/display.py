@@ -144,7 +144,7 @@ def observation_text(observation: Observation) -> str:
         note = _exit_note(observation)
         return "\n".join(part for part in (observation.content, note) if part)
     if isinstance(observation, FileEditObservation) and observation.diff:
-        return f"{observation.content.splitlines()[0]}\n{observation.diff}"
+        return observation.diff
     if isinstance(observation, BrowserOutputObservation):
         problem = observation.last_browser_action_error
         return f"{observation.url}\n{problem}".rstrip()

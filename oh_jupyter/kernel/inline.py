@@ -14,8 +14,7 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.kernel.interrupt import interrupt_main_thread
-from oh_jupyter.kernel.outputs import Outputs
-from oh_jupyter.plugins import CellOutput
+from oh_jupyter.plugins.outputs import CellOutput, Outputs
 
 __all__ = ["run_inline"]
 

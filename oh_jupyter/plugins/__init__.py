@@ -2,7 +2,8 @@
 
 from oh_jupyter.plugins.agent_skills import AgentSkillsPlugin, AgentSkillsRequirement
 from oh_jupyter.plugins.base import Plugin, PluginRequirement
-from oh_jupyter.plugins.jupyter import CellOutput, CellRunner, JupyterPlugin, JupyterRequirement
+from oh_jupyter.plugins.jupyter import CellRunner, JupyterPlugin, JupyterRequirement
+from oh_jupyter.plugins.outputs import CellOutput
 from oh_jupyter.plugins.registry import ALL_PLUGINS, ENTRY_POINT_GROUP, make_plugins
 
 __all__ = [

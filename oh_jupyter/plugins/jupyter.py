@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 from oh_jupyter.errors import PluginError
 from oh_jupyter.events import Action, IPythonRunCellAction, IPythonRunCellObservation, Observation
 from oh_jupyter.plugins.base import Plugin, PluginRequirement
+from oh_jupyter.plugins.outputs import CellOutput
 
-__all__ = ["CellOutput", "CellRunner", "JupyterPlugin", "JupyterRequirement"]
+if TYPE_CHECKING:
+    from oh_jupyter.plugins.own_kernel import OwnKernel
 
-
-@dataclass
-class CellOutput:
-    """What a cell put out.
-
-    Attributes:
-        text: Streams, results and tracebacks in order of arrival, without colour codes.
-        image_urls: Images as data URLs, in order.
-        timed_out: The cell was interrupted because its time was over.
-    """
-
-    text: str = ""
-    image_urls: list[str] = field(default_factory=list)
-    timed_out: bool = False
+__all__ = ["CellRunner", "JupyterPlugin", "JupyterRequirement"]
 
 
 class CellRunner(Protocol):
@@ -68,27 +57,36 @@ class JupyterPlugin(Plugin):
         """Make the plugin.
 
         Args:
-            cells: Runs the cells. The kernel extension hands in one for its own shell.
+            cells: Runs the cells. The kernel extension hands in one for its own shell;
+                without one, the plugin starts a kernel of its own.
         """
         self._cells = cells
+        self._own: OwnKernel | None = None
         self._pushed_dir: str | None = None
         self._queued: set[asyncio.Task[CellOutput]] = set()
         self.python_interpreter_path = sys.executable
 
     async def initialize(self, username: str) -> None:
-        """Check that there is a kernel to run cells in.
+        """Start a kernel, unless there is one to run cells in.
 
         Args:
             username: Not needed: cells run as whoever runs the kernel.
 
         Raises:
-            PluginError: There is none.
+            PluginError: It cannot be started.
         """
         if self._cells is None:
-            raise PluginError(
-                "The plugin 'jupyter' needs a kernel: load oh_jupyter in one with "
-                "%load_ext oh_jupyter"
-            )
+            from oh_jupyter.plugins.own_kernel import OwnKernel
+
+            self._own = OwnKernel()
+            await self._own.start()
+            self.python_interpreter_path = self._own.python_interpreter_path
+            self._cells = self._own
+
+    async def close(self) -> None:
+        """Shut the kernel down, if it is the plugin's own."""
+        if self._own is not None:
+            await self._own.close()
 
     async def queue_silently(self, code: str) -> None:
         """Have code run before the next cell, seen by nobody, and do not wait for it.
@@ -135,7 +133,7 @@ class JupyterPlugin(Plugin):
         output = await self._runner.run_cell(action.code, timeout=action.timeout)
         text = output.text.rstrip()
         if output.timed_out:
-            notice = f"[Execution timed out ({action.timeout} seconds).]"
+            notice = f"[Execution timed out ({float(action.timeout or 0)} seconds).]"
             text = f"{text}\n{notice}" if text else notice
         elif not text:
             text = "[Code executed successfully with no output]"

@@ -54,7 +54,7 @@ def test_a_cell_within_a_cell_is_interrupted_when_its_time_is_over(kernel) -> No
 
 def test_a_file_is_made_edited_viewed_and_restored(kernel) -> None:
     path = kernel.directory / "poem.txt"
-    assert "File created successfully" in kernel.execute(
+    assert "+violets are {blue}" in kernel.execute(
         "%%oh_edit create poem.txt\nroses are red\nviolets are {blue}\n"
     )
     assert path.read_text() == "roses are red\nviolets are {blue}\n"

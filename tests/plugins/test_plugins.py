@@ -38,5 +38,3 @@ def test_unknown_plugins_and_wrong_actions_are_refused() -> None:
         make_plugins(["telepathy"])
     with pytest.raises(PluginError, match="does not run 'run'"):
         asyncio.run(AgentSkillsPlugin().run(CmdRunAction("ls")))
-    with pytest.raises(PluginError, match="%load_ext"):
-        asyncio.run(JupyterPlugin().initialize("root"))

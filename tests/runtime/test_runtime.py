@@ -60,10 +60,22 @@ def test_what_fails_is_an_observation_and_the_runtime_goes_on(runtime: Runtime) 
     assert missing.content.startswith("File not found: ")
     talk = runtime.submit_action(MessageAction("hello")).result(30)
     assert isinstance(talk, ErrorObservation)
-    cell = runtime.submit_action(IPythonRunCellAction("1")).result(30)
-    assert isinstance(cell, ErrorObservation)
-    assert "%load_ext oh_jupyter" in cell.content
     assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+
+
+def test_cells_run_in_a_kernel_of_its_own(runtime: Runtime) -> None:
+    first = runtime.submit_action(IPythonRunCellAction("x = 20\ncallable(open_file)")).result(60)
+    assert first.content.startswith("True\n[Jupyter current working directory: ")
+    second = runtime.submit_action(IPythonRunCellAction("x + 1", include_extra=False)).result(60)
+    assert second.content == "21"
+    late = IPythonRunCellAction("print('begun')\nimport time; time.sleep(600)")
+    late.timeout = 1
+    assert "[Execution timed out (1.0 seconds).]" in runtime.submit_action(late).result(60).content
+    gone = runtime.submit_action(IPythonRunCellAction("import os; os._exit(3)")).result(60)
+    assert isinstance(gone, ErrorObservation)
+    assert "The kernel died" in gone.content
+    again = runtime.submit_action(IPythonRunCellAction("'x' in globals()")).result(60)
+    assert again.content.startswith("False")
 
 
 def test_a_defect_inside_is_reported_and_the_runtime_goes_on(runtime, monkeypatch, caplog) -> None:

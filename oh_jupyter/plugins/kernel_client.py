@@ -1,4 +1,4 @@
-"""A client of one's own kernel, for cells that nobody's main thread waits for.
+"""A client that runs cells in a kernel: the one that it lives in, or any other.
 
 The cell goes through the shell channel like everybody's: it waits its turn, every
 frontend sees it run, and its outputs are read from IOPub like everybody's. It is done
@@ -18,8 +18,7 @@ import zmq.asyncio
 from jupyter_client.connect import ConnectionFileMixin
 from jupyter_client.session import Session
 
-from oh_jupyter.kernel.outputs import Outputs
-from oh_jupyter.plugins import CellOutput
+from oh_jupyter.plugins.outputs import CellOutput, Outputs
 
 __all__ = ["AGENT_USERNAME", "KernelClient"]
 
@@ -28,7 +27,7 @@ AGENT_USERNAME = "openhands"
 
 
 class KernelClient:
-    """Sends cells to the kernel that it lives in. It belongs to one asyncio loop."""
+    """Sends cells to a kernel. It belongs to one asyncio loop."""
 
     def __init__(self, connection: Any, cancel: Callable[[str], None]) -> None:
         """Make a client; it connects at its first cell.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-from oh_jupyter.plugins import CellOutput
-
-__all__ = ["Outputs", "strip_ansi"]
+__all__ = ["CellOutput", "Outputs", "strip_ansi"]
 
 _ANSI = re.compile(
     r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])"
@@ -26,6 +25,21 @@ def strip_ansi(text: str) -> str:
         The text without them.
     """
     return _ANSI.sub("", text)
+
+
+@dataclass
+class CellOutput:
+    """What a cell put out.
+
+    Attributes:
+        text: Streams, results and tracebacks in order of arrival, without colour codes.
+        image_urls: Images as data URLs, in order.
+        timed_out: The cell was interrupted because its time was over.
+    """
+
+    text: str = ""
+    image_urls: list[str] = field(default_factory=list)
+    timed_out: bool = False
 
 
 class Outputs:
