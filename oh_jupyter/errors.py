@@ -23,7 +23,8 @@
     ├── ShellError                      the shell session could not start or answer
     ├── BrowserError                    the browser could not start or answer
     │   ├── BrowserNotFoundError        no Chromium, Chrome or Edge on this machine
-    │   └── BrowserActionError          a browser action was malformed or failed
+    │   ├── BrowserActionError          a browser action was malformed or failed
+    │   └── BrowserTimeoutError         the browser did not answer in time
     ├── PluginError                     a plugin is unknown, or failed to start
     ├── EventNotFoundError              the log has no event of that id
     ├── RuntimeClosedError              the runtime was closed while it was asked
@@ -44,6 +45,7 @@ __all__ = [
     "BrowserActionError",
     "BrowserError",
     "BrowserNotFoundError",
+    "BrowserTimeoutError",
     "ChildStartError",
     "ConfigError",
     "EditorError",
@@ -183,6 +185,10 @@ class BrowserNotFoundError(BrowserError):
 
 class BrowserActionError(BrowserError):
     """A browser action is malformed, or failed on the page."""
+
+
+class BrowserTimeoutError(BrowserError, TimeoutError):
+    """The browser did not answer in time; the step was cancelled."""
 
 
 class PluginError(OhJupyterError):

@@ -1,0 +1,135 @@
+"""Files that become visible as a whole, or not at all.
+
+What is written goes to a temporary file; closing publishes it, an exception inside the
+``with`` block (or losing the object without closing it) throws it away.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Callable
+from types import TracebackType
+
+__all__ = ["AtomicFile", "AtomicTextFile", "spooled"]
+
+
+class AtomicFile(io.BufferedWriter):
+    """A binary file for writing whose contents are published by closing it.
+
+    Args:
+        raw: The open temporary file.
+        publish: Called with ``raw`` still open, when all is written to it.
+        discard: Called when the contents are not to be published; also if ``publish``
+            fails.
+    """
+
+    def __init__(
+        self,
+        raw: io.FileIO,
+        publish: Callable[[io.FileIO], None],
+        discard: Callable[[], None],
+    ) -> None:
+        self._settled = False
+        self._publish = publish
+        self._discard = discard
+        self._file = raw
+        super().__init__(raw)
+
+    def close(self) -> None:
+        """Publish the contents. Closing again does nothing.
+
+        Raises:
+            StorageError: If the store refuses them; what was there before stays.
+        """
+        if self._settled:
+            return
+        self._settled = True
+        try:
+            self.flush()
+            self._publish(self._file)
+        except BaseException:
+            self._throw_away()
+            raise
+        self._file.close()
+
+    def abandon(self) -> None:
+        """Throw the contents away. After closing it does nothing."""
+        if self._settled:
+            return
+        self._settled = True
+        self._throw_away()
+
+    def _throw_away(self) -> None:
+        self._file.close()
+        self._discard()
+
+    @property
+    def closed(self) -> bool:
+        """Whether the contents were published or thrown away."""
+        return self._settled
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def __del__(self) -> None:
+        self.abandon()
+
+
+class AtomicTextFile(io.TextIOWrapper):
+    """A text file for writing whose contents are published by closing it.
+
+    Args:
+        binary: What to write the encoded text to.
+    """
+
+    def __init__(self, binary: AtomicFile) -> None:
+        self._binary = binary
+        # newline="" keeps the line ends as they are written, on every platform.
+        super().__init__(binary, encoding="utf-8", newline="")
+
+    def abandon(self) -> None:
+        """Throw the contents away. After closing it does nothing."""
+        self._binary.abandon()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def __del__(self) -> None:
+        self.abandon()
+
+
+def spooled(publish: Callable[[str], None]) -> AtomicFile:
+    """Open a file for writing that waits in the temporary directory of the machine.
+
+    Args:
+        publish: Called with the path of the complete temporary file.
+
+    Returns:
+        The file.
+    """
+    handle, path = tempfile.mkstemp(prefix="oh-jupyter-")
+
+    def hand_over(raw: io.FileIO) -> None:
+        publish(path)
+        raw.close()
+        os.unlink(path)
+
+    return AtomicFile(io.FileIO(handle, "r+"), hand_over, lambda: os.unlink(path))

@@ -1,0 +1,101 @@
+"""A store from a few words of configuration."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+
+from oh_jupyter.errors import StoreConfigError
+from oh_jupyter.storage.base import FileStore
+from oh_jupyter.storage.gcs import GoogleCloudFileStore
+from oh_jupyter.storage.local import LocalFileStore
+from oh_jupyter.storage.memory import InMemoryFileStore
+from oh_jupyter.storage.remote import FsspecFileStore
+from oh_jupyter.storage.s3 import S3FileStore
+from oh_jupyter.storage.webhook import BatchedWebHookFileStore, WebHookFileStore
+
+__all__ = ["get_file_store"]
+
+
+def get_file_store(
+    file_store_type: str,
+    file_store_path: str | None = None,
+    file_store_web_hook_url: str | None = None,
+    file_store_web_hook_headers: Mapping[str, str] | str | None = None,
+    file_store_web_hook_batch: bool = False,
+) -> FileStore:
+    """Make the store that a configuration describes; the arguments are OpenHands'.
+
+    Args:
+        file_store_type: ``local``, ``memory``, ``s3``, ``google_cloud``, or the fsspec URL
+            of any other place, such as ``sftp://host/dir``.
+        file_store_path: The directory of a local store; the bucket, or ``bucket/prefix``,
+            of ``s3`` and ``google_cloud`` (otherwise ``AWS_S3_BUCKET`` or
+            ``GOOGLE_CLOUD_BUCKET_NAME`` names it).
+        file_store_web_hook_url: Where to report changes to.
+        file_store_web_hook_headers: Headers of these reports, as a mapping or as its JSON.
+            None sends ``X-Session-API-Key`` if ``SESSION_API_KEY`` is set.
+        file_store_web_hook_batch: Whether several changes are reported together.
+
+    Returns:
+        The store.
+
+    Raises:
+        StoreConfigError: If the type is unknown, or the path or bucket is missing.
+    """
+    store = _plain_store(file_store_type, file_store_path)
+    if not file_store_web_hook_url:
+        return store
+    kind = BatchedWebHookFileStore if file_store_web_hook_batch else WebHookFileStore
+    return kind(store, file_store_web_hook_url, headers=_headers(file_store_web_hook_headers))
+
+
+def _plain_store(kind: str, path: str | None) -> FileStore:
+    if kind == "local":
+        if not path:
+            raise StoreConfigError(
+                "file_store_path is required for a local store; set it to a directory."
+            )
+        return LocalFileStore(path)
+    if kind == "memory":
+        return InMemoryFileStore()
+    if kind == "s3":
+        return S3FileStore(path)
+    if kind == "google_cloud":
+        return GoogleCloudFileStore(path)
+    protocol, found, place = str(kind).partition("://")
+    if found:
+        return _store_at(kind, protocol, place)
+    raise StoreConfigError(
+        f"There is no file store of type {kind!r}; "
+        "use local, memory, s3, google_cloud, or an fsspec URL such as s3://bucket/prefix."
+    )
+
+
+def _store_at(url: str, protocol: str, place: str) -> FileStore:
+    if protocol in ("file", "local"):
+        return LocalFileStore(place)
+    if protocol in ("s3", "s3a"):
+        return S3FileStore(place)
+    if protocol in ("gs", "gcs"):
+        return GoogleCloudFileStore(place)
+    return FsspecFileStore(url)
+
+
+def _headers(headers: Mapping[str, str] | str | None) -> dict[str, str]:
+    if headers is None:
+        key = os.environ.get("SESSION_API_KEY")
+        return {"X-Session-API-Key": key} if key else {}
+    if isinstance(headers, str):
+        try:
+            headers = json.loads(headers)
+        except ValueError:
+            headers = ""
+    if not isinstance(headers, Mapping):
+        # Without the value, which may hold a secret.
+        raise StoreConfigError(
+            "file_store_web_hook_headers is neither a table nor a JSON object; "
+            'write it like {"Authorization": "..."}.'
+        )
+    return {str(name): str(value) for name, value in headers.items()}

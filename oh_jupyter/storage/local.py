@@ -1,0 +1,345 @@
+"""Files below a directory of this machine.
+
+fsspec's local filesystem opens the target for writing in place, follows symbolic links,
+and writes its transactions to another disk; so this store uses the calls of `os`, which
+can replace a file in one step and stay below the root.
+
+Policy of durability: a write survives the death of the process, and a reader never sees
+half of it. With ``fsync=True`` it also survives the loss of power.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import re
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import BinaryIO, TypeVar
+
+from oh_jupyter.errors import StorageError, StoreConfigError, StorePathError
+from oh_jupyter.storage.atomic import AtomicFile
+from oh_jupyter.storage.base import FileInfo, directory_info, file_info
+from oh_jupyter.storage.directory import Directory, is_link, open_directory
+from oh_jupyter.storage.keyed import KeyedFileStore
+from oh_jupyter.storage.paths import path_key
+
+__all__ = ["LocalFileStore"]
+
+_T = TypeVar("_T")
+_TEMPORARY = re.compile(r"\.oh-[0-9a-f]{16}\.tmp")
+_BINARY = getattr(os, "O_BINARY", 0)
+# O_NONBLOCK: opening a named pipe must not wait for somebody to write into it.
+_READ = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY | getattr(os, "O_NOFOLLOW", 0)
+_RACES = 50
+_COPY_BYTES = 1 << 20
+
+
+class LocalFileStore(KeyedFileStore):
+    """A store in a directory. Symbolic links below it are never followed.
+
+    Links, pipes and sockets are not listed and cannot be read or written; deleting a link
+    deletes the link. Directories that become empty stay, as in OpenHands.
+
+    Args:
+        root: The directory; ``~`` is expanded, and it is made if it is missing.
+        fsync: Wait at each write until the disk has it.
+
+    Attributes:
+        root: Absolute path of the directory.
+    """
+
+    def __init__(self, root: str, *, fsync: bool = False) -> None:
+        if not isinstance(root, (str, os.PathLike)) or not os.fspath(root):
+            raise StoreConfigError(
+                f"A local store needs the path of a directory, not {root!r}; "
+                "set file_store_path, for example to '~/.openhands'."
+            )
+        self.root = os.path.abspath(os.path.expanduser(os.fspath(root)))
+        self._fsync = fsync
+        try:
+            os.makedirs(self.root, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                error.errno, f"The store's directory cannot be made: {error.strerror}", self.root
+            ) from error
+
+    def __repr__(self) -> str:
+        return f"LocalFileStore({self.root!r})"
+
+    def get_full_path(self, path: str) -> str:
+        """Say where a file of the store is on this machine.
+
+        Args:
+            path: From the store's root.
+
+        Returns:
+            Its absolute path.
+
+        Raises:
+            StorePathError: If it leaves the root.
+        """
+        return os.path.join(self.root, *path_key(path).split("/"))
+
+    get_absolute_path = get_full_path
+
+    def _put(self, key: str, data: bytes) -> None:
+        def write(directory: Directory) -> None:
+            with self._open_temporary(directory, key) as file:
+                file.write(data)
+
+        self._create(key, write)
+
+    def _put_file(self, key: str, source: str) -> None:
+        with open(source, "rb") as reader, self._open_write(key) as writer:
+            shutil.copyfileobj(reader, writer, _COPY_BYTES)
+
+    def _open_write(self, key: str) -> AtomicFile:
+        def opened(directory: Directory) -> AtomicFile:
+            # The caller closes the file long after this directory is closed.
+            held = Directory(directory.at(""), _duplicate(directory.fd))
+            try:
+                return self._open_temporary(held, key, close=held)
+            except BaseException:
+                held.__exit__()
+                raise
+
+        return self._create(key, opened)
+
+    def _open_temporary(
+        self, directory: Directory, key: str, close: Directory | None = None
+    ) -> AtomicFile:
+        """Open a temporary file beside the target, so that a rename can publish it."""
+        name = key.rpartition("/")[2]
+        mode = _mode_of(directory, name)
+        temporary = directory.at(f".oh-{secrets.token_hex(8)}.tmp")
+        handle = os.open(temporary, _CREATE, 0o666, dir_fd=directory.fd)
+        if mode is not None and hasattr(os, "fchmod"):
+            os.fchmod(handle, mode)
+
+        def publish(raw: io.FileIO) -> None:
+            if self._fsync:
+                os.fsync(raw.fileno())
+            raw.close()
+            with self._explained(key):
+                os.replace(
+                    temporary,
+                    directory.at(name),
+                    src_dir_fd=directory.fd,
+                    dst_dir_fd=directory.fd,
+                )
+            if self._fsync and directory.fd is not None:
+                _sync_directory(directory.fd)
+            if close is not None:
+                close.__exit__()
+
+        def discard() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=directory.fd)
+            if close is not None:
+                close.__exit__()
+
+        return AtomicFile(io.FileIO(handle, "r+"), publish, discard)
+
+    def _get(self, key: str) -> bytes:
+        with self._open_raw(key) as file:
+            return file.readall()
+
+    def _open_read(self, key: str) -> BinaryIO:
+        return io.BufferedReader(self._open_raw(key))
+
+    def _open_raw(self, key: str) -> io.FileIO:
+        *segments, name = self._segments(key)
+        try:
+            with self._explained(key), open_directory(self.root, segments) as directory:
+                path = directory.at(name)
+                if directory.fd is None and is_link(os.lstat(path)):
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                handle = os.open(path, _READ, dir_fd=directory.fd)
+        except NotADirectoryError:
+            raise self._missing(key) from None
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISREG(mode):
+            return io.FileIO(handle)
+        os.close(handle)
+        if stat.S_ISDIR(mode):
+            raise self._is_directory(key)
+        raise StorePathError(f"{key!r} in {self!r} is no regular file; name another one.")
+
+    def _children(self, key: str) -> tuple[list[str], list[str]]:
+        directories: list[str] = []
+        files: list[str] = []
+        with self._explained(key), open_directory(self.root, self._segments(key)) as directory:
+            for entry in directory.entries():
+                if _TEMPORARY.fullmatch(entry.name) or not _is_text(entry.name):
+                    continue
+                if entry.is_dir(follow_symlinks=False):
+                    directories.append(entry.name)
+                elif entry.is_file(follow_symlinks=False):
+                    files.append(entry.name)
+        return directories, files
+
+    def _remove(self, key: str) -> None:
+        segments = self._segments(key)
+        try:
+            with self._explained(key):
+                if not segments:
+                    with open_directory(self.root, []) as root:
+                        for entry in list(root.entries()):
+                            _delete(root, entry.name)
+                    return
+                with open_directory(self.root, segments[:-1]) as directory:
+                    _delete(directory, segments[-1])
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
+    def _info(self, key: str) -> FileInfo:
+        *segments, name = self._segments(key)
+        try:
+            with self._explained(key), open_directory(self.root, segments) as directory:
+                status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
+        except NotADirectoryError:
+            raise self._missing(key) from None
+        modified = datetime.fromtimestamp(status.st_mtime, UTC)
+        if stat.S_ISDIR(status.st_mode):
+            return directory_info(key, modified)
+        if not stat.S_ISREG(status.st_mode):
+            raise self._missing(key)
+        return file_info(key, status.st_size, modified)
+
+    def _create(self, key: str, use: Callable[[Directory], _T]) -> _T:
+        """Call ``use`` with the directory of the key, made if it is missing."""
+        segments = self._segments(key)[:-1]
+        with self._explained(key):
+            for _ in range(_RACES):
+                # Somebody may delete the directory between making and using it.
+                with (
+                    contextlib.suppress(FileNotFoundError),
+                    open_directory(self.root, segments, create=True) as directory,
+                ):
+                    return use(directory)
+            raise StorageError(errno.EBUSY, "Its directory is being deleted all the time", key)
+
+    def _segments(self, key: str) -> list[str]:
+        segments = key.split("/") if key else []
+        for segment in segments:
+            if _TEMPORARY.fullmatch(segment):
+                raise StorePathError(
+                    f"{segment!r} in the path is a name that the store keeps for files which are "
+                    "being written; choose another one."
+                )
+            if os.name == "nt" and (
+                set(segment) & set('\\:<>"|?*') or segment.endswith((".", " "))
+            ):
+                raise StorePathError(
+                    f"{segment!r} in the path is no file name on Windows; choose another one."
+                )
+        return segments
+
+    @contextlib.contextmanager
+    def _explained(self, key: str) -> Iterator[None]:
+        """Say which file of which store it was, in the terms that all stores share."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except FileNotFoundError:
+            raise self._missing(key) from None
+        except IsADirectoryError:
+            raise self._is_directory(key) from None
+        except NotADirectoryError:
+            raise self._not_directory(key) from None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise StorePathError(
+                    f"{key!r} in {self!r} is a symbolic link, and a store does not follow links; "
+                    "name its target instead."
+                ) from None
+            if error.errno in (errno.ENAMETOOLONG, errno.EINVAL):
+                raise StorePathError(
+                    f"{key[:80]!r}… is no path that the disk of {self!r} can have "
+                    f"({error.strerror}); use shorter names."
+                ) from error
+            raise StorageError(
+                error.errno, f"{self!r} cannot do it: {error.strerror}", key
+            ) from error
+
+
+def _mode_of(directory: Directory, name: str) -> int | None:
+    """Find the permissions that a replaced file has and shall keep."""
+    try:
+        status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if is_link(status):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise StorePathError(f"{name!r} is no regular file; name another one.")
+    return stat.S_IMODE(status.st_mode)
+
+
+def _delete(directory: Directory, name: str) -> None:
+    path = directory.at(name)
+    status = os.stat(path, dir_fd=directory.fd, follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode):
+        os.unlink(path, dir_fd=directory.fd)
+        return
+    # Under another name nobody finds it any more, so a steady writer cannot keep it full.
+    doomed = directory.at(f".oh-{secrets.token_hex(8)}.tmp")
+    try:
+        os.rename(path, doomed, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+    except FileNotFoundError:
+        return
+    except OSError:  # such as a disk that is mounted there
+        _delete_tree(directory, path)
+        return
+    try:
+        _delete_tree(directory, doomed)
+    except OSError:
+        with contextlib.suppress(OSError):  # what could not be deleted shall not be hidden
+            os.rename(doomed, path, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+        raise
+
+
+def _delete_tree(directory: Directory, path: str) -> None:
+    for attempt in range(1, _RACES + 1):
+        try:
+            shutil.rmtree(path, dir_fd=directory.fd)
+            return
+        except OSError as error:
+            # A write or another deletion that began before may still be going on in there.
+            racing = error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
+            if not racing or attempt == _RACES:
+                raise
+            with contextlib.suppress(FileNotFoundError):
+                os.stat(path, dir_fd=directory.fd, follow_symlinks=False)
+                continue
+            return
+
+
+def _duplicate(fd: int | None) -> int | None:
+    return None if fd is None else os.dup(fd)
+
+
+def _sync_directory(fd: int) -> None:
+    readable = os.open(".", os.O_RDONLY, dir_fd=fd)
+    try:
+        os.fsync(readable)
+    finally:
+        os.close(readable)
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,105 @@
+"""Files in a dict.
+
+fsspec's memory filesystem is one global dict of the process, in which two stores would
+see each other's files, and callers of OpenHands' store look into the dict that they
+handed in. So this store keeps that very dict.
+"""
+
+from __future__ import annotations
+
+import io
+import threading
+from typing import BinaryIO
+
+from oh_jupyter.storage.base import FileInfo, directory_info, file_info
+from oh_jupyter.storage.keyed import KeyedFileStore
+from oh_jupyter.storage.paths import path_key
+
+__all__ = ["InMemoryFileStore"]
+
+
+class InMemoryFileStore(KeyedFileStore):
+    """A store that is gone with the process. Directories exist while they hold files.
+
+    Args:
+        files: The dict to keep the files in; it may hold some already, under paths from
+            the store's root.
+
+    Attributes:
+        files: That dict: text by path, and bytes where a file is not UTF-8.
+    """
+
+    def __init__(self, files: dict[str, str] | None = None) -> None:
+        self.files: dict[str, str | bytes] = {} if files is None else files  # type: ignore[assignment]
+        self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return "InMemoryFileStore()"
+
+    def _put(self, key: str, data: bytes) -> None:
+        try:
+            contents: str | bytes = data.decode("utf-8")
+        except UnicodeDecodeError:
+            contents = data
+        with self._lock:
+            self.files[self._spelling(key)] = contents
+
+    def _put_file(self, key: str, source: str) -> None:
+        with open(source, "rb") as file:
+            self._put(key, file.read())
+
+    def _get(self, key: str) -> bytes:
+        with self._lock:
+            contents = self.files.get(self._spelling(key))
+            if contents is None:
+                raise self._is_directory(key) if self._below(key) else self._missing(key)
+        return contents.encode("utf-8") if isinstance(contents, str) else contents
+
+    def _open_read(self, key: str) -> BinaryIO:
+        return io.BytesIO(self._get(key))
+
+    def _children(self, key: str) -> tuple[list[str], list[str]]:
+        start = len(key) + 1 if key else 0
+        directories: dict[str, None] = {}
+        files: list[str] = []
+        with self._lock:
+            for below in self._below(key):
+                name, slash, _ = below[start:].partition("/")
+                if slash:
+                    directories[name] = None
+                else:
+                    files.append(name)
+            if not directories and not files and self._spelling(key) in self.files:
+                raise self._not_directory(key)
+        return list(directories), files
+
+    def _remove(self, key: str) -> None:
+        with self._lock:
+            if key:
+                self.files.pop(self._spelling(key), None)
+            for below in self._below(key):
+                del self.files[self._spelling(below)]
+
+    def _info(self, key: str) -> FileInfo:
+        with self._lock:
+            contents = self.files.get(self._spelling(key))
+            if contents is None and not self._below(key):
+                raise self._missing(key)
+        if contents is None:
+            return directory_info(key)
+        size = len(contents.encode("utf-8") if isinstance(contents, str) else contents)
+        return file_info(key, size)
+
+    def _below(self, key: str) -> list[str]:
+        """List the keys below this one."""
+        prefix = key + "/" if key else ""
+        keys = (_key_of(path) for path in list(self.files))
+        return [found for found in keys if found.startswith(prefix)]
+
+    def _spelling(self, key: str) -> str:
+        """Find how the dict spells the key: whoever filled it may have used a slash."""
+        return "/" + key if key not in self.files and "/" + key in self.files else key
+
+
+def _key_of(path: str) -> str:
+    return path if not path.startswith("/") else path_key(path)

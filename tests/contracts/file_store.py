@@ -1,0 +1,336 @@
+"""What every file store promises. A backend's tests inherit it and provide ``store``."""
+
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from oh_jupyter.errors import StoreContentError, StorePathError
+
+AWKWARD_NAMES = [
+    "plain.txt",
+    "with space and\ttab",
+    "percent%2Fslash%00",
+    "question?mark#hash&amp=1",
+    "quote\"s'",
+    "grüße-日本語-🙂",
+    "e\u0301-decomposed",
+    "star*[a]?{b}",
+    "plus+at@colon:comma,",
+    "semi;colon",
+    "~tilde",
+    "-dash",
+    "...",
+    "$dollar`tick`",
+]
+
+AWKWARD_CONTENTS = {
+    "empty": b"",
+    "crlf": b"a\r\nb\rc\nd",
+    "all bytes": bytes(range(256)),
+    "bom": b"\xef\xbb\xbftext",
+    "utf-8": "grüße 日本語 🙂".encode(),
+    "latin-1": b"gr\xfc\xdfe",
+    "trailing newlines": b"x\n\n\n",
+    "nul": b"a\0b",
+}
+
+
+class FileStoreContract:
+    """Inherit, and define a fixture ``store`` that gives an empty store."""
+
+    missing_directory_is_an_error = False
+    """Whether listing a missing directory raises, as it does where directories exist."""
+
+    names_the_test_server_cuts = ()
+    """Names that the server which stands in for the real one in tests gets wrong."""
+
+    @pytest.mark.parametrize("contents", AWKWARD_CONTENTS.values(), ids=AWKWARD_CONTENTS)
+    def test_bytes_come_back_exactly(self, store, contents):
+        store.write("d/f", contents)
+        assert store.read_bytes("d/f") == contents
+        assert store.info("d/f")["size"] == len(contents)
+
+    @pytest.mark.parametrize("text", ["", "a\r\nb\rc\n", "grüße 日本語 🙂", "\ufefftext", "\u2028"])
+    def test_text_comes_back_exactly(self, store, text):
+        store.write("f", text)
+        assert store.read("f") == text
+        assert store.read_bytes("f") == text.encode()
+
+    def test_other_bytes_like_contents(self, store):
+        store.write("a", bytearray(b"one"))
+        store.write("b", memoryview(b"two"))
+        assert (store.read("a"), store.read("b")) == ("one", "two")
+
+    def test_binary_is_not_readable_as_text_but_is_not_missing(self, store):
+        store.write("f", b"\xff\xfe")
+        with pytest.raises(StoreContentError, match=r"read_bytes"):
+            store.read("f")
+
+    @pytest.mark.parametrize("name", AWKWARD_NAMES)
+    def test_awkward_names(self, store, name):
+        if name in self.names_the_test_server_cuts:
+            pytest.skip(f"the server of this test cannot store {name!r}")
+        store.write(name, "top")
+        store.write(f"d/{name}/leaf", "leaf")
+        assert store.read(name) == "top"
+        assert store.list("d") == [f"d/{name}/"]
+        assert store.list(f"d/{name}") == [f"d/{name}/leaf"]
+        assert store.read_many([name, f"d/{name}/leaf"]) == {
+            name: b"top",
+            f"d/{name}/leaf": b"leaf",
+        }
+        store.delete(name)
+        assert not store.exists(name)
+        assert store.list("") == ["d/"]
+
+    @pytest.mark.parametrize(
+        "spelling", ["foo.bar.baz", "./foo/bar/baz", "/foo/bar/baz", "a//b/./c"]
+    )
+    def test_spellings_of_a_path(self, store, spelling):
+        store.write(spelling, "Hello, world!")
+        assert store.read(spelling) == "Hello, world!"
+        assert store.read("/" + spelling.removeprefix("/").removeprefix("./")) == "Hello, world!"
+        store.delete(spelling)
+        with pytest.raises(FileNotFoundError):
+            store.read(spelling)
+
+    @pytest.mark.parametrize("path", ["../x", "..", "a/../../x", "/../x", "./../x", "//../x"])
+    def test_no_way_out_of_the_root(self, store, path):
+        store.write("keep", "kept")
+        for use in (
+            lambda: store.write(path, "escaped"),
+            lambda: store.read(path),
+            lambda: store.read_bytes(path),
+            lambda: store.list(path),
+            lambda: store.delete(path),
+            lambda: store.info(path),
+            lambda: store.exists(path),
+            lambda: store.open(path, "wb"),
+            lambda: store.write_many({"ok": "no", path: "escaped"}),
+            lambda: store.read_many(["keep", path]),
+            lambda: store.delete_many(["keep", path]),
+        ):
+            with pytest.raises(StorePathError, match="leads out of the store"):
+                use()
+        assert store.list("") == ["keep"]
+
+    @pytest.mark.parametrize("path", ["a\0b", "\udcff", "d/\ud800x"])
+    def test_no_file_can_have_that_name(self, store, path):
+        with pytest.raises(StorePathError):
+            store.write(path, "x")
+        with pytest.raises(StorePathError):
+            store.list(path)
+
+    @pytest.mark.parametrize("path", ["", "/", ".", "d/", "d/.", "d/x/.."])
+    def test_a_directory_cannot_be_written_or_read(self, store, path):
+        store.write("d/f", "x")
+        with pytest.raises(StorePathError, match="names a directory"):
+            store.write(path, "x")
+        with pytest.raises(StorePathError, match="names a directory"):
+            store.read(path)
+
+    @pytest.mark.parametrize("path", [None, 5, b"bytes", ["list"]])
+    def test_a_path_is_a_str(self, store, path):
+        with pytest.raises(StorePathError, match="is a str"):
+            store.write(path, "x")
+
+    @pytest.mark.parametrize("contents", [None, 5, ["x"], "lone \ud800"])
+    def test_wrong_contents_leave_the_old_ones(self, store, contents):
+        store.write("f", "old")
+        with pytest.raises(StoreContentError, match="was not written"):
+            store.write("f", contents)
+        with pytest.raises(StoreContentError, match="was not written"):
+            store.write_many({"g": "new", "f": contents})
+        assert store.read("f") == "old"
+        assert store.list("") == ["f"]
+
+    def test_missing_files(self, store):
+        store.write("d/f", "x")
+        for path in ("nope", "d/nope", "d/f/nope", "nope/nope"):
+            with pytest.raises(FileNotFoundError) as caught:
+                store.read(path)
+            assert caught.value.filename == path
+            with pytest.raises(FileNotFoundError):
+                store.read_bytes(path)
+            with pytest.raises(FileNotFoundError):
+                store.info(path)
+            with pytest.raises(FileNotFoundError):
+                store.open(path, "rb")
+            assert not store.exists(path)
+            store.delete(path)
+        assert store.read("d/f") == "x"
+
+    def test_reading_a_directory(self, store):
+        store.write("d/f", "x")
+        with pytest.raises(IsADirectoryError):
+            store.read("d")
+
+    def test_listing(self, store):
+        for path in ("foo/x.txt", "foo/bar/1", "foo/bar/2", "foo/baz/deep/3", "foobar", "foo.txt"):
+            store.write(path, path)
+        assert store.list("") == ["foo.txt", "foo/", "foobar"]
+        assert store.list("/") == store.list(".") == store.list("")
+        assert store.list("foo") == ["foo/bar/", "foo/baz/", "foo/x.txt"]
+        assert (
+            store.list("foo/") == store.list("/foo") == store.list("./foo/.") == store.list("foo")
+        )
+        assert store.list("foo/baz") == ["foo/baz/deep/"]
+
+    def test_listing_an_empty_store(self, store):
+        assert store.list("") == []
+
+    def test_listing_a_file(self, store):
+        store.write("d/f", "x")
+        with pytest.raises(NotADirectoryError):
+            store.list("d/f")
+
+    def test_listing_a_missing_directory(self, store):
+        store.write("d/f", "x")
+        if self.missing_directory_is_an_error:
+            with pytest.raises(FileNotFoundError):
+                store.list("nope")
+        else:
+            assert store.list("nope") == []
+
+    def test_listing_is_never_stale(self, store):
+        assert store.list("") == []
+        store.write("d/a", "1")
+        assert store.list("d") == ["d/a"]
+        store.write("d/b", "1")
+        assert store.list("d") == ["d/a", "d/b"]
+        store.delete("d/a")
+        assert store.list("d") == ["d/b"]
+        assert not store.exists("d/a")
+
+    def test_delete_touches_nothing_else(self, store):
+        for path in ("foo/a", "foo/b/c", "foobar", "foo.txt", "fo", "other/foo/x", "foo-/y"):
+            store.write(path, "x")
+        store.delete("foo")
+        assert [f"{d}/{n}".lstrip("/") for d, _, names in store.walk() for n in names] == [
+            "fo",
+            "foo.txt",
+            "foobar",
+            "foo-/y",
+            "other/foo/x",
+        ]
+
+    def test_delete_with_a_slash(self, store):
+        store.write("a/foo/x", "x")
+        store.write("a/keep", "x")
+        store.delete("a/foo/")
+        assert store.list("a") == ["a/keep"]
+
+    def test_delete_everything(self, store):
+        store.write("a/b/c", "x")
+        store.write("d", "x")
+        store.delete("")
+        assert store.list("") == []
+        store.write("e", "again")
+        assert store.read("e") == "again"
+
+    def test_overwriting(self, store):
+        store.write("f", "a long text that is replaced")
+        store.write("f", "short")
+        assert store.read("f") == "short"
+
+    def test_info(self, store):
+        store.write("d/f", "12345")
+        file, directory, root = store.info("d/f"), store.info("/d/"), store.info("")
+        assert (file["path"], file["type"], file["size"]) == ("d/f", "file", 5)
+        assert (directory["path"], directory["type"], directory["size"]) == ("d", "directory", None)
+        assert root["type"] == "directory"
+        assert store.exists("d")
+        assert store.exists("")
+
+    def test_walk(self, store):
+        for path in ("a/b/1", "a/2", "3"):
+            store.write(path, "x")
+        assert list(store.walk()) == [("", ["a"], ["3"]), ("a", ["b"], ["2"]), ("a/b", [], ["1"])]
+        assert list(store.walk("a/b")) == [("a/b", [], ["1"])]
+
+    def test_streaming(self, store):
+        block = os.urandom(100_000)
+        with store.open("d/big", "wb") as file:
+            for _ in range(30):
+                file.write(block)
+            assert not store.exists("d/big")
+        with store.open("d/big", "rb") as file:
+            assert file.read(10) == block[:10]
+            assert file.read() == block[10:] + block * 29
+        assert store.info("d/big")["size"] == 3_000_000
+
+    def test_streaming_text(self, store):
+        with store.open("f", "w") as file:
+            file.write("one\r\ntwo\n")
+            file.write("grüße")
+        assert store.read_bytes("f") == "one\r\ntwo\ngrüße".encode()
+        with store.open("f") as file:
+            assert list(file) == ["one\r\n", "two\n", "grüße"]
+
+    @pytest.mark.parametrize("mode", ["w", "wb"])
+    def test_a_stream_that_fails_changes_nothing(self, store, mode):
+        store.write("f", "old")
+        half = "half" if mode == "w" else b"half"
+        with pytest.raises(ZeroDivisionError), store.open("f", mode) as file:  # noqa: PT012
+            file.write(half)
+            raise ZeroDivisionError
+        file = store.open("f", mode)
+        file.write(half)
+        del file  # never closed
+        assert store.read("f") == "old"
+        assert store.list("") == ["f"]
+
+    def test_unknown_mode(self, store):
+        store.write("f", "old")
+        with pytest.raises(ValueError, match="mode"):
+            store.open("f", "r+")
+        assert store.read("f") == "old"
+
+    def test_many(self, store):
+        files = {f"many/{n % 7}/{n}": f"content {n}" for n in range(60)}
+        store.write_many(files)
+        assert store.read_many(files) == {path: text.encode() for path, text in files.items()}
+        some = [*list(files)[:3], "many/nope"]
+        assert list(store.read_many(some, missing_ok=True)) == some[:3]
+        with pytest.raises(FileNotFoundError, match="nope"):
+            store.read_many(some)
+        store.delete_many([*list(files)[:30], "nope"])
+        left = {f"{d}/{n}" for d, _, names in store.walk("many") for n in names}
+        assert left == set(list(files)[30:])
+        assert store.read_many([]) == {}
+        store.write_many({})
+        store.delete_many([])
+
+    def test_a_reader_never_sees_half_a_file(self, store):
+        versions = [bytes([65 + n]) * 200_000 for n in range(8)]
+        store.write("f", versions[0])
+        done = threading.Event()
+
+        def write():
+            try:
+                for contents in versions * 2:
+                    store.write("f", contents)
+            finally:
+                done.set()
+
+        with ThreadPoolExecutor(3) as pool:
+            writer = pool.submit(write)
+            seen = set()
+            while not done.is_set():
+                seen.add(store.read_bytes("f"))
+            writer.result()
+        assert seen <= set(versions)
+
+    def test_32_writers(self, store):
+        def write(worker):
+            for n in range(4):
+                store.write(f"w/{worker}/{n}", f"{worker} {n}")
+                store.write("w/shared", f"{worker} {n}")
+
+        with ThreadPoolExecutor(32) as pool:
+            list(pool.map(write, range(32)))
+        assert len(store.list("w")) == 33
+        assert store.read("w/31/3") == "31 3"
+        assert store.read("w/shared").endswith(" 3")

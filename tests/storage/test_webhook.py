@@ -1,0 +1,538 @@
+import base64
+import contextlib
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import SimpleNamespace
+
+import httpx
+import pytest
+import requests
+from file_store import FileStoreContract
+
+from oh_jupyter.errors import StoreContentError, StorePathError
+from oh_jupyter.storage import (
+    BatchedWebHookFileStore,
+    FailedDelivery,
+    InMemoryFileStore,
+    LocalFileStore,
+    WebHookFileStore,
+    delivery,
+)
+
+
+class Receiver:
+    """A real HTTP server that remembers requests, and answers as it is told."""
+
+    def __init__(self):
+        self.requests = []
+        self.answers = []  # (status, headers) of the next requests; then 200
+        self.gate = threading.Event()
+        self.gate.set()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                outer.requests.append(
+                    SimpleNamespace(
+                        method=self.command,
+                        path=self.path,
+                        body=body,
+                        headers=self.headers,
+                        time=time.monotonic(),
+                    )
+                )
+                outer.gate.wait(30)
+                status, headers = outer.answers.pop(0) if outer.answers else (200, {})
+                if status == "reset":
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    self.close_connection = True
+                    return
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            do_POST = do_DELETE = do_GET = answer
+
+            def log_message(self, *args):
+                pass
+
+            def handle(self):
+                with contextlib.suppress(OSError, ValueError):
+                    super().handle()
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook/"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def seen(self):
+        return [(r.method, r.path.removeprefix("/hook"), r.body) for r in self.requests]
+
+    def items(self):
+        return [json.loads(request.body) for request in self.requests]
+
+    def close(self):
+        self.gate.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def receiver():
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Retry without the pause of a second."""
+    original = delivery.DeliveryQueue.__init__
+
+    def init(self, *args, **kwargs):
+        original(self, *args, **{"pause": 0.01, **kwargs})
+
+    monkeypatch.setattr(delivery.DeliveryQueue, "__init__", init)
+
+
+@pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def make(receiver):
+    made = []
+
+    def make(kind, *args, store=None, url=None, **options):
+        hook = kind(store or InMemoryFileStore(), url or receiver.url, *args, **options)
+        made.append(hook)
+        return hook
+
+    yield make
+    receiver.gate.set()
+    for hook in made:
+        hook.close(5)
+        if isinstance(hook.client, requests.Session):
+            hook.client.close()
+
+
+class TestWebHookStore(FileStoreContract):
+    @pytest.fixture
+    def store(self, make):
+        return make(WebHookFileStore)
+
+
+class TestBatchedWebHookStore(FileStoreContract):
+    @pytest.fixture
+    def store(self, make):
+        return make(BatchedWebHookFileStore)
+
+
+def test_each_change_is_a_request(make, receiver):
+    store = make(WebHookFileStore)
+    store.write("a/b.txt", "grüße")
+    store.write("raw", b"\xff\x00")
+    store.read_bytes("raw")
+    store.list("")
+    store.delete("a")
+    store.write("empty", "")
+    assert store.flush().delivered == 4
+    assert receiver.seen() == [
+        ("POST", "/a/b.txt", "grüße".encode()),
+        ("POST", "/raw", b"\xff\x00"),
+        ("DELETE", "/a", b""),
+        ("POST", "/empty", b""),
+    ]
+
+
+def test_no_slash_is_added(make, receiver):
+    store = make(WebHookFileStore, url=receiver.url.rstrip("/"))
+    store.write("/x", "1")
+    store.write("y", "2")
+    store.flush()
+    assert [path for _, path, _ in receiver.seen()] == ["/x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("path", "encoded"),
+    [
+        ("a b#c?d=e&f", "/a%20b%23c%3Fd%3De%26f"),
+        ("100%2F/x", "/100%252F/x"),
+        ("grüße/日", "/gr%C3%BC%C3%9Fe/%E6%97%A5"),
+        ("line\nbreak\r\nX: y", "/line%0Abreak%0D%0AX%3A%20y"),
+        ("./a/../b", "/b"),
+    ],
+)
+@pytest.mark.parametrize("client", [requests.Session, httpx.Client])
+def test_paths_are_percent_encoded(make, receiver, client, path, encoded):
+    with client() as session:
+        store = make(WebHookFileStore, session)
+        store.write(path, "x")
+        store.delete(path)
+        assert store.flush().failed == ()
+    assert receiver.seen() == [("POST", encoded, b"x"), ("DELETE", encoded, b"")]
+
+
+def test_a_batch_is_one_request(make, receiver):
+    store = make(BatchedWebHookFileStore)
+    store.write("/text", "grüße")
+    store.write("raw", b"\xff")
+    store.write("utf8", b"bytes that are text")
+    store.write("empty", "")
+    store.write("gone", "x")
+    store.delete("gone")
+    assert store.flush().delivered == 5
+    assert [(r.method, r.path) for r in receiver.requests] == [("POST", "/hook/")]
+    assert receiver.requests[0].headers["Content-Type"] == "application/json"
+    assert receiver.items() == [
+        [
+            {"method": "POST", "path": "/text", "content": "grüße"},
+            {
+                "method": "POST",
+                "path": "raw",
+                "content": base64.b64encode(b"\xff").decode(),
+                "encoding": "base64",
+            },
+            {"method": "POST", "path": "utf8", "content": "bytes that are text"},
+            {"method": "POST", "path": "empty", "content": ""},
+            {"method": "DELETE", "path": "gone"},
+        ]
+    ]
+    store.flush()
+    assert len(receiver.requests) == 1
+
+
+def test_a_batch_keeps_the_order_of_last_changes(make, receiver):
+    store = make(BatchedWebHookFileStore)
+    store.write("d/x", "1")
+    store.delete("d")
+    store.write("./d/x", "2")
+    store.flush()
+    assert receiver.items() == [
+        [{"method": "DELETE", "path": "d"}, {"method": "POST", "path": "./d/x", "content": "2"}]
+    ]
+
+
+def test_a_batch_is_sent_after_a_quiet_time(make, receiver):
+    store = make(BatchedWebHookFileStore, batch_timeout_seconds=0.3)
+    started = time.monotonic()
+    for n in range(4):
+        store.write("f", str(n))
+    wait_for(lambda: receiver.requests)
+    assert receiver.requests[0].time - started >= 0.3
+    assert receiver.items() == [[{"method": "POST", "path": "f", "content": "3"}]]
+
+
+def test_a_steady_writer_does_not_put_it_off_forever(make, receiver, monkeypatch):
+    monkeypatch.setattr("oh_jupyter.storage.webhook._LATEST_SECONDS", 0.4)
+    store = make(BatchedWebHookFileStore, batch_timeout_seconds=0.3)
+    deadline = time.monotonic() + 10
+    while not receiver.requests and time.monotonic() < deadline:
+        store.write("f", "again")  # never 0.3 s of silence
+    assert receiver.requests
+
+
+def test_a_full_batch_is_sent_at_once(make, receiver):
+    store = make(BatchedWebHookFileStore, None, 60, 10)
+    store.write("a", "12345")
+    store.write("a", "123456789")
+    assert receiver.requests == []
+    store.write("b", "ü")
+    wait_for(lambda: receiver.requests)
+    assert [len(batch) for batch in receiver.items()] == [2]
+
+
+def test_settings_are_readable(make):
+    client = requests.Session()
+    store = make(BatchedWebHookFileStore, client)
+    assert (store.batch_timeout_seconds, store.batch_size_limit_bytes) == (5.0, 1_048_576)
+    assert store.client is client
+    assert isinstance(store.file_store, InMemoryFileStore)
+    assert store.base_url.endswith("/hook/")
+    client.close()
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen within ten seconds"
+        threading.Event().wait(0.005)
+
+
+class Recorder:
+    """A client of the user's own, as small as it can be."""
+
+    def __init__(self):
+        self.calls = []
+
+    def post(self, url, *, data=None, json=None):
+        self.calls.append(("POST", url, data, json))
+        return SimpleNamespace(status_code=204)
+
+    def delete(self, url):
+        self.calls.append(("DELETE", url))
+        return SimpleNamespace(status_code=204)
+
+
+def test_any_client_will_do(make):
+    client = Recorder()
+    plain = make(WebHookFileStore, client, url="http://h/")
+    plain.write("f", "x")
+    plain.delete("f")
+    plain.flush()
+    batched = make(BatchedWebHookFileStore, client, url="http://h/")
+    batched.write("f", "x")
+    batched.flush()
+    assert client.calls == [
+        ("POST", "http://h/f", b"x", None),
+        ("DELETE", "http://h/f"),
+        ("POST", "http://h/", None, [{"method": "POST", "path": "f", "content": "x"}]),
+    ]
+
+
+def test_three_tries_in_order(make, receiver, quick, kind, caplog):
+    receiver.answers = [(500, {}), ("reset", {}), (200, {}), (503, {}), (503, {}), (503, {})]
+    store = make(kind)
+    store.write("f", "1")
+    assert store.flush().failed == ()
+    store.write("f", "2")
+    report = store.flush()
+    assert report.failed == (FailedDelivery("POST", "f", "HTTP status 503"),)
+    assert report.delivered == 0
+    store.write("f", "3")
+    assert store.flush().failed == ()
+    assert len(receiver.requests) == 7
+    bodies = [request.body for request in receiver.requests]
+    assert bodies[0] == bodies[1] == bodies[2] != bodies[3] == bodies[4] == bodies[5] != bodies[6]
+    assert "given up: POST f: HTTP status 503" in caplog.text
+
+
+def test_tries_are_a_second_apart(make, receiver):
+    receiver.answers = [(500, {}), (429, {"Retry-After": "1.2"})]
+    store = make(WebHookFileStore)
+    store.write("f", "1")
+    assert store.flush().delivered == 1
+    first, second, third = (request.time for request in receiver.requests)
+    assert 0.9 < second - first < 2
+    assert 1.2 <= third - second < 3
+
+
+def test_what_is_refused_for_good_is_not_tried_again(make, receiver, quick, kind):
+    receiver.answers = [(404, {})]
+    store = make(kind)
+    store.write("f", "1")
+    assert store.flush().failed == (FailedDelivery("POST", "f", "HTTP status 404"),)
+    assert len(receiver.requests) == 1
+
+
+@pytest.mark.parametrize("client", [None, requests.Session, httpx.Client])
+def test_redirects_are_not_followed(make, receiver, quick, client):
+    receiver.answers = [(307, {"Location": receiver.url + "elsewhere"})]
+    session = client and client()
+    store = make(WebHookFileStore, session)
+    store.write("f", "1")
+    assert store.flush().failed[0].reason == "HTTP status 307"
+    assert len(receiver.requests) == 1
+    if session:
+        session.close()
+
+
+def test_order_of_a_path_through_retries_and_threads(make, receiver, quick):
+    receiver.answers = [(500, {}) if n % 3 else (200, {}) for n in range(60)]
+    store = make(WebHookFileStore)
+
+    def write(worker):
+        for n in range(15):
+            store.write(f"{n % 3}", f"{worker}-{n}")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    store.flush()
+    last = {}
+    for _, path, body in receiver.seen():
+        last[path] = body
+    for n in range(3):
+        assert last[f"/{n}"] == store.read_bytes(f"{n}")
+
+
+def test_a_writer_never_waits(make, receiver, kind):
+    receiver.gate.clear()
+    store = make(kind)
+    store.write("f", "warm up")
+    started = time.perf_counter()
+    for n in range(200):
+        store.write(f"f{n}", "x")
+    assert (time.perf_counter() - started) / 200 < 0.002
+    assert store.flush(timeout=0.05).pending > 0
+    receiver.gate.set()
+    assert store.flush().pending == 0
+
+
+def test_memory_is_bounded(make, receiver, kind, monkeypatch, caplog):
+    receiver.gate.clear()
+    store = make(kind)
+    queue = store._queue
+    queue._max_bytes = 1_000_000
+    for n in range(300):
+        store.write(f"{n % 100}", b"x" * 100_000)
+        assert queue._bytes <= 1_100_000
+    receiver.gate.set()
+    report = store.flush()
+    assert {failed.reason for failed in report.failed} == {"dropped: too much was waiting"}
+    assert receiver.requests
+    assert "oldest changes are dropped" in caplog.text
+    assert caplog.text.count("oldest changes are dropped") < 50
+
+
+def test_flush_says_what_became_of_each(make, receiver, quick):
+    receiver.answers = [(200, {}), (400, {}), (200, {})]
+    store = make(WebHookFileStore)
+    for name in ("a", "b", "c"):
+        store.write(name, "x")
+    report = store.flush()
+    assert report.delivered == 2
+    assert [failed.path for failed in report.failed] == ["b"]
+    assert store.flush() == type(report)(0, (), 0)
+
+
+def test_the_store_comes_first(make, receiver):
+    store = make(WebHookFileStore)
+    for path, contents, error in (("../x", "x", StorePathError), ("f", 5, StoreContentError)):
+        with pytest.raises(error):
+            store.write(path, contents)
+    with pytest.raises(StorePathError):
+        store.delete("../x")
+    store.flush()
+    assert receiver.requests == []
+
+
+def test_many_and_streams_are_reported(make, receiver):
+    store = make(WebHookFileStore)
+    store.write_many({"a": "1", "b": b"2"})
+    with store.open("c", "w") as file:
+        file.write("3")
+    with pytest.raises(ZeroDivisionError), store.open("d", "w") as file:  # noqa: PT012
+        file.write("never")
+        raise ZeroDivisionError
+    store.delete_many(["a", "b"])
+    store.flush()
+    assert receiver.seen() == [
+        ("POST", "/a", b"1"),
+        ("POST", "/b", b"2"),
+        ("POST", "/c", b"3"),
+        ("DELETE", "/a", b""),
+        ("DELETE", "/b", b""),
+    ]
+
+
+def test_secrets_are_not_logged(make, receiver, quick, caplog):
+    receiver.server.server_close()
+    url = receiver.url.replace("http://", "http://user:hunter2@")
+    with caplog.at_level(logging.WARNING):
+        store = make(WebHookFileStore, url=url, headers={"Authorization": "Bearer hunter2"})
+        store.write("f", "x")
+        report = store.flush(20)
+    assert report.failed or report.pending == 0
+    assert "hunter2" not in caplog.text + repr(store) + repr(report)
+
+
+def test_own_headers_are_sent(make, receiver):
+    store = make(WebHookFileStore, headers={"X-Session-API-Key": "k"})
+    store.write("f", "x")
+    store.flush()
+    assert receiver.requests[0].headers["X-Session-API-Key"] == "k"
+
+
+def test_closing_may_be_followed_by_more(make, receiver):
+    store = make(WebHookFileStore)
+    for n in range(3):
+        store.write("f", str(n))
+        assert store.close().delivered == 1
+    assert [body for _, _, body in receiver.seen()] == [b"0", b"1", b"2"]
+
+
+EXIT = """
+import sys
+from oh_jupyter.storage import *
+kind, url, end = sys.argv[1:]
+store = globals()[kind](InMemoryFileStore(), url)
+for n in range(20):
+    store.write(f"f{n}", str(n))
+if end == "exception":
+    raise RuntimeError
+if end == "lost":
+    del store
+"""
+
+
+@pytest.mark.parametrize("end", ["normal", "exception", "lost"])
+def test_what_is_pending_at_exit_is_delivered(receiver, kind, end):
+    done = subprocess.run(
+        [sys.executable, "-c", EXIT, kind.__name__, receiver.url, end], stderr=subprocess.PIPE
+    )
+    assert done.returncode == (end == "exception")
+    sent = sum(len(batch) for batch in receiver.items()) if "Batched" in kind.__name__ else 20
+    assert sent == 20
+    assert len(receiver.requests) == (1 if "Batched" in kind.__name__ else 20)
+
+
+def test_exit_is_not_held_up_by_a_receiver_that_hangs(receiver, kind):
+    receiver.gate.clear()
+    shorter = "import oh_jupyter.storage.delivery as d; d._EXIT_SECONDS = 0.5\n"
+    started = time.monotonic()
+    subprocess.run(
+        [sys.executable, "-c", shorter + EXIT, kind.__name__, receiver.url, "normal"],
+        stderr=subprocess.PIPE,
+        check=True,
+    )
+    assert time.monotonic() - started < 8
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_after_fork(receiver, kind, make, tmp_path):
+    store = make(kind, store=LocalFileStore(str(tmp_path)))
+    receiver.gate.clear()
+    store.write("parent", "x")
+    wait_for(lambda: receiver.requests or kind is BatchedWebHookFileStore)
+    child = os.fork()
+    if not child:
+        store.write("child", "y")
+        receiver.gate.set()  # in the child only
+        report = store.flush(0.5)
+        os._exit(report.pending)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    receiver.gate.set()
+    assert store.flush().delivered == 1
+    bodies = b"".join(request.body for request in receiver.requests)
+    paths = "".join(request.path for request in receiver.requests)
+    assert ("child" in paths) or (b"child" in bodies)
+
+
+def test_a_store_that_is_gone_sends_the_rest_and_ends_its_thread(receiver):
+    store = WebHookFileStore(InMemoryFileStore(), receiver.url)
+    store.write("f", "x")
+    store.flush()
+    thread = store._queue._thread
+    store.client.close()
+    receiver.gate.clear()
+    store.write("g", "y")
+    receiver.gate.set()
+    del store
+    thread.join(10)
+    assert not thread.is_alive()
+    assert [path for _, path, _ in receiver.seen()] == ["/f", "/g"]
