@@ -46,7 +46,7 @@ def parse_latex(file_path: str) -> None:
     Args:
         file_path: The file.
     """
-    from pylatexenc.latex2text import LatexNodes2Text  # type: ignore[import-untyped]
+    from pylatexenc.latex2text import LatexNodes2Text
 
     print(f"[Reading LaTex file from {file_path}]")
     text = Path(file_path).read_text(encoding="utf-8")

@@ -95,7 +95,7 @@ def measure(server: Server, directory: str, cells_too: bool) -> dict[str, tuple[
 
 
 def show(title: str, figures: dict[str, tuple[float, float]]) -> None:
-    print(f"\n{title:24} {'median ms':>10} {'p95 ms':>8} {'× floor':>8}")
+    print(f"\n{title:24} {'median ms':>10} {'p95 ms':>8} {'x floor':>8}")
     floor = figures["GET alive (floor)"][0]
     for name, (median, p95) in figures.items():
         print(f"{name:24} {median:10.2f} {p95:8.2f} {median / floor:8.1f}")

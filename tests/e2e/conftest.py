@@ -18,10 +18,20 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import oh_jupyter
-from oh_jupyter.browser.executable import find_browser
+from oh_jupyter.browser.executable import find_executable
 
 ROOT = Path(oh_jupyter.__file__).parent.parent
 TOKEN = "end-to-end"
+
+
+@pytest.fixture(autouse=True)
+def jp_server_cleanup() -> None:
+    """Playwright has a loop running in this thread: pytest-jupyter must not use one here."""
+
+
+@pytest.fixture(autouse=True)
+def jp_asyncio_loop() -> None:
+    """See above."""
 
 
 class Lab:
@@ -29,6 +39,9 @@ class Lab:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        settings = directory / "settings" / "@jupyterlab" / "apputils-extension"
+        settings.mkdir(parents=True)
+        (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
         extensions = directory / "labextensions"
         extensions.mkdir()
         (extensions / "oh-jupyter").symlink_to(ROOT / "oh_jupyter" / "labextension")
@@ -37,7 +50,7 @@ class Lab:
         command = [
             sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
             f"--ServerApp.root_dir={self.root}", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1",
-            f"--IdentityProvider.token={TOKEN}", "--LabApp.news_url=None",
+            f"--IdentityProvider.token={TOKEN}",
             f"--LabApp.extra_labextensions_path={extensions}",
             "--LabApp.expose_app_in_browser=True",
             f"--LabApp.workspaces_dir={directory / 'workspaces'}",
@@ -49,7 +62,8 @@ class Lab:
         )
         self.log: list[str] = []
         self.url = self._wait_for_url()
-        threading.Thread(target=self._drain, daemon=True).start()
+        self._reader = threading.Thread(target=self._drain, daemon=True)
+        self._reader.start()
 
     def _wait_for_url(self) -> str:
         assert self.process.stderr is not None
@@ -71,7 +85,8 @@ class Lab:
             headers={"Authorization": f"token {TOKEN}"},
         )
         with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
+            content = answer.read()
+            return json.loads(content) if content else None
 
     def kernel_of(self, notebook: str) -> str:
         (session,) = [s for s in self.request("api/sessions") if s["path"] == notebook]
@@ -83,6 +98,8 @@ class Lab:
             self.process.wait(timeout=20)
         except subprocess.TimeoutExpired:
             self.process.kill()
+        self._reader.join()
+        self.process.communicate()
 
 
 @pytest.fixture(scope="session")
@@ -96,7 +113,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path=str(find_browser()), args=["--no-sandbox"]
+            executable_path=find_executable(), args=["--no-sandbox"]
         )
         yield browser
         browser.close()
@@ -117,7 +134,14 @@ def open_notebook(lab: Lab, page: Page) -> Any:
     def open_notebook(name: str) -> Page:
         page.goto(f"{lab.url}/lab/tree/{name}?reset&token={TOKEN}")
         page.locator(".jp-NotebookPanel:visible .jp-Cell").first.wait_for()
-        page.locator(".jp-NotebookPanel:visible .jp-Notebook-ExecutionIndicator").first.wait_for()
+        page.wait_for_function("jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel")
+        page.evaluate(
+            """async () => {
+                const context = jupyterapp.shell.currentWidget.sessionContext;
+                await context.ready;
+                await context.session.kernel.info;
+            }"""
+        )
         page.locator('.lm-TabBar-tab[data-id="oh-jupyter-log"]').click()
         page.locator("#oh-jupyter-log").wait_for()
         return page

@@ -8,27 +8,13 @@ import pytest
 
 TOUR = "00-tour.ipynb"
 
-pytestmark = pytest.mark.timeout(300)
-
-
-def finished(page) -> None:
-    """Wait until every cell has run."""
-    page.wait_for_function(
-        """() => {
-            const panel = jupyterapp.shell.currentWidget;
-            const session = panel.sessionContext.session;
-            const cells = panel.content.widgets.filter(cell => cell.model.type === 'code');
-            return session?.kernel?.status === 'idle' &&
-                cells.every(cell => cell.model.executionCount !== null);
-        }""",
-        timeout=200_000,
-    )
+pytestmark = pytest.mark.timeout(120)
 
 
 def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> None:
     page = open_notebook(TOUR)
-    page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
-    finished(page)
+    page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
     errors = page.evaluate(
         """() => jupyterapp.shell.currentWidget.content.widgets
             .filter(cell => cell.model.type === 'code')
@@ -58,13 +44,16 @@ def test_the_status_stays_busy_while_the_agent_works_beside_a_cell(lab, open_not
     page = open_notebook("00-tour.ipynb")
     kernel = lab.kernel_of(TOUR)
     page.evaluate(
-        """() => {
+        """() => new Promise(started => {
             const { kernel } = jupyterapp.shell.currentWidget.sessionContext.session;
-            kernel.requestExecute({ code: 'import time; time.sleep(600)' });
-        }"""
+            const future = kernel.requestExecute({ code: 'import time; time.sleep(600)' });
+            future.onIOPub = message => {
+                if (message.header.msg_type === 'execute_input') started(null);
+            };
+        })"""
     )
     status = "jupyterapp.shell.currentWidget.sessionContext.session.kernel.status"
-    page.wait_for_function(f"{status} === 'busy'")
+    assert page.evaluate(status) == "busy"
     action = {"action": {"action": "run", "args": {"command": "echo beside"}}}
     observation = lab.request(f"oh_jupyter/kernels/{kernel}/execute_action", action)
     assert observation["content"] == "beside"

@@ -1,0 +1,267 @@
+"""The guardian: a tiny program between us and one child, so that nothing outlives us.
+
+It runs as ``python -I -S _guardian.py FD PARENT_PID`` and uses the standard library
+only. ``FD`` is one end of a socket pair; ``oh_jupyter.process`` holds the other end:
+
+* it first reads what to start (one marshalled dictionary), starts it, and answers
+  ``pid N`` or ``error N STEP``; later ``exit N`` with the status of that child;
+* on ``end SECONDS``, on end-of-file and when the parent process is gone it ends *all*
+  descendants: terminate, then hang up, and kill when the seconds are over.
+
+On Linux the guardian is a child subreaper, so a grandchild that detaches itself
+(``setsid``, ``nohup``, double fork) becomes its child and is still found. Elsewhere it
+can only signal the process group of the child.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import marshal
+import os
+import select
+import signal
+import sys
+import termios
+import time
+from typing import Any, NoReturn
+
+LINUX = sys.platform == "linux"
+GRACE_WHEN_ORPHANED = 1.0
+"""Seconds between the polite signals and the kill when nobody is left to ask for more."""
+KILL_DEADLINE = 5.0
+"""Seconds after which a process that even SIGKILL does not end is given up."""
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def prctl(option: int, argument: int) -> None:
+    """Set a property of this process, by a system call that Python does not wrap."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(option, ctypes.c_ulong(argument), 0, 0, 0)
+
+
+def descendants() -> list[int]:
+    """Return the process ids of everything below this process.
+
+    The parent ids of /proc/PID/stat are read: the ``children`` files are missing from kernels
+    that were built without CONFIG_PROC_CHILDREN.
+    """
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
+                # The name in parentheses may hold spaces and parentheses of its own.
+                parent = int(file.read().rpartition(b")")[2].split()[1])
+                children.setdefault(parent, []).append(int(entry))
+    found: list[int] = []
+    pending = [os.getpid()]
+    while pending:
+        below = children.get(pending.pop(), [])
+        found += below
+        pending += below
+    return found
+
+
+class Guardian:
+    """Starts one child, reports its end, and ends everything below it."""
+
+    def __init__(self, fd: int, parent: int) -> None:
+        self.fd = fd
+        self.child = 0
+        os.set_inheritable(fd, False)
+        self.parent_fd = -1
+        if LINUX:
+            prctl(PR_SET_CHILD_SUBREAPER, 1)
+            # A process that the parent forked without exec would keep our socket open: the
+            # pidfd tells the parent's own end all the same. Old kernels do not have it.
+            with contextlib.suppress(OSError):
+                self.parent_fd = os.pidfd_open(parent)
+            if os.getppid() != parent:
+                sys.exit(0)
+        self.sigchld_fd, write_fd = os.pipe()
+        os.set_blocking(write_fd, False)
+        os.set_blocking(self.sigchld_fd, False)
+        signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: self.end_all(GRACE_WHEN_ORPHANED))
+        for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTTOU, signal.SIGTTIN):
+            signal.signal(name, signal.SIG_IGN)
+
+    def tell(self, text: str) -> None:
+        """Send one line to the parent, which may be gone already."""
+        with contextlib.suppress(OSError):
+            os.write(self.fd, text.encode() + b"\n")
+
+    def read_order(self) -> dict[str, Any]:
+        """Read what to start: eight bytes of length, then marshalled data."""
+        size = int.from_bytes(self.read_exactly(8), "big")
+        order: dict[str, Any] = marshal.loads(self.read_exactly(size))
+        return order
+
+    def read_exactly(self, size: int) -> bytes:
+        """Read that many bytes; the end of the parent ends us as well."""
+        data = b""
+        while len(data) < size:
+            piece = os.read(self.fd, size - len(data))
+            if not piece:
+                sys.exit(0)
+            data += piece
+        return data
+
+    def start(self, order: dict[str, Any]) -> None:
+        """Fork and exec the child, and report its process id or the error."""
+        error_read, error_write = os.pipe()
+        self.child = os.fork()
+        if self.child == 0:
+            become_child(order, error_write)
+        os.close(error_write)
+        release_inherited(keep={self.fd, self.parent_fd, self.sigchld_fd, error_read})
+        error = os.read(error_read, 64)
+        os.close(error_read)
+        if error:
+            os.waitpid(self.child, 0)
+            self.tell(f"error {error.decode()}")
+            sys.exit(0)
+        self.tell(f"pid {self.child}")
+
+    def watch(self) -> None:
+        """Wait for the next event until nothing is left to guard."""
+        poll = select.poll()
+        for fd in (self.fd, self.sigchld_fd, self.parent_fd):
+            if fd >= 0:
+                poll.register(fd, select.POLLIN)
+        while self.reap():
+            ready = {fd for fd, _ in poll.poll()}
+            if self.sigchld_fd in ready:
+                self.clear_sigchld()
+            if self.fd in ready:
+                words = os.read(self.fd, 64).split()
+                if words[:1] == [b"end"]:
+                    self.end_all(float(words[1]))
+                elif not words:
+                    self.end_all(GRACE_WHEN_ORPHANED)
+            elif self.parent_fd in ready:
+                self.end_all(GRACE_WHEN_ORPHANED)
+
+    def clear_sigchld(self) -> None:
+        """Empty the pipe that SIGCHLD fills."""
+        with contextlib.suppress(BlockingIOError):
+            while os.read(self.sigchld_fd, 512):
+                pass
+
+    def reap(self) -> bool:
+        """Collect every process that has ended.
+
+        Returns:
+            Whether any child is left.
+        """
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return False
+            if pid == 0:
+                return True
+            if pid == self.child:
+                self.tell(f"exit {os.waitstatus_to_exitcode(status)}")
+
+    def end_all(self, grace: float) -> None:
+        """End all descendants, then leave.
+
+        Args:
+            grace: Seconds between the polite signals and the kill.
+        """
+        begin = time.monotonic()
+        self.signal_all(signal.SIGTERM, signal.SIGCONT)
+        self.wait_for_none(begin + grace / 2)
+        # Interactive shells ignore the first, but not the second.
+        self.signal_all(signal.SIGHUP)
+        self.wait_for_none(begin + grace)
+        deadline = time.monotonic() + KILL_DEADLINE
+        # Again and again, since a process may fork between the look and the kill.
+        while time.monotonic() < deadline and self.reap():
+            self.signal_all(signal.SIGKILL)
+            self.wait_for_none(time.monotonic() + 0.05)
+        sys.exit(0)
+
+    def wait_for_none(self, deadline: float) -> None:
+        """Wait until no child is left, or until the deadline."""
+        while self.reap():
+            remaining = deadline - time.monotonic()
+            if remaining <= 0:
+                return
+            select.select([self.sigchld_fd], [], [], remaining)
+            self.clear_sigchld()
+
+    def signal_all(self, *numbers: signal.Signals) -> None:
+        """Send signals to every descendant; off Linux, to the group of the child."""
+        if not LINUX:
+            for number in numbers:
+                with contextlib.suppress(OSError):
+                    os.killpg(self.child, number)
+            return
+        for pid in descendants():
+            for number in numbers:
+                with contextlib.suppress(OSError):
+                    os.kill(pid, number)
+
+
+def release_inherited(keep: set[int]) -> None:
+    """Close the descriptors that are the child's, so that their other ends see its end."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    wakeup = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(wakeup, warn_on_full_buffer=False)
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2 and int(name) not in keep | {wakeup}:
+            with contextlib.suppress(OSError):
+                os.close(int(name))
+
+
+def become_child(order: dict[str, Any], error_fd: int) -> NoReturn:
+    """Turn this fork into the program that was asked for; report an error through the pipe."""
+    step = "session"
+    try:
+        os.setsid()
+        terminal = order["controlling_terminal"]
+        if terminal is not None:
+            fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+            if terminal > 2 and terminal not in order["pass_fds"]:
+                os.close(terminal)
+        step = "user"
+        if order["user"] is not None:
+            name, uid, gid = order["user"]
+            os.initgroups(name, gid)
+            os.setgid(gid)
+            os.setuid(uid)
+        step = "cwd"
+        if order["cwd"] is not None:
+            os.chdir(order["cwd"])
+        if LINUX:
+            # After the change of user, which clears it.
+            prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for number in signal.valid_signals():
+            with contextlib.suppress(OSError, ValueError):
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        step = "exec"
+        os.execvpe(order["argv"][0], order["argv"], order["env"])
+    except OSError as error:
+        os.write(error_fd, f"{error.errno or 0} {step}".encode())
+    finally:
+        os._exit(127)
+
+
+def main() -> None:
+    """Run the guardian; see the module's docstring."""
+    guardian = Guardian(int(sys.argv[1]), int(sys.argv[2]))
+    guardian.start(guardian.read_order())
+    guardian.watch()
+
+
+if __name__ == "__main__":
+    main()

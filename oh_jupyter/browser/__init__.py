@@ -1,0 +1,6 @@
+"""A browser that agents and people step through: BrowserGym's language, Playwright's engine."""
+
+from oh_jupyter.browser.env import BrowserEnv
+from oh_jupyter.browser.tree_text import flatten_axtree
+
+__all__ = ["BrowserEnv", "flatten_axtree"]

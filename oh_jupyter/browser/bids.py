@@ -1,0 +1,152 @@
+"""bids: short ids for the elements of a page, kept outside the page.
+
+A bid belongs to DevTools' backend node id, which lives as long as the element and is never
+given twice, so nothing has to be written into the page, and accessibility tree, snapshot and
+actions agree by construction. (Measured against a registry in the page: as fast, and no page
+can see or break it.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any
+
+__all__ = ["BidRegistry", "FrameBids", "frame_letters"]
+
+
+def frame_letters(number: int) -> str:
+    """Name the n-th frame of a document.
+
+    Args:
+        number: Counted from 0.
+
+    Returns:
+        ``a`` … ``z``, ``aA`` … ``zZ``, ``aAA`` …
+    """
+    length, first = 1, 0
+    while number >= first + 26**length:
+        first += 26**length
+        length += 1
+    rest = number - first
+    letters = []
+    for _ in range(length - 1):
+        rest, digit = divmod(rest, 26)
+        letters.append(ascii_uppercase[digit])
+    return ascii_lowercase[rest] + "".join(reversed(letters))
+
+
+@dataclass
+class FrameBids:
+    """The bids that were given in one frame.
+
+    Attributes:
+        prefix: bid of the frame's own element, "" for the page.
+        parent: The frame around it, or None for the page.
+        owner: Backend node id of the frame's own element, in the frame around it.
+        session: The DevTools session that reaches the frame.
+        frame_id: DevTools id of the frame.
+        document: Identity of the document that the bids are for.
+        given: bid of each element ever seen in this document, by backend node id.
+    """
+
+    prefix: str
+    parent: FrameBids | None
+    owner: int | None
+    session: Any
+    frame_id: str
+    document: object = None
+    given: dict[int, str] = field(default_factory=dict)
+    _elements: int = 0
+    _frames: int = 0
+
+    def renew(self, document: object) -> None:
+        """Begin to count anew when the frame shows another document.
+
+        Args:
+            document: Identity of the document that it shows.
+        """
+        if document != self.document:
+            self.document = document
+            self.given = {}
+            self._elements = self._frames = 0
+
+    def give(self, backend_id: int, is_frame: bool) -> str:
+        """Look up the bid of an element, or give it the next one.
+
+        Args:
+            backend_id: Backend node id of the element.
+            is_frame: Whether it is a frame's own element.
+
+        Returns:
+            The bid.
+        """
+        bid = self.given.get(backend_id)
+        if bid is None:
+            if is_frame:
+                bid = self.prefix + frame_letters(self._frames)
+                self._frames += 1
+            else:
+                bid = f"{self.prefix}{self._elements}"
+                self._elements += 1
+            self.given[backend_id] = bid
+        return bid
+
+
+class BidRegistry:
+    """All bids of one page: those of the last look at it can be acted on."""
+
+    def __init__(self) -> None:
+        self._frames: dict[str, FrameBids] = {}
+        self._elements: dict[str, tuple[FrameBids, int]] = {}
+
+    def frame(self, prefix: str) -> FrameBids | None:
+        """Find what is known of a frame.
+
+        Args:
+            prefix: bid of the frame's own element, "" for the page.
+
+        Returns:
+            The frame's bids, or None if it was never seen.
+        """
+        return self._frames.get(prefix)
+
+    def replace(self, frames: Iterable[tuple[FrameBids, dict[int, str]]]) -> None:
+        """Take in what a new look at the page has found.
+
+        Args:
+            frames: Every frame, with the bids of its present elements by backend node id.
+        """
+        self._frames, self._elements = {}, {}
+        for frame, present in frames:
+            self._frames[frame.prefix] = frame
+            for backend_id, bid in present.items():
+                self._elements[bid] = (frame, backend_id)
+
+    def forget(self, frame_id: str) -> None:
+        """Drop the elements of a frame that shows another document now.
+
+        Args:
+            frame_id: DevTools id of the frame.
+        """
+        gone = {frame.prefix for frame in self._frames.values() if frame.frame_id == frame_id}
+        if "" in gone:
+            self._elements = {}
+        for prefix in gone:
+            self._elements = {
+                bid: (frame, backend_id)
+                for bid, (frame, backend_id) in self._elements.items()
+                if not frame.prefix.startswith(prefix)
+            }
+
+    def find(self, bid: str) -> tuple[FrameBids, int] | None:
+        """Find the element of a bid.
+
+        Args:
+            bid: The bid.
+
+        Returns:
+            Its frame and backend node id, or None.
+        """
+        return self._elements.get(bid)

@@ -1,0 +1,46 @@
+"""Why an action failed: the cause in Playwright's call log, said in a sentence."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["cause_of"]
+
+CAUSES = (
+    (r"(<[^\n]*?>)(?: from (<[^\n]*?>) subtree)? intercepts pointer events",
+     "it is covered by another element: {0} intercepts pointer events. Close or use that one, "
+     "or scroll"),
+    (r"element is not visible", "element is not visible. Open what hides it, or use another one"),
+    (r"element is not enabled", "element is not enabled: it is disabled. Do first what enables it"),
+    (r"element is not editable", "element is not editable: it is read-only"),
+    (r"did not find some options",
+     "the select has no such option (value or label). Read its options in the tree"),
+    (r"(Element is not an? [^\n]*)", "{0}"),
+    (r"(Not a checkbox or radio button)", "{0}"),
+    (r"(Clicking the checkbox did not change its state)", "{0}"),
+    (r"element is outside of the viewport",
+     "element is outside of the viewport and cannot be scrolled into it"),
+    (r"not attached to the DOM", "the element was removed from the page meanwhile"),
+    (r"element is not stable", "element is not stable: it keeps moving"),
+    (r'(Unknown key: "[^\n]*")', '{0}. Examples: "Enter", "a", "Control+a", "Shift+Tab"'),
+    (r"(net::ERR_\w+)", "{0}"),
+)  # fmt: skip
+
+
+def cause_of(message: str) -> str:
+    """Say why Playwright could not do it, in words that an agent can act on.
+
+    Args:
+        message: Playwright's message, with its call log.
+
+    Returns:
+        One or two sentences.
+    """
+    for pattern, text in CAUSES:
+        found = re.search(pattern, message)
+        if found:
+            shown = [group[:200] for group in found.groups() if group]
+            return text.format(*shown) + "."
+    if "Timeout" in message and "goto" in message:
+        return "the server did not answer in time."
+    return message.split("\nCall log:")[0].strip()

@@ -1,0 +1,145 @@
+"""Where the browser is: the lookup, and the installation for machines without one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from oh_jupyter.errors import BrowserNotFoundError
+
+__all__ = ["EXECUTABLE_VARIABLE", "find_executable", "install_browser"]
+
+EXECUTABLE_VARIABLE = "OH_JUPYTER_BROWSER"
+"""Environment variable that names the browser's executable."""
+
+NAMES = (
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "microsoft-edge",
+    "microsoft-edge-stable",
+    "chromium-headless-shell",
+)
+MAC_PLACES = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+)
+WINDOWS_PLACES = (
+    r"Google\Chrome\Application\chrome.exe",
+    r"Chromium\Application\chrome.exe",
+    r"Microsoft\Edge\Application\msedge.exe",
+)
+WINDOWS_ROOTS = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
+
+
+def find_executable(explicit: str | os.PathLike[str] | None = None) -> str:
+    """Find a Chromium, Chrome or Edge.
+
+    The order: the argument, the variable ``OH_JUPYTER_BROWSER``, the browser that Playwright
+    downloaded, the system's. The first two are taken at their word: if they are wrong, nothing
+    else is tried.
+
+    Args:
+        explicit: Path of the executable, or a name on PATH.
+
+    Returns:
+        The absolute path.
+
+    Raises:
+        BrowserNotFoundError: There is none, or the named one is not executable.
+    """
+    from_variable = os.environ.get(EXECUTABLE_VARIABLE)
+    for value, origin in ((explicit, "executable_path"), (from_variable, EXECUTABLE_VARIABLE)):
+        if value:
+            found = shutil.which(os.fspath(value))
+            if found is None:
+                raise BrowserNotFoundError(
+                    f"{origin} names {os.fspath(value)!r}, which is no executable file. Correct "
+                    "it, or leave it out to have a browser looked for."
+                )
+            return os.path.abspath(found)
+    for candidate in (_playwright_browser(), *_system_browsers()):
+        if candidate is not None and os.access(candidate, os.X_OK):
+            return os.path.abspath(candidate)
+    raise BrowserNotFoundError(
+        "There is no Chromium, Chrome or Edge on this machine. Run `oh-jupyter install-browser`, "
+        f"or name an executable in the environment variable {EXECUTABLE_VARIABLE}."
+    )
+
+
+def _playwright_browser() -> Path | None:
+    """Find the newest Chromium among those that Playwright downloaded.
+
+    Playwright itself tells the path only after its driver was started, which takes longer than
+    the whole lookup; the place is documented, and the newest is the one to use.
+    """
+    named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    if named and named != "0":
+        root = Path(named)
+    elif sys.platform == "darwin":
+        root = Path.home() / "Library/Caches/ms-playwright"
+    elif sys.platform == "win32":
+        root = Path(os.environ.get("LOCALAPPDATA", "")) / "ms-playwright"
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ms-playwright"
+    patterns = (
+        "chromium-*/chrome-linux*/chrome",
+        "chromium-*/chrome-mac*/*.app/Contents/MacOS/*",
+        "chromium-*/chrome-win*/chrome.exe",
+        "chromium_headless_shell-*/*/*headless*shell*",
+    )
+    for pattern in patterns:
+        files = [path for path in root.glob(pattern) if path.is_file()]
+        if files:
+            return max(files, key=lambda path: path.stat().st_mtime)
+    return None
+
+
+def _system_browsers() -> Iterator[Path]:
+    for name in NAMES:
+        found = shutil.which(name)
+        if found:
+            yield Path(found)
+    if sys.platform == "darwin":
+        yield from map(Path, MAC_PLACES)
+    if sys.platform == "win32":
+        for root in filter(None, map(os.environ.get, WINDOWS_ROOTS)):
+            yield from (Path(root) / place for place in WINDOWS_PLACES)
+
+
+def install_browser() -> int:
+    """Make sure that there is a browser; print what was done, in plain lines.
+
+    Returns:
+        0 if there is a browser now, else 1: an exit status.
+    """
+    try:
+        print(f"A browser is here already: {find_executable()}")
+        return 0
+    except BrowserNotFoundError as error:
+        if os.environ.get(EXECUTABLE_VARIABLE):
+            print(error)
+            return 1
+    print("No browser found. Running: playwright install chromium")
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "playwright", "install", "chromium"]
+    outcome = subprocess.run(command, check=False)
+    try:
+        found = find_executable()
+    except BrowserNotFoundError:
+        print(f"Playwright could not install Chromium (exit status {outcome.returncode}).")
+        print("Install a package of your system instead:")
+        print("  Debian, Ubuntu: apt-get install chromium   (or chromium-headless-shell)")
+        print("  Fedora: dnf install chromium    Alpine: apk add chromium")
+        print("  macOS: brew install --cask chromium    Windows: winget install Google.Chrome")
+        print(f"or name an executable in the environment variable {EXECUTABLE_VARIABLE}.")
+        return 1
+    print(f"Installed: {found}")
+    print("If it does not start, its system libraries are missing: playwright install-deps")
+    return 0

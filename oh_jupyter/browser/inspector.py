@@ -1,0 +1,321 @@
+"""One page through DevTools: what is in its frames, and how to get hold of an element.
+
+Frames in a process of their own (cross-origin ones) have their own DevTools session; all
+sessions are asked at the same time, and their answers are put together here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+from dataclasses import dataclass
+from importlib.resources import files
+from inspect import signature
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter.browser.bids import BidRegistry, FrameBids
+from oh_jupyter.browser.captured import CapturedFrame, match
+from oh_jupyter.browser.snapshot import SnapshotDocument, documents_of
+from oh_jupyter.errors import BrowserActionError
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, ElementHandle, Frame, Page
+
+__all__ = ["PageInspector"]
+
+WORLD = "oh_jupyter"
+MOST_WORLDS = 500
+"""Isolated worlds remembered; more would mostly be those of documents that are gone."""
+PROBE = files("oh_jupyter.browser").joinpath("probe.js").read_text("utf-8")
+HOLD = """function (key) {
+  if (this.isConnected) Object.defineProperty(window, key, {value: this, configurable: true});
+}"""
+TAKE = "key => { const held = window[key]; delete window[key]; return held; }"
+FRAME_TAGS = frozenset({"IFRAME", "FRAME"})
+
+
+@dataclass
+class _Target:
+    """The answers of one session: documents, and per frame id the probe and the tree."""
+
+    session: Any
+    loaders: dict[str, str]
+    documents: list[SnapshotDocument]
+    probes: dict[str, dict[str, Any] | None]
+    trees: dict[str, list[dict[str, Any]]]
+    root: str
+
+
+class PageInspector:
+    """DevTools' view of one page.
+
+    Attributes:
+        page: The page.
+        session: Its DevTools session.
+        bids: The ids of its elements.
+    """
+
+    def __init__(self, page: Page, session: CDPSession) -> None:
+        self.page = page
+        self.session = session
+        self.bids = BidRegistry()
+        self._worlds: dict[tuple[int, str, str], int] = {}
+        self._frame_sessions: dict[Frame, CDPSession | None] = {}
+        page.on("framenavigated", self._forget_session)
+        page.on("framedetached", self._forget_session)
+
+    def _forget_session(self, frame: Frame) -> None:
+        self._frame_sessions.pop(frame, None)
+
+    @classmethod
+    async def attach(cls, page: Page) -> PageInspector:
+        """Open a DevTools session to a page.
+
+        Args:
+            page: The page.
+
+        Returns:
+            The inspector.
+        """
+        session = await page.context.new_cdp_session(page)
+        inspector = cls(page, session)
+        # Only navigations to another document are reported by this event.
+        session.on("Page.frameNavigated", lambda e: inspector.bids.forget(e["frame"]["id"]))
+        await session.send("Page.enable")
+        return inspector
+
+    async def capture(self, *, probe: bool = True, accessibility: bool = True) -> CapturedFrame:
+        """Look at all frames, and give bids to the elements that have none yet.
+
+        Args:
+            probe: Also measure boxes, visibility and focus.
+            accessibility: Also fetch the accessibility trees.
+
+        Returns:
+            The page's own frame, with the others below it.
+        """
+        sessions = [self.session, *await self._other_sessions()]
+        answers = await asyncio.gather(
+            *(self._ask(session, probe, accessibility) for session in sessions),
+            return_exceptions=True,
+        )
+        if isinstance(answers[0], BaseException):
+            raise answers[0]
+        targets = [answer for answer in answers if isinstance(answer, _Target)]
+        owners = await self._owners(targets)
+        captured: list[CapturedFrame] = []
+        root = self._build(targets[0], 0, None, None, (0.0, 0.0), owners, captured)
+        self.bids.replace(
+            (frame.bids, {frame.document.backend_ids[i]: bid for i, bid in frame.by_index.items()})
+            for frame in captured
+        )
+        return root
+
+    async def element(self, bid: str) -> ElementHandle:
+        """Get hold of an element.
+
+        Args:
+            bid: Its bid in the last observation.
+
+        Returns:
+            A handle to act on.
+
+        Raises:
+            BrowserActionError: There is no such element any more.
+        """
+        found = self.bids.find(bid)
+        if found is None:
+            raise BrowserActionError(
+                f'Could not find element with bid "{bid}". Use a bid of the last observation; '
+                "the page may have changed since."
+            )
+        try:
+            return await self._handle(*found)
+        except Exception as error:
+            if "crashed" in str(error) or "closed" in str(error):
+                raise
+            raise BrowserActionError(
+                f'Could not find element with bid "{bid}": it is no longer in the page.'
+            ) from error
+
+    async def _handle(self, frame: FrameBids, backend_id: int) -> ElementHandle:
+        """Hand an element from DevTools to Playwright, through a name that lives a moment."""
+        playwright_frame: Frame | None = self.page.main_frame
+        if frame.parent is not None and frame.owner is not None:
+            owner = await self._handle(frame.parent, frame.owner)
+            playwright_frame = await owner.content_frame()
+        if playwright_frame is None:
+            raise LookupError("The frame is no longer in the page.")
+        key = f"_{secrets.token_hex(8)}"
+        resolved = await frame.session.send("DOM.resolveNode", {"backendNodeId": backend_id})
+        object_id = resolved["object"]["objectId"]
+        await frame.session.send(
+            "Runtime.callFunctionOn",
+            {"objectId": object_id, "functionDeclaration": HOLD, "arguments": [{"value": key}]},
+        )
+        handle = (await playwright_frame.evaluate_handle(TAKE, key)).as_element()
+        if handle is None:
+            raise LookupError("The element is no longer in the page.")
+        return handle
+
+    async def _other_sessions(self) -> list[CDPSession]:
+        """Find the sessions of frames that live in a process of their own."""
+        unknown = [frame for frame in self.page.frames[1:] if frame not in self._frame_sessions]
+        for frame in unknown:
+            try:
+                session = await self.page.context.new_cdp_session(frame)
+            except Exception:  # in the process of the frame around it, or already gone
+                self._frame_sessions[frame] = None
+                continue
+            session.on("Page.frameNavigated", lambda e: self.bids.forget(e["frame"]["id"]))
+            with contextlib.suppress(Exception):
+                await session.send("Page.enable")
+                self._frame_sessions[frame] = session
+        present = set(self.page.frames)
+        return [s for frame, s in self._frame_sessions.items() if s and frame in present]
+
+    async def _ask(self, session: Any, probe: bool, accessibility: bool) -> _Target:
+        tree = (await session.send("Page.getFrameTree"))["frameTree"]
+        loaders: dict[str, str] = {}
+        branches = [tree]
+        while branches:
+            branch = branches.pop()
+            loaders[branch["frame"]["id"]] = branch["frame"].get("loaderId", "")
+            branches.extend(branch.get("childFrames", ()))
+        # The probes are asked for right before the snapshot, so that little can change between.
+        probes = [self._probe(session, *item) if probe else _nothing() for item in loaders.items()]
+        snapshot = _bulk_send(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
+        trees = [_tree(session, frame) if accessibility else _no_nodes() for frame in loaders]
+        measured, taken, nodes = await asyncio.gather(
+            asyncio.gather(*probes), snapshot, asyncio.gather(*trees)
+        )
+        return _Target(
+            session=session,
+            loaders=loaders,
+            documents=documents_of(taken),
+            probes=dict(zip(loaders, measured, strict=True)),
+            trees=dict(zip(loaders, nodes, strict=True)),
+            root=tree["frame"]["id"],
+        )
+
+    async def _probe(self, session: Any, frame_id: str, loader: str) -> dict[str, Any] | None:
+        key = (id(session), frame_id, loader)
+        if len(self._worlds) > MOST_WORLDS:
+            self._worlds.clear()
+        for _ in range(2):
+            try:
+                if key not in self._worlds:
+                    world = await session.send(
+                        "Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD}
+                    )
+                    self._worlds[key] = world["executionContextId"]
+                answer = await session.send(
+                    "Runtime.evaluate",
+                    {
+                        "expression": PROBE,
+                        "contextId": self._worlds[key],
+                        "awaitPromise": True,
+                        "returnByValue": True,
+                    },
+                )
+                measured = answer["result"].get("value")
+                value: dict[str, Any] | None = json.loads(measured) if measured else None
+                return value
+            except Exception:  # the world is of a document that is gone: once more in a new one
+                self._worlds.pop(key, None)
+        return None
+
+    async def _owners(self, targets: list[_Target]) -> dict[tuple[int, int], _Target]:
+        """Find which element, of which session, holds each frame with a session of its own."""
+        owners: dict[tuple[int, int], _Target] = {}
+        for target in targets[1:]:
+            for candidate in targets:
+                if candidate is target:
+                    continue
+                with contextlib.suppress(Exception):
+                    owner = await candidate.session.send(
+                        "DOM.getFrameOwner", {"frameId": target.root}
+                    )
+                    owners[(id(candidate), owner["backendNodeId"])] = target
+                    break
+        return owners
+
+    def _build(
+        self,
+        target: _Target,
+        number: int,
+        parent: FrameBids | None,
+        owner: tuple[str, int] | None,
+        offset: tuple[float, float],
+        owners: dict[tuple[int, int], _Target],
+        captured: list[CapturedFrame],
+    ) -> CapturedFrame:
+        document = target.documents[number]
+        prefix, owner_id = owner or ("", None)
+        bids = self.bids.frame(prefix)
+        if bids is None or bids.owner != owner_id:
+            bids = FrameBids(prefix, parent, owner_id, target.session, document.frame_id)
+        bids.parent, bids.session, bids.frame_id = parent, target.session, document.frame_id
+        bids.renew((document.frame_id, target.loaders.get(document.frame_id)))
+        frame = CapturedFrame(
+            bids,
+            document,
+            target.probes.get(document.frame_id),
+            target.trees.get(document.frame_id, []),
+            offset=offset,
+        )
+        captured.append(frame)
+        measured = match(frame)
+        for index in document.elements:
+            is_frame = document.names[index] in FRAME_TAGS
+            backend_id = document.backend_ids[index]
+            bid = bids.give(backend_id, is_frame)
+            frame.by_index[index] = bid
+            if not is_frame:
+                continue
+            inner = document.content_documents.get(index)
+            other = owners.get((id(target), backend_id))
+            inside = (frame.probe or {}).get("insides", {}).get(str(measured.get(index)), (0, 0))
+            corner = (offset[0] + inside[0], offset[1] + inside[1])
+            if inner is not None or other is not None:
+                frame.children[index] = self._build(
+                    other or target, 0 if other else inner or 0, bids, (bid, backend_id), corner,
+                    owners, captured,
+                )  # fmt: skip
+        return frame
+
+
+async def _bulk_send(session: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Send a command whose answer is large.
+
+    Playwright's public method walks the answer in search of its own objects, which are never
+    there; for the tree of 5,000 elements that is a third of the whole step. Where the method
+    below it is not as expected, the public one does.
+    """
+    inner = getattr(session, "_impl_obj", None)
+    names = set(signature(inner.send).parameters) if inner is not None else set()
+    if inner is not None and {"method", "params"} <= names:
+        extra = {"timeout": None} if "timeout" in names else {}
+        answer: dict[str, Any] = await inner.send(method=method, params=parameters, **extra)
+        return answer
+    answer = await session.send(method, parameters)
+    return answer
+
+
+async def _tree(session: Any, frame_id: str) -> list[dict[str, Any]]:
+    try:
+        answer = await _bulk_send(session, "Accessibility.getFullAXTree", {"frameId": frame_id})
+    except Exception:  # the frame went away in between
+        return []
+    nodes: list[dict[str, Any]] = answer["nodes"]
+    return nodes
+
+
+async def _nothing() -> None:
+    return None
+
+
+async def _no_nodes() -> list[dict[str, Any]]:
+    return []

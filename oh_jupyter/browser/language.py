@@ -1,0 +1,270 @@
+"""BrowserGym's high-level action language: a string becomes a list of calls.
+
+The text looks like Python, but it is only parsed, never evaluated: a call is a name of
+:data:`SIGNATURES` with literals as arguments. Everything else is refused by an error that
+names the offending piece, so that an agent can correct it.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from inspect import Parameter, Signature
+from typing import Any
+
+from oh_jupyter.errors import BrowserActionError
+
+__all__ = ["SIGNATURES", "Call", "parse_actions"]
+
+BUTTONS = ("left", "middle", "right")
+MODIFIERS = ("Alt", "Control", "ControlOrMeta", "Meta", "Shift")
+
+_SPECIFICATION = {
+    "scroll": "delta_x:number delta_y:number",
+    "fill": "bid:string value:string enable_autocomplete_menu:bool=False",
+    "select_option": "bid:string options:strings",
+    "click": "bid:string button:button='left' modifiers:modifiers=[]",
+    "dblclick": "bid:string button:button='left' modifiers:modifiers=[]",
+    "hover": "bid:string",
+    "press": "bid:string key_comb:string",
+    "focus": "bid:string",
+    "clear": "bid:string",
+    "check": "bid:string",
+    "uncheck": "bid:string",
+    "drag_and_drop": "from_bid:string to_bid:string",
+    "upload_file": "bid:string file:strings",
+    "scroll_at": "x:number y:number dx:number dy:number",
+    "mouse_move": "x:number y:number",
+    "mouse_up": "x:number y:number button:button='left'",
+    "mouse_down": "x:number y:number button:button='left'",
+    "mouse_click": "x:number y:number button:button='left'",
+    "mouse_dblclick": "x:number y:number button:button='left'",
+    "mouse_drag_and_drop": "from_x:number from_y:number to_x:number to_y:number",
+    "mouse_upload_file": "x:number y:number file:strings",
+    "keyboard_down": "key:string",
+    "keyboard_up": "key:string",
+    "keyboard_press": "key:string",
+    "keyboard_type": "text:string",
+    "keyboard_insert_text": "text:string",
+    "goto": "url:string",
+    "go_back": "",
+    "go_forward": "",
+    "new_tab": "",
+    "tab_close": "",
+    "tab_focus": "index:integer",
+    "send_msg_to_user": "text:string",
+    "report_infeasible": "reason:string",
+    "noop": "wait_ms:number=1000",
+}
+
+
+def _signature(specification: str) -> Signature:
+    """Turn ``name:kind=default …`` into a signature whose annotations are the kinds."""
+    parameters = []
+    for word in specification.split():
+        name, _, rest = word.partition(":")
+        kind, equals, default = rest.partition("=")
+        parameters.append(
+            Parameter(
+                name,
+                Parameter.POSITIONAL_OR_KEYWORD,
+                default=ast.literal_eval(default) if equals else Parameter.empty,
+                annotation=kind,
+            )
+        )
+    return Signature(parameters)
+
+
+SIGNATURES: dict[str, Signature] = {
+    name: _signature(specification) for name, specification in _SPECIFICATION.items()
+}
+"""Every function of the language with its parameters; an annotation is the kind of value."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the language.
+
+    Attributes:
+        name: The function, one of :data:`SIGNATURES`.
+        arguments: Every argument by name, defaults included.
+        source: The text it came from.
+    """
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    source: str = ""
+
+
+def parse_actions(text: str) -> list[Call]:
+    """Parse an action string.
+
+    Args:
+        text: One or more calls, separated by newlines, semicolons or spaces; ``#`` starts a
+            comment.
+
+    Returns:
+        The calls in their order.
+
+    Raises:
+        BrowserActionError: The text is not in the language; the message names the piece.
+    """
+    calls = [_parse_call(piece) for piece in _split(text)]
+    if not calls:
+        raise BrowserActionError(
+            'Received an empty action. Give one or more calls, such as goto("https://example.org").'
+        )
+    return calls
+
+
+def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
+    """Tokenize, with indentation made meaningless by parentheses around the text."""
+    lines = io.StringIO(f"(\n{text}\n)").readline
+    try:
+        yield from tokenize.generate_tokens(lines)
+    except (tokenize.TokenError, SyntaxError) as error:
+        reason = str(error.args[0])
+        raise BrowserActionError(
+            f"The action cannot be parsed: {reason}. Check quotes and parentheses in: "
+            f"{_shortened(text)}"
+        ) from None
+
+
+def _split(text: str) -> Iterator[str]:
+    """Cut the text behind each closing parenthesis of the outermost level."""
+    lines = text.split("\n")
+    start: tuple[int, int] | None = None
+    depth = 0
+    for token in _tokens(text):
+        ends_last_line = token.start[0] > len(lines) + 1
+        if token.type in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE):
+            continue
+        if token.start[0] == 1 or token.type == tokenize.ENDMARKER:
+            continue
+        if ends_last_line:
+            if depth:
+                raise BrowserActionError(
+                    f"The action cannot be parsed: a parenthesis is not closed: {_shortened(text)}"
+                )
+            if start is not None:
+                yield _slice(lines, start, (len(lines) + 1, len(lines[-1])))
+            return
+        if start is None:
+            if token.string == ";":
+                continue
+            start = token.start
+        if token.string in ("(", "[", "{"):
+            depth += 1
+        elif token.string in (")", "]", "}"):
+            depth -= 1
+            if depth < 0:
+                raise BrowserActionError(
+                    f"The action cannot be parsed: a {token.string!r} too many: {_shortened(text)}"
+                )
+            if depth == 0:
+                yield _slice(lines, start, token.end)
+                start = None
+
+
+def _slice(lines: list[str], start: tuple[int, int], end: tuple[int, int]) -> str:
+    """Cut out text between two token positions; line 2 is the first of ours."""
+    first, last = start[0] - 2, end[0] - 2
+    if first == last:
+        return lines[first][start[1] : end[1]]
+    return "\n".join([lines[first][start[1] :], *lines[first + 1 : last], lines[last][: end[1]]])
+
+
+def _parse_call(source: str) -> Call:
+    try:
+        node = ast.parse(source.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        reason = error.msg if isinstance(error, SyntaxError) else str(error)
+        raise BrowserActionError(
+            f"The action cannot be parsed: {reason}, in: {_shortened(source)}"
+        ) from None
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise BrowserActionError(
+            f'Not a call of the form name(argument, …): {_shortened(source)}. Example: click("12")'
+        )
+    name = node.func.id
+    if name not in SIGNATURES:
+        raise BrowserActionError(
+            f"Invalid action type '{name}'. The functions are: {', '.join(sorted(SIGNATURES))}."
+        )
+    positional = [_literal(argument, name) for argument in node.args]
+    keywords: dict[str, Any] = {}
+    for keyword in node.keywords:
+        if keyword.arg is None:
+            raise BrowserActionError(f"{name}: ** is not allowed; name each argument.")
+        if keyword.arg in keywords:
+            raise BrowserActionError(f"{name}: argument '{keyword.arg}' is given twice.")
+        keywords[keyword.arg] = _literal(keyword.value, name)
+    return Call(name, _bind(name, positional, keywords), source)
+
+
+def _bind(name: str, positional: list[Any], keywords: dict[str, Any]) -> dict[str, Any]:
+    signature = SIGNATURES[name]
+    try:
+        bound = signature.bind(*positional, **keywords)
+    except TypeError as error:
+        raise BrowserActionError(f"{name}: {error}. Usage: {_usage(name)}") from None
+    bound.apply_defaults()
+    for parameter in signature.parameters.values():
+        expected = _mismatch(parameter.annotation, bound.arguments[parameter.name])
+        if expected:
+            raise BrowserActionError(
+                f"{name}: {parameter.name} must be {expected}, "
+                f"got {bound.arguments[parameter.name]!r}. Usage: {_usage(name)}"
+            )
+    return dict(bound.arguments)
+
+
+def _usage(name: str) -> str:
+    shown = []
+    for parameter in SIGNATURES[name].parameters.values():
+        default = "" if parameter.default is Parameter.empty else f"={parameter.default!r}"
+        shown.append(f"{parameter.name}{default}")
+    return f"{name}({', '.join(shown)})"
+
+
+def _mismatch(kind: str, value: Any) -> str:
+    """Say what a parameter of that kind has to be, or "" when the value is one."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    is_strings = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    rules = {
+        "string": (isinstance(value, str), 'a string (expected a string, such as "12")'),
+        "number": (is_number, "a number"),
+        "integer": (is_number and isinstance(value, int), "a whole number"),
+        "bool": (isinstance(value, bool), "True or False"),
+        "strings": (isinstance(value, str) or is_strings, "a string or a list of strings"),
+        "button": (value in BUTTONS, 'one of "left", "middle", "right"'),
+        "modifiers": (
+            is_strings and all(item in MODIFIERS for item in value),
+            f"a list of {', '.join(MODIFIERS)}",
+        ),
+    }
+    fits, expected = rules[kind]
+    return "" if fits else expected
+
+
+def _literal(node: ast.expr, function: str) -> Any:
+    """Read a literal; refuse anything that would have to be evaluated."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | bool | None):
+        return node.value
+    if isinstance(node, ast.List | ast.Tuple):
+        return [_literal(item, function) for item in node.elts]
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+        number = _literal(node.operand, function)
+        if isinstance(number, int | float) and not isinstance(number, bool):
+            return -number if isinstance(node.op, ast.USub) else number
+    raise BrowserActionError(
+        f"{function}: Malformed value {_shortened(ast.unparse(node))}: arguments are literals only "
+        "(strings, numbers, True, False, None, lists); nothing is evaluated."
+    )
+
+
+def _shortened(text: str, limit: int = 200) -> str:
+    return text if len(text) <= limit else text[:limit] + "…"

@@ -1,0 +1,78 @@
+"""Local PDF files as pages: pictures of the PDF's pages, with their text.
+
+Chromium's own viewer is missing in the headless shell, and its text is out of reach where it
+exists; so a request for a local PDF is answered by an HTML page made from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import html
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
+
+if TYPE_CHECKING:
+    from playwright.async_api import Route
+
+__all__ = ["pdf_to_html", "show_pdf"]
+
+MOST_PAGES = 50
+SCALE = 1.5
+"""Picture dots per PDF point."""
+
+
+async def show_pdf(route: Route) -> None:
+    """Answer the request for a local PDF file with a page that shows it.
+
+    Args:
+        route: The request.
+    """
+    path = Path(url2pathname(urlsplit(route.request.url).path))
+    if not path.is_file():
+        await route.continue_()
+        return
+    try:
+        body = await asyncio.to_thread(pdf_to_html, path)
+    except Exception as error:  # whatever a damaged file makes the renderer raise
+        body = f"<title>{html.escape(path.name)}</title><p>The file {html.escape(str(path))} "
+        body += f"could not be shown as a PDF: {html.escape(str(error))}</p>"
+    await route.fulfill(status=200, content_type="text/html; charset=utf-8", body=body)
+
+
+def pdf_to_html(path: Path) -> str:
+    """Render a PDF file as HTML.
+
+    Args:
+        path: The file.
+
+    Returns:
+        A page with one section for each of the first fifty pages: picture and text.
+    """
+    import pypdfium2
+
+    document = pypdfium2.PdfDocument(path)
+    try:
+        sections = []
+        for number in range(min(len(document), MOST_PAGES)):
+            page = document[number]
+            picture = io.BytesIO()
+            page.render(scale=SCALE).to_pil().save(picture, "PNG", compress_level=1)
+            encoded = base64.b64encode(picture.getvalue()).decode("ascii")
+            text = html.escape(page.get_textpage().get_text_bounded())
+            title = f"Page {number + 1} of {len(document)}"
+            sections.append(
+                f'<section aria-label="{title}"><img alt="{title}" '
+                f'src="data:image/png;base64,{encoded}"><pre>{text}</pre></section>'
+            )
+        if len(document) > MOST_PAGES:
+            sections.append(f"<p>Only the first {MOST_PAGES} pages are shown.</p>")
+    finally:
+        document.close()
+    style = "body{margin:0;background:#eee;text-align:center}pre{white-space:pre-wrap;"
+    style += "text-align:left;margin:1em auto;max-width:60em}img{max-width:100%}"
+    name = html.escape(path.name)
+    return f"<!doctype html><title>{name}</title><style>{style}</style>{''.join(sections)}"

@@ -1,0 +1,60 @@
+"""Frames on the pipe between BrowserEnv and its worker: a length, then JSON.
+
+``multiprocessing.Connection`` would do the framing too, but it pickles, and its child
+needs a start method, which belongs to the host program.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from typing import Any
+
+__all__ = ["read_frame", "write_frame"]
+
+LENGTH = struct.Struct("!I")
+
+
+def write_frame(descriptor: int, message: dict[str, Any]) -> None:
+    """Write one message.
+
+    Args:
+        descriptor: The writing end of a pipe.
+        message: What can be said in JSON.
+
+    Raises:
+        OSError: The other side is gone.
+    """
+    # Pages may hold lone surrogates: ASCII escapes carry them, UTF-8 would refuse.
+    body = json.dumps(message, separators=(",", ":")).encode("ascii")
+    view = memoryview(LENGTH.pack(len(body)) + body)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def read_frame(descriptor: int) -> dict[str, Any] | None:
+    """Read one message; wait for it.
+
+    Args:
+        descriptor: The reading end of a pipe.
+
+    Returns:
+        The message, or None at the end of the pipe.
+    """
+    head = _read_exactly(descriptor, LENGTH.size)
+    body = _read_exactly(descriptor, LENGTH.unpack(head)[0]) if head else None
+    if body is None:
+        return None
+    message: dict[str, Any] = json.loads(body)
+    return message
+
+
+def _read_exactly(descriptor: int, size: int) -> bytes | None:
+    parts = bytearray()
+    while len(parts) < size:
+        part = os.read(descriptor, min(size - len(parts), 1 << 20))
+        if not part:
+            return None
+        parts += part
+    return bytes(parts)

@@ -1,0 +1,346 @@
+"""A running browser: its tabs, and what happens to them by themselves.
+
+Dialogs, popups, downloads, crashes and hung scripts come as events; what an agent has to know
+of them is collected as *notices* and *downloads* of the present step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
+
+from oh_jupyter.browser.downloads import unused_path
+from oh_jupyter.browser.inspector import PageInspector
+from oh_jupyter.browser.settle import ACTIVITY, ActivityTracker
+from oh_jupyter.errors import BrowserActionError
+
+if TYPE_CHECKING:
+    from playwright.async_api import (
+        Browser,
+        BrowserContext,
+        Dialog,
+        Download,
+        ElementHandle,
+        Page,
+    )
+
+__all__ = ["BrowserSession", "Settings"]
+
+ARGUMENTS = (
+    # Start-up and idle traffic that a closed network would only let time out.
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-domain-reliability",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-pings",
+    # A scroll is finished when it was asked for, not some frames later.
+    "--disable-smooth-scrolling",
+)
+PDF_VIEWER = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/"
+"""Address of the viewer that is built into Chromium, the same everywhere."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a browser is started.
+
+    Attributes:
+        executable: Path of the browser.
+        headless: Whether it runs without a window.
+        viewport: Width and height in px.
+        downloads_dir: Where finished downloads are put.
+        accept_dialogs: Whether confirm and prompt dialogs are accepted; alerts always are.
+        sandbox: Whether Chromium's own sandbox is on.
+    """
+
+    executable: str
+    headless: bool
+    viewport: tuple[int, int]
+    downloads_dir: str
+    accept_dialogs: bool
+    sandbox: bool
+
+
+@dataclass
+class BrowserSession:
+    """The browser with its tabs; one of them is active.
+
+    Attributes:
+        settings: How it was started.
+        browser: Playwright's browser.
+        context: The context that all tabs share.
+        tracker: What is under way.
+        notices: What happened by itself in this step.
+        losses: What was lost by a crash or a hung script in this step.
+        downloads: The downloads that finished since the last observation.
+        messages: The chat, as BrowserGym's observation shows it.
+    """
+
+    settings: Settings
+    browser: Browser
+    context: BrowserContext
+    tracker: ActivityTracker
+    notices: list[str] = field(default_factory=list)
+    losses: list[str] = field(default_factory=list)
+    downloads: list[dict[str, str]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    _playwright: Any = None
+    _active: list[Page] = field(default_factory=list)
+    _inspectors: dict[Page, PageInspector] = field(default_factory=dict)
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _crashed: set[Page] = field(default_factory=set)
+    _viewed: WeakKeyDictionary[Page, str] = field(default_factory=WeakKeyDictionary)
+
+    @classmethod
+    async def start(cls, settings: Settings) -> BrowserSession:
+        """Start the browser and open a blank tab.
+
+        Args:
+            settings: How.
+
+        Returns:
+            The session.
+        """
+        from playwright.async_api import async_playwright
+
+        playwright = await async_playwright().start()
+        browser = await playwright.chromium.launch(
+            executable_path=settings.executable,
+            headless=settings.headless,
+            chromium_sandbox=settings.sandbox,
+            handle_sigint=False,
+            handle_sigterm=False,
+            handle_sighup=False,
+            args=list(ARGUMENTS),
+        )
+        width, height = settings.viewport
+        context = await browser.new_context(
+            viewport={"width": width, "height": height}, accept_downloads=True
+        )
+        await context.add_init_script(ACTIVITY)
+        session = cls(settings, browser, context, ActivityTracker(context), _playwright=playwright)
+        context.on("page", session._page_opened)
+        await session.open_tab()
+        return session
+
+    async def close(self) -> None:
+        """Close the browser."""
+        with contextlib.suppress(Exception):
+            await self.browser.close()
+        with contextlib.suppress(Exception):
+            await self._playwright.stop()
+
+    @property
+    def page(self) -> Page:
+        """The active tab."""
+        return self._active[-1]
+
+    @property
+    def tabs(self) -> list[Page]:
+        """All tabs in the order in which they were opened."""
+        return [page for page in self.context.pages if not page.is_closed()]
+
+    async def inspector(self) -> PageInspector:
+        """Return the active tab's inspector.
+
+        Returns:
+            The inspector, attached at first use.
+        """
+        page = self.page
+        if page not in self._inspectors:
+            inspector = await PageInspector.attach(page)
+            inspector.session.on("Page.windowOpen", self.tracker.window_opens)
+            self._inspectors[page] = inspector
+        return self._inspectors[page]
+
+    async def element(self, bid: str) -> ElementHandle:
+        """Get hold of an element of the active tab.
+
+        Args:
+            bid: Its bid in the last observation.
+
+        Returns:
+            A handle to act on.
+        """
+        return await (await self.inspector()).element(bid)
+
+    def say(self, role: str, text: str) -> None:
+        """Add a message to the chat.
+
+        Args:
+            role: assistant, user or infeasible.
+            text: The message.
+        """
+        self.messages.append({"role": role, "timestamp": time.time(), "message": text})
+
+    async def open_tab(self) -> None:
+        """Open a blank tab and make it the active one."""
+        page = await self.context.new_page()
+        self._page_opened(page)
+        await self.inspector()
+
+    async def close_tab(self) -> None:
+        """Close the active tab; the one that was active before becomes active again."""
+        await self.page.close()
+        await self.ensure_page()
+
+    async def focus_tab(self, index: int) -> None:
+        """Make another tab the active one.
+
+        Args:
+            index: Its position, counted from 0; negative from the end.
+
+        Raises:
+            BrowserActionError: There is no such tab.
+        """
+        tabs = self.tabs
+        if not -len(tabs) <= index < len(tabs):
+            raise BrowserActionError(
+                f"there is no tab {index}: the {len(tabs)} open tabs are 0 to {len(tabs) - 1}."
+            )
+        self._activate(tabs[index])
+        await self.page.bring_to_front()
+
+    async def ensure_page(self) -> None:
+        """Make sure that a living tab is active, whatever happened to the last one."""
+        for page in list(self._crashed):
+            self._crashed.discard(page)
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(page.close(), 3)
+            self._forget(page)
+        self._active = [page for page in self._active if not page.is_closed()]
+        if not self._active:
+            await self.open_tab()
+        elif self.page not in self._inspectors:
+            await self.page.bring_to_front()
+            await self.inspector()
+
+    async def responds(self, seconds: float) -> bool:
+        """Find out whether the scripts of the active tab let it answer.
+
+        Args:
+            seconds: How long to wait for the answer.
+
+        Returns:
+            Whether it answers.
+        """
+        inspector = self._inspectors.get(self.page)
+        if inspector is None:
+            return True
+        question = inspector.session.send("Runtime.evaluate", {"expression": "1"})
+        try:
+            await asyncio.wait_for(question, seconds)
+        except TimeoutError:
+            return False
+        except Exception:  # it crashed or was closed, which is noticed elsewhere
+            return True
+        return True
+
+    async def stop_scripts(self) -> None:
+        """Stop the scripts of a hung tab; close the tab if that does not help."""
+        page = self.page
+        where = page.url
+        inspector = self._inspectors.get(page)
+        with contextlib.suppress(Exception):
+            if inspector is not None:
+                await asyncio.wait_for(inspector.session.send("Runtime.terminateExecution"), 2)
+                await asyncio.wait_for(page.evaluate("1"), 2)
+                self.losses.append(f"A script of {where} did not end and was stopped.")
+                return
+        self.losses.append(f"The page {where} hung and its tab was closed; its state is lost.")
+        self._crashed.add(page)
+        await self.ensure_page()
+
+    def _activate(self, page: Page) -> None:
+        self._active = [other for other in self._active if other is not page] + [page]
+
+    def _forget(self, page: Page) -> None:
+        self._active = [other for other in self._active if other is not page]
+        self._inspectors.pop(page, None)
+
+    def _page_opened(self, page: Page) -> None:
+        if page not in self._active:
+            page.on("close", self._forget)
+            page.on("dialog", self._dialog_opened)
+            page.on("download", self._download_started)
+            page.on("crash", self._page_crashed)
+        self._activate(page)
+        self.tracker.window_opened()
+
+    def _page_crashed(self, page: Page) -> None:
+        self._crashed.add(page)
+        self.losses.append(
+            f"The page {page.url} crashed and its tab was closed; what was entered there is lost."
+        )
+
+    def _run(self, work: Any) -> None:
+        task = asyncio.ensure_future(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    def _dialog_opened(self, dialog: Dialog) -> None:
+        accept = self.settings.accept_dialogs or dialog.type in ("alert", "beforeunload")
+        if dialog.type != "beforeunload":
+            done = "accepted" if accept else "dismissed"
+            self.notices.append(f"The page showed {dialog.type} {dialog.message!r}; it was {done}.")
+        self._run(self._answer(dialog, accept))
+
+    async def _answer(self, dialog: Dialog, accept: bool) -> None:
+        with contextlib.suppress(Exception):
+            await (dialog.accept() if accept else dialog.dismiss())
+
+    def _download_started(self, download: Download) -> None:
+        self._run(self._save(download))
+
+    async def downloads_finished(self, seconds: float) -> None:
+        """Wait for the downloads that are under way.
+
+        Args:
+            seconds: How long at most; a later one is part of a later observation.
+        """
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=seconds)
+
+    async def keep_viewed_pdf(self) -> None:
+        """Save the PDF that Chromium's viewer shows, whose text no observation can reach.
+
+        The headless shell has no viewer and downloads such a file; so it is one everywhere.
+        """
+        page = self.page
+        is_viewer = any(frame.url.startswith(PDF_VIEWER) for frame in page.frames)
+        if not is_viewer or self._viewed.get(page) == page.url:
+            return
+        self._viewed[page] = page.url
+        with contextlib.suppress(Exception):
+            answer = await self.context.request.get(page.url)
+            body = await answer.body()
+            name = Path(unquote(urlsplit(page.url).path)).name or "document.pdf"
+            directory = Path(self.settings.downloads_dir)
+            directory.mkdir(parents=True, exist_ok=True)
+            target = unused_path(directory, name)
+            target.write_bytes(body)
+            self.downloads.append({"url": page.url, "name": name, "path": str(target)})
+
+    async def _save(self, download: Download) -> None:
+        name = Path(download.suggested_filename.replace("\\", "/")).name or "download"
+        try:
+            partial = await download.path()
+            directory = Path(self.settings.downloads_dir)
+            directory.mkdir(parents=True, exist_ok=True)
+            target = unused_path(directory, name)
+            await download.save_as(target)
+            with contextlib.suppress(OSError):
+                os.unlink(partial)
+        except Exception as error:
+            reason = str(error).splitlines()[0]
+            self.notices.append(f"The download of {download.url} failed: {reason}")
+            return
+        self.downloads.append({"url": download.url, "name": name, "path": str(target)})

@@ -1,0 +1,188 @@
+"""Waiting until an action has had its effect: for events, within bounds, never a fixed time.
+
+Waited for: a navigation until its page is there; requests that the action set off; short
+timers, a frame being drawn and a moment without changes (``activity.js``). Not waited for:
+polling loops, streams, media, whatever ran before the action.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Frame, Page, Request
+
+__all__ = ["ACTIVITY", "ActivityTracker", "PageUnresponsiveError"]
+
+ACTIVITY = files("oh_jupyter.browser").joinpath("activity.js").read_text("utf-8")
+"""The script that runs in every frame before the page's own."""
+
+SETTLE = """options => {
+  const activity = window[Symbol.for("oh_jupyter.activity")];
+  return activity && activity.settle(options);
+}"""
+REQUESTS = 2.5
+"""Seconds after the action in which requests are waited for."""
+NAVIGATION = 10.0
+"""Seconds after the action in which a new page is waited for."""
+QUIET_LIMIT = 600
+"""Milliseconds that one wait for timers and changes may take."""
+FRAME_LIMIT = 0.7
+"""Seconds that the frames of a page may take longer than the page itself."""
+UNRESPONSIVE = 5.0
+"""Seconds after which a page that does not answer counts as hung."""
+IGNORED = frozenset({"eventsource", "manifest", "media", "ping", "texttrack", "websocket"})
+POLLING_ROUNDS, POLLING_WINDOW, ROUND_GAP = 5, 5.0, 0.1
+"""An address asked for in so many rounds within so many seconds is a polling loop; requests
+that are less than the gap apart are one round."""
+
+
+class PageUnresponsiveError(Exception):
+    """A page does not answer: one of its scripts does not end."""
+
+
+class ActivityTracker:
+    """Knows which requests, navigations and new windows of a browser context are under way."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._pending: dict[Request, float] = {}
+        self._rounds: dict[tuple[str, str], list[float]] = {}
+        self._changed = asyncio.Event()
+        self._windows = 0
+        self._silent: WeakSet[Frame] = WeakSet()
+        context.on("request", self._started)
+        context.on("requestfinished", self._ended)
+        context.on("requestfailed", self._ended)
+
+    def begin(self) -> None:
+        """Start a step: what is under way now does not belong to it."""
+        self._pending.clear()
+        self._windows = 0
+
+    def window_opens(self, _event: Any = None) -> None:
+        """Note that a page has asked for a new window, which is not there yet."""
+        self._windows += 1
+
+    def window_opened(self) -> None:
+        """Note that a new window is there."""
+        self._windows = max(0, self._windows - 1)
+        self._changed.set()
+
+    def _started(self, request: Request) -> None:
+        if request.resource_type in IGNORED:
+            return
+        if request.is_navigation_request():
+            # Loops belong to the page that is left now, or to another frame: seen again soon.
+            self._rounds.clear()
+            self._pending[request] = NAVIGATION
+        elif not self._polls(request):
+            self._pending[request] = REQUESTS
+
+    def _polls(self, request: Request) -> bool:
+        """Tell whether the same address was just asked again and again."""
+        address = request.method, request.url.partition("?")[0]
+        now = time.monotonic()
+        rounds = [at for at in self._rounds.get(address, ()) if now - at < POLLING_WINDOW]
+        is_loop = len(rounds) >= POLLING_ROUNDS
+        if not rounds or now - rounds[-1] > ROUND_GAP:
+            # What comes in one burst is one round: a page may need many answers at once.
+            rounds.append(now)
+        self._rounds[address] = rounds[-POLLING_ROUNDS:]
+        return is_loop
+
+    def _ended(self, request: Request) -> None:
+        self._pending.pop(request, None)
+        self._changed.set()
+
+    def _patience(self) -> float:
+        """Tell for how many seconds after the action something is still worth waiting for."""
+        windows = REQUESTS if self._windows else 0.0
+        return max(self._pending.values(), default=windows)
+
+    def _navigates(self) -> bool:
+        return any(patience == NAVIGATION for patience in self._pending.values())
+
+    async def navigated(self, page: Page) -> None:
+        """Wait until a navigation that is under way has shown its page.
+
+        Args:
+            page: The page.
+        """
+        deadline = time.monotonic() + NAVIGATION
+        while self._navigates() and await self._change(deadline):
+            pass
+        await _loaded(page, "domcontentloaded", deadline - time.monotonic())
+
+    async def settle(self, page: Page, *, idle: bool = False) -> None:
+        """Wait until the effects of an action are there, or the bounds are reached.
+
+        Args:
+            page: The page that will be observed.
+            idle: Nothing was done to it, so only what is pending has to be waited for.
+
+        Raises:
+            PageUnresponsiveError: It does not answer.
+        """
+        start = time.monotonic()
+        while True:
+            await _quiet(page, self._silent, idle)
+            idle = False
+            elapsed = time.monotonic() - start
+            patience = self._patience()
+            if page.is_closed() or patience <= elapsed:
+                return
+            if not await self._change(start + patience):
+                return
+            if not self._navigates():
+                left = max(0.5, REQUESTS - (time.monotonic() - start))
+                await _loaded(page, "load", left)
+
+    async def _change(self, deadline: float) -> bool:
+        self._changed.clear()
+        try:
+            await asyncio.wait_for(self._changed.wait(), deadline - time.monotonic())
+        except TimeoutError:
+            return False
+        return True
+
+
+async def _loaded(page: Page, state: Any, seconds: float) -> None:
+    # A page that loads for ever is observed as it is.
+    with contextlib.suppress(Exception):
+        await page.wait_for_load_state(state, timeout=max(1.0, seconds * 1000))
+
+
+async def _quiet(page: Page, silent: WeakSet[Frame], idle: bool) -> None:
+    """Wait in all frames at once for short timers and for a moment without changes.
+
+    Args:
+        page: The page.
+        silent: Frames that did not answer before, such as those without scripts; filled here.
+        idle: Nothing was done to the page.
+    """
+    main = page.main_frame
+    frames = [frame for frame in page.frames if frame not in silent]
+    asked = {asyncio.ensure_future(_frame_quiet(frame, idle)): frame for frame in frames}
+    own = next((task for task, frame in asked.items() if frame is main), None)
+    if own is not None and not (await asyncio.wait([own], timeout=UNRESPONSIVE))[0]:
+        for task in asked:
+            task.cancel()
+        if page.is_closed():
+            return
+        raise PageUnresponsiveError
+    if asked:
+        _, late = await asyncio.wait(asked, timeout=FRAME_LIMIT)
+        for task in late:
+            silent.add(asked[task])
+            task.cancel()
+
+
+async def _frame_quiet(frame: Frame, idle: bool) -> None:
+    # A frame that navigates or goes away cannot be asked.
+    with contextlib.suppress(Exception):
+        await frame.evaluate(SETTLE, {"limit": QUIET_LIMIT, "idle": idle})

@@ -1,0 +1,206 @@
+"""A DevTools DOM snapshot, read: elements in flat-tree order, and their text.
+
+``DOMSnapshot.captureSnapshot`` returns each document as parallel lists over one table of
+strings; the classes here give the few questions that are asked of it a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import Any
+
+__all__ = ["SnapshotDocument", "documents_of", "to_html", "to_text"]
+
+ELEMENT, TEXT = 1, 3
+SILENT_TAGS = frozenset({"SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "TITLE"})
+VOID_TAGS = frozenset({"AREA", "BASE", "BR", "COL", "EMBED", "HR", "IMG", "INPUT", "LINK", "META"})
+TEXT_ATTRIBUTES = frozenset({"href", "src", "alt", "title", "start"})
+
+
+class SnapshotDocument:
+    """One document of a snapshot.
+
+    Attributes:
+        frame_id: DevTools id of its frame.
+        data: The document as DevTools gave it.
+        strings: The table that its indices point into; shared by the whole snapshot.
+        names: Node name of each node, upper case for HTML elements.
+        backend_ids: DevTools' id of each node, stable while the node lives.
+        children: Indices of each node's children, in order.
+        elements: Indices of the elements that a page can reach: no pseudo-elements, nothing
+            inside closed or built-in shadow roots.
+    """
+
+    def __init__(self, data: dict[str, Any], strings: list[str]) -> None:
+        nodes = data["nodes"]
+        self.data = data
+        self.strings = strings
+        self.frame_id = strings[data["frameId"]] if data.get("frameId", -1) >= 0 else ""
+        self.backend_ids: list[int] = nodes["backendNodeId"]
+        self.names = [strings[index].upper() for index in nodes["nodeName"]]
+        self.parents: list[int] = nodes["parentIndex"]
+        self.children: list[list[int]] = [[] for _ in self.names]
+        for index, parent in enumerate(self.parents):
+            if parent >= 0:
+                self.children[parent].append(index)
+        hidden = self._hidden()
+        self.elements = [
+            index
+            for index, kind in enumerate(nodes["nodeType"])
+            if kind == ELEMENT and index not in hidden
+        ]
+        self._input_values = self._sparse("inputValue")
+        self._checked = set(nodes.get("inputChecked", {}).get("index", ()))
+        self.clickable = set(nodes.get("isClickable", {}).get("index", ()))
+        self.content_documents = dict(
+            zip(
+                nodes.get("contentDocumentIndex", {}).get("index", ()),
+                nodes.get("contentDocumentIndex", {}).get("value", ()),
+                strict=True,
+            )
+        )
+
+    def _sparse(self, name: str) -> dict[int, int]:
+        table = self.data["nodes"].get(name, {})
+        return dict(zip(table.get("index", ()), table.get("value", ()), strict=True))
+
+    def _hidden(self) -> set[int]:
+        hidden = set(self._sparse("pseudoType"))
+        for index, kind in self._sparse("shadowRootType").items():
+            if self.strings[kind] in ("user-agent", "closed"):
+                hidden.add(index)
+        return hidden
+
+    def attributes(self, index: int) -> dict[str, str]:
+        """Read the attributes of an element.
+
+        Args:
+            index: Index of the element.
+
+        Returns:
+            Values by name, with the live ``value`` of an input.
+        """
+        pairs = self.data["nodes"]["attributes"][index]
+        found = {
+            self.strings[pairs[i]]: self.strings[pairs[i + 1]] if pairs[i + 1] >= 0 else ""
+            for i in range(0, len(pairs), 2)
+        }
+        if index in self._input_values:
+            found["value"] = self.strings[self._input_values[index]]
+        return found
+
+    def write_attributes(self, bids: dict[int, str]) -> None:
+        """Put ids and live values into the snapshot, as BrowserGym's carries them.
+
+        Args:
+            bids: The bid of each element, by index.
+        """
+        rows = self.data["nodes"]["attributes"]
+        names = {name: self._intern(name) for name in ("bid", "value", "checked")}
+        empty = self._intern("")
+        for index, bid in bids.items():
+            row = rows[index]
+            # A page may have a ``bid`` attribute of its own, which would be mistaken for ours.
+            self._set(row, names["bid"], self._intern(bid))
+            if index in self._input_values:
+                self._set(row, names["value"], self._input_values[index])
+            if self.names[index] == "INPUT" and "checked" in map(self._string, row[::2]):
+                self._drop(row, "checked")
+            if index in self._checked:
+                row += [names["checked"], empty]
+
+    def _string(self, index: int) -> str:
+        return self.strings[index] if index >= 0 else ""
+
+    def _intern(self, text: str) -> int:
+        self.strings.append(text)
+        return len(self.strings) - 1
+
+    def _set(self, row: list[int], name: int, value: int) -> None:
+        for position in range(0, len(row), 2):
+            if self.strings[row[position]] == self.strings[name]:
+                row[position + 1] = value
+                return
+        row += [name, value]
+
+    def _drop(self, row: list[int], name: str) -> None:
+        for position in range(0, len(row), 2):
+            if self.strings[row[position]] == name:
+                del row[position : position + 2]
+                return
+
+
+def documents_of(snapshot: dict[str, Any]) -> list[SnapshotDocument]:
+    """Read the documents of a snapshot.
+
+    Args:
+        snapshot: The result of ``DOMSnapshot.captureSnapshot``.
+
+    Returns:
+        Its documents, in its order.
+    """
+    strings = snapshot["strings"]
+    return [SnapshotDocument(document, strings) for document in snapshot["documents"]]
+
+
+def to_html(
+    document: SnapshotDocument, frames: dict[tuple[int, int], SnapshotDocument]
+) -> Iterator[str]:
+    """Flatten a document and the frames in it to simple HTML.
+
+    Args:
+        document: The document.
+        frames: What is in each frame, by identity of the document and index of the frame.
+
+    Yields:
+        Pieces of HTML.
+    """
+    values = document.data["nodes"]["nodeValue"]
+    kinds = document.data["nodes"]["nodeType"]
+    # Explicitly stacked, since pages nest deeper than Python's recursion limit.
+    stack: list[int | str] = [0]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            yield item
+            continue
+        name = document.names[item]
+        if kinds[item] == TEXT:
+            yield escape(document.strings[values[item]] if values[item] >= 0 else "", quote=False)
+        elif kinds[item] == ELEMENT and not name.startswith("::") and name not in SILENT_TAGS:
+            attributes = "".join(
+                f' {key}="{escape(value)}"'
+                for key, value in document.attributes(item).items()
+                if key in TEXT_ATTRIBUTES
+            )
+            yield f"<{name.lower()}{attributes}>"
+            inner = frames.get((id(document), item))
+            if inner is not None:
+                yield from to_html(inner, frames)
+            if name not in VOID_TAGS:
+                stack.append(f"</{name.lower()}>")
+            stack.extend(reversed(document.children[item]))
+        elif kinds[item] not in (ELEMENT, TEXT):
+            stack.extend(reversed(document.children[item]))
+
+
+def to_text(document: SnapshotDocument, frames: dict[tuple[int, int], SnapshotDocument]) -> str:
+    """Convert a document and the frames in it to Markdown-like text.
+
+    Links are kept, images become their alt text, lines are not wrapped: as agents are used to it.
+
+    Args:
+        document: The document.
+        frames: What is in each frame, by identity of the document and index of the frame.
+
+    Returns:
+        The text.
+    """
+    import html2text
+
+    converter = html2text.HTML2Text()
+    converter.ignore_links = False
+    converter.images_to_alt = True
+    converter.body_width = 0
+    return converter.handle("".join(to_html(document, frames)))

@@ -1,0 +1,117 @@
+"""The accessibility tree as the text that agents read: one line a node, indented by tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["VISIBLE", "flatten_axtree"]
+
+VISIBLE = 0.5
+"""Share of an element that has to be in sight for it to count as visible."""
+
+SKIPPED_ROLES = frozenset({"LineBreak", "InlineTextBox"})
+SKIPPED_PROPERTIES = frozenset(
+    {"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"}
+)
+FLAGS = frozenset({"required", "focused", "atomic"})
+
+
+def flatten_axtree(
+    axtree: Mapping[str, Any],
+    properties: Mapping[str, Mapping[str, Any]] | None = None,
+    *,
+    with_visible: bool = False,
+    with_clickable: bool = False,
+    skip_generic: bool = True,
+    visible_only: bool = False,
+) -> str:
+    """Write an accessibility tree as text, in the form of BrowserGym's flattened tree.
+
+    Args:
+        axtree: ``axtree_object`` of an observation.
+        properties: ``extra_element_properties`` of the same observation.
+        with_visible: Say ``visible`` of elements that are in sight.
+        with_clickable: Say ``clickable`` of elements that answer to a click.
+        skip_generic: Leave out generic nodes without properties; their children stay.
+        visible_only: Leave out elements that are not in sight, with their text.
+
+    Returns:
+        Lines of the form ``[bid] role 'name' value='…', clickable, focused``.
+    """
+    nodes = {node["nodeId"]: node for node in axtree.get("nodes", ())}
+    if not nodes:
+        return ""
+    extra = properties or {}
+    lines: list[str] = []
+    seen: set[str] = set()
+    # node id, depth, name of the parent, whether the parent was filtered out
+    stack: list[tuple[str, int, str, bool]] = [(next(iter(nodes)), 0, "", False)]
+    while stack:
+        node_id, depth, parent_name, parent_filtered = stack.pop()
+        node = nodes.get(node_id)
+        if node is None or node_id in seen:
+            continue
+        seen.add(node_id)
+        element = extra.get(node.get("browsergym_id") or "", {})
+        filtered = visible_only and bool(element) and element["visibility"] < VISIBLE
+        name = _value(node, "name") or ""
+        attributes = _attributes(node)
+        if _is_shown(node, attributes, str(name), parent_name, parent_filtered, skip_generic) and (
+            not filtered
+        ):
+            if with_visible and element and element["visibility"] >= VISIBLE:
+                attributes.insert(0, "visible")
+            if with_clickable and element and element["clickable"]:
+                attributes.insert(0, "clickable")
+            lines.append("\t" * depth + _line(node, str(name), attributes))
+            depth += 1
+        for child in reversed(node.get("childIds", ())):
+            stack.append((child, depth, str(name), filtered))
+    return "\n".join(lines)
+
+
+def _value(node: Mapping[str, Any], key: str) -> Any:
+    return node.get(key, {}).get("value")
+
+
+def _attributes(node: Mapping[str, Any]) -> list[str]:
+    shown = []
+    for item in node.get("properties", ()):
+        name, holder = item["name"], item.get("value", {})
+        if name in SKIPPED_PROPERTIES or "value" not in holder:
+            continue
+        if name in FLAGS:
+            if holder["value"]:
+                shown.append(name)
+        else:
+            shown.append(f"{name}={holder['value']!r}")
+    return shown
+
+
+def _is_shown(
+    node: Mapping[str, Any],
+    attributes: list[str],
+    name: str,
+    parent_name: str,
+    parent_filtered: bool,
+    skip_generic: bool,
+) -> bool:
+    role = _value(node, "role")
+    if role in SKIPPED_ROLES or "name" not in node:
+        return False
+    if role == "StaticText":
+        return not parent_filtered and name not in parent_name
+    return not (skip_generic and role == "generic" and not attributes)
+
+
+def _line(node: Mapping[str, Any], name: str, attributes: list[str]) -> str:
+    role = _value(node, "role")
+    text = f"{role}" if role == "generic" and not name else f"{role} {name.strip()!r}"
+    bid = node.get("browsergym_id")
+    if bid is not None:
+        text = f"[{bid}] {text}"
+    value = _value(node, "value")
+    if value is not None:
+        text += f" value={value!r}"
+    return ", ".join([text, *attributes])

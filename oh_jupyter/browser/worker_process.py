@@ -1,0 +1,149 @@
+"""The parent's end of the worker: its process, and the requests that wait for answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+from concurrent.futures import Future
+from pathlib import Path
+from typing import IO, Any
+
+from oh_jupyter.browser.pipe import read_frame, write_frame
+from oh_jupyter.errors import BrowserError, BrowserTimeoutError
+from oh_jupyter.process import PIPE, Child, spawn
+
+__all__ = ["WorkerGoneError", "WorkerProcess"]
+
+
+class WorkerGoneError(BrowserError):
+    """The worker process ended."""
+
+
+class WorkerProcess:
+    """One worker process, and the requests that wait for its answers."""
+
+    def __init__(self) -> None:
+        package_root = str(Path(__file__).resolve().parents[2])
+        search = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
+        # Unlike a pipe, a file needs no reader.
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._child: Child = spawn(
+            [sys.executable, "-m", "oh_jupyter.browser.worker"],
+            env=environment, stdin=PIPE, stdout=PIPE, stderr=self._errors,
+        )  # fmt: skip
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        self._input = self._child.stdin
+        self._output = self._child.stdout
+        self._answers: dict[int, Future[Any]] = {}
+        self._lock = threading.Lock()
+        self._count = 0
+        self._gone = False
+        reader = threading.Thread(target=self._read, name="oh_jupyter browser", daemon=True)
+        # A breakpoint in a notebook must not stop this thread.
+        reader.pydev_do_not_trace = True  # type: ignore[attr-defined]
+        reader.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+        self._reader = reader
+        reader.start()
+
+    def is_alive(self) -> bool:
+        """Tell whether the process is still there.
+
+        Returns:
+            False once its output has ended.
+        """
+        return not self._gone
+
+    def ask(self, request: dict[str, Any], timeout: float) -> Any:
+        """Send a request and wait for its answer; an interrupt only ends the waiting.
+
+        Args:
+            request: ``op``, and what the operation needs.
+            timeout: Seconds to wait.
+
+        Returns:
+            The result.
+
+        Raises:
+            BrowserTimeoutError: No answer in time; the request was cancelled.
+            WorkerGoneError: The process has ended.
+            BrowserError: The worker answered with an error.
+        """
+        answer: Future[Any] = Future()
+        with self._lock:
+            if self._gone:
+                raise WorkerGoneError("The browser process has ended.")
+            self._count += 1
+            number = self._count
+            self._answers[number] = answer
+            try:
+                write_frame(self._input.fileno(), {**request, "id": number})
+            except (OSError, ValueError):
+                self._answers.pop(number, None)
+                raise WorkerGoneError("The browser process has ended.") from None
+            except BaseException:
+                # Interrupted in the middle of a frame: nothing that follows could be understood.
+                self._gone = True
+                raise
+        try:
+            return answer.result(timeout)
+        except TimeoutError:
+            self._give_up(number)
+            what = request.get("action") or request["op"]
+            raise BrowserTimeoutError(
+                f"The browser did not answer within {timeout:g} s; the step was cancelled: {what}"
+            ) from None
+        except BaseException:
+            self._give_up(number)
+            raise
+
+    def _give_up(self, number: int) -> None:
+        """Forget a request: its late answer is dropped, its work is cancelled."""
+        with self._lock:
+            self._answers.pop(number, None)
+            with contextlib.suppress(OSError, ValueError):
+                write_frame(self._input.fileno(), {"op": "cancel", "id": 0, "step": number})
+
+    def _read(self) -> None:
+        try:
+            while (message := read_frame(self._output.fileno())) is not None:
+                with self._lock:
+                    answer = self._answers.pop(message["id"], None)
+                if answer is None:
+                    continue
+                if "error" in message:
+                    answer.set_exception(BrowserError(message["error"]))
+                else:
+                    answer.set_result(message["result"])
+        except (OSError, ValueError):
+            pass
+        with self._lock:
+            self._gone = True
+            waiting, self._answers = self._answers, {}
+        for answer in waiting.values():
+            answer.set_exception(WorkerGoneError("The browser process has ended."))
+
+    def complaints(self) -> str:
+        """Read what the worker wrote to its standard error.
+
+        Returns:
+            The end of it.
+        """
+        self._errors.seek(0)
+        return self._errors.read().decode("utf-8", "replace")[-1500:].strip()
+
+    def end(self) -> None:
+        """End the process, its browser, and everything below."""
+        # The end of its input asks the worker to close the browser properly.
+        with contextlib.suppress(OSError):
+            self._input.close()
+        with contextlib.suppress(TimeoutError):
+            self._child.wait(3.0)
+        self._child.terminate(1.0)
+        self._reader.join(5.0)
+        self._output.close()
+        self._errors.close()

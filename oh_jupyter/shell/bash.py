@@ -1,0 +1,343 @@
+"""One bash process on a terminal: it runs one command after the other and tells when each ends.
+
+No contract and no time limits here; those are in ``session.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from collections.abc import Callable, Mapping
+
+from oh_jupyter.process import Child, spawn
+from oh_jupyter.shell import hook
+from oh_jupyter.shell.command import Command
+from oh_jupyter.shell.marks import Mark, MarkSplitter
+from oh_jupyter.shell.output import OutputBuffer
+from oh_jupyter.shell.parsing import is_complete
+from oh_jupyter.shell.proc import Prompt, is_interactive_bash, read_proc
+from oh_jupyter.shell.terminal import Terminal
+
+__all__ = ["Bash"]
+
+INTERRUPT = b"\x03"
+STARTING_TIME = 0.05
+"""Seconds in which a program that bash was about to start has certainly started."""
+GRACE = 0.5
+"""Seconds that processes get between the hang-up and the kill when the shell is closed."""
+
+
+class Bash:
+    """An interactive bash with the functions of ``hook.py`` in it.
+
+    Attributes:
+        child: The process.
+        command: The command that was given last, whether it has ended or not.
+        exit_code: Status of the shell itself once it has ended and all was read; else None.
+        last_change: Time of the loop when anything arrived last.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> None:
+        self._loop = loop
+        self._on_change = on_change
+        self._token = "oh_" + secrets.token_hex(8)
+        self._marks = MarkSplitter(self._token)
+        self._ids = itertools.count(1)
+        self._typed_window: list[bytes] | None = None
+        self._idle = OutputBuffer()
+        self._unread_reports = b""
+        self._keys: list[bytes] = []
+        self._typed = b""
+        self._image = b""
+        self._planting = False
+        self.command: Command | None = None
+        self.exit_code: int | None = None
+        self.last_change = loop.time()
+        self.child: Child
+
+    def start(self, argv: list[str], cwd: str, env: Mapping[str, str], user: str | None) -> Command:
+        """Start bash and plant the hook.
+
+        Args:
+            argv: bash with its options.
+            cwd: Working directory.
+            env: The whole environment.
+            user: User to run as, if not ours.
+
+        Returns:
+            A command that is done when bash is ready.
+
+        Raises:
+            ChildStartError: bash does not start.
+        """
+        self._terminal = Terminal(self._loop, raw=False, user=user)
+        self._line = Terminal(self._loop, raw=True, user=user)
+        slave = self._terminal.slave
+        try:
+            self.child = spawn(
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=slave,
+                stdout=slave,
+                stderr=slave,
+                controlling_terminal=slave,
+                user=user,
+            )
+        except OSError:
+            self._terminal.close()
+            self._line.close()
+            raise
+        self._loop.add_reader(self.child.fileno(), self._on_child)
+        self._terminal.start_reading(self._on_output, self._on_hang_up)
+        self._line.start_reading(self._on_report, lambda: None)
+        self.command = Command("0", "", self._token, started=True)
+        self._image = read_proc(self.child.pid, "auxv")
+        self._plant()
+        return self.command
+
+    def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:
+        """Give bash a command. The one before must be done.
+
+        Args:
+            text: The command.
+            exports: Environment variables to set before.
+            status: What the command finds as ``$?``, if not what the one before it left.
+
+        Returns:
+            The command, which becomes done later.
+        """
+        self._prompt.learn()
+        command = Command(str(next(self._ids)), text, self._token)
+        self.command = command
+        self._typed_window = []
+        self._typed = hook.typed_command(
+            self._token,
+            command.id,
+            text,
+            complete=is_complete(text),
+            setup=hook.setup_lines(self._token, exports, status),
+        )
+        self._terminal.restore_modes()
+        self._terminal.write(self._typed)
+        return command
+
+    def recover(self) -> bool:
+        """Find out whether bash waits for input although the command is not done.
+
+        That happens when the command took our call out of PROMPT_COMMAND and was interrupted, or
+        when an interrupt came just as bash began to read what we had typed.
+
+        Returns:
+            Whether that was so, and bash was asked to go on.
+        """
+        at_prompt = self._prompt.is_waiting()
+        # What bash wrote before it waited is here now.
+        self.read_now()
+        if not at_prompt or self.command is None or self.command.done:
+            return False
+        started = self.command.started
+        self._terminal.write(hook.typed_prompt(self._token) if started else self._typed)
+        return True
+
+    def type(self, data: bytes) -> None:
+        """Type something; a command that was just given gets it once it has started.
+
+        Args:
+            data: What the keys send.
+        """
+        if self.command is not None and not self.command.started:
+            self._keys.append(data)
+            return
+        # Between the fork and the start of a program nobody acts on an interrupt.
+        starting = data == INTERRUPT and self._is_ours(self._terminal.foreground())
+        self._terminal.write(data)
+        if starting:
+            self._loop.call_later(STARTING_TIME, self._interrupt_again, self.command)
+
+    def _interrupt_again(self, command: Command | None) -> None:
+        """Interrupt a program that was being started when the key was pressed."""
+        self.read_now()
+        if command is None or command.done or command is not self.command:
+            return
+        if not self._is_ours(self._terminal.foreground()):
+            self._terminal.write(INTERRUPT)
+
+    def _is_ours(self, pid: int) -> bool:
+        """Tell whether a process is bash, or a fork of it that runs no other program yet."""
+        # It is empty for an instant while the program is replaced.
+        return read_proc(pid, "cmdline") in (b"", read_proc(self.child.pid, "cmdline"))
+
+    def press_at_prompt(self, key: str, exports: Mapping[str, str]) -> Command:
+        """Press a control key while no command runs.
+
+        Args:
+            key: The character that the key sends.
+            exports: Environment variables to set.
+
+        Returns:
+            An empty command, which is done when bash is ready again; Ctrl-D ends bash instead.
+        """
+        if key in "\x03\x04\x1a\x1c":  # Any other would be typed into the next command.
+            self._terminal.restore_modes()
+            self._terminal.write(key.encode())
+        return self.run("", exports, 130 if key == "\x03" else None)
+
+    def take_idle_output(self) -> bytes:
+        """Take what background jobs have printed while no command ran.
+
+        Returns:
+            The bytes.
+        """
+        return self._idle.take(final=True).data
+
+    def read_now(self) -> None:
+        """Take in all that has arrived, before something is decided on it."""
+        self._terminal.read_now()
+        self._line.read_now()
+
+    async def end(self) -> None:
+        """Hang up, and end bash and all that it started."""
+        if self.child.fileno() >= 0:
+            self._loop.remove_reader(self.child.fileno())
+        self._terminal.close()
+        self._line.close()
+        self.child.ask_to_end(GRACE)
+        while (fileno := self.child.fileno()) >= 0:
+            news = asyncio.Event()
+            self._loop.add_reader(fileno, news.set)
+            try:
+                await news.wait()
+            finally:
+                self._loop.remove_reader(fileno)
+            self.child.poll()
+
+    def _plant(self) -> None:
+        self._prompt = Prompt(self.child.pid, self._terminal)
+        self._terminal.write(hook.init_line(self._token, self._terminal.path, self._line.path))
+
+    def _on_output(self, data: bytes) -> None:
+        """Take in what the terminal delivers."""
+        self.last_change = self._loop.time()
+        for piece in self._marks.split(data):
+            if isinstance(piece, bytes):
+                self._deliver(piece)
+            else:
+                self._on_mark(piece)
+        self._look_for_exec()
+        self._on_change()
+
+    def _deliver(self, data: bytes) -> None:
+        """Put output where it belongs."""
+        if not data or self._planting or self.exit_code is not None:
+            return
+        if self._typed_window is not None:
+            self._typed_window.append(data)
+        elif self.command is not None and not self.command.closed:
+            self.command.output.append(data)
+        else:
+            self._idle.append(data)
+
+    def _on_mark(self, mark: Mark) -> None:
+        """Act on a mark."""
+        kind, command_id = mark.kind, mark.command_id
+        command = self.command
+        if kind == "x":
+            self._on_drained()
+        if command is None:
+            return
+        if kind == "b" and command_id == command.id:
+            command.started = True
+            self._close_window()
+            keys, self._keys = self._keys, []
+            for data in keys:
+                self.type(data)
+        elif kind == "e" and command_id in (command.id, "0") and not command.closed:
+            self._typed_window = None
+            self._planting = False
+            command.closed = True
+            self._show_jobs(command)
+            # The report was written before the mark, so it is there, or about to be.
+            self._line.read_now()
+
+    def _close_window(self) -> None:
+        """Give the command what came between our typing and its opening mark, and before.
+
+        With ``set -x`` or ``set -v`` bash shows what was typed, and that is dropped; anything else
+        is a background job's, or the last word of a shell that ends.
+        """
+        window, self._typed_window = self._typed_window, None
+        if self.command is None or window is None:
+            return
+        self.command.output.append(self.take_idle_output())
+        data = b"".join(window)
+        if self._token.encode() not in data:
+            self.command.output.append(data)
+
+    def _on_report(self, data: bytes) -> None:
+        """Take in what arrives on the report line."""
+        reports, self._unread_reports = hook.read_reports(self._unread_reports + data)
+        command = self.command
+        for report in reports:
+            ours = command is not None and report.command_id in (command.id, "0")
+            if command is not None and ours and command.report is None:
+                command.report = report
+                self._show_jobs(command)
+            else:
+                self._idle.append(report.jobs.encode())
+        self._on_change()
+
+    def _show_jobs(self, command: Command) -> None:
+        """Add what a person would read about background jobs, after all output of the command."""
+        if command.done and command.report is not None and command.report.jobs:
+            command.output.append_line(command.report.jobs.encode())
+
+    def _look_for_exec(self) -> None:
+        """Plant the hook again when the command was ``exec bash``."""
+        command = self.command
+        if command is None or command.closed or not command.started or self._planting:
+            return
+        if self._terminal.foreground() != self.child.pid:
+            return
+        image = read_proc(self.child.pid, "auxv")
+        if image in (b"", self._image):
+            return
+        self._image = image
+        if not is_interactive_bash(self.child.pid):
+            return
+        self._planting = True
+        output = command.output.take(final=True).data
+        command.output.append(output[: output.rfind(b"\n") + 1])
+        self._plant()
+
+    def _on_child(self) -> None:
+        """Take in news of the process itself."""
+        fileno = self.child.fileno()
+        if self.child.poll() is None and self.child.fileno() >= 0:
+            return
+        self._loop.remove_reader(fileno)
+        self._mark_exit()
+
+    def _mark_exit(self) -> None:
+        """Find the end of the output of a shell that has ended.
+
+        Its background jobs may keep the terminal, so there need not be a hang-up. A mark that we
+        write comes after everything that bash wrote.
+        """
+        if not self._terminal.inject(self._marks.exit_mark):
+            self._terminal.read_now()
+            self._loop.call_soon(self._mark_exit)
+
+    def _on_hang_up(self) -> None:
+        self._deliver(self._marks.rest())
+        self._on_drained()
+
+    def _on_drained(self) -> None:
+        """Note that the shell has ended and that all of its output is there."""
+        if self.exit_code is None and self.child.returncode is not None:
+            status = self.child.returncode
+            self.exit_code = 128 - status if status < 0 else status
+            self._close_window()
+            self.command = None
+            self._on_change()

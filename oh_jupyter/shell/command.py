@@ -1,0 +1,42 @@
+"""A command on its way through bash."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from oh_jupyter.shell.hook import Report
+from oh_jupyter.shell.output import OutputBuffer
+
+__all__ = ["Command"]
+
+
+@dataclass
+class Command:
+    """A command that was given to bash.
+
+    Attributes:
+        id: Number of the command, as it comes back in marks and reports.
+        text: The command, as it was given.
+        token: The shell's random token; a line with it is one of ours, shown by ``set -v``.
+        output: What it has printed and nobody has taken yet.
+        started: Its opening mark was seen; all keys go to the command from here on.
+        closed: Its closing mark was seen; no more output belongs to it.
+        report: What bash said at its end.
+        replies: How many observations there were of it.
+        memory_used: Bytes that it used when it was killed for that, or None.
+    """
+
+    id: str
+    text: str
+    token: str
+    output: OutputBuffer = field(default_factory=OutputBuffer)
+    started: bool = False
+    closed: bool = False
+    report: Report | None = None
+    replies: int = 0
+    memory_used: int | None = None
+
+    @property
+    def done(self) -> bool:
+        """Whether it has ended and all of its output is there."""
+        return self.closed and self.report is not None

@@ -1,0 +1,85 @@
+"""Environment variables: those that a shell starts with, those that are set, and ours."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Mapping
+
+from oh_jupyter.errors import ConfigError, ShellError
+
+__all__ = ["check_variables", "no_change_timeout", "shell_environment"]
+
+ALWAYS = {"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat"}
+"""A pager would wait for a key that nobody presses."""
+NEVER = ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "LINES", "COLUMNS", "HISTFILE")
+"""These belong to the terminal or the shell that we were started from."""
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+def shell_environment(env: Mapping[str, str], user: str | None) -> dict[str, str]:
+    """Prepare the environment of a shell.
+
+    Args:
+        env: The environment to start from.
+        user: User that the shell runs as, if not ours; gets a HOME and a name of its own.
+
+    Returns:
+        The environment.
+
+    Raises:
+        ShellError: There is no such user.
+    """
+    prepared = {name: value for name, value in env.items() if name not in NEVER} | ALWAYS
+    if user is not None:
+        try:
+            entry = pwd.getpwnam(user)
+        except KeyError:
+            raise ShellError(
+                f"There is no user {user!r} on this machine: create it, or leave username out."
+            ) from None
+        prepared |= {"HOME": entry.pw_dir, "USER": user, "LOGNAME": user, "SHELL": entry.pw_shell}
+    return prepared
+
+
+def check_variables(variables: Mapping[str, str]) -> None:
+    """Make sure that a shell can set these variables.
+
+    Args:
+        variables: Names and values.
+
+    Raises:
+        ShellError: One cannot be set.
+    """
+    for name, value in variables.items():
+        if not NAME.match(name) or "\0" in value:
+            raise ShellError(
+                f"{name!r} cannot be set: a variable's name has letters, digits and "
+                "underscores, and its value has no NUL."
+            )
+
+
+def no_change_timeout(seconds: float | None) -> float:
+    """Take the no-change limit from an argument or from the environment.
+
+    Args:
+        seconds: The argument; None for NO_CHANGE_TIMEOUT_SECONDS, or else the protocol's 10.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        ConfigError: It is not a positive number.
+    """
+    given = os.environ.get("NO_CHANGE_TIMEOUT_SECONDS") or "10" if seconds is None else seconds
+    try:
+        value = float(given)
+    except ValueError:
+        value = -1.0
+    if not value > 0:
+        raise ConfigError(
+            f"NO_CHANGE_TIMEOUT_SECONDS is {given!r}: give a positive number of seconds."
+        )
+    return value

@@ -1,0 +1,220 @@
+r"""What is planted into bash: the functions that mark the ends of output and report.
+
+Around every command two marks are written to the terminal, escape sequences with a token
+that is random for each shell. The command's output is exactly what stands between them. Its
+exit status and the shell's state go over a second terminal, the *report line*, so nothing that a
+command prints can be taken for a report. Both are opened by path for each use: a program that the
+user runs inherits no descriptor of ours, a redirected shell (``exec 2>file``) does not matter,
+and no file lies around that could be deleted.
+
+A command is typed as ``eval $'...'``: it can be of any length, bash reads all of it before
+anything runs, and no control character in it reaches the terminal driver. Everything around
+it stands in groups with redirections, which is how ``set -x`` and traps stay silent about it.
+The calls are ``\builtin ...``, so aliases and functions named like a builtin do not get in
+the way (only a function named ``builtin`` would, or ``enable -n printf``).
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+__all__ = [
+    "Report",
+    "init_line",
+    "read_reports",
+    "setup_lines",
+    "typed_command",
+    "typed_prompt",
+]
+
+FIELDS = 7
+# Not ``bash --noediting``: that crashes when somebody turns the editor on (seen with 5.2). And
+# not in an ``eval``, from which bash would not find back to the terminal properly.
+NO_LINE_EDITING = b"\\builtin set +o emacs +o vi\n"
+PIECE = 200
+"""Source bytes for each typed line: a terminal takes lines of at most 4095 bytes."""
+
+# The reports come before OH_plant: assigning to a read-only PROMPT_COMMAND aborts the function.
+SCRIPT = r"""
+{
+OH_begin() {
+  PS1=$OH_ps1 PS2=$OH_ps2
+  OH_id=$1
+  LINENO=0
+  \builtin printf '\033]OH;b;%s\033\\' "$1" >'MAIN'
+  return "$OH_status"
+}
+OH_end() {
+  OH_status=$1 OH_argument=$2
+  OH_ps1=${PS1-} OH_ps2=${PS2-}
+  PS1= PS2=
+  {
+    \builtin printf '%s\0' OH "$OH_id" "$1" "${!-}" "${PATH-}" "${PWD-}"
+    \builtin jobs -n
+    \builtin printf '\0'
+  } >'LINE'
+  \builtin printf '\033]OH;e;%s\033\\' "$OH_id" >'MAIN'
+  OH_id=-
+  OH_plant
+}
+OH_prompt() {
+  if [[ ${OH_id--} == - ]]; then
+    if [[ ${PS1-} ]]; then OH_ps1=$PS1 PS1=; fi
+    OH_plant
+  else
+    OH_end "$1" "$2"
+  fi
+}
+if ((BASH_VERSINFO[0] > 5 || BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] >= 1)); then
+  OH_plant() {
+    if [[ ${PROMPT_COMMAND[@]: -1} != *OH_prompt* ]]; then
+      PROMPT_COMMAND+=('{ OH_prompt "$?" "$_"; } >/dev/null 2>&1')
+    fi
+  }
+else
+  OH_plant() {
+    if [[ ${PROMPT_COMMAND-} != *OH_prompt* ]]; then
+      OH_call='{ OH_prompt "$?" "$_"; } >/dev/null 2>&1'
+      PROMPT_COMMAND=$OH_call${PROMPT_COMMAND:+"; $PROMPT_COMMAND"}
+    fi
+  }
+fi
+\builtin readonly -f OH_begin OH_end OH_prompt OH_plant
+\builtin set +o history +H
+\builtin unset HISTFILE
+OH_id=0
+OH_end 0 ''
+} >/dev/null 2>&1
+"""
+
+QUOTED = {byte: f"\\x{byte:02x}" for byte in range(256)}
+QUOTED |= {ord(c): c for c in map(chr, range(0x20, 0x7F)) if c not in "'\\!"}
+QUOTED |= {ord("\n"): "\\n", ord("\\"): "\\\\"}
+
+
+STILL_RUNNING = re.compile(r"^\[\d+\][-+ ] +Running .*\n", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Report:
+    """What bash said when it was ready for the next command.
+
+    Attributes:
+        command_id: The command that ended; 0 for the planting of the functions.
+        exit_code: Its exit status.
+        background_pid: Process id of the last background job; -1 before the first.
+        path: The shell's PATH.
+        cwd: The shell's working directory.
+        jobs: What bash would show about background jobs before its prompt.
+    """
+
+    command_id: str
+    exit_code: int
+    background_pid: int
+    path: str
+    cwd: str
+    jobs: str = ""
+
+
+def read_reports(data: bytes) -> tuple[list[Report], bytes]:
+    """Split what came over the report line.
+
+    Args:
+        data: All bytes that are not yet used.
+
+    Returns:
+        The complete reports, and the bytes that remain.
+    """
+    fields = data.split(b"\0")
+    rest = fields.pop()
+    reports = []
+    while len(fields) >= FIELDS:
+        _, command_id, exit_code, pid, path, cwd, jobs = (
+            field.decode("utf-8", "surrogateescape") for field in fields[:FIELDS]
+        )
+        del fields[:FIELDS]
+        # ``jobs -n`` names new jobs as well, which bash does not do before a prompt.
+        news = STILL_RUNNING.sub("", jobs)
+        reports.append(Report(command_id, int(exit_code), int(pid or -1), path, cwd, news))
+    return reports, b"\0".join([*fields, rest])
+
+
+def init_line(token: str, terminal: str, report_line: str) -> bytes:
+    """Return what to type to plant the functions.
+
+    Args:
+        token: The shell's random token, which is part of every name.
+        terminal: Path of the shell's terminal.
+        report_line: Path of the report line.
+
+    Returns:
+        Lines for the terminal, which end with the report of command 0.
+    """
+    script = re.sub(r"\bOH(?=\b|_)", token, SCRIPT)
+    script = script.replace("'MAIN'", f"'{terminal}'").replace("'LINE'", f"'{report_line}'")
+    return NO_LINE_EDITING + _typed_eval(script, "")
+
+
+def typed_prompt(token: str) -> bytes:
+    """Return what to type when bash is at its prompt, but did not report.
+
+    Args:
+        token: The shell's random token.
+
+    Returns:
+        A line for the terminal.
+    """
+    return f'{{ {token}_prompt "$?" "$_"; }} >/dev/null 2>&1\n'.encode()
+
+
+def typed_command(
+    token: str, command_id: str, text: str, *, complete: bool, setup: str = ""
+) -> bytes:
+    """Return what to type to run a command.
+
+    Args:
+        token: The shell's random token.
+        command_id: Comes back in the marks and the report.
+        text: The command, which runs as it is written.
+        complete: The text certainly parses. Only then can the closing call stand in the same text;
+            otherwise an open quote would swallow it. (After the ``eval``, an ERR trap runs once
+            too often, and ``$_`` is lost.)
+        setup: Lines to run before, unseen.
+
+    Returns:
+        Lines for the terminal.
+    """
+    call = f'{token}_begin {command_id} "${token}_argument"'
+    begin = f'{{\n{setup}{call} && \\builtin : "${token}_argument"; }} >/dev/null 2>&1\n'
+    end = f'{{ {token}_end "$?" "$_"; }} >/dev/null 2>&1'
+    if complete:
+        return _typed_eval(begin + text + "\n" + end, "")
+    return _typed_eval(begin + text, f"; {end}")
+
+
+def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> str:
+    """Return lines for the ``setup`` of a command.
+
+    Args:
+        token: The shell's random token.
+        exports: Environment variables to set; the values are taken literally.
+        status: What the command finds as the exit status of the one before it, if not the real one.
+
+    Returns:
+        The lines.
+    """
+    lines = [f"\\builtin export {name}={shlex.quote(v)}\n" for name, v in exports.items()]
+    if status is not None:
+        lines.append(f"{token}_status={status}\n")
+    return "".join(lines)
+
+
+def _typed_eval(text: str, after: str) -> bytes:
+    """Quote a text so that a terminal passes it on and bash evaluates it."""
+    source = text.encode("utf-8", "surrogateescape")
+    pieces = (source[start : start + PIECE] for start in range(0, len(source), PIECE))
+    quoted = "\\\n".join("$'" + "".join(map(QUOTED.__getitem__, piece)) + "'" for piece in pieces)
+    return f"\\builtin eval {quoted}{after}\n".encode()

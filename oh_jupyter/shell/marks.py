@@ -1,0 +1,79 @@
+"""The marks in a terminal's output: where a command's own output begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+__all__ = ["Mark", "MarkSplitter"]
+
+END = b"\x1b\\"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One mark.
+
+    Attributes:
+        kind: ``b`` before a command, ``e`` after it, ``x`` after the end of the shell.
+        command_id: The command; "" if it is none of ours.
+    """
+
+    kind: str
+    command_id: str
+
+
+class MarkSplitter:
+    r"""Separates marks from output, wherever the pieces that are read happen to end.
+
+    A mark is the escape sequence ``ESC ] TOKEN ; KIND ; ID ESC \\``. The shell's functions, when
+    somebody lists them, show the token but no escape character, so no listing looks like a mark.
+
+    Args:
+        token: The shell's random token.
+    """
+
+    def __init__(self, token: str) -> None:
+        self._prefix = b"\x1b]" + token.encode() + b";"
+        self._pending = b""
+
+    @property
+    def exit_mark(self) -> bytes:
+        """The mark of kind ``x``."""
+        return self._prefix + b"x" + END
+
+    def split(self, data: bytes) -> Iterator[bytes | Mark]:
+        """Split what was read.
+
+        Args:
+            data: The next bytes; the beginning of a mark is kept until the rest of it comes.
+
+        Yields:
+            Output and marks, in order.
+        """
+        data = self._pending + data
+        position = 0
+        while (start := data.find(self._prefix, position)) >= 0:
+            end = data.find(END, start)
+            if end < 0:
+                break
+            yield data[position:start]
+            kind, _, command_id = data[start + len(self._prefix) : end].decode().partition(";")
+            yield Mark(kind, command_id)
+            position = end + len(END)
+        if start < 0:
+            start = len(data)
+            escape = data.rfind(b"\x1b", max(position, start - len(self._prefix) + 1))
+            if escape >= 0 and self._prefix.startswith(data[escape:]):
+                start = escape
+        self._pending = data[start:]
+        yield data[position:start]
+
+    def rest(self) -> bytes:
+        """Take what was kept, when nothing can follow.
+
+        Returns:
+            The bytes, which are output.
+        """
+        rest, self._pending = self._pending, b""
+        return rest

@@ -1,0 +1,131 @@
+"""What a command text consists of, as far as the protocol asks.
+
+tree-sitter's Bash grammar parses a command in some 20 microseconds and knows all of the
+language. bashlex, which OpenHands uses, fails at ``case``, ``[[ ]]``, arrays, arithmetic and
+quoted here-documents, and is GPL.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+__all__ = ["control_character", "displayed_command", "is_complete", "split_commands"]
+
+SPECIAL = re.compile(rb"\\([;&|><])")
+KEPT_TYPES = {"string", "raw_string", "ansi_c_string", "heredoc_redirect", "command_substitution"}
+
+
+@cache
+def _parser() -> Parser:
+    """Load the grammar, at first use."""
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def _parse(command: str) -> tuple[bytes, Node]:
+    """Parse a command into its bytes and the root of its tree."""
+    source = command.encode("utf-8", "surrogateescape")
+    return source, _parser().parse(source).root_node
+
+
+def is_complete(command: str) -> bool:
+    """Tell whether the text is well-formed Bash as it stands.
+
+    Args:
+        command: The text.
+
+    Returns:
+        False when in doubt: an open quote, a here-document without its end.
+    """
+    return not command.endswith("\\") and not _parse(command)[1].has_error
+
+
+def split_commands(command: str) -> list[str]:
+    """Split a text at the newlines between its top-level commands.
+
+    Args:
+        command: The text.
+
+    Returns:
+        The commands in order; comments belong to the command before them, or after them at the
+        very beginning. A text that does not parse comes back as one command.
+    """
+    if "\n" not in command:
+        return [command]
+    source, root = _parse(command)
+    if root.has_error:
+        return [command]
+    starts: list[int] = []
+    previous_end = 0
+    for node in root.children:
+        if node.type == "comment" or not node.is_named:
+            previous_end = max(previous_end, node.end_byte)
+            continue
+        if not starts:
+            starts.append(0)
+        elif b"\n" in source[previous_end : node.start_byte]:
+            starts.append(node.start_byte)
+        previous_end = node.end_byte
+    pieces = [
+        source[start:end].decode("utf-8", "surrogateescape").rstrip()
+        for start, end in zip(starts, [*starts[1:], len(source)], strict=True)
+    ]
+    return pieces or [command]
+
+
+def displayed_command(command: str) -> str:
+    r"""Write a command as the protocol's ``extras.command`` has it.
+
+    There, ``\;`` and its like outside quotes carry a second backslash, a trace of the terminal
+    multiplexer that OpenHands types into. Only the display is changed, never what is run.
+
+    Args:
+        command: The stripped command.
+
+    Returns:
+        The text to show.
+    """
+    if "\\" not in command:
+        return command
+    source, root = _parse(command)
+    if root.has_error:
+        return command
+    kept: list[tuple[int, int]] = []
+    pending = [root]
+    while pending:
+        node = pending.pop()
+        if node.type in KEPT_TYPES or node.type == "heredoc_body":
+            kept.append((node.start_byte, node.end_byte))
+        else:
+            pending += node.children
+    shown = b""
+    position = 0
+    for start, end in sorted(kept):
+        shown += SPECIAL.sub(rb"\\\\\1", source[position:start]) + source[start:end]
+        position = end
+    shown += SPECIAL.sub(rb"\\\\\1", source[position:])
+    return shown.decode("utf-8", "surrogateescape")
+
+
+def control_character(command: str) -> str | None:
+    """Translate a key name such as ``C-c``.
+
+    Args:
+        command: The stripped command.
+
+    Returns:
+        The character that the key sends, or None if the text is not a key.
+    """
+    if len(command) != 3 or not command.startswith("C-"):
+        return None
+    key = command[2].upper()
+    if key == "?":
+        return "\x7f"
+    return chr(ord(key) & 0x1F) if "@" <= key <= "_" else None

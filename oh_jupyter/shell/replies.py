@@ -1,0 +1,130 @@
+"""Observations in the states that the protocol knows."""
+
+from __future__ import annotations
+
+import os
+import platform
+import pwd
+import re
+import shutil
+from functools import cache
+
+from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
+from oh_jupyter.shell import messages
+from oh_jupyter.shell.command import Command
+from oh_jupyter.shell.hook import Report
+from oh_jupyter.shell.render import render
+
+__all__ = ["completed", "error", "leftover", "unfinished"]
+
+
+def error(content: str) -> CmdOutputObservation:
+    """Answer an action that needs a running command while there is none.
+
+    Args:
+        content: The protocol's text.
+
+    Returns:
+        A ``run`` observation with exit code -1.
+    """
+    return CmdOutputObservation(content=content)
+
+
+def unfinished(command: Command, shown: str, suffix: str, hidden: bool) -> CmdOutputObservation:
+    """Report on a command that still runs, with its output since the last report.
+
+    Args:
+        command: The running command.
+        shown: What goes into ``extras.command``.
+        suffix: Why the report comes now.
+        hidden: The action was hidden.
+
+    Returns:
+        The observation, with exit code -1.
+    """
+    content, truncated = _take(command, final=False)
+    prefix = messages.CONTINUED_PREFIX if command.replies else ""
+    if truncated:
+        prefix += messages.history_prefix(content)
+    command.replies += 1
+    return CmdOutputObservation(
+        content=messages.truncate(content),
+        command=shown,
+        metadata=CmdOutputMetadata(prefix=prefix, suffix=suffix),
+        hidden=hidden,
+    )
+
+
+def completed(
+    command: Command,
+    report: Report,
+    shown: str,
+    *,
+    username: str | None,
+    key: str | None,
+    hidden: bool,
+) -> CmdOutputObservation:
+    """Report on a command that has ended, with its output since the last report.
+
+    Args:
+        command: The command.
+        report: What bash said at its end.
+        shown: What goes into ``extras.command``.
+        username: User that the shell runs as; None for ours.
+        key: The control key that ended it, such as ``C-c``, or None.
+        hidden: The action was hidden: its output is not truncated.
+
+    Returns:
+        The observation.
+    """
+    content, truncated = _take(command, final=True)
+    return CmdOutputObservation(
+        content=content if hidden else messages.truncate(content),
+        command=shown,
+        metadata=CmdOutputMetadata(
+            exit_code=report.exit_code,
+            pid=report.background_pid,
+            username=username or _own_name(),
+            hostname=platform.node(),
+            working_dir=report.cwd,
+            py_interpreter_path=shutil.which("python", path=report.path) or "",
+            prefix=messages.history_prefix(content) if truncated else "",
+            suffix=messages.completed_suffix(report.exit_code, key),
+        ),
+        hidden=hidden,
+    )
+
+
+def leftover(command: Command) -> str:
+    """Hand over what a command printed after its last report, when nobody asked again.
+
+    Args:
+        command: A command that has ended.
+
+    Returns:
+        A prefix for the next observation; "" if nothing was left.
+    """
+    content, _ = _take(command, final=True)
+    if not content or command.report is None:
+        return ""
+    return messages.leftover_prefix(
+        command.text, command.report.exit_code, messages.truncate(content)
+    )
+
+
+def _take(command: Command, final: bool) -> tuple[str, bool]:
+    """Take a command's output as text without white space around it."""
+    taken = command.output.take(final)
+    data = taken.data
+    if (token := command.token.encode()) in data:
+        data = re.sub(rb"(?m)^.*" + token + rb".*\n?", b"", data)
+    return render(data).strip(), taken.truncated
+
+
+@cache
+def _own_name() -> str:
+    """Return the name of the user we run as; a container may have a number only."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())

@@ -1,0 +1,343 @@
+"""BashSession: the protocol's ``run`` action over one persistent bash.
+
+The order of decisions and the states of a reply are those of OpenHands' action-execution
+protocol; how bash is driven is in ``bash.py``, what the replies look like in ``replies.py``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Coroutine, Mapping
+from dataclasses import replace
+from typing import Any, Self, TypeVar
+
+from oh_jupyter.errors import ShellError
+from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
+from oh_jupyter.shell import messages, replies
+from oh_jupyter.shell.command import Command
+from oh_jupyter.shell.environment import check_variables, no_change_timeout
+from oh_jupyter.shell.hook import Report
+from oh_jupyter.shell.keeper import ShellKeeper
+from oh_jupyter.shell.parsing import control_character, displayed_command, split_commands
+from oh_jupyter.shell.threaded import LoopThread
+
+__all__ = ["BashSession"]
+
+T = TypeVar("T")
+
+
+class BashSession:
+    """A persistent bash that runs one command at a time.
+
+    Use it from any thread with :meth:`execute`, or on one event loop, without any thread, with
+    :meth:`execute_async`. A ``with`` block starts and closes it.
+
+    Attributes:
+        work_dir: Directory in which the shell starts.
+        username: User that the shell runs as; None for ours.
+        NO_CHANGE_TIMEOUT_SECONDS: Seconds without output after which a command that is not
+            ``blocking`` is reported as still running (the name is OpenHands').
+        max_memory_mb: Memory in MiB that the processes of a command may use together, or None.
+    """
+
+    def __init__(
+        self,
+        work_dir: str | os.PathLike[str],
+        username: str | None = None,
+        no_change_timeout_seconds: float | None = None,
+        max_memory_mb: int | None = None,
+        *,
+        loop: asyncio.AbstractEventLoop | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        """Describe a session; :meth:`initialize` starts it.
+
+        Args:
+            work_dir: Directory in which the shell starts.
+            username: User to run as; another one than ours needs root.
+            no_change_timeout_seconds: See above; None for the environment variable
+                NO_CHANGE_TIMEOUT_SECONDS, or 10.
+            max_memory_mb: See above.
+            loop: Running event loop to work on; None for a private one in a thread.
+            env: The environment to start from; None for a copy of ours.
+
+        Raises:
+            ConfigError: NO_CHANGE_TIMEOUT_SECONDS is not a positive number.
+        """
+        self.work_dir = os.path.abspath(work_dir)
+        self.username = username
+        self.NO_CHANGE_TIMEOUT_SECONDS = no_change_timeout(no_change_timeout_seconds)
+        self.max_memory_mb = max_memory_mb
+        self._env = dict(os.environ if env is None else env)
+        self._loop = loop
+        self._thread: LoopThread | None = None
+        self._keeper: ShellKeeper | None = None
+        self._command: Command | None = None  # The one that was reported as unfinished.
+        self._lock = asyncio.Lock()
+
+    @property
+    def cwd(self) -> str:
+        """The shell's working directory, as of the last completed command."""
+        return self.work_dir if self._keeper is None else self._keeper.cwd
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of bash, or None if the session is not initialized."""
+        return None if self._keeper is None else self._keeper.bash.child.pid
+
+    @property
+    def running(self) -> bool:
+        """Whether a command is running, also one whose observation was already given."""
+        command = None if self._keeper is None else self._keeper.bash.command
+        return command is not None and not command.done
+
+    # The blocking face
+
+    def initialize(self) -> None:
+        """Start the shell.
+
+        Raises:
+            ShellError: bash does not start.
+        """
+        if self._loop is None:
+            self._thread = LoopThread("oh_jupyter-shell")
+            self._loop = self._thread.loop
+        try:
+            self._call(self.initialize_async())
+        except BaseException:
+            self.close()
+            raise
+
+    def execute(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
+        """Run an action and wait for its observation, from any thread but the loop's own.
+
+        Args:
+            action: The command, input or control key, with its limits.
+
+        Returns:
+            See :meth:`execute_async`.
+
+        Raises:
+            ShellError: The session is not initialized, or is closed.
+        """
+        return self._call(self.execute_async(action))
+
+    def set_env(self, variables: Mapping[str, str]) -> None:
+        """Set environment variables; see :meth:`set_env_async`.
+
+        Args:
+            variables: Names and values.
+
+        Raises:
+            ShellError: A name or value cannot be that of an environment variable.
+        """
+        self._call(self.set_env_async(variables))
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C in the running command, also while :meth:`execute` waits elsewhere."""
+        if self._loop is not None and self._keeper is not None:
+            self._loop.call_soon_threadsafe(self._press_control_c)
+
+    def close(self) -> None:
+        """End the shell and everything that was started in it. May be called twice."""
+        if self._keeper is not None:
+            self._call(self.close_async())
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = self._loop = None
+
+    def __enter__(self) -> Self:
+        self.initialize()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the session's loop from another thread."""
+        loop = self._loop
+        if loop is None or loop.is_closed() or (self._thread is None and not loop.is_running()):
+            coroutine.close()
+            raise ShellError(
+                "The shell session is not running: call initialize() first, and keep its event "
+                "loop running."
+            )
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is loop:
+            coroutine.close()
+            raise ShellError(
+                "This would block the event loop that the shell works on: "
+                "await the method whose name ends in _async instead."
+            )
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+
+    # The asyncio face
+
+    async def initialize_async(self) -> None:
+        """Start the shell on the running loop.
+
+        Raises:
+            ShellError: bash does not start.
+        """
+        if self._keeper is not None:
+            return
+        self._loop = asyncio.get_running_loop()
+        keeper = ShellKeeper(
+            self._loop, self.work_dir, self._env, self.username, self.max_memory_mb
+        )
+        await keeper.start()
+        self._keeper = keeper
+
+    async def close_async(self) -> None:
+        """End the shell and everything that was started in it."""
+        keeper, self._keeper, self._command = self._keeper, None, None
+        if keeper is not None:
+            await keeper.close()
+
+    async def set_env_async(self, variables: Mapping[str, str]) -> None:
+        """Set environment variables in the running shell, and in those that may follow it.
+
+        While a command runs they are kept, and set before the next one.
+
+        Args:
+            variables: Names and values; values are taken literally.
+
+        Raises:
+            ShellError: A name or value cannot be that of an environment variable.
+        """
+        check_variables(variables)
+        async with self._lock:
+            keeper = self._open()
+            keeper.export(variables)
+            if not self.running and variables:
+                await keeper.wait(keeper.run(""))
+
+    async def execute_async(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
+        """Run an action on the session's loop.
+
+        One action at a time; a second one waits until the first has its observation. When the
+        task is cancelled, the command runs on, and an action with an empty command gets its output.
+
+        Args:
+            action: The command, input or control key, with its limits.
+
+        Returns:
+            A ``run`` observation; exit code -1 says that the command is still running or that
+            nothing was done. An ``error`` observation for several commands at once, or when a
+            shell cannot be started.
+
+        Raises:
+            ShellError: The session is not initialized, or is closed.
+        """
+        self._open()
+        if "\0" in action.command:
+            return ErrorObservation("ERROR: The command contains a NUL character; remove it.")
+        try:
+            if action.is_static:
+                return await self._execute_static(action)
+            async with self._lock:
+                return await self._execute(action)
+        except ShellError as error:
+            if self._keeper is None:
+                raise
+            return ErrorObservation(f"ERROR: {error}")
+
+    def _open(self) -> ShellKeeper:
+        """Return the keeper of a session that is initialized."""
+        if self._keeper is None:
+            raise ShellError("The shell session is not running: call initialize() first.")
+        return self._keeper
+
+    async def _execute_static(
+        self, action: CmdRunAction
+    ) -> CmdOutputObservation | ErrorObservation:
+        """Run a command in a shell of its own that is thrown away."""
+        directory = os.path.join(self.work_dir, action.cwd or "")
+        if not os.path.isdir(directory):
+            return ErrorObservation(f"ERROR: There is no directory {directory} to run in.")
+        session = BashSession(
+            directory,
+            self.username,
+            self.NO_CHANGE_TIMEOUT_SECONDS,
+            self.max_memory_mb,
+            env={**self._env, **self._open().exports},
+        )
+        await session.initialize_async()
+        try:
+            return await session._execute(replace(action, is_static=False))
+        finally:
+            await session.close_async()
+
+    async def _execute(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
+        """Decide what an action means now, in the protocol's order."""
+        keeper = self._open()
+        keeper.bash.read_now()
+        text = action.command.strip()
+        key = control_character(text)
+        earlier = self._command
+        if earlier is None and not text:
+            return replies.error(messages.NOTHING_TO_RETRIEVE)
+        if earlier is None and action.is_input:
+            return replies.error(messages.NOTHING_TO_INTERACT_WITH)
+        commands = split_commands(text)
+        if len(commands) > 1:
+            return ErrorObservation(messages.multiple_commands(commands))
+        if earlier is None or (earlier.done and text and not action.is_input):
+            return await self._run(action, text, key, earlier)
+        if not earlier.done and text and not action.is_input:
+            suffix = messages.not_executed_suffix(text)
+            return replies.unfinished(earlier, text, suffix, action.hidden)
+        if not earlier.done and text:
+            keeper.bash.type((key or text.replace("\n", "\r") + "\r").encode())
+        return await self._reply(action, earlier, text, text if key else None)
+
+    async def _run(
+        self, action: CmdRunAction, text: str, key: str | None, earlier: Command | None
+    ) -> CmdOutputObservation:
+        """Give bash a new command, or press a key at its prompt."""
+        keeper = self._open()
+        prefix = "" if earlier is None else replies.leftover(earlier)
+        if keeper.bash.exit_code is not None:
+            await keeper.restart()
+        command = keeper.run(text) if key is None else keeper.press(key)
+        self._command = command
+        reply = await self._reply(action, command, displayed_command(text), text if key else None)
+        reply.metadata.prefix = prefix + reply.metadata.prefix
+        return reply
+
+    async def _reply(
+        self, action: CmdRunAction, command: Command, shown: str, key: str | None
+    ) -> CmdOutputObservation:
+        """Wait for what comes first, the end or a limit, and report it."""
+        keeper = self._open()
+        no_change = None if action.blocking else self.NO_CHANGE_TIMEOUT_SECONDS
+        outcome = await keeper.wait(
+            command, no_change=no_change, hard=action.timeout, key=key is not None
+        )
+        if outcome == "no_change":
+            suffix = messages.no_change_suffix(self.NO_CHANGE_TIMEOUT_SECONDS)
+            return replies.unfinished(command, shown, suffix, action.hidden)
+        if outcome == "hard":
+            suffix = messages.hard_timeout_suffix(action.timeout or 0.0)
+            return replies.unfinished(command, shown, suffix, action.hidden)
+        self._command = None
+        report = command.report
+        if outcome == "ended" or report is None:
+            status = keeper.bash.exit_code or 0
+            path = self._env.get("PATH", "")
+            await keeper.restart()
+            report = Report(command.id, status, -1, path, keeper.cwd)
+        keeper.cwd = report.cwd
+        reply = replies.completed(
+            command, report, shown, username=self.username, key=key, hidden=action.hidden
+        )
+        reply.metadata.suffix += keeper.notice(command)
+        return reply
+
+    def _press_control_c(self) -> None:
+        if self._keeper is not None:
+            self._keeper.bash.type(b"\x03")

@@ -1,0 +1,194 @@
+"""Pseudo-terminals, as an event loop reads and writes them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import fcntl
+import os
+import pwd
+import termios
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["COLUMNS", "ROWS", "Terminal"]
+
+ROWS = 100
+"""Height that programs are told; the model in ``screen.py`` has the same."""
+COLUMNS = 1000
+"""Width that programs are told: that of the protocol's window, so that little is wrapped."""
+READ_SIZE = 65_536
+READS_AT_ONCE = 64
+"""Reads before the event loop gets its turn: a terminal hands over 4 KiB at a time."""
+
+CONTROL = 3
+LOCAL = termios.ECHO | termios.ECHONL
+
+
+class Terminal:
+    """A pseudo-terminal: the master side for us, a path for those who open the other side.
+
+    Output is not post-processed (a newline stays a newline), which makes it three times as
+    fast; input is not echoed, so nothing that is typed can end up in the output.
+
+    Attributes:
+        path: Path of the slave side.
+        slave: Descriptor of the slave side. We hold it, so that the terminal stays up while nobody
+            else has it open; a hang-up reaches us all the same when the session's leader ends.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, raw: bool, user: str | None) -> None:
+        self._loop = loop
+        self.master, self.slave = os.openpty()
+        self.path = os.ttyname(self.slave)
+        os.set_blocking(self.master, False)
+        self._modes = self._set_up(raw)
+        if user is not None:
+            os.chown(self.path, pwd.getpwnam(user).pw_uid, -1)
+        self._unsent: deque[bytes] = deque()
+        self._reading = False
+
+    def _set_up(self, raw: bool) -> list[Any]:
+        modes = termios.tcgetattr(self.slave)
+        modes[1] &= ~termios.OPOST
+        modes[CONTROL] &= ~LOCAL
+        # Ctrl-S would stop the output for good.
+        modes[0] &= ~termios.IXON
+        if raw:
+            modes[0] &= ~termios.ICRNL
+            modes[CONTROL] &= ~(termios.ICANON | termios.ISIG | termios.IEXTEN)
+        else:
+            # Where the C library has it, the line editor of the driver then knows characters.
+            modes[0] |= getattr(termios, "IUTF8", 0)
+        termios.tcsetattr(self.slave, termios.TCSANOW, modes)
+        termios.tcsetwinsize(self.slave, (ROWS, COLUMNS))
+        return termios.tcgetattr(self.slave)
+
+    def restore_modes(self) -> None:
+        """Undo what a program did to the terminal's modes, as a person does with ``reset``."""
+        with contextlib.suppress(termios.error):
+            if termios.tcgetattr(self.master) != self._modes:
+                termios.tcsetattr(self.master, termios.TCSANOW, self._modes)
+
+    def foreground(self) -> int:
+        """Return the process group that reads the keyboard.
+
+        Returns:
+            Its id, or -1 if it cannot be told.
+        """
+        try:
+            return os.tcgetpgrp(self.master)
+        except OSError:
+            return -1
+
+    def has_unread_input(self) -> bool:
+        """Tell whether something was typed that no program has read yet.
+
+        Returns:
+            Whether there is, here or in the driver.
+        """
+        count = fcntl.ioctl(self.slave, termios.FIONREAD, b"\0\0\0\0")
+        return bool(self._unsent) or any(count)
+
+    def start_reading(self, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+        """Deliver what is written to the slave side.
+
+        Args:
+            on_data: Called with the next bytes.
+            on_end: Called once, after the terminal was hung up and all was delivered.
+        """
+        self._on_data = on_data
+        self._on_end = on_end
+        self._reading = True
+        self._loop.add_reader(self.master, self.read_now)
+
+    def read_now(self) -> None:
+        """Deliver what has arrived already."""
+        pieces: list[bytes] = []
+        ended = False
+        while self._reading and not ended and len(pieces) < READS_AT_ONCE:
+            try:
+                piece = os.read(self.master, READ_SIZE)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                piece = b""
+            if piece:
+                pieces.append(piece)
+            else:
+                ended = True
+        if pieces:
+            self._on_data(b"".join(pieces))
+        if ended:
+            self._stop_reading()
+            self._on_end()
+
+    def write(self, data: bytes) -> None:
+        """Type; what the terminal cannot take yet follows as soon as it can.
+
+        Args:
+            data: The bytes.
+        """
+        waiting = bool(self._unsent)
+        self._unsent.append(data)
+        if not waiting and not self._send():
+            self._loop.add_writer(self.master, self._send_more)
+
+    def _send(self) -> bool:
+        """Write what the terminal takes now, and tell whether that was all."""
+        try:
+            while self._unsent:
+                sent = os.write(self.master, self._unsent[0])
+                if sent < len(self._unsent[0]):
+                    self._unsent[0] = self._unsent[0][sent:]
+                else:
+                    self._unsent.popleft()
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._unsent.clear()  # Hung up: nobody will read it.
+        return True
+
+    def _send_more(self) -> None:
+        if self._send():
+            self._loop.remove_writer(self.master)
+
+    def _stop_reading(self) -> None:
+        if self._reading:
+            self._reading = False
+            self._loop.remove_reader(self.master)
+
+    def inject(self, data: bytes) -> bool:
+        """Write to the slave side, behind everything that was written there before.
+
+        Args:
+            data: A few bytes.
+
+        Returns:
+            Whether they were taken; if not, something has to be read first.
+        """
+        try:
+            slave = os.open(self.path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+        except OSError:
+            return True  # Hung up; the reader learns it as well.
+        try:
+            return os.write(slave, data) == len(data)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True
+        finally:
+            os.close(slave)
+
+    def close(self) -> None:
+        """Give the terminal back. Whoever still has it open sees a hang-up."""
+        if self.master >= 0:
+            self._stop_reading()
+            self._loop.remove_writer(self.master)
+            os.close(self.master)
+            os.close(self.slave)
+            self.master = self.slave = -1

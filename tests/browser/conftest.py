@@ -1,0 +1,124 @@
+"""A site on loopback, and a browser to look at it."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from oh_jupyter.browser import BrowserEnv, flatten_axtree
+
+
+class Site:
+    """Pages by path; `/late?ms=…` answers late, `/never` not before the site ends."""
+
+    def __init__(self) -> None:
+        self.pages: dict[str, tuple[bytes, dict[str, str]]] = {}
+        self.ended = threading.Event()
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                parts = urlsplit(self.path)
+                if parts.path == "/never":
+                    site.ended.wait()
+                    return
+                if parts.path == "/late":
+                    site.ended.wait(int(parse_qs(parts.query)["ms"][0]) / 1000)
+                body, headers = site.pages.get(parts.path, (b"late news", {}))
+                self.send_response(
+                    200 if parts.path in site.pages or parts.path == "/late" else 404
+                )
+                for name, value in {"Content-Type": "text/html", **headers}.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, *_: object) -> None:
+                pass
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_port
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.05,))
+        self.thread.start()
+
+    def put(self, path: str, body: str | bytes, **headers: str) -> str:
+        data = body.encode() if isinstance(body, str) else body
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.pages[path] = (data, named)
+        return self.url(path)
+
+    def url(self, path: str, host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.port}{path}"
+
+    def close(self) -> None:
+        self.ended.set()
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join()
+
+
+@pytest.fixture(scope="session")
+def site() -> Iterator[Site]:
+    site = Site()
+    yield site
+    site.close()
+
+
+@pytest.fixture(scope="module")
+def env() -> Iterator[BrowserEnv]:
+    with BrowserEnv() as env:
+        yield env
+
+
+@pytest.fixture
+def show(env: BrowserEnv, site: Site) -> Callable[..., dict[str, Any]]:
+    """Open a page with that body, and observe it."""
+
+    def show(body: str, path: str = "/page") -> dict[str, Any]:
+        address = site.put(path, f"<!doctype html><title>t</title>{body}")
+        observation = env.step(f'goto("{address}")')
+        assert observation["last_action_error"] == ""
+        return observation
+
+    return show
+
+
+def tree_of(observation: dict[str, Any], **options: Any) -> str:
+    return flatten_axtree(
+        observation["axtree_object"],
+        observation["extra_element_properties"],
+        with_clickable=True,
+        skip_generic=False,
+        **options,
+    )
+
+
+@pytest.fixture
+def tree() -> Callable[..., str]:
+    return tree_of
+
+
+@pytest.fixture
+def bid() -> Callable[..., str]:
+    """Find the bid of the one element whose line in the tree has that text."""
+
+    def bid(observation: dict[str, Any], text: str) -> str:
+        lines = [line for line in tree_of(observation).splitlines() if text in line]
+        found = [match[1] for line in lines if (match := re.match(r"\t*\[(\w+)\]", line))]
+        assert len(found) >= 1, f"{text!r} not in\n{tree_of(observation)}"
+        return found[0]
+
+    return bid

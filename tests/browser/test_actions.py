@@ -1,0 +1,206 @@
+"""Every call of the action language, on real pages."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.browser import BrowserEnv
+
+LOG = """<p id=log></p><script>
+const log = text => document.getElementById('log').textContent += text + ' ';
+</script>"""
+
+
+def test_fill_clear_press_focus(env: BrowserEnv, show, bid, tree):
+    seen = show("<input aria-label=name><textarea aria-label=notes></textarea>")
+    name = bid(seen, "'name'")
+    seen = env.step(f'fill("{name}", "Ada \\"L\\"")')
+    assert "value='Ada \"L\"'" in tree(seen)
+    seen = env.step(f'press("{name}", "Control+a")\npress("{name}", "x")')
+    assert "value='x'" in tree(seen)
+    seen = env.step(f'clear("{name}")')
+    assert "value='x'" not in tree(seen)
+    notes = bid(seen, "'notes'")
+    seen = env.step(f'focus("{notes}")')
+    assert seen["focused_element_bid"] == notes
+    seen = env.step(f'fill("{name}", "menu", enable_autocomplete_menu=True)')
+    assert "value='menu'" in tree(seen)
+
+
+def test_click_button_modifiers_and_double_click(env: BrowserEnv, show, bid, tree):
+    seen = show(
+        LOG
+        + """<button onmousedown="log(event.button + (event.shiftKey ? 's' : ''))"
+        ondblclick="log('twice')">go</button>"""
+    )
+    go = bid(seen, "'go'")
+    seen = env.step(f'click("{go}", button="middle", modifiers=["Shift"])\nclick("{go}")')
+    assert "1s 0" in tree(seen)
+    assert "twice" in tree(env.step(f'dblclick("{go}")'))
+
+
+def test_hover_select_check_uncheck(env: BrowserEnv, show, bid, tree):
+    seen = show(
+        LOG
+        + """<p role=note aria-label=spot onmouseenter="log('over')">spot</p>
+        <select aria-label=one><option value=r>Red</option><option value=g>Green</option></select>
+        <select aria-label=many multiple><option>A</option><option>B</option></select>
+        <input type=checkbox aria-label=box>"""
+    )
+    assert "over" in tree(env.step(f'hover("{bid(seen, "spot")}")'))
+    seen = env.step(f'select_option("{bid(seen, "one")}", "Green")')
+    assert "combobox 'one' value='Green'" in tree(seen)
+    seen = env.step(f'select_option("{bid(seen, "one")}", "r")')
+    assert "combobox 'one' value='Red'" in tree(seen)
+    seen = env.step(f'select_option("{bid(seen, "many")}", ["A", "B"])')
+    assert tree(seen).count("selected=True") == 3
+    box = bid(seen, "'box'")
+    assert "checked='true'" in tree(env.step(f'check("{box}")'))
+    assert "checked='false'" in tree(env.step(f'uncheck("{box}")'))
+
+
+def test_drag_and_drop(env: BrowserEnv, show, bid, tree):
+    seen = show(
+        LOG
+        + """<div draggable=true role=note aria-label=thing
+        ondragstart="event.dataTransfer.setData('text/plain', 'cargo')">thing</div>
+        <div role=note aria-label=place style="height:80px" ondragover="event.preventDefault()"
+        ondrop="log('got ' + event.dataTransfer.getData('text/plain'))">place</div>"""
+    )
+    seen = env.step(f'drag_and_drop("{bid(seen, "thing")}", "{bid(seen, "place")}")')
+    assert seen["last_action_error"] == ""
+    assert "got cargo" in tree(seen)
+
+
+def test_upload_by_path_directly_and_through_a_button(
+    env: BrowserEnv, show, bid, tree, tmp_path: Path
+):
+    (tmp_path / "a.txt").write_text("aaa")
+    (tmp_path / "b.txt").write_text("bb")
+    seen = show(
+        LOG
+        + """<input type=file multiple aria-label=files
+        onchange="for (const f of this.files) log(f.name + f.size)"><button style="display:block"
+        onclick="document.querySelector('input').click()">choose</button>"""
+    )
+    both = f'["{tmp_path}/a.txt", "{tmp_path}/b.txt"]'
+    seen = env.step(f'upload_file("{bid(seen, "files")}", {both})')
+    assert "a.txt3 b.txt2" in tree(seen)
+    seen = env.step(f'upload_file("{bid(seen, "choose")}", "{tmp_path}/b.txt")')
+    assert seen["last_action_error"] == ""
+    assert tree(seen).count("b.txt2") >= 2 or "b.txt2 b.txt2" in tree(seen)
+    x, y, width, height = seen["extra_element_properties"][bid(seen, "choose")]["bbox"]
+    seen = env.step(f'mouse_upload_file({x + width / 2}, {y + height / 2}, "{tmp_path}/a.txt")')
+    assert seen["last_action_error"] == ""
+    assert "b.txt2 a.txt3" in tree(seen)
+    missing = env.step(f'upload_file("{bid(seen, "files")}", "{tmp_path}/none.txt")')
+    assert "there is no file" in missing["last_action_error"]
+
+
+def test_mouse_by_coordinates(env: BrowserEnv, show, tree):
+    show(
+        LOG
+        + """<style>body{margin:0;height:3000px}</style>
+        <div style="position:fixed;left:100px;top:100px;width:100px;height:100px"
+        onmousemove="log('move')" onmousedown="log('down' + event.button)"
+        onmouseup="log('up')" ondblclick="log('twice')"></div>"""
+    )
+    text = tree(env.step("mouse_move(150, 150)\nmouse_down(150, 150)\nmouse_up(160, 160)"))
+    assert "move down0" in text
+    assert "up" in text
+    assert "down2" in tree(env.step('mouse_click(150, 150, "right")'))
+    assert "twice" in tree(env.step("mouse_dblclick(150, 150)"))
+    text = tree(env.step("mouse_drag_and_drop(110, 110, 190, 190)"))
+    assert text.count("down0") >= 4
+
+
+def test_keyboard(env: BrowserEnv, show, bid, tree):
+    seen = show(LOG + '<input aria-label=name onkeydown="log(event.key)" onkeyup="log(\'^\')">')
+    env.step(f'click("{bid(seen, "name")}")')
+    assert "value='hey'" in tree(env.step('keyboard_type("hey")'))
+    text = tree(env.step('keyboard_insert_text(" you")'))
+    assert "value='hey you'" in text
+    assert "y ^" in text
+    text = tree(env.step('keyboard_down("Shift") keyboard_press("a") keyboard_up("Shift")'))
+    assert "Shift a ^ ^" in text
+    assert "value=''" not in tree(env.step('keyboard_press("Control+a") keyboard_press("Delete")'))
+    assert "Unknown key" in env.step('keyboard_press("Wumpus")')["last_action_error"]
+
+
+def test_scrolling_is_done_when_observed(env: BrowserEnv, show, bid):
+    seen = show(
+        """<style>body{margin:0}</style><div style="height:2000px"></div><button>low</button>
+        <div style="position:fixed;top:0;left:0;width:200px;height:200px;overflow:auto">
+        <div style="height:900px"></div><button>inner</button></div>"""
+    )
+    before = seen["extra_element_properties"][bid(seen, "'low'")]
+    assert before["visibility"] == 0
+    seen = env.step("scroll_at(600, 400, 0, 1600)")
+    after = seen["extra_element_properties"][bid(seen, "'low'")]
+    assert before["bbox"][1] - after["bbox"][1] == pytest.approx(1316, abs=300)
+    assert after["visibility"] == 1
+    seen = env.step("scroll_at(100, 100, 0, 5000)")
+    assert seen["extra_element_properties"][bid(seen, "'inner'")]["visibility"] == 1
+    seen = env.step("mouse_move(600, 400)\nscroll(0, -5000)")
+    assert seen["extra_element_properties"][bid(seen, "'low'")]["visibility"] == 0
+
+
+def test_navigation(env: BrowserEnv, site, show):
+    show("<p>one", "/one")
+    show("<p>two", "/two")
+    assert "one" in env.step("go_back()")["text_content"]
+    assert "two" in env.step("go_forward()")["text_content"]
+    refused = env.step('goto("example.org/x")')
+    assert "not an absolute address" in refused["last_action_error"]
+    assert "two" in refused["text_content"]
+    refused = env.step('goto("http://127.0.0.1:9/")')
+    assert "net::ERR_" in refused["last_action_error"]
+    assert env.step(f'goto("{site.url("/one")}")')["last_action_error"] == ""
+
+
+def test_chat_and_noop(env: BrowserEnv, show):
+    show("<p>x")
+    seen = env.step('send_msg_to_user("42 is it")\nreport_infeasible("no way")\nnoop(1)')
+    assert [item["message"] for item in seen["chat_messages"]][-2:] == ["42 is it", "no way"]
+    assert seen["chat_messages"][-2]["role"] == "assistant"
+    assert env.step("noop(300)")["elapsed_time"] == pytest.approx(0.3, abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("body", "action", "reason"),
+    [
+        ("<button style='visibility:hidden' id=b>b</button>", "click", "element is not visible"),
+        ("<button disabled>b</button>", "click", "disabled"),
+        ("<input readonly aria-label=b>", "fill", "read-only"),
+        ("<h1>b</h1>", "fill", "Element is not an <input>"),
+        ("<select aria-label=b><option>x</select>", "select", "no such option"),
+        (
+            "<button>b</button><div class=veil style='position:fixed;inset:0'></div>",
+            "click",
+            'covered by another element: <div class="veil"',
+        ),
+    ],
+)
+def test_errors_name_the_cause(env: BrowserEnv, show, body, action, reason):
+    seen = show(body)
+    names = {"click": "", "fill": ', "text"', "select": ', "nothing"'}
+    function = {"select": "select_option"}.get(action, action)
+    properties = seen["extra_element_properties"]
+    # html, head, title, body, and then the element
+    target = list(properties)[4]
+    failed = env.step(f'{function}("{target}"{names[action]})\nsend_msg_to_user("not reached")')
+    assert reason in failed["last_action_error"], failed["last_action_error"]
+    assert failed["elapsed_time"] < 2
+    assert all(item["message"] != "not reached" for item in failed["chat_messages"])
+    assert env.step("noop(0)")["last_action_error"] == ""
+
+
+def test_unknown_and_stale_bids(env: BrowserEnv, show, bid):
+    seen = show("<button onclick='this.remove()'>b</button>")
+    assert 'Could not find element with bid "999"' in env.step('click("999")')["last_action_error"]
+    target = bid(seen, "'b'")
+    failed = env.step(f'click("{target}")\nclick("{target}")')
+    assert f'Could not find element with bid "{target}"' in failed["last_action_error"]
+    assert "Malformed" in env.step("click(target)")["last_action_error"]

@@ -1,0 +1,224 @@
+"""The wire side: the texts that OpenHands' clients read."""
+
+from __future__ import annotations
+
+import base64
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser import browse as browse_module
+from oh_jupyter.browser.browse import browse
+from oh_jupyter.events import (
+    BrowseInteractiveAction,
+    BrowserOutputObservation,
+    BrowseURLAction,
+    ErrorObservation,
+    FileDownloadObservation,
+)
+
+PDF_PAGE = b"BT /F1 24 Tf 100 700 Td (Hello PDF World) Tj ET"
+
+
+def make_pdf() -> bytes:
+    objects = [
+        b"<</Type/Catalog/Pages 2 0 R>>",
+        b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 612 792]/Contents 4 0 R"
+        b"/Resources<</Font<</F1 5 0 R>>>>>>",
+        b"<</Length %d>>stream\n%s\nendstream" % (len(PDF_PAGE), PDF_PAGE),
+        b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+    ]
+    out, offsets = b"%PDF-1.4\n", []
+    for number, body in enumerate(objects, 1):
+        offsets.append(len(out))
+        out += b"%d 0 obj%s endobj\n" % (number, body)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
+    end = len(out)
+    out += b"xref\n0 6\n0000000000 65535 f \n" + table
+    return out + b"trailer<</Size 6/Root 1 0 R>>\nstartxref\n%d\n%%%%EOF" % end
+
+
+def interact(env: BrowserEnv, calls: str, workspace: Path, **options):
+    return browse(BrowseInteractiveAction(calls, **options), env, str(workspace))
+
+
+def test_browse(env: BrowserEnv, site, tmp_path: Path):
+    url = site.put("/", "<title>t</title><h1>Hello</h1><a href='x'>to x</a>")
+    seen = browse(BrowseURLAction(url), env, str(tmp_path))
+    assert isinstance(seen, BrowserOutputObservation)
+    assert seen.content == (
+        f"[Current URL: {url}]\n"
+        "============== BEGIN webpage content ==============\n"
+        "# Hello\n\n[to x](x)\n"
+        "\n============== END webpage content ==============\n"
+    )
+    assert seen.last_browser_action == f'goto("{url}")'
+    assert (seen.error, seen.last_browser_action_error) == (False, "")
+    assert (seen.trigger_by_action, seen.url) == ("browse", url)
+    assert seen.open_pages_urls == [url]
+    assert seen.active_page_index == 0
+    assert seen.axtree_object == seen.dom_object == seen.extra_element_properties == {}
+    assert re.fullmatch(
+        rf"{tmp_path}/\.browser_screenshots/screenshot_\d{{8}}_\d{{6}}_\d{{6}}\.png",
+        seen.screenshot_path or "",
+    )
+    saved = Path(seen.screenshot_path or "").read_bytes()
+    assert saved == base64.b64decode(seen.screenshot.partition(",")[2])
+
+
+def test_browse_interactive(env: BrowserEnv, site, tmp_path: Path):
+    url = site.put("/", "<!doctype html><title>t</title><button>Go</button>")
+    seen = interact(env, f'goto("{url}")', tmp_path, return_axtree=True)
+    assert isinstance(seen, BrowserOutputObservation)
+    note = (
+        "Note: [bid] is the unique alpha-numeric identifier at the beginning of lines for each "
+        "element in the AXTree. Always use bid to refer to elements in your actions.\n"
+    )
+    assert seen.content == (
+        f"[Current URL: {url}]\n[Focused element bid: ]\n"
+        f"[Screenshot saved to: {seen.screenshot_path}]\n\n[Action executed successfully.]\n"
+        f"Accessibility tree of the COMPLETE webpage:\n{note}"
+        "============== BEGIN accessibility tree ==============\n"
+        f"RootWebArea 't', focused, url='{url}'\n\t[3] generic\n\t\t[4] button 'Go'\n"
+        "============== END accessibility tree ==============\n"
+    )
+    assert seen.axtree_object["nodes"]
+    assert seen.extra_element_properties["4"]["visibility"] == 1
+    failed = interact(env, 'click("99")', tmp_path)
+    assert failed.error
+    assert (
+        "\n\n================ BEGIN error message ===============\n"
+        "The following error occurred when executing the last action:\n"
+        'click("99"): Could not find element with bid "99".'
+    ) in failed.content
+    assert "[4] button 'Go'" in failed.content
+    assert failed.last_browser_action == 'click("99")'
+
+
+def test_errors_of_browse(env: BrowserEnv, tmp_path: Path):
+    seen = browse(BrowseURLAction("http://127.0.0.1:9/"), env, str(tmp_path))
+    assert seen.error
+    assert "The following error occurred when trying to visit the URL:\n" in seen.content
+    assert "net::ERR_" in seen.last_browser_action_error
+    seen = browse(BrowseURLAction('example.org/"quoted"\\'), env, str(tmp_path))
+    assert "not an absolute address" in seen.last_browser_action_error
+
+
+def test_large_pages_show_what_is_visible(
+    env: BrowserEnv, site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    url = site.put("/", "<p>top</p><div style='height:3000px'></div><p>bottom</p>")
+    monkeypatch.setattr(browse_module, "LONGEST_TREE", 100)
+    seen = interact(env, f'goto("{url}")', tmp_path)
+    assert seen.filter_visible_only
+    assert "Accessibility tree of the VISIBLE portion of the webpage (accessib" in seen.content
+    assert "'top'" in seen.content
+    assert "'bottom'" not in seen.content
+
+
+def test_dialogs_are_in_the_content(env: BrowserEnv, site, tmp_path: Path):
+    url = site.put("/", "<script>alert('read me')</script>")
+    seen = interact(env, f'goto("{url}")', tmp_path)
+    assert not seen.error
+    assert "[The page showed alert 'read me'; it was accepted.]\n" in seen.content
+
+
+def test_downloads(env: BrowserEnv, site, tmp_path: Path):
+    pdf = make_pdf()
+    attached = {"Content_Type": "application/octet-stream", "Content_Disposition": "attachment"}
+    one = site.put("/report", pdf, **attached)
+    site.put("/data.csv", b"a,b\n1,2\n", **attached)
+    (tmp_path / "file_1.txt").write_text("mine")
+    seen = interact(env, f'goto("{one}")', tmp_path)
+    assert isinstance(seen, FileDownloadObservation)
+    assert seen.file_path == f"{tmp_path}/file_2.pdf"
+    assert Path(seen.file_path).read_bytes() == pdf
+    assert seen.content == (
+        f'Execution of the previous action goto("{one}") resulted in a file download. '
+        f"The downloaded file is saved at location: {tmp_path}/file_2.pdf"
+    )
+    assert (tmp_path / ".downloads" / "report").read_bytes() == pdf
+    page = site.put(
+        "/", "<button onclick=\"for (const a of document.links) a.click()\">all</button>"
+        "<a href=/report download='../../evil.bin'>1</a><a href=/data.csv download>2</a>"
+    )  # fmt: skip
+    interact(env, f'goto("{page}")', tmp_path)
+    seen = interact(env, "mouse_click(20, 20)", tmp_path)
+    assert isinstance(seen, FileDownloadObservation)
+    names = {Path(path).name for path in re.findall(r"/\S+/file_\d\.\w+", seen.content)}
+    assert names in ({"file_3.pdf", "file_4.csv"}, {"file_3.csv", "file_4.pdf"})
+    assert not (tmp_path.parent / "evil.bin").exists()
+    assert not (tmp_path.parent.parent / "evil.bin").exists()
+    seen = interact(env, "noop(0)", tmp_path)
+    assert isinstance(seen, BrowserOutputObservation)
+    assert (tmp_path / "file_1.txt").read_text() == "mine"
+
+
+def test_a_pdf_on_the_web_is_a_download(env: BrowserEnv, site, tmp_path: Path):
+    url = site.put("/paper.pdf", make_pdf(), Content_Type="application/pdf")
+    seen = interact(env, f'goto("{url}")', tmp_path)
+    assert isinstance(seen, FileDownloadObservation)
+    assert seen.file_path == f"{tmp_path}/file_1.pdf"
+    assert Path(seen.file_path).read_bytes() == make_pdf()
+    assert isinstance(interact(env, "noop(0)", tmp_path), BrowserOutputObservation)
+
+
+@pytest.mark.parametrize(
+    ("member", "extension"), [("hello.txt", ".zip"), ("word/document.xml", ".docx")]
+)
+def test_archives_get_their_own_extension(
+    env: BrowserEnv, site, tmp_path: Path, member: str, extension: str
+):
+    source = tmp_path / "made"
+    with zipfile.ZipFile(source, "w") as archive:
+        archive.writestr(member, "hello")
+    url = site.put("/get", source.read_bytes(), Content_Disposition="attachment; filename=pack")
+    seen = browse(BrowseURLAction(url), env, str(tmp_path))
+    assert isinstance(seen, FileDownloadObservation)
+    assert seen.file_path == f"{tmp_path}/file_1{extension}"
+
+
+def test_local_files(env: BrowserEnv, tmp_path: Path):
+    (tmp_path / "page.html").write_text("<h1>From disk</h1>")
+    (tmp_path / "some file.pdf").write_bytes(make_pdf())
+    (tmp_path / "broken.pdf").write_bytes(b"%PDF-1.4 nothing")
+    seen = browse(BrowseURLAction(str(tmp_path / "page.html")), env, str(tmp_path))
+    assert "# From disk" in seen.content
+    assert seen.url == f"file://{tmp_path}/page.html"
+    # A screenshot is a picture to look at.
+    seen = browse(BrowseURLAction(seen.screenshot_path or ""), env, str(tmp_path))
+    assert seen.url.endswith(".png")
+    assert not seen.error
+    seen = browse(BrowseURLAction(f"{tmp_path}/some file.pdf"), env, str(tmp_path))
+    assert "Hello PDF World" in seen.content
+    assert seen.url == f"file://{tmp_path}/some%20file.pdf"
+    seen = interact(env, f'goto("file://{tmp_path}/some%20file.pdf")', tmp_path)
+    assert "image 'Page 1 of 1'" in seen.content
+    seen = browse(BrowseURLAction("broken.pdf"), env, str(tmp_path))
+    assert "could not be shown as a PDF" in seen.content
+    seen = browse(BrowseURLAction(f"{tmp_path}/none.html"), env, str(tmp_path))
+    assert seen.error
+
+
+def test_no_browser_is_an_observation(tmp_path: Path):
+    env = BrowserEnv(executable_path=tmp_path / "nothing")
+    seen = browse(BrowseURLAction("http://localhost"), env, str(tmp_path))
+    assert isinstance(seen, ErrorObservation)
+    assert seen.content.startswith("Browser functionality is not supported or disabled.")
+    assert "names" in seen.content
+    env.close()
+
+
+def test_a_step_that_times_out_is_an_observation(env: BrowserEnv, site, tmp_path: Path):
+    action = BrowseURLAction(site.url("/never"))
+    action.set_hard_timeout(0.3)
+    seen = browse(action, env, str(tmp_path))
+    assert isinstance(seen, BrowserOutputObservation)
+    assert seen.error
+    assert seen.url == site.url("/never")
+    assert "did not answer within 0.3 s" in seen.last_browser_action_error
+    assert seen.screenshot == ""

@@ -1,0 +1,260 @@
+"""Everything that goes wrong is an observation, and the next step works."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
+
+
+@pytest.fixture
+def env() -> Iterator[BrowserEnv]:
+    with BrowserEnv() as env:
+        yield env
+
+
+def descendants(pid: int, text: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.Process(pid).children(recursive=True):
+        try:
+            if text in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+def browser_process() -> psutil.Process:
+    found = [
+        p
+        for p in descendants(os.getpid(), "--remote-debugging-pipe")
+        if "--type=" not in " ".join(p.cmdline())
+    ]
+    assert found
+    return found[-1]
+
+
+def worker_process() -> psutil.Process:
+    (worker,) = [
+        p for p in descendants(os.getpid(), "oh_jupyter.browser.worker")
+        if p.cmdline()[-2:] == ["-m", "oh_jupyter.browser.worker"]
+    ]  # fmt: skip
+    return worker
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 15) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        threading.Event().wait(0.02)
+
+
+def test_endless_script_is_stopped(env: BrowserEnv, site):
+    page = site.put("/loop", "<title>ok</title><button onclick='for (;;) {}'>b</button>")
+    env.step(f'goto("{page}")')
+    start = time.monotonic()
+    seen = env.step("mouse_click(20, 15)")
+    assert "did not end and was stopped" in seen["last_action_error"]
+    assert time.monotonic() - start < 12
+    seen = env.step("noop(0)")
+    assert seen["last_action_error"] == ""
+    assert seen["open_pages_titles"] == ["ok"]
+
+
+def test_renderer_crash(env: BrowserEnv, site):
+    page = site.put("/fine", "<p>fine")
+    env.step(f'goto("{page}")')
+    start = time.monotonic()
+    seen = env.step('goto("chrome://crash")')
+    assert time.monotonic() - start < 10
+    assert "crashed" in seen["last_action_error"]
+    assert "lost" in seen["last_action_error"]
+    assert seen["open_pages_urls"] == ["about:blank"]
+    seen = env.step(f'goto("{page}")')
+    assert seen["last_action_error"] == ""
+    assert "fine" in seen["text_content"]
+
+
+@pytest.mark.parametrize("victim", [browser_process, worker_process])
+def test_kill_between_steps(env: BrowserEnv, site, victim):
+    page = site.put("/fine", "<p>fine")
+    env.step(f'goto("{page}")')
+    assert env.check_alive()
+    process = victim()
+    process.kill()
+    wait_until(lambda: not env.check_alive(5))
+    seen = env.step(f'goto("{page}")')
+    assert "fine" in seen["text_content"]
+    assert "cookies, history and what was entered are lost" in seen["notices"][0]
+    assert env.check_alive()
+
+
+@pytest.mark.parametrize("victim", [browser_process, worker_process])
+def test_kill_during_a_step(env: BrowserEnv, site, victim):
+    env.start()
+    process = victim()
+    threading.Timer(0.5, process.kill).start()
+    start = time.monotonic()
+    seen = env.step("noop(20000)")
+    assert time.monotonic() - start < 12
+    assert seen["last_action"] == "noop(20000)"
+    assert "ended unexpectedly" in seen["last_action_error"]
+    assert "not repeated" in seen["last_action_error"]
+    assert env.step("noop(0)")["last_action_error"] == ""
+
+
+def test_timeout_leaves_nothing_for_the_next_step(env: BrowserEnv, site):
+    page = site.put("/fine", "<p>fine")
+    env.start()
+    with pytest.raises(BrowserTimeoutError, match=r"did not answer within 0\.2 s"):
+        env.step(f'noop(50)\ngoto("{site.url("/late?ms=1500")}")', timeout=0.2)
+    assert env.check_alive()
+    seen = env.step(f'goto("{page}")')
+    assert seen["last_action"] == f'goto("{page}")'
+    assert "fine" in seen["text_content"]
+
+
+def test_an_action_that_takes_too_long_is_given_up(env: BrowserEnv):
+    env.start()
+    start = time.monotonic()
+    seen = env.step("noop(60000)", timeout=6)
+    assert "took longer than 3 s" in seen["last_action_error"]
+    assert time.monotonic() - start < 6
+
+
+def test_a_stopped_worker_is_replaced(env: BrowserEnv, site):
+    page = site.put("/fine", "<p>fine")
+    env.start()
+    process = worker_process()
+    process.suspend()
+    with pytest.raises(BrowserTimeoutError):
+        env.step("noop(0)", timeout=0.5)
+    assert not env.check_alive(0.5)
+    seen = env.step(f'goto("{page}")')
+    assert "fine" in seen["text_content"]
+    assert "started anew" in seen["notices"][0]
+    assert not process.is_running()
+
+
+def test_interrupt_ends_the_step_and_not_the_browser(env: BrowserEnv, site):
+    page = site.put("/fine", "<p>fine")
+    env.step(f'goto("{page}")')
+    browser = browser_process()
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        env.step("noop(20000)")
+    start = time.monotonic()
+    seen = env.step("noop(0)")
+    assert time.monotonic() - start < 5
+    assert "fine" in seen["text_content"]
+    assert browser.is_running()
+
+
+def test_steps_from_many_threads(env: BrowserEnv, site):
+    pages = [site.put(f"/t{i}", f"<p>page {i}") for i in range(6)]
+    wrong: list[str] = []
+
+    def visit(index: int) -> None:
+        seen = env.step(f'goto("{pages[index]}")', include=["text_content"])
+        if f"page {index}" not in seen["text_content"]:
+            wrong.append(seen["text_content"])
+
+    threads = [threading.Thread(target=visit, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_close_ends_a_waiting_step_and_all_processes(site):
+    env = BrowserEnv()
+    env.start()
+    mine = psutil.Process().children(recursive=True)
+    outcome: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            env.step("noop(30000)")
+        except BrowserError as error:
+            outcome.append(error)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    wait_until(lambda: env._turn.acquire(blocking=False) is False)
+    env.close()
+    thread.join(10)
+    assert "closed" in str(outcome[0])
+    _, alive = psutil.wait_procs(mine, timeout=10)
+    assert not alive
+    with pytest.raises(BrowserError, match="closed"):
+        env.step("noop(0)")
+    env.close()
+
+
+PARENT = """
+import sys
+from oh_jupyter.browser import BrowserEnv
+env = BrowserEnv()
+env.step("noop(0)")
+print("ready", flush=True)
+if sys.argv[1] == "wait":
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("end", ["kill", "exit"])
+def test_nothing_outlives_the_parent(end: str):
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", PARENT, "wait" if end == "kill" else "exit"],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=root,
+    ) as parent:  # fmt: skip
+        assert parent.stdout is not None
+        if end == "kill":
+            assert parent.stdout.readline() == b"ready\n"
+            family = psutil.Process(parent.pid).children(recursive=True)
+            assert len(family) > 3
+            parent.kill()
+            _, alive = psutil.wait_procs(family, timeout=10)
+            assert not alive
+        else:
+            assert parent.stdout.read() == b"ready\n"
+            assert parent.wait(15) == 0
+
+
+def test_no_browser_on_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path))
+    monkeypatch.delenv("OH_JUPYTER_BROWSER", raising=False)
+    env = BrowserEnv()
+    with pytest.raises(BrowserNotFoundError, match="oh-jupyter install-browser"):
+        env.step("noop(0)")
+    assert not env.check_alive()
+    env.close()
+
+
+def test_a_browser_that_does_not_start(tmp_path: Path):
+    broken = tmp_path / "browser"
+    broken.write_text("#!/bin/sh\necho no luck >&2\nexit 3\n")
+    broken.chmod(0o755)
+    env = BrowserEnv(executable_path=broken, start_attempts=2)
+    with pytest.raises(BrowserError, match=r"did not start in 2 attempts(.|\n)*no luck"):
+        env.step("noop(0)")
+    env.close()
+
+
+def test_evaluation_is_refused():
+    with pytest.raises(BrowserError, match="evaluation mode"):
+        BrowserEnv(browsergym_eval_env="browsergym/miniwob.click-test")

@@ -1,0 +1,103 @@
+"""The pieces that need no browser: names of frames, marks, the tree as text, frames on a pipe."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from oh_jupyter.browser.bids import FrameBids, frame_letters
+from oh_jupyter.browser.marks import mark_elements
+from oh_jupyter.browser.pipe import read_frame, write_frame
+from oh_jupyter.browser.tree_text import flatten_axtree
+
+
+def test_frame_letters():
+    names = [frame_letters(number) for number in range(26 + 26 * 26 + 2)]
+    assert names[:2] + names[25:28] == ["a", "b", "z", "aA", "aB"]
+    assert names[51:53] == ["aZ", "bA"]
+    assert names[-2:] == ["aAA", "aAB"]
+    assert len(set(names)) == len(names)
+
+
+def test_a_new_document_counts_anew():
+    frame = FrameBids("a", None, None, None, "F")
+    frame.renew(("F", 1))
+    assert [frame.give(7, False), frame.give(9, True), frame.give(7, False)] == ["a0", "aa", "a0"]
+    frame.renew(("F", 1))
+    assert frame.give(8, False) == "a1"
+    frame.renew(("F", 2))
+    assert frame.give(8, False) == "a0"
+
+
+def test_marks_follow_the_rules():
+    rows = [  # tag, parent, box, hit, active, marked
+        ("HTML", -1, [0, 0, 99, 99], 1, False, False),
+        ("LI", 0, [0, 0, 50, 10], 1, False, False),  # gives its mark to the link
+        ("A", 1, [0, 0, 20, 10], 1, True, True),
+        ("SPAN", 2, [0, 0, 20, 10], 1, True, False),  # inside a marked link
+        ("INPUT", 0, [0, 0, 4, 4], 1, False, False),  # too small
+        ("INPUT", 0, [0, 0, 40, 4], 0, False, False),  # covered
+        ("DIV", 0, [0, 0, 40, 40], 1, True, True),  # a handler or the pointer cursor
+        ("DIV", 0, [0, 0, 40, 40], 1, False, False),
+        ("TD", 0, None, 1, False, False),  # not drawn
+    ]
+    tags, parents, boxes, hits, active, expected = zip(*rows, strict=True)
+    assert mark_elements(tags, parents, boxes, hits, active) == list(expected)
+
+
+def node(number, role, name, children=(), bid=None, **properties):
+    made = {
+        "nodeId": str(number),
+        "role": {"value": role},
+        "name": {"value": name},
+        "childIds": [str(child) for child in children],
+        "properties": [{"name": k, "value": {"value": v}} for k, v in properties.items()],
+    }
+    return made | ({"browsergym_id": bid} if bid else {})
+
+
+def test_tree_as_text():
+    box = node(3, "textbox", "It's", (), "5", required=True, invalid="false", focused=False)
+    box["value"] = {"value": "x"}
+    tree = {
+        "nodes": [
+            node(1, "RootWebArea", "T", (2, 6), focused=True, url="u"),
+            node(2, "generic", "", (3, 4, 7), "4"),
+            box,
+            node(4, "button", " Save ", (5,), "6", expanded=False),
+            node(5, "StaticText", "Save"),
+            node(6, "paragraph", "", (8,), "9"),
+            {"nodeId": "7", "role": {"value": "none"}, "childIds": ["9"], "ignored": True},
+            node(8, "StaticText", "hidden text"),
+            node(9, "InlineTextBox", "nothing"),
+        ]
+    }
+    extra = {
+        bid: {"visibility": 0.0 if bid == "9" else 1.0, "clickable": bid == "6", "bbox": None}
+        for bid in ("4", "5", "6", "9")
+    }
+    assert flatten_axtree(tree, extra, with_clickable=True, skip_generic=False).split("\n") == [
+        "RootWebArea 'T', focused, url='u'",
+        "\t[4] generic",
+        "\t\t[5] textbox \"It's\" value='x', required",
+        "\t\t[6] button 'Save', clickable, expanded=False",
+        "\t[9] paragraph ''",
+        "\t\tStaticText 'hidden text'",
+    ]
+    assert flatten_axtree(tree, extra, visible_only=True, with_visible=True).split("\n") == [
+        "RootWebArea 'T', focused, url='u'",
+        "\t[5] textbox \"It's\" value='x', visible, required",
+        "\t[6] button 'Save', visible, expanded=False",
+    ]
+    assert flatten_axtree({"nodes": []}) == ""
+
+
+def test_frames_on_a_pipe():
+    reading, writing = os.pipe()
+    big = {"text": "x" * 3_000_000 + "\ud800 ☃", "n": [1, None, True]}
+    thread = threading.Thread(target=lambda: [write_frame(writing, big), os.close(writing)])
+    thread.start()
+    assert read_frame(reading) == big
+    assert read_frame(reading) is None
+    thread.join()
+    os.close(reading)

@@ -1,0 +1,45 @@
+"""A real bash for each test, without the start-up files of whoever runs the tests."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.events import CmdOutputObservation, CmdRunAction
+from oh_jupyter.shell import BashSession
+
+Run = Callable[..., CmdOutputObservation]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    directory = tmp_path / "home"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def session(tmp_path: Path, home: Path) -> Iterator[BashSession]:
+    work_dir = tmp_path / "work"
+    work_dir.mkdir()
+    with BashSession(
+        work_dir, no_change_timeout_seconds=0.5, env={**os.environ, "HOME": str(home)}
+    ) as running:
+        yield running
+
+
+@pytest.fixture
+def run(session: BashSession) -> Run:
+    """Run a command and insist on a ``run`` observation."""
+
+    def run(command: str, timeout: float | None = None, **arguments: object) -> object:
+        action = CmdRunAction(command, **arguments)  # type: ignore[arg-type]
+        action.timeout = timeout
+        observation = session.execute(action)
+        assert isinstance(observation, CmdOutputObservation), observation
+        return observation
+
+    return run  # type: ignore[return-value]

@@ -1,0 +1,371 @@
+"""The protocol's contract: the order of decisions, and every state of a reply."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import platform
+import threading
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.errors import ConfigError, ShellError
+from oh_jupyter.events import CmdRunAction, ErrorObservation
+from oh_jupyter.shell import BashSession
+from oh_jupyter.shell.messages import HINT
+
+PREFIX = "[Below is the output of the previous command.]\n"
+
+
+def test_completed(run, session):
+    observation = run("echo hi; (exit 3)")
+    metadata = observation.metadata
+    assert observation.content == "hi"
+    assert observation.command == "echo hi; (exit 3)"
+    assert not observation.success
+    assert metadata.exit_code == 3
+    assert metadata.pid == -1
+    assert metadata.username == getpass.getuser()
+    assert metadata.hostname == platform.node()
+    assert metadata.working_dir == session.work_dir == session.cwd
+    assert os.path.basename(metadata.py_interpreter_path or "python").startswith("python")
+    assert metadata.prefix == ""
+    assert metadata.suffix == "\n[The command completed with exit code 3.]"
+
+
+def test_interpreter_is_the_one_on_the_path_of_the_shell(run, tmp_path):
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\n")
+    python.chmod(0o755)
+    assert run(f"PATH={tmp_path}:$PATH").metadata.py_interpreter_path == str(python)
+    assert run("PATH=/nowhere").metadata.py_interpreter_path == ""
+
+
+def test_state_is_kept(run, session):
+    run('x=5; f() { echo "f$1"; }; declare -A m=([k]=v); mkdir sub')
+    assert run("cd sub").metadata.working_dir == session.cwd == f"{session.work_dir}/sub"
+    assert run('echo "$x ${m[k]}"; f 1').content == "5 v\nf1"
+    run("false")
+    assert run("echo $?").content == "1"
+    run("mkdir other")
+    assert run("cd $_ && basename $PWD").content == "other"
+
+
+def test_nothing_is_running(run):
+    for command, is_input, content in (
+        ("", False, "ERROR: No previous running command to retrieve logs from."),
+        ("  \n", True, "ERROR: No previous running command to retrieve logs from."),
+        ("x", True, "ERROR: No previous running command to interact with."),
+        ("C-c", True, "ERROR: No previous running command to interact with."),
+    ):
+        observation = run(command, is_input=is_input)
+        assert (observation.content, observation.command) == (content, "")
+        assert observation.exit_code == -1
+
+
+def test_no_change(run):
+    observation = run("printf 'a'; sleep 100")
+    assert observation.content == "a"
+    assert observation.metadata.exit_code == observation.metadata.pid == -1
+    assert observation.metadata.working_dir is None
+    assert observation.metadata.prefix == ""
+    assert observation.metadata.suffix == (
+        f"\n[The command has no new output after 0.5 seconds. {HINT}]"
+    )
+    again = run("")
+    assert (again.content, again.command, again.metadata.prefix) == ("", "", PREFIX)
+
+
+def test_output_keeps_a_command_from_no_change(run):
+    observation = run("for i in 1 2 3 4; do sleep 0.3; echo $i; done")
+    assert (observation.content, observation.exit_code) == ("1\n2\n3\n4", 0)
+
+
+def test_blocking_switches_no_change_off(run):
+    assert run("sleep 0.8; echo end", blocking=True).content == "end"
+
+
+def test_hard_timeout(run):
+    observation = run("echo one; sleep 100", timeout=0.3, blocking=True)
+    assert observation.content == "one"
+    assert observation.metadata.suffix == f"\n[The command timed out after 0.3 seconds. {HINT}]"
+    observation = run("", timeout=1, blocking=True)
+    assert observation.metadata.suffix.startswith("\n[The command timed out after 1.0 seconds. ")
+    assert observation.metadata.prefix == PREFIX
+
+
+def test_refusal_while_running(run):
+    run("echo a; sleep 0.7; echo b; sleep 100")
+    run("")
+    refused = run("echo no")
+    assert (refused.content, refused.command, refused.exit_code) == ("", "echo no", -1)
+    assert refused.metadata.prefix == PREFIX
+    assert refused.metadata.suffix == (
+        '\n[Your command "echo no" is NOT executed. The previous command is still running - You '
+        "CANNOT send new commands until the previous command is completed. By setting `is_input` "
+        f"to `true`, you can interact with the current process: {HINT}]"
+    )
+    ended = run("C-c", is_input=True)
+    assert ended.exit_code == 130
+    assert ended.metadata.suffix == (
+        "\n[The command completed with exit code 130. CTRL+C was sent.]"
+    )
+    assert run("echo yes").content == "yes"
+
+
+def test_output_in_slices(run):
+    contents = [run("for i in 1 2 3; do echo $i; sleep 0.8; done; echo end").content]
+    prefixes = []
+    while not contents[-1].endswith("end"):
+        observation = run("")
+        contents.append(observation.content)
+        prefixes.append(observation.metadata.prefix)
+    assert contents == ["1", "2", "3", "end"]
+    assert prefixes == [PREFIX, PREFIX, ""]
+
+
+def test_input(run):
+    first = run("read -p 'name? ' a; read b; echo \"<$a|$b>\"")
+    assert (first.content, first.exit_code) == ("name?", -1)
+    second = run("Ada Lovelace", is_input=True)
+    assert (second.content, second.command, second.metadata.prefix) == ("", "Ada Lovelace", PREFIX)
+    third = run("é$x", is_input=True)
+    assert (third.content, third.exit_code) == ("<Ada Lovelace|é$x>", 0)
+
+
+def test_keys(run):
+    assert run("C-c").exit_code == 130
+    assert run("C-z").metadata.suffix.endswith("CTRL+Z was sent.]")
+    run("cat")
+    ended = run("C-d", is_input=True)
+    assert (ended.exit_code, ended.content) == (0, "")
+    run("sleep 100")
+    stopped = run("C-z", is_input=True)
+    assert stopped.exit_code == 148
+    assert "Stopped" in stopped.content
+    assert stopped.metadata.suffix.endswith("148. CTRL+Z was sent.]")
+    run("kill %1; wait %1")
+    assert run("echo C-").content.splitlines()[0] == "C-"
+
+
+def test_program_that_handles_the_interrupt(run):
+    run("bash -c 'trap \"echo bye; exit 0\" INT; while :; do sleep 0.05; done'")
+    ended = run("C-c", is_input=True)
+    assert (ended.content, ended.exit_code) == ("bye", 0)
+
+
+def wait_for_end(session):
+    while session.running:
+        threading.Event().wait(0.005)
+
+
+def test_input_for_a_command_that_has_ended_meanwhile_is_not_run(run, session):
+    run("sleep 0.2; (exit 7)", timeout=0.05)
+    wait_for_end(session)
+    assert run("touch oops", is_input=True).exit_code == 7
+    assert run("ls").content == ""
+
+
+def test_leftover_output_is_handed_over(run, session, tmp_path):
+    gate = tmp_path / "gate"
+    run(f"until [ -e {gate} ]; do sleep 0.02; done; echo late; (exit 4)", timeout=0.05)
+    gate.touch()
+    wait_for_end(session)
+    observation = run("echo new")
+    assert observation.content == "new"
+    assert "completed with exit code 4. Its remaining output:]\nlate\n" in (
+        observation.metadata.prefix
+    )
+
+
+def test_several_commands_are_refused(session):
+    observation = session.execute(CmdRunAction("ls\n# note\nx=$((1+2))\ncase a in a) ;; esac"))
+    assert isinstance(observation, ErrorObservation)
+    assert observation.content == (
+        "ERROR: Cannot execute multiple commands at once.\n"
+        "Please run each command separately OR chain them into a single command via && or ;\n"
+        "Provided commands:\n(1) ls\n# note\n(2) x=$((1+2))\n(3) case a in a) ;; esac"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "content"),
+    [
+        ("# leading\necho 1", "1"),
+        ("# alone", ""),
+        ("echo 1 # trailing", "1"),
+        ("for i in 1 2\ndo\n\techo $i\ndone", "1\n2"),
+        ("cat <<'EOF'\n$x\n  `y`\nEOF", "$x\n  `y`"),
+        ("echo a \\\n  b", "a b"),
+        ('echo "a\n\n  b"', "a\n\n  b"),
+        ("echo a\\;b", "a;b"),
+        ("echo a \\| b", "a | b"),
+        ("echo 'x!y' \"!z\" !!", "x!y !z !!"),
+        ("printf '%s' $'\\x03\\x1a\\x04'", ""),
+        ("echo trailing \\", "trailing \\"),
+        ("echo 日本語 😀 ñ", "日本語 😀 ñ"),
+        ("echo a; echo b & wait", "a\n[1] "),
+    ],
+)
+def test_commands_run_as_written(run, command, content):
+    observation = run(command)
+    assert observation.content.startswith(content)
+    assert observation.exit_code == 0
+    if not content.endswith(" "):
+        assert observation.content == content
+
+
+@pytest.mark.parametrize("command", ["echo 'open", 'echo "open', "echo $(open", "if true", "a |"])
+def test_unfinished_command_is_an_error_at_once(run, command):
+    observation = run(command)
+    assert observation.exit_code > 0
+    assert "unexpected" in observation.content
+    assert run("echo fine").content == "fine"
+
+
+def test_here_document_without_end(run):
+    observation = run("cat <<EOF\nlast line")
+    assert observation.exit_code == 0
+    assert observation.content.splitlines()[1:] == ["last line"]
+
+
+def test_displayed_command_has_the_protocols_backslashes(run):
+    assert run("find . -name x -exec echo {} \\;").command == "find . -name x -exec echo {} \\\\;"
+    assert run("echo '\\;' \"\\|\" \\>").command == "echo '\\;' \"\\|\" \\\\>"
+
+
+def test_background_job(run):
+    assert run("true").metadata.pid == -1
+    started = run("sleep 100 &")
+    assert started.content == f"[1] {started.metadata.pid}"
+    assert started.exit_code == 0
+    assert run("echo $!").content == str(started.metadata.pid)
+    assert run("kill %1; wait %1").exit_code == 143
+    assert run("true").metadata.pid == started.metadata.pid
+
+
+def test_finished_job_is_shown_as_a_terminal_does(run):
+    content = run("sleep 0.01 & sleep 0.2").content
+    assert content.splitlines()[1].split() == ["[1]+", "Done", "sleep", "0.01"]
+
+
+def test_background_output_between_commands_is_not_lost(run, tmp_path):
+    pipe = tmp_path / "pipe"
+    run(f"mkfifo {pipe}; {{ read x <{pipe}; echo got $x; echo >{pipe}; }} &")
+    pipe.write_text("it\n")
+    pipe.read_text()
+    assert "got it" in run("echo next").content
+
+
+def test_truncation_and_hidden(run):
+    long = run("printf 'x%.0s' {1..40000}")
+    assert len(long.content) == 30_047
+    assert "\n[... Observation truncated due to length ...]\n" in long.content
+    hidden = run("printf 'x%.0s' {1..40000}", hidden=True)
+    assert hidden.content == "x" * 40_000
+    assert hidden.hidden
+
+
+def test_history_overflow(run):
+    assert run("seq 5000", hidden=True).content.split() == [str(n) for n in range(1, 5001)]
+    observation = run('for i in $(seq 50000); do echo "Line $i"; done')
+    assert observation.metadata.prefix == (
+        "[Previous command outputs are truncated. "
+        "Showing the last 11000 lines of the output below.]\n"
+    )
+    assert "Line 40000\n" in observation.content
+    assert observation.content.endswith("Line 50000")
+
+
+def test_static_command(run, session):
+    run("x=1; cd /")
+    observation = run('pwd; echo "<$x>"; cd /tmp', is_static=True)
+    assert observation.content == f"{session.work_dir}\n<>"
+    assert run("pwd", is_static=True, cwd="/usr").content == "/usr"
+    assert session.cwd == "/"
+    assert run("echo $x").content == "1"
+    missing = session.execute(CmdRunAction("pwd", is_static=True, cwd="/nowhere"))
+    assert isinstance(missing, ErrorObservation)
+
+
+def test_static_command_while_another_runs(run):
+    run("sleep 100")
+    assert run("echo static", is_static=True).content == "static"
+    assert run("C-c", is_input=True).exit_code == 130
+
+
+def test_nul_is_refused(session):
+    assert isinstance(session.execute(CmdRunAction("echo a\0b")), ErrorObservation)
+
+
+def test_interrupt_from_another_thread(run, session, tmp_path):
+    started = tmp_path / "started"
+    os.mkfifo(started)
+
+    def press() -> None:
+        started.read_text()
+        session.interrupt()
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    assert run(f"echo >{started}; sleep 100", blocking=True).exit_code == 130
+    thread.join()
+
+
+def test_asyncio_face_needs_no_thread(tmp_path: Path):
+    async def main() -> None:
+        before = threading.active_count()
+        session = BashSession(tmp_path, loop=asyncio.get_running_loop())
+        await session.initialize_async()
+        observation = await session.execute_async(CmdRunAction("echo $PWD"))
+        assert observation.content == str(tmp_path)
+        assert threading.active_count() == before
+        with pytest.raises(ShellError, match="_async"):
+            session.execute(CmdRunAction("true"))
+        task = asyncio.create_task(session.execute_async(CmdRunAction("read x", blocking=True)))
+        while not session.running:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        observation = await session.execute_async(CmdRunAction("y", is_input=True))
+        assert observation.success
+        await session.close_async()
+        await session.close_async()
+        with pytest.raises(ShellError, match="initialize"):
+            await session.execute_async(CmdRunAction("true"))
+
+    asyncio.run(main())
+
+
+def test_threads_take_turns(session):
+    contents = []
+
+    def work(number: int) -> None:
+        for turn in range(10):
+            text = f"{number}-{turn}"
+            observation = session.execute(CmdRunAction(f"echo {text}", blocking=True))
+            contents.append(observation.content == text)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert contents == [True] * 40
+
+
+def test_bad_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with pytest.raises(ShellError, match="no directory"):
+        BashSession(tmp_path / "missing").initialize()
+    with pytest.raises(ShellError, match="no user"):
+        BashSession(tmp_path, username="nobody-of-that-name").initialize()
+    with pytest.raises(ShellError, match="initialize"):
+        BashSession(tmp_path).execute(CmdRunAction("true"))
+    monkeypatch.setenv("NO_CHANGE_TIMEOUT_SECONDS", "3")
+    assert BashSession(tmp_path).NO_CHANGE_TIMEOUT_SECONDS == 3
+    monkeypatch.setenv("NO_CHANGE_TIMEOUT_SECONDS", "soon")
+    with pytest.raises(ConfigError, match="soon"):
+        BashSession(tmp_path)

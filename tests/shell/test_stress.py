@@ -1,0 +1,65 @@
+"""Random commands, one after the other: every exit code right, every byte there, none foreign."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+
+import pytest
+
+SECONDS = float(os.environ.get("STRESS_SECONDS", "20"))
+"""Give more for a long run; the test's own time limit follows."""
+
+
+@pytest.mark.timeout(SECONDS + 100)
+def test_random_commands(run, session):
+    seed = random.randrange(10**6)
+    rng = random.Random(seed)
+    deadline = time.monotonic() + SECONDS
+    count = 0
+    while time.monotonic() < deadline:
+        count += 1
+        where = f"seed {seed}, command {count}"
+        status = rng.randrange(256)
+        kind = rng.choice(
+            ["silent", "short", "short", "process", "noisy", "slow", "long", "interrupt", "input"]
+        )
+        tag = f"{count}-{rng.random()}"
+        if kind == "silent":
+            command, content = f"(exit {status})", ""
+        elif kind == "short":
+            command, content = f"echo {tag}; (exit {status})", tag
+        elif kind == "process":
+            command, content = f"sh -c 'printf {tag}; echo err >&2; exit {status}'", f"{tag}err"
+        elif kind == "noisy":
+            lines = rng.randrange(1, 9000)
+            command = f"seq {lines}; printf {tag}; (exit {status})"
+            content = "\n".join([*map(str, range(1, lines + 1)), tag])
+        elif kind == "slow":
+            command = f"for i in 1 2 3; do printf $i; sleep 0.01; done; (exit {status})"
+            content = "123"
+        elif kind == "long":
+            text = "".join(rng.choices("abc é日'\"$`!\\\n\t;|&", k=rng.randrange(5000)))
+            quoted = "'" + text.replace("'", "'\\''") + f"{tag}'"
+            command = f"printf %s {quoted} | md5sum >/dev/null; echo {tag}; (exit {status})"
+            content = tag
+        elif kind == "interrupt":
+            first = run(f"echo {tag}; sleep 100; echo no", timeout=0.02 + rng.random() / 20)
+            assert first.exit_code == -1, where
+            ended = run("C-c", is_input=True)
+            assert ended.exit_code == 130, where
+            # Which of the two replies has the line depends on how fast it was.
+            assert (first.content + ended.content) == tag, where
+            continue
+        else:
+            first = run(f"read x; echo $x; (exit {status})", timeout=0.02)
+            assert (first.exit_code, first.content) == (-1, ""), where
+            ended = run(tag, is_input=True)
+            assert (ended.exit_code, ended.content) == (status, tag), where
+            continue
+        observation = run(command, hidden=True, blocking=True)
+        assert observation.exit_code == status, where
+        assert observation.content == content, where
+        assert observation.metadata.prefix == "", where
+    assert count > 100
