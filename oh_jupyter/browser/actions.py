@@ -246,6 +246,10 @@ async def _goto(page: Page, session: BrowserSession, url: str) -> None:
     try:
         # "commit": what comes after the answer is waited for like after any other action.
         await page.goto(address, wait_until="commit", timeout=NAVIGATION_LIMIT)
+    except Exception:
+        # It would go on behind the error that is reported, and block the page.
+        await session.stop_loading()
+        raise
     finally:
         if is_pdf:
             await page.unroute("file://**", show_pdf)

@@ -45,7 +45,7 @@
     },
   });
 
-  // Resolves after one frame in which nothing changed and no short timer is pending, and at
+  // Resolves, with whether the page has asked to be closed, after one frame in which nothing changed and no short timer is pending, and at
   // the latest after `limit` ms; without waiting for that frame if `idle` (nothing was done).
   const settle = ({ limit, idle }) =>
     new Promise((resolve) => {
@@ -66,7 +66,7 @@
         if ((waits || restless) && time - start < limit) return next();
         observer.disconnect();
         document.removeEventListener("scroll", note, true);
-        resolve(true);
+        resolve(window.closed);
       };
       // A frame that is not drawn gets no animation frames: the timer looks then.
       const next = () => {

@@ -223,6 +223,13 @@ class BrowserSession:
             await self.page.bring_to_front()
             await self.inspector()
 
+    async def stop_loading(self) -> None:
+        """Give up a navigation that is not answered; the page from before stays."""
+        inspector = self._inspectors.get(self.page)
+        if inspector is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(inspector.session.send("Page.stopLoading"), 2)
+
     async def responds(self, seconds: float) -> bool:
         """Find out whether the scripts of the active tab let it answer.
 

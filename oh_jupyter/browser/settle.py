@@ -37,6 +37,8 @@ FRAME_LIMIT = 0.7
 UNRESPONSIVE = 5.0
 """Seconds after which a page that does not answer counts as hung."""
 IGNORED = frozenset({"eventsource", "manifest", "media", "ping", "texttrack", "websocket"})
+CLOSING = 2_000
+"""Milliseconds in which a page that closes itself is gone."""
 POLLING_ROUNDS, POLLING_WINDOW, ROUND_GAP = 5, 5.0, 0.1
 """An address asked for in so many rounds within so many seconds is a polling loop; requests
 that are less than the gap apart are one round."""
@@ -80,6 +82,7 @@ class ActivityTracker:
             # Loops belong to the page that is left now, or to another frame: seen again soon.
             self._rounds.clear()
             self._pending[request] = NAVIGATION
+            self._changed.set()
         elif not self._polls(request):
             self._pending[request] = REQUESTS
 
@@ -104,43 +107,81 @@ class ActivityTracker:
         windows = REQUESTS if self._windows else 0.0
         return max(self._pending.values(), default=windows)
 
-    def _navigates(self) -> bool:
+    @property
+    def navigates(self) -> bool:
+        """Whether a navigation has begun whose page is not there yet."""
         return any(patience == NAVIGATION for patience in self._pending.values())
 
-    async def navigated(self, page: Page) -> None:
+    async def navigated(self, page: Page, deadline: float | None = None) -> None:
         """Wait until a navigation that is under way has shown its page.
 
         Args:
             page: The page.
+            deadline: Monotonic time until which to wait, or None for the usual bound.
         """
-        deadline = time.monotonic() + NAVIGATION
-        while self._navigates() and await self._change(deadline):
+        deadline = deadline or time.monotonic() + NAVIGATION
+        while self.navigates and await self._change(deadline):
             pass
         await _loaded(page, "domcontentloaded", deadline - time.monotonic())
 
-    async def settle(self, page: Page, *, idle: bool = False) -> None:
+    async def settle(self, page: Page, *, idle: bool = False) -> bool:
         """Wait until the effects of an action are there, or the bounds are reached.
 
         Args:
             page: The page that will be observed.
             idle: Nothing was done to it, so only what is pending has to be waited for.
 
+        Returns:
+            Whether that worked; False if a navigation is still not answered.
+
         Raises:
             PageUnresponsiveError: It does not answer.
         """
         start = time.monotonic()
         while True:
-            await _quiet(page, self._silent, idle)
+            if self.navigates:
+                # Until its page is there, the browser holds back every question to the old one.
+                await self.navigated(page, start + NAVIGATION)
+                if self.navigates:
+                    return False
+            try:
+                await self._quiet(page, idle)
+            except PageUnresponsiveError:
+                if not self.navigates:
+                    raise
+                continue
             idle = False
-            elapsed = time.monotonic() - start
-            patience = self._patience()
-            if page.is_closed() or patience <= elapsed:
-                return
-            if not await self._change(start + patience):
-                return
-            if not self._navigates():
+            if page.is_closed() or self._patience() <= time.monotonic() - start:
+                return True
+            if not await self._change(start + self._patience()):
+                return not self.navigates
+            if not self.navigates:
                 left = max(0.5, REQUESTS - (time.monotonic() - start))
                 await _loaded(page, "load", left)
+
+    async def _quiet(self, page: Page, idle: bool) -> None:
+        """Wait in all frames at once for short timers and for a moment without changes.
+
+        Frames that do not answer, such as those without scripts, are not asked again.
+        """
+        main = page.main_frame
+        frames = [frame for frame in page.frames if frame not in self._silent]
+        asked = {asyncio.ensure_future(_frame_quiet(frame, idle)): frame for frame in frames}
+        own = next((task for task, frame in asked.items() if frame is main), None)
+        deadline = time.monotonic() + UNRESPONSIVE
+        try:
+            while own is not None and not own.done() and not page.is_closed():
+                left = deadline - time.monotonic()
+                if self.navigates or left <= 0:
+                    raise PageUnresponsiveError
+                event = asyncio.ensure_future(self._change(deadline))
+                await asyncio.wait([own, event], return_when=asyncio.FIRST_COMPLETED)
+                event.cancel()
+            late = (await asyncio.wait(asked, timeout=FRAME_LIMIT))[1] if asked else set()
+            self._silent.update(asked[task] for task in late if asked[task] is not main)
+        finally:
+            for task in asked:
+                task.cancel()
 
     async def _change(self, deadline: float) -> bool:
         self._changed.clear()
@@ -157,32 +198,9 @@ async def _loaded(page: Page, state: Any, seconds: float) -> None:
         await page.wait_for_load_state(state, timeout=max(1.0, seconds * 1000))
 
 
-async def _quiet(page: Page, silent: WeakSet[Frame], idle: bool) -> None:
-    """Wait in all frames at once for short timers and for a moment without changes.
-
-    Args:
-        page: The page.
-        silent: Frames that did not answer before, such as those without scripts; filled here.
-        idle: Nothing was done to the page.
-    """
-    main = page.main_frame
-    frames = [frame for frame in page.frames if frame not in silent]
-    asked = {asyncio.ensure_future(_frame_quiet(frame, idle)): frame for frame in frames}
-    own = next((task for task, frame in asked.items() if frame is main), None)
-    if own is not None and not (await asyncio.wait([own], timeout=UNRESPONSIVE))[0]:
-        for task in asked:
-            task.cancel()
-        if page.is_closed():
-            return
-        raise PageUnresponsiveError
-    if asked:
-        _, late = await asyncio.wait(asked, timeout=FRAME_LIMIT)
-        for task in late:
-            silent.add(asked[task])
-            task.cancel()
-
-
 async def _frame_quiet(frame: Frame, idle: bool) -> None:
     # A frame that navigates or goes away cannot be asked.
     with contextlib.suppress(Exception):
-        await frame.evaluate(SETTLE, {"limit": QUIET_LIMIT, "idle": idle})
+        closes = await frame.evaluate(SETTLE, {"limit": QUIET_LIMIT, "idle": idle})
+        if closes and frame is frame.page.main_frame and not frame.page.is_closed():
+            await frame.page.wait_for_event("close", timeout=CLOSING)

@@ -20,7 +20,7 @@ from oh_jupyter.browser.language import Call, parse_actions
 from oh_jupyter.browser.observation import observe
 from oh_jupyter.browser.pipe import read_frame, write_frame
 from oh_jupyter.browser.session import BrowserSession, Settings
-from oh_jupyter.browser.settle import PageUnresponsiveError
+from oh_jupyter.browser.settle import NAVIGATION, PageUnresponsiveError
 from oh_jupyter.errors import BrowserActionError
 
 __all__ = ["main"]
@@ -50,6 +50,9 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
     session.notices.clear()
     session.losses.clear()
     await session.ensure_page()
+    if session.tracker.navigates:
+        # Left behind by a step that was cancelled.
+        await session.stop_loading()
     session.tracker.begin()
     error = await _act(session, request["action"], request["limit"])
     elapsed = time.monotonic() - started
@@ -82,6 +85,8 @@ async def _act(session: BrowserSession, action: str, limit: float) -> str:
                 return ""
         return str(error)
     except TimeoutError:
+        await session.stop_loading()
+        session.tracker.begin()
         return f"The action took longer than {limit:g} s and was given up."
     return ""
 
@@ -91,6 +96,8 @@ async def _perform_watched(call: Call, session: BrowserSession) -> None:
     task = asyncio.ensure_future(perform(call, session))
     try:
         while not (await asyncio.wait([task], timeout=SLOW))[0]:
+            if session.tracker.navigates:
+                continue
             if not await session.responds(SLOW) and not task.done():
                 await session.stop_scripts()
                 await asyncio.wait([task], timeout=SLOW)
@@ -119,7 +126,12 @@ async def _observe_settled(
     for attempt in range(ATTEMPTS):
         try:
             await session.ensure_page()
-            await session.tracker.settle(session.page, idle=idle and attempt == 0)
+            if not await session.tracker.settle(session.page, idle=idle and attempt == 0):
+                await session.stop_loading()
+                session.losses.append(
+                    f"The navigation was not answered within {NAVIGATION:g} s and was stopped."
+                )
+                session.tracker.begin()
             await session.downloads_finished(DOWNLOADS)
             await session.ensure_page()
             await session.keep_viewed_pdf()

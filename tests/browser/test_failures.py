@@ -72,6 +72,26 @@ def test_endless_script_is_stopped(env: BrowserEnv, site):
     assert seen["open_pages_titles"] == ["ok"]
 
 
+def test_pages_that_never_answer(env: BrowserEnv, site):
+    page = site.put("/link", "<p>here</p><a href=/never?x style='font-size:99px'>never</a>")
+    env.step(f'goto("{page}")')
+    start = time.monotonic()
+    seen = env.step("mouse_click(50, 90)")
+    assert "not answered within 10 s and was stopped" in seen["last_action_error"]
+    assert "here" in seen["text_content"]
+    assert time.monotonic() - start < 13
+    start = time.monotonic()
+    other = site.url("/never", "localhost")
+    seen = env.step(f'goto("{other}")', timeout=6)
+    assert "took longer than 3 s" in seen["last_action_error"]
+    with pytest.raises(BrowserTimeoutError):
+        env.step(f'goto("{other}")', timeout=0.5)
+    seen = env.step("noop(0)")
+    assert seen["url"] == page
+    assert "here" in seen["text_content"]
+    assert time.monotonic() - start < 8
+
+
 def test_renderer_crash(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.step(f'goto("{page}")')

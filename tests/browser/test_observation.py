@@ -226,7 +226,7 @@ def test_dialogs_are_answered_and_named(env: BrowserEnv, show, bid, tree):
 
 def test_a_page_that_closes_itself_and_one_that_never_comes(env: BrowserEnv, site, show):
     show("<button onclick=\"window.open('/closing')\">open</button>")
-    site.put("/closing", "<button onclick='close()'>close</button>")
+    site.put("/closing", "<button onclick='window.close()'>close</button>")
     seen = env.step("mouse_click(20, 15)")
     assert seen["url"].endswith("/closing")
     seen = env.step("mouse_click(20, 15)")

@@ -11,6 +11,20 @@ TOUR = "00-tour.ipynb"
 pytestmark = pytest.mark.timeout(120)
 
 
+def take_picture(page, path: str) -> None:
+    """The picture of the README: the page in the notebook, the agent's cell in the panel."""
+    page.evaluate("jupyterapp.shell.collapseLeft()")
+    panel = page.locator("#oh-jupyter-log").bounding_box()
+    page.mouse.move(panel["x"] - 2, 500)
+    page.mouse.down()
+    page.mouse.move(panel["x"] - 180, 500)
+    page.mouse.up()
+    page.locator(".jp-OutputArea-output img").last.evaluate("e => e.scrollIntoView({block: 'end'})")
+    page.locator("#oh-jupyter-log .oh-Card", has_text="str_replace").first.click()
+    page.locator("#oh-jupyter-log .oh-Diff-line").first.wait_for()
+    page.screenshot(path=path)
+
+
 def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> None:
     page = open_notebook(TOUR)
     page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
@@ -35,9 +49,8 @@ def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> N
     agents.wait_for()
     assert agents.locator(".oh-Badge.oh-mod-agent").count() == 1
 
-    page.evaluate("jupyterapp.shell.collapseLeft()")
     if os.environ.get("OH_JUPYTER_SCREENSHOT"):
-        page.screenshot(path=os.environ["OH_JUPYTER_SCREENSHOT"])
+        take_picture(page, os.environ["OH_JUPYTER_SCREENSHOT"])
 
 
 def test_the_status_stays_busy_while_the_agent_works_beside_a_cell(lab, open_notebook) -> None:

@@ -15,6 +15,9 @@ from oh_jupyter.kernel.magics.base import OhMagics, help_option, leading_options
 
 __all__ = ["BrowseMagics"]
 
+WIDTH = 760
+"""Width of the picture in a cell, in CSS pixels; the page's is 1280."""
+
 _CALL = re.compile(r"[a-z_]+\(")
 
 
@@ -49,7 +52,7 @@ class BrowseMagics(OhMagics):
             observation = self.oh.interact(actions.strip(), return_axtree=options.axtree)
         picture = None if options.no_picture else screenshot(observation)
         if picture is not None:
-            display(Image(picture, format="png", alt="The page, with marks"))  # type: ignore[no-untyped-call]
+            display(Image(picture, format="png", width=WIDTH, alt="The page, with marks"))
         return observation
 
 

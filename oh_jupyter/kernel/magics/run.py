@@ -51,4 +51,4 @@ def _script(first: str, cell: str) -> str:
     """The body of a cell as one command: the shell takes one at a time."""
     lines = [line for line in (first, cell.rstrip("\n")) if line.strip()]
     body = "\n".join(lines)
-    return f"{{\n{body}\n}}" if "\n" in body else body
+    return f"{{ {body}\n}}" if "\n" in body else body
