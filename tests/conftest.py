@@ -10,6 +10,16 @@ import pytest
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
 
 
+@pytest.fixture(autouse=True)
+def jp_asyncio_loop() -> None:
+    """pytest-jupyter sets up a loop around each test; only those of the server need it."""
+
+
+@pytest.fixture(autouse=True)
+def jp_server_cleanup() -> None:
+    """See above."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Stores, histories and settings of the tests, for their child processes too."""

@@ -24,7 +24,7 @@ PATIENCE = 500
 """Milliseconds that an element has to become ready for an action."""
 NAVIGATION_LIMIT = 30_000
 """Milliseconds that a navigation may take until the server answers."""
-UPLOAD_LIMIT = 3_000
+UPLOAD_LIMIT = 5_000
 
 
 async def perform(call: Call, session: BrowserSession) -> None:

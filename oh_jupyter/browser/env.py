@@ -192,7 +192,7 @@ class BrowserEnv:
             try:
                 worker.ask({"op": "ping"}, RECOVERY)
             except BrowserError:
-                worker.end()
+                worker.end(polite=False)
         if worker is not None and worker.is_alive():
             return worker
         if worker is not None:

@@ -279,6 +279,7 @@ class BrowserSession:
             page.on("dialog", self._dialog_opened)
             page.on("download", self._download_started)
             page.on("crash", self._page_crashed)
+            page.on("framenavigated", self.tracker.page_shown)
         self._activate(page)
         self.tracker.window_opened()
 

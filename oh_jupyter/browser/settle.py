@@ -53,6 +53,7 @@ class ActivityTracker:
 
     def __init__(self, context: BrowserContext) -> None:
         self._pending: dict[Request, float] = {}
+        self._navigations: set[Request] = set()
         self._rounds: dict[tuple[str, str], list[float]] = {}
         self._changed = asyncio.Event()
         self._windows = 0
@@ -64,6 +65,7 @@ class ActivityTracker:
     def begin(self) -> None:
         """Start a step: what is under way now does not belong to it."""
         self._pending.clear()
+        self._navigations.clear()
         self._windows = 0
 
     def window_opens(self, _event: Any = None) -> None:
@@ -81,7 +83,8 @@ class ActivityTracker:
         if request.is_navigation_request():
             # Loops belong to the page that is left now, or to another frame: seen again soon.
             self._rounds.clear()
-            self._pending[request] = NAVIGATION
+            self._navigations.add(request)
+            self._pending[request] = REQUESTS
             self._changed.set()
         elif not self._polls(request):
             self._pending[request] = REQUESTS
@@ -100,6 +103,7 @@ class ActivityTracker:
 
     def _ended(self, request: Request) -> None:
         self._pending.pop(request, None)
+        self._navigations.discard(request)
         self._changed.set()
 
     def _patience(self) -> float:
@@ -107,10 +111,27 @@ class ActivityTracker:
         windows = REQUESTS if self._windows else 0.0
         return max(self._pending.values(), default=windows)
 
-    @property
-    def navigates(self) -> bool:
-        """Whether a navigation has begun whose page is not there yet."""
-        return any(patience == NAVIGATION for patience in self._pending.values())
+    def navigates(self, page: Page) -> bool:
+        """Tell whether a tab is on its way to another page, which has not answered yet.
+
+        Args:
+            page: The tab.
+
+        Returns:
+            Whether it is.
+        """
+        return any(_tab_of(request) is page for request in self._navigations)
+
+    def page_shown(self, frame: Frame) -> None:
+        """Note that a frame shows another page; what is left of it is an ordinary request.
+
+        Args:
+            frame: The frame.
+        """
+        if frame.parent_frame is None:
+            gone = [each for each in self._navigations if _tab_of(each) is frame.page]
+            self._navigations.difference_update(gone)
+            self._changed.set()
 
     async def navigated(self, page: Page, deadline: float | None = None) -> None:
         """Wait until a navigation that is under way has shown its page.
@@ -120,7 +141,7 @@ class ActivityTracker:
             deadline: Monotonic time until which to wait, or None for the usual bound.
         """
         deadline = deadline or time.monotonic() + NAVIGATION
-        while self.navigates and await self._change(deadline):
+        while self.navigates(page) and await self._change(deadline):
             pass
         await _loaded(page, "domcontentloaded", deadline - time.monotonic())
 
@@ -139,23 +160,23 @@ class ActivityTracker:
         """
         start = time.monotonic()
         while True:
-            if self.navigates:
+            if self.navigates(page):
                 # Until its page is there, the browser holds back every question to the old one.
                 await self.navigated(page, start + NAVIGATION)
-                if self.navigates:
+                if self.navigates(page):
                     return False
             try:
                 await self._quiet(page, idle)
             except PageUnresponsiveError:
-                if not self.navigates:
+                if not self.navigates(page):
                     raise
                 continue
             idle = False
             if page.is_closed() or self._patience() <= time.monotonic() - start:
                 return True
             if not await self._change(start + self._patience()):
-                return not self.navigates
-            if not self.navigates:
+                return not self.navigates(page)
+            if not self.navigates(page):
                 left = max(0.5, REQUESTS - (time.monotonic() - start))
                 await _loaded(page, "load", left)
 
@@ -172,7 +193,7 @@ class ActivityTracker:
         try:
             while own is not None and not own.done() and not page.is_closed():
                 left = deadline - time.monotonic()
-                if self.navigates or left <= 0:
+                if self.navigates(page) or left <= 0:
                     raise PageUnresponsiveError
                 event = asyncio.ensure_future(self._change(deadline))
                 await asyncio.wait([own, event], return_when=asyncio.FIRST_COMPLETED)
@@ -190,6 +211,15 @@ class ActivityTracker:
         except TimeoutError:
             return False
         return True
+
+
+def _tab_of(request: Request) -> Page | None:
+    """Find the tab whose own page is asked for; None for frames in a page."""
+    try:
+        frame = request.frame
+    except Exception:  # a tab that is only being opened, or a service worker
+        return None
+    return frame.page if frame.parent_frame is None else None
 
 
 async def _loaded(page: Page, state: Any, seconds: float) -> None:

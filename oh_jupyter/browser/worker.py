@@ -50,7 +50,7 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
     session.notices.clear()
     session.losses.clear()
     await session.ensure_page()
-    if session.tracker.navigates:
+    if session.tracker.navigates(session.page):
         # Left behind by a step that was cancelled.
         await session.stop_loading()
     session.tracker.begin()
@@ -96,7 +96,7 @@ async def _perform_watched(call: Call, session: BrowserSession) -> None:
     task = asyncio.ensure_future(perform(call, session))
     try:
         while not (await asyncio.wait([task], timeout=SLOW))[0]:
-            if session.tracker.navigates:
+            if session.tracker.navigates(session.page):
                 continue
             if not await session.responds(SLOW) and not task.done():
                 await session.stop_scripts()

@@ -136,13 +136,18 @@ class WorkerProcess:
         self._errors.seek(0)
         return self._errors.read().decode("utf-8", "replace")[-1500:].strip()
 
-    def end(self) -> None:
-        """End the process, its browser, and everything below."""
+    def end(self, polite: bool = True) -> None:
+        """End the process, its browser, and everything below.
+
+        Args:
+            polite: Give it time to close the browser properly.
+        """
         # The end of its input asks the worker to close the browser properly.
         with contextlib.suppress(OSError):
             self._input.close()
-        with contextlib.suppress(TimeoutError):
-            self._child.wait(3.0)
+        if polite:
+            with contextlib.suppress(TimeoutError):
+                self._child.wait(3.0)
         self._child.terminate(1.0)
         self._reader.join(5.0)
         self._output.close()

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from oh_jupyter.process import Child, spawn
 from oh_jupyter.shell import hook
 from oh_jupyter.shell.command import Command
+from oh_jupyter.shell.keyboard import Keyboard
 from oh_jupyter.shell.marks import Mark, MarkSplitter
 from oh_jupyter.shell.output import OutputBuffer
 from oh_jupyter.shell.parsing import is_complete
@@ -21,9 +22,6 @@ from oh_jupyter.shell.terminal import Terminal
 
 __all__ = ["Bash"]
 
-INTERRUPT = b"\x03"
-STARTING_TIME = 0.05
-"""Seconds in which a program that bash was about to start has certainly started."""
 GRACE = 0.5
 """Seconds that processes get between the hang-up and the kill when the shell is closed."""
 
@@ -132,14 +130,17 @@ class Bash:
         Returns:
             Whether that was so, and bash was asked to go on.
         """
-        at_prompt = self._prompt.is_waiting()
-        # What bash wrote before it waited is here now.
-        self.read_now()
-        if not at_prompt or self.command is None or self.command.done:
+        command = self.command
+        if command is None or command.done or not self._prompt.is_waiting():
             return False
-        started = self.command.started
-        self._terminal.write(hook.typed_prompt(self._token) if started else self._typed)
-        return True
+        # What bash wrote before it waited may still be on its way; it arrives before this mark.
+        return self._terminal.inject(self._marks.write(Mark("s", command.id)))
+
+    def _go_on(self, command: Command) -> None:
+        """Ask for what bash should have done before it waited."""
+        if not command.closed and self._prompt.is_waiting():
+            started = command.started
+            self._terminal.write(hook.typed_prompt(self._token) if started else self._typed)
 
     def type(self, data: bytes) -> None:
         """Type something; a command that was just given gets it once it has started.
@@ -150,24 +151,8 @@ class Bash:
         if self.command is not None and not self.command.started:
             self._keys.append(data)
             return
-        # Between the fork and the start of a program nobody acts on an interrupt.
-        starting = data == INTERRUPT and self._is_ours(self._terminal.foreground())
-        self._terminal.write(data)
-        if starting:
-            self._loop.call_later(STARTING_TIME, self._interrupt_again, self.command)
-
-    def _interrupt_again(self, command: Command | None) -> None:
-        """Interrupt a program that was being started when the key was pressed."""
-        self.read_now()
-        if command is None or command.done or command is not self.command:
-            return
-        if not self._is_ours(self._terminal.foreground()):
-            self._terminal.write(INTERRUPT)
-
-    def _is_ours(self, pid: int) -> bool:
-        """Tell whether a process is bash, or a fork of it that runs no other program yet."""
-        # It is empty for an instant while the program is replaced.
-        return read_proc(pid, "cmdline") in (b"", read_proc(self.child.pid, "cmdline"))
+        command = self.command
+        self._keyboard.type(data, lambda: command is self.command and self.running)
 
     def press_at_prompt(self, key: str, exports: Mapping[str, str]) -> Command:
         """Press a control key while no command runs.
@@ -215,7 +200,8 @@ class Bash:
 
     def _plant(self) -> None:
         self._prompt = Prompt(self.child.pid, self._terminal)
-        self._terminal.write(hook.init_line(self._token, self._terminal.path, self._line.path))
+        self._keyboard = Keyboard(self._loop, self._terminal, self.child.pid)
+        self._terminal.write(hook.typed_greeting(self._token, self._terminal.path))
 
     def _on_output(self, data: bytes) -> None:
         """Take in what the terminal delivers."""
@@ -241,19 +227,24 @@ class Bash:
 
     def _on_mark(self, mark: Mark) -> None:
         """Act on a mark."""
-        kind, command_id = mark.kind, mark.command_id
         command = self.command
-        if kind == "x":
+        if mark.kind == "x":
             self._on_drained()
-        if command is None:
+        elif mark.kind == "r":
+            self._terminal.write(
+                hook.typed_script(self._token, self._terminal.path, self._line.path)
+            )
+        elif command is None or mark.command_id not in (command.id, "0"):
             return
-        if kind == "b" and command_id == command.id:
+        elif mark.kind == "s":
+            self._go_on(command)
+        elif mark.kind == "b":
             command.started = True
             self._close_window()
             keys, self._keys = self._keys, []
             for data in keys:
                 self.type(data)
-        elif kind == "e" and command_id in (command.id, "0") and not command.closed:
+        elif not command.closed:
             self._typed_window = None
             self._planting = False
             command.closed = True
@@ -325,7 +316,7 @@ class Bash:
         Its background jobs may keep the terminal, so there need not be a hang-up. A mark that we
         write comes after everything that bash wrote.
         """
-        if not self._terminal.inject(self._marks.exit_mark):
+        if not self._terminal.inject(self._marks.write(Mark("x", ""))):
             self._terminal.read_now()
             self._loop.call_soon(self._mark_exit)
 

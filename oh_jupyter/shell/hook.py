@@ -23,17 +23,15 @@ from dataclasses import dataclass
 
 __all__ = [
     "Report",
-    "init_line",
     "read_reports",
     "setup_lines",
     "typed_command",
+    "typed_greeting",
     "typed_prompt",
+    "typed_script",
 ]
 
 FIELDS = 7
-# Not ``bash --noediting``: that crashes when somebody turns the editor on (seen with 5.2). And
-# not in an ``eval``, from which bash would not find back to the terminal properly.
-NO_LINE_EDITING = b"\\builtin set +o emacs +o vi\n"
 PIECE = 200
 """Source bytes for each typed line: a terminal takes lines of at most 4095 bytes."""
 
@@ -142,7 +140,25 @@ def read_reports(data: bytes) -> tuple[list[Report], bytes]:
     return reports, b"\0".join([*fields, rest])
 
 
-def init_line(token: str, terminal: str, report_line: str) -> bytes:
+def typed_greeting(token: str, terminal: str) -> bytes:
+    """Return what to type to a bash that has just started: it answers with a mark of kind ``r``.
+
+    The line editor is turned off here, by a line of its own: ``bash --noediting`` crashes when
+    somebody turns the editor on (seen with 5.2), and from an ``eval`` bash would not find back to
+    the terminal properly.
+
+    Args:
+        token: The shell's random token.
+        terminal: Path of the shell's terminal.
+
+    Returns:
+        A line for the terminal.
+    """
+    answer = f"\\builtin printf '\\033]{token};r\\033\\\\' >'{terminal}'"
+    return f"\\builtin set +o emacs +o vi; {answer}\n".encode()
+
+
+def typed_script(token: str, terminal: str, report_line: str) -> bytes:
     """Return what to type to plant the functions.
 
     Args:
@@ -155,7 +171,7 @@ def init_line(token: str, terminal: str, report_line: str) -> bytes:
     """
     script = re.sub(r"\bOH(?=\b|_)", token, SCRIPT)
     script = script.replace("'MAIN'", f"'{terminal}'").replace("'LINE'", f"'{report_line}'")
-    return NO_LINE_EDITING + _typed_eval(script, "")
+    return _typed_eval(script, "")
 
 
 def typed_prompt(token: str) -> bytes:

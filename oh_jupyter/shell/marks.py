@@ -15,8 +15,9 @@ class Mark:
     """One mark.
 
     Attributes:
-        kind: ``b`` before a command, ``e`` after it, ``x`` after the end of the shell.
-        command_id: The command; "" if it is none of ours.
+        kind: ``b`` before a command, ``e`` after it, ``r`` from a bash that has just started; of
+            our own: ``s`` to know that all before it has arrived, ``x`` at the end of the shell.
+        command_id: The command, for kinds that belong to one.
     """
 
     kind: str
@@ -37,10 +38,16 @@ class MarkSplitter:
         self._prefix = b"\x1b]" + token.encode() + b";"
         self._pending = b""
 
-    @property
-    def exit_mark(self) -> bytes:
-        """The mark of kind ``x``."""
-        return self._prefix + b"x" + END
+    def write(self, mark: Mark) -> bytes:
+        """Return a mark as it stands in the output.
+
+        Args:
+            mark: The mark.
+
+        Returns:
+            Its bytes.
+        """
+        return self._prefix + f"{mark.kind};{mark.command_id}".encode() + END
 
     def split(self, data: bytes) -> Iterator[bytes | Mark]:
         """Split what was read.

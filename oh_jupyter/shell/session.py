@@ -89,8 +89,7 @@ class BashSession:
     @property
     def running(self) -> bool:
         """Whether a command is running, also one whose observation was already given."""
-        command = None if self._keeper is None else self._keeper.bash.command
-        return command is not None and not command.done
+        return self._keeper is not None and self._keeper.bash.running
 
     # The blocking face
 

@@ -15,7 +15,7 @@ from oh_jupyter.browser import BrowserEnv, flatten_axtree
 
 
 class Site:
-    """Pages by path; `/late?ms=…` answers late, `/never` not before the site ends."""
+    """Pages by path; `/late?ms=…`, `/poll?ms=…` answer late, `/never` not before the site ends."""
 
     def __init__(self) -> None:
         self.pages: dict[str, tuple[bytes, dict[str, str]]] = {}
@@ -28,11 +28,11 @@ class Site:
                 if parts.path == "/never":
                     site.ended.wait()
                     return
-                if parts.path == "/late":
+                if parts.path in ("/late", "/poll"):
                     site.ended.wait(int(parse_qs(parts.query)["ms"][0]) / 1000)
                 body, headers = site.pages.get(parts.path, (b"late news", {}))
                 self.send_response(
-                    200 if parts.path in site.pages or parts.path == "/late" else 404
+                    200 if parts.path in site.pages or parts.path in ("/late", "/poll") else 404
                 )
                 for name, value in {"Content-Type": "text/html", **headers}.items():
                     self.send_header(name, value)

@@ -214,11 +214,18 @@ def test_no_browser_is_an_observation(tmp_path: Path):
 
 
 def test_a_step_that_times_out_is_an_observation(env: BrowserEnv, site, tmp_path: Path):
-    action = BrowseURLAction(site.url("/never"))
-    action.set_hard_timeout(0.3)
+    large = site.put("/large", "<div><b>x</b></div>" * 10_000)
+    env.step(f'goto("{large}")', include=[])
+    action = BrowseInteractiveAction("noop(0)")
+    action.set_hard_timeout(0.2)
     seen = browse(action, env, str(tmp_path))
     assert isinstance(seen, BrowserOutputObservation)
     assert seen.error
-    assert seen.url == site.url("/never")
-    assert "did not answer within 0.3 s" in seen.last_browser_action_error
-    assert seen.screenshot == ""
+    assert "did not answer within 0.2 s" in seen.last_browser_action_error
+    assert seen.content == seen.last_browser_action_error
+    assert seen.screenshot == seen.url == ""
+    action = BrowseURLAction(site.url("/never"))
+    action.set_hard_timeout(4)
+    seen = browse(action, env, str(tmp_path))
+    assert "took longer than 2 s" in seen.last_browser_action_error
+    assert seen.url == large

@@ -24,16 +24,6 @@ ROOT = Path(oh_jupyter.__file__).parent.parent
 TOKEN = "end-to-end"
 
 
-@pytest.fixture(autouse=True)
-def jp_server_cleanup() -> None:
-    """Playwright has a loop running in this thread: pytest-jupyter must not use one here."""
-
-
-@pytest.fixture(autouse=True)
-def jp_asyncio_loop() -> None:
-    """See above."""
-
-
 class Lab:
     """A JupyterLab server process, and requests to it."""
 
@@ -109,7 +99,8 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     running.close()
 
 
-@pytest.fixture(scope="session")
+# No longer than its module: Playwright's loop must not be running in other tests.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(

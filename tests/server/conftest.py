@@ -7,7 +7,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from pytest_jupyter.jupyter_core import jp_asyncio_loop
+from pytest_jupyter.jupyter_server import jp_server_cleanup
 from tornado.httpclient import HTTPClientError
+
+# Taken back from the root, which switches them off for everybody else.
+__all__ = ["jp_asyncio_loop", "jp_server_cleanup"]
 
 Ask = Callable[..., Awaitable[tuple[int, Any]]]
 

@@ -34,5 +34,6 @@ def test_any_cut() -> None:
         assert split([DATA[:first], DATA[first:]]) == expected
 
 
-def test_exit_mark() -> None:
-    assert split([MarkSplitter(TOKEN).exit_mark]) == [b"", Mark("x", ""), b""]
+def test_written_marks_are_read() -> None:
+    for mark in (Mark("x", ""), Mark("s", "7")):
+        assert split([MarkSplitter(TOKEN).write(mark)]) == [b"", mark, b""]
