@@ -45,6 +45,19 @@ class Settings:
     workspace_dir: str | None = _setting(
         None, "Directory where the shell starts; the kernel's own when not set."
     )
+    username: str | None = _setting(
+        None,
+        "User that the shell runs as; another one than the kernel's needs root.",
+        "RUNTIME_USERNAME",
+    )
+    su_to_user: bool = _setting(
+        True, "Whether the shell really changes to that user.", "SU_TO_USER"
+    )
+    max_memory_gb: float | None = _setting(
+        None,
+        "Memory that the processes of the shell may use together; more is killed.",
+        "RUNTIME_MAX_MEMORY_GB",
+    )
     enable_browser: bool = _setting(True, "Whether browser actions may start a browser.")
     browser_path: str | None = _setting(
         None,

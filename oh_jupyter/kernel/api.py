@@ -81,6 +81,17 @@ class Oh:
             return MainThread().wait_for(self._runtime.submit, coroutine)
         return self._runtime.submit(coroutine).result()
 
+    def set_env(self, variables: dict[str, str]) -> None:
+        """Set environment variables for the shell and for cells, with their literal values.
+
+        Args:
+            variables: Names and values.
+
+        Raises:
+            ShellError: A name or value cannot be that of an environment variable.
+        """
+        self._runtime.submit(self._runtime.executor.set_env(variables)).result()
+
     def _act(self, kind: str, timeout: float | None = None, **args: Any) -> Any:
         return self.execute({"action": kind, "args": args, "timeout": timeout})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -114,6 +115,15 @@ class JupyterPlugin(Plugin):
         self._pushed_dir = directory
         if moved:
             await self.queue_silently(f"import os; os.chdir({directory!r})")
+
+    async def set_env(self, variables: Mapping[str, str]) -> None:
+        """Set environment variables in a kernel of its own; another has ours.
+
+        Args:
+            variables: Names and values.
+        """
+        if self._own is not None:
+            await self.queue_silently(f"import os; os.environ.update({dict(variables)!r})")
 
     async def run(self, action: Action) -> Observation:
         """Run a cell.

@@ -8,17 +8,16 @@ pays for nothing else.
 from __future__ import annotations
 
 import asyncio
-import getpass
 import logging
+import os
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.config import Settings
-from oh_jupyter.errors import OhJupyterError, PluginError
+from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events import (
     Action,
     ActionConfirmationStatus,
@@ -35,6 +34,8 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
+from oh_jupyter.runtime.plugin_set import PluginSet
+from oh_jupyter.runtime.resources import make_shell, memory_figures, prepare_workspace, shell_user
 from oh_jupyter.runtime.thread import exempt_from_debugger
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 REJECTED = "Action has been rejected by the user! Waiting for further user input."
+SECRET_LENGTH = 8
 NO_BROWSER = "Browser functionality is not supported or disabled."
 
 
@@ -62,7 +64,7 @@ class ActionExecutor:
         workspace_dir: Where the shell starts, and where relative paths do.
         file_store: Where events and artefacts are kept.
         events: The log of all Actions and Observations.
-        plugins: Plugins by name, in starting order.
+        plugins: The plugins.
         last_action_time: When the last Action ended, in seconds since the epoch.
     """
 
@@ -88,14 +90,12 @@ class ActionExecutor:
         self.workspace_dir = workspace_dir
         self.file_store = file_store
         self.events = events
-        self.plugins = plugins
+        self.plugins = PluginSet(plugins, settings.init_plugin_timeout)
         self.last_action_time = time.time()
         self.running: dict[int, Action] = {}
         self._shell: BashSession | None = None
         self._browser: BrowserEnv | None = None
         self._editor: FileEditor | None = None
-        self._plugin_problems: dict[str, str] = {}
-        self._plugins_started = False
         self._starting = asyncio.Lock()
         self._threads = ThreadPoolExecutor(
             max_workers=8,
@@ -111,7 +111,7 @@ class ActionExecutor:
             BrowseURLAction: self._browse,
             BrowseInteractiveAction: self._browse,
         }
-        Path(workspace_dir).mkdir(parents=True, exist_ok=True)
+        prepare_workspace(workspace_dir, shell_user(settings))
 
     @property
     def cwd(self) -> str:
@@ -169,17 +169,11 @@ class ActionExecutor:
         return await (await self.shell()).execute_async(action)
 
     async def _run_ipython(self, action: IPythonRunCellAction) -> Observation:
-        from oh_jupyter.plugins import JupyterPlugin
-
-        await self.start_plugins()
-        plugin = self.plugins.get(JupyterPlugin.name)
-        if plugin is None:
-            problem = self._plugin_problems.get(JupyterPlugin.name, "it was not asked for")
-            return ErrorObservation(f"Cells cannot run: plugin 'jupyter' is not loaded: {problem}")
-        if isinstance(plugin, JupyterPlugin):
-            await plugin.follow(self.cwd)
+        await self.plugins.start()
+        plugin = self.plugins.jupyter()
+        await plugin.follow(self.cwd)
         observation = await plugin.run(action)
-        if action.include_extra and isinstance(plugin, JupyterPlugin):
+        if action.include_extra:
             observation.content += plugin.footer(self.cwd)
         return observation
 
@@ -230,16 +224,26 @@ class ActionExecutor:
         """
         async with self._starting:
             if self._shell is None:
-                from oh_jupyter.shell import BashSession
-
-                session = BashSession(
-                    self.workspace_dir,
-                    no_change_timeout_seconds=self.settings.no_change_timeout_seconds,
-                    loop=asyncio.get_running_loop(),
-                )
+                session = make_shell(self.settings, self.workspace_dir)
                 await session.initialize_async()
                 self._shell = session
             return self._shell
+
+    async def set_env(self, variables: Mapping[str, str]) -> None:
+        """Set environment variables for shell and cells alike, with their literal values.
+
+        Values that are long enough to be secrets are kept out of the event log from now on.
+
+        Args:
+            variables: Names and values.
+
+        Raises:
+            ShellError: A name or value cannot be that of an environment variable.
+        """
+        await (await self.shell()).set_env_async(variables)
+        os.environ.update(variables)
+        self.events.mask(value for value in variables.values() if len(value) >= SECRET_LENGTH)
+        await self.plugins.set_env(variables)
 
     @property
     def editor(self) -> FileEditor:
@@ -262,36 +266,6 @@ class ActionExecutor:
             )
         return self._browser
 
-    async def start_plugins(self) -> None:
-        """Start the plugins in order, once. One that fails does not take the others down."""
-        async with self._starting:
-            if self._plugins_started:
-                return
-            self._plugins_started = True
-            for name, plugin in list(self.plugins.items()):
-                try:
-                    async with asyncio.timeout(self.settings.init_plugin_timeout):
-                        await plugin.initialize(getpass.getuser())
-                except TimeoutError:
-                    self._drop_plugin(
-                        name, f"not ready after {self.settings.init_plugin_timeout} s"
-                    )
-                except Exception as problem:
-                    self._drop_plugin(name, str(problem))
-            await self._bring_skills_into_cells()
-
-    def _drop_plugin(self, name: str, problem: str) -> None:
-        logger.warning("Plugin %s did not start: %s", name, problem)
-        self._plugin_problems[name] = problem
-        del self.plugins[name]
-
-    async def _bring_skills_into_cells(self) -> None:
-        from oh_jupyter.plugins import AgentSkillsPlugin, JupyterPlugin
-
-        jupyter = self.plugins.get(JupyterPlugin.name)
-        if AgentSkillsPlugin.name in self.plugins and isinstance(jupyter, JupyterPlugin):
-            await jupyter.queue_silently(AgentSkillsPlugin.cell_code)
-
     def status(self) -> dict[str, Any]:
         """What a person would want to know about the runtime.
 
@@ -304,10 +278,11 @@ class ActionExecutor:
             "events": self.events.latest_id + 1,
             "idle_time": time.time() - self.last_action_time,
             "running": [action.message for action in self.running.values()],
-            "plugins": list(self.plugins),
-            "plugin_problems": dict(self._plugin_problems),
+            "plugins": self.plugins.names,
+            "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,
             "browser": self._browser is not None,
+            "memory": memory_figures(self._shell),
         }
 
     async def close(self) -> None:
@@ -315,11 +290,7 @@ class ActionExecutor:
 
         It blocks the loop where it must: at interpreter exit no pool takes work any more.
         """
-        for plugin in self.plugins.values():
-            try:
-                await plugin.close()
-            except PluginError as problem:
-                logger.warning("Plugin %s did not stop: %s", plugin.name, problem)
+        await self.plugins.close()
         if self._shell is not None:
             await self._shell.close_async()
         if self._browser is not None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from oh_jupyter.config import Settings
-from oh_jupyter.errors import RuntimeClosedError
+from oh_jupyter.errors import ConfigError, RuntimeClosedError, ShellError
 from oh_jupyter.events import (
     CmdOutputObservation,
     CmdRunAction,
@@ -151,3 +153,59 @@ def test_directories_first_then_files_and_no_dangling_links(tmp_path: Path) -> N
     assert list_directory(None, str(tmp_path)) == ["link/", "Z/", ".c", "A", "b"]
     assert list_directory("Z", str(tmp_path)) == []
     assert list_directory("\0", str(tmp_path)) == []
+
+
+def test_environment_variables_reach_shell_and_cells_and_stay_out_of_the_log(
+    runtime: Runtime, monkeypatch
+) -> None:
+    value = "$HOME `id` !! 'q' \"d\"\nline ünï"
+    monkeypatch.delenv("OH_TEST_SECRET", raising=False)
+    runtime.submit(runtime.executor.set_env({"OH_TEST_SECRET": value})).result(30)
+    shell = runtime.submit_action(CmdRunAction('printf "%s" "$OH_TEST_SECRET"')).result(30)
+    assert shell.content == value
+    cell = IPythonRunCellAction("import os; print(os.environ['OH_TEST_SECRET'])")
+    assert runtime.submit_action(cell).result(60).content.startswith(value)
+    runtime.events.flush()
+    recorded = [event for event in runtime.events.search() if event.cause is not None]
+    assert all(value not in event.content for event in recorded)
+    assert "<secret_hidden>" in recorded[0].content
+    with pytest.raises(ShellError):
+        runtime.submit(runtime.executor.set_env({"not a name": "x"})).result(30)
+
+
+def test_memory_is_shown_and_limited(tmp_path: Path) -> None:
+    settings = Settings(workspace_dir=str(tmp_path), file_store="memory", max_memory_gb=0.1)
+    runtime = Runtime(settings)
+    try:
+        greedy = f"{sys.executable} -c 'b = bytearray(400_000_000); import time; time.sleep(60)'"
+        killed = runtime.submit_action(CmdRunAction(greedy, blocking=True)).result(60)
+        assert "memory" in (killed.content + killed.metadata.suffix).lower()
+        assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+        figures = runtime.status()["memory"]
+        assert figures["kernel"] > figures["shell"] > 0
+    finally:
+        runtime.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
+def test_the_shell_works_for_another_user(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    for parent in tmp_path.parents[:2]:
+        parent.chmod(0o755)
+    settings = Settings(
+        workspace_dir=str(tmp_path / "theirs"), file_store="memory", username="nobody"
+    )
+    runtime = Runtime(settings)
+    try:
+        done = runtime.submit_action(CmdRunAction("id -un; touch made; stat -c %U made")).result(30)
+        assert done.content == "nobody\nnobody"
+        assert done.metadata.username == "nobody"
+    finally:
+        runtime.close()
+
+
+def test_a_user_who_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None:
+    settings = Settings(workspace_dir=str(tmp_path), file_store="memory", username="no-such-user")
+    with pytest.raises(ConfigError, match="no user 'no-such-user'"):
+        Runtime(settings)
+    Runtime(replace(settings, su_to_user=False)).close()

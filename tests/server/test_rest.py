@@ -15,6 +15,7 @@ async def test_alive_and_server_info_need_no_kernel(ask, jp_serverapp) -> None:
     status, info = await ask("server_info")
     assert status == 200
     assert set(info) >= {"uptime", "idle_time", "resources"}
+    assert info["runtime"] is None
     assert set(info["resources"]) == {"cpu_percent", "memory", "disk", "io"}
     assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
 
@@ -28,6 +29,7 @@ async def test_the_default_kernel_is_started_on_demand(act, ask, jp_serverapp) -
     assert len(list(jp_serverapp.kernel_manager.list_kernel_ids())) == 1
     status, info = await ask("server_info")
     assert info["default_kernel"] in jp_serverapp.kernel_manager
+    assert info["runtime"]["memory"]["kernel"] > 0
     assert info["idle_time"] < info["uptime"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import psutil
@@ -9,9 +10,14 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from oh_jupyter._version import __version__
+from oh_jupyter.errors import KernelError
 from oh_jupyter.server.handlers.base import OhHandler
 
 __all__ = ["Activity", "AliveHandler", "ServerInfoHandler"]
+
+
+PATIENCE = 1.0
+"""Seconds that a busy kernel may take to say how it does."""
 
 
 class Activity:
@@ -54,8 +60,20 @@ class ServerInfoHandler(OhHandler):
                 "resources": _resources(activity.process),
                 "version": __version__,
                 "default_kernel": self.router.default_kernel_id,
+                "runtime": await self._runtime(),
             }
         )
+
+    async def _runtime(self) -> object:
+        """How the runtime of the default kernel does, if there is one and it answers soon."""
+        kernel_id = self.router.default_kernel_id
+        try:
+            async with asyncio.timeout(PATIENCE):
+                link = self.router.link(kernel_id or "")
+                reply = await link.request("status", load=False)
+        except (KernelError, TimeoutError):
+            return None
+        return reply.fields["runtime"]
 
 
 def _resources(process: psutil.Process) -> dict[str, object]:

@@ -1,0 +1,106 @@
+"""The plugins of one runtime: started once, in order, each on its own responsibility."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from oh_jupyter.errors import PluginError
+
+if TYPE_CHECKING:
+    from oh_jupyter.plugins import JupyterPlugin, Plugin
+
+__all__ = ["PluginSet"]
+
+logger = logging.getLogger(__name__)
+
+
+class PluginSet:
+    """Plugins by name, in starting order.
+
+    Attributes:
+        problems: Why a plugin did not start, by its name.
+    """
+
+    def __init__(self, plugins: Mapping[str, Plugin], timeout: float) -> None:
+        """Take the plugins; none is started yet.
+
+        Args:
+            plugins: Plugins by name, in starting order.
+            timeout: Seconds that each may take to start.
+        """
+        self._plugins = dict(plugins)
+        self._timeout = timeout
+        self._started = False
+        self._starting = asyncio.Lock()
+        self.problems: dict[str, str] = {}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the plugins that have not failed."""
+        return list(self._plugins)
+
+    async def start(self) -> None:
+        """Start them, once. One that fails is reported and does not take the others down."""
+        async with self._starting:
+            if self._started:
+                return
+            self._started = True
+            for name, plugin in list(self._plugins.items()):
+                try:
+                    async with asyncio.timeout(self._timeout):
+                        await plugin.initialize(getpass.getuser())
+                except TimeoutError:
+                    self._drop(name, f"it was not ready after {self._timeout} s")
+                except Exception as problem:
+                    self._drop(name, str(problem))
+            await self._bring_skills_into_cells()
+
+    def _drop(self, name: str, problem: str) -> None:
+        logger.warning("Plugin %s did not start: %s", name, problem)
+        self.problems[name] = problem
+        del self._plugins[name]
+
+    async def _bring_skills_into_cells(self) -> None:
+        from oh_jupyter.plugins import AgentSkillsPlugin, JupyterPlugin
+
+        jupyter = self._plugins.get(JupyterPlugin.name)
+        if AgentSkillsPlugin.name in self._plugins and isinstance(jupyter, JupyterPlugin):
+            await jupyter.queue_silently(AgentSkillsPlugin.cell_code)
+
+    def jupyter(self) -> JupyterPlugin:
+        """The plugin that runs cells.
+
+        Returns:
+            The plugin.
+
+        Raises:
+            PluginError: It was not asked for, or did not start.
+        """
+        from oh_jupyter.plugins import JupyterPlugin
+
+        plugin = self._plugins.get(JupyterPlugin.name)
+        if not isinstance(plugin, JupyterPlugin):
+            problem = self.problems.get(JupyterPlugin.name, "it is not among the settings' plugins")
+            raise PluginError(f"Cells cannot run: plugin 'jupyter' is not loaded: {problem}")
+        return plugin
+
+    async def set_env(self, variables: Mapping[str, str]) -> None:
+        """Set environment variables in a kernel that a plugin has started.
+
+        Args:
+            variables: Names and values.
+        """
+        if "jupyter" in self._plugins:
+            await self.jupyter().set_env(variables)
+
+    async def close(self) -> None:
+        """Stop them all."""
+        for name, plugin in self._plugins.items():
+            try:
+                await plugin.close()
+            except Exception as problem:
+                logger.warning("Plugin %s did not stop: %s", name, problem)

@@ -1,0 +1,120 @@
+"""What the runtime takes from the machine: its shell, and memory."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import pwd
+from typing import TYPE_CHECKING
+
+import psutil
+
+from oh_jupyter.config import Settings
+from oh_jupyter.errors import ConfigError
+
+if TYPE_CHECKING:
+    from oh_jupyter.shell import BashSession
+
+__all__ = ["make_shell", "memory_figures", "prepare_workspace", "shell_user"]
+
+
+def shell_user(settings: Settings) -> str | None:
+    """The user that the shell has to change to.
+
+    Args:
+        settings: What the operator set.
+
+    Returns:
+        The name; None if it is the kernel's own user.
+
+    Raises:
+        ConfigError: There is no such user, or this process may not change to it.
+    """
+    name = settings.username
+    if not name or not settings.su_to_user or name == getpass.getuser():
+        return None
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        raise ConfigError(
+            f"There is no user {name!r} on this machine. Create it, or leave username out"
+        ) from None
+    if os.geteuid() != 0:
+        raise ConfigError(
+            f"The shell cannot run as {name!r}: only root may change users, and the kernel runs "
+            f"as {getpass.getuser()!r}. Start the kernel as root, or leave username out"
+        )
+    return name
+
+
+def prepare_workspace(workspace_dir: str, user: str | None) -> None:
+    """Make the workspace, and give a new one to the user who works there.
+
+    Args:
+        workspace_dir: Absolute path.
+        user: Who works there, if not the kernel's own user.
+    """
+    if os.path.isdir(workspace_dir):
+        return
+    os.makedirs(workspace_dir)
+    if user is not None:
+        entry = pwd.getpwnam(user)
+        os.chown(workspace_dir, entry.pw_uid, entry.pw_gid)
+
+
+def make_shell(settings: Settings, workspace_dir: str) -> BashSession:
+    """The shell session that the settings describe, not started yet.
+
+    Args:
+        settings: What the operator set.
+        workspace_dir: Where it starts.
+
+    Returns:
+        The session, on the running loop.
+
+    Raises:
+        ConfigError: The user cannot be changed to.
+    """
+    from oh_jupyter.shell import BashSession
+
+    limit = settings.max_memory_gb
+    return BashSession(
+        workspace_dir,
+        shell_user(settings),
+        settings.no_change_timeout_seconds,
+        None if limit is None else int(limit * 1024),
+        loop=asyncio.get_running_loop(),
+    )
+
+
+def memory_figures(shell: BashSession | None) -> dict[str, int]:
+    """Memory in use, in bytes.
+
+    Args:
+        shell: The shell session, if it has started.
+
+    Returns:
+        Resident memory of the kernel's process, of all its children together, and of
+        those that belong to the shell.
+    """
+    return {
+        "kernel": psutil.Process().memory_info().rss,
+        "children": sum(_resident(child) for child in psutil.Process().children(recursive=True)),
+        "shell": 0 if shell is None or shell.pid is None else _tree(shell.pid),
+    }
+
+
+def _tree(pid: int) -> int:
+    try:
+        process = psutil.Process(pid)
+        return sum(_resident(one) for one in (process, *process.children(recursive=True)))
+    except psutil.NoSuchProcess:
+        return 0
+
+
+def _resident(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_info().rss)
+    except psutil.NoSuchProcess:
+        return 0
