@@ -76,6 +76,14 @@ class Settings:
     plugins: tuple[str, ...] = _setting(
         ("agent_skills", "jupyter"), "Plugins to load, by requirement name."
     )
+    kernel_url: str | None = _setting(
+        None,
+        "Jupyter server or Kernel Gateway for cells, where the runtime lives in no kernel.",
+        "OH_JUPYTER_KERNEL_URL",
+    )
+    kernel_token: str = _setting(
+        "", "Token of that server. Secret: never logged.", "OH_JUPYTER_KERNEL_TOKEN"
+    )
     file_store: str = _setting(
         "local",
         "Kind of file store: local, memory, s3, google_cloud, or an fsspec URL.",

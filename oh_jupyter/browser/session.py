@@ -18,6 +18,7 @@ from weakref import WeakKeyDictionary
 
 from oh_jupyter.browser.downloads import unused_path
 from oh_jupyter.browser.inspector import PageInspector
+from oh_jupyter.browser.launch import Settings, launch
 from oh_jupyter.browser.settle import ACTIVITY, ActivityTracker
 from oh_jupyter.errors import BrowserActionError
 
@@ -28,45 +29,14 @@ if TYPE_CHECKING:
         Dialog,
         Download,
         ElementHandle,
+        FileChooser,
         Page,
     )
 
-__all__ = ["BrowserSession", "Settings"]
+__all__ = ["BrowserSession"]
 
-ARGUMENTS = (
-    # Start-up and idle traffic that a closed network would only let time out.
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-domain-reliability",
-    "--disable-sync",
-    "--no-first-run",
-    "--no-pings",
-    # A scroll is finished when it was asked for, not some frames later.
-    "--disable-smooth-scrolling",
-)
 PDF_VIEWER = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/"
 """Address of the viewer that is built into Chromium, the same everywhere."""
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a browser is started.
-
-    Attributes:
-        executable: Path of the browser.
-        headless: Whether it runs without a window.
-        viewport: Width and height in px.
-        downloads_dir: Where finished downloads are put.
-        accept_dialogs: Whether confirm and prompt dialogs are accepted; alerts always are.
-        sandbox: Whether Chromium's own sandbox is on.
-    """
-
-    executable: str
-    headless: bool
-    viewport: tuple[int, int]
-    downloads_dir: str
-    accept_dialogs: bool
-    sandbox: bool
 
 
 @dataclass
@@ -109,22 +79,7 @@ class BrowserSession:
         Returns:
             The session.
         """
-        from playwright.async_api import async_playwright
-
-        playwright = await async_playwright().start()
-        browser = await playwright.chromium.launch(
-            executable_path=settings.executable,
-            headless=settings.headless,
-            chromium_sandbox=settings.sandbox,
-            handle_sigint=False,
-            handle_sigterm=False,
-            handle_sighup=False,
-            args=list(ARGUMENTS),
-        )
-        width, height = settings.viewport
-        context = await browser.new_context(
-            viewport={"width": width, "height": height}, accept_downloads=True
-        )
+        playwright, browser, context = await launch(settings)
         await context.add_init_script(ACTIVITY)
         session = cls(settings, browser, context, ActivityTracker(context), _playwright=playwright)
         context.on("page", session._page_opened)
@@ -280,6 +235,9 @@ class BrowserSession:
             page.on("download", self._download_started)
             page.on("crash", self._page_crashed)
             page.on("framenavigated", self.tracker.page_shown)
+            # While anybody listens, choosers are intercepted; to begin with it only when an
+            # upload clicks can be too late for that click.
+            page.on("filechooser", _ignore)
         self._activate(page)
         self.tracker.window_opened()
 
@@ -352,3 +310,7 @@ class BrowserSession:
             self.notices.append(f"The download of {download.url} failed: {reason}")
             return
         self.downloads.append({"url": download.url, "name": name, "path": str(target)})
+
+
+def _ignore(_chooser: FileChooser) -> None:
+    """Leave a file chooser unanswered; an upload waits for it by itself."""

@@ -17,9 +17,10 @@ from typing import Any
 
 from oh_jupyter.browser.actions import perform
 from oh_jupyter.browser.language import Call, parse_actions
+from oh_jupyter.browser.launch import Settings
 from oh_jupyter.browser.observation import observe
 from oh_jupyter.browser.pipe import read_frame, write_frame
-from oh_jupyter.browser.session import BrowserSession, Settings
+from oh_jupyter.browser.session import BrowserSession
 from oh_jupyter.browser.settle import NAVIGATION, PageUnresponsiveError
 from oh_jupyter.errors import BrowserActionError
 

@@ -15,6 +15,7 @@ from oh_jupyter.plugins.outputs import CellOutput
 
 if TYPE_CHECKING:
     from oh_jupyter.plugins.own_kernel import OwnKernel
+    from oh_jupyter.plugins.remote_kernel import RemoteKernel
 
 __all__ = ["CellRunner", "JupyterPlugin", "JupyterRequirement"]
 
@@ -54,21 +55,24 @@ class JupyterPlugin(Plugin):
 
     name: ClassVar[str] = "jupyter"
 
-    def __init__(self, cells: CellRunner | None = None) -> None:
+    def __init__(
+        self, cells: CellRunner | None = None, *, kernel: OwnKernel | RemoteKernel | None = None
+    ) -> None:
         """Make the plugin.
 
         Args:
             cells: Runs the cells. The kernel extension hands in one for its own shell;
                 without one, the plugin starts a kernel of its own.
+            kernel: A kernel to start or to connect to instead.
         """
         self._cells = cells
-        self._own: OwnKernel | None = None
+        self._kernel = kernel
         self._pushed_dir: str | None = None
         self._queued: set[asyncio.Task[CellOutput]] = set()
         self.python_interpreter_path = sys.executable
 
     async def initialize(self, username: str) -> None:
-        """Start a kernel, unless there is one to run cells in.
+        """Start or reach a kernel, unless there is one to run cells in.
 
         Args:
             username: Not needed: cells run as whoever runs the kernel.
@@ -77,17 +81,18 @@ class JupyterPlugin(Plugin):
             PluginError: It cannot be started.
         """
         if self._cells is None:
-            from oh_jupyter.plugins.own_kernel import OwnKernel
+            if self._kernel is None:
+                from oh_jupyter.plugins.own_kernel import OwnKernel
 
-            self._own = OwnKernel()
-            await self._own.start()
-            self.python_interpreter_path = self._own.python_interpreter_path
-            self._cells = self._own
+                self._kernel = OwnKernel()
+            await self._kernel.start()
+            self.python_interpreter_path = self._kernel.python_interpreter_path
+            self._cells = self._kernel
 
     async def close(self) -> None:
         """Shut the kernel down, if it is the plugin's own."""
-        if self._own is not None:
-            await self._own.close()
+        if self._kernel is not None:
+            await self._kernel.close()
 
     async def queue_silently(self, code: str) -> None:
         """Have code run before the next cell, seen by nobody, and do not wait for it.
@@ -122,7 +127,7 @@ class JupyterPlugin(Plugin):
         Args:
             variables: Names and values.
         """
-        if self._own is not None:
+        if self._kernel is not None:
             await self.queue_silently(f"import os; os.environ.update({dict(variables)!r})")
 
     async def run(self, action: Action) -> Observation:

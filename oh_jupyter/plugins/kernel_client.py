@@ -20,7 +20,7 @@ from jupyter_client.session import Session
 
 from oh_jupyter.plugins.outputs import CellOutput, Outputs
 
-__all__ = ["AGENT_USERNAME", "KernelClient"]
+__all__ = ["AGENT_USERNAME", "CellRequest", "KernelClient"]
 
 AGENT_USERNAME = "openhands"
 """Username in the headers of our requests: frontends know the agent's cells by it."""
@@ -51,7 +51,7 @@ class KernelClient:
         self._connecting = asyncio.Lock()
         self._shell: zmq.asyncio.Socket | None = None
         self._iopub: zmq.asyncio.Socket | None = None
-        self._pending: dict[str, _Request] = {}
+        self._pending: dict[str, CellRequest] = {}
         self._readers: list[asyncio.Task[None]] = []
 
     async def run_cell(
@@ -77,7 +77,7 @@ class KernelClient:
             if request.status != "aborted" or timed_out:
                 return request.outputs.result(timed_out)
 
-    async def _finish(self, request: _Request, timeout: float | None) -> bool:
+    async def _finish(self, request: CellRequest, timeout: float | None) -> bool:
         """Wait for reply and idle; whether the time was over before."""
         try:
             async with asyncio.timeout(timeout):
@@ -94,7 +94,7 @@ class KernelClient:
             self._cancel(request.msg_id)
             raise
 
-    async def _send(self, code: str, silent: bool) -> _Request:
+    async def _send(self, code: str, silent: bool) -> CellRequest:
         await self._connect()
         content = {
             "code": code,
@@ -105,7 +105,7 @@ class KernelClient:
             "stop_on_error": False,
         }
         message = self._session.msg("execute_request", content)
-        request = _Request(message["header"]["msg_id"])
+        request = CellRequest(message["header"]["msg_id"])
         self._pending[request.msg_id] = request
         assert self._shell is not None
         await self._shell.send_multipart(self._session.serialize(message))
@@ -134,7 +134,7 @@ class KernelClient:
         """Ask on control, which answers while cells run, until IOPub shows that it was asked."""
         while True:
             message = self._session.msg("kernel_info_request", {})
-            request = _Request(message["header"]["msg_id"])
+            request = CellRequest(message["header"]["msg_id"])
             request.replied = True
             self._pending[request.msg_id] = request
             await control.send_multipart(self._session.serialize(message))
@@ -171,10 +171,24 @@ class KernelClient:
         self._files.context.term()
 
 
-class _Request:
-    """A cell that was sent, and what has come of it so far."""
+class CellRequest:
+    """A cell that was sent, and what has come of it so far.
+
+    Attributes:
+        msg_id: Id of the request.
+        outputs: Its outputs.
+        status: Status of the reply, "" before it.
+        replied: Whether the reply has come.
+        idle: Whether the kernel was idle again.
+        done: Set when both have come.
+    """
 
     def __init__(self, msg_id: str) -> None:
+        """Begin with nothing.
+
+        Args:
+            msg_id: Id of the request.
+        """
         self.msg_id = msg_id
         self.outputs = Outputs()
         self.status = ""
@@ -183,6 +197,12 @@ class _Request:
         self.done = asyncio.Event()
 
     def take(self, msg_type: str, content: dict[str, Any]) -> None:
+        """Take a message that has the request as its parent.
+
+        Args:
+            msg_type: Its type.
+            content: Its content.
+        """
         if msg_type == "execute_reply":
             self.replied = True
             self.status = content.get("status", "")

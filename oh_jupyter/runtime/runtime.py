@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events.stream import EventStream
-from oh_jupyter.plugins import Plugin, make_plugins
+from oh_jupyter.plugins import JupyterPlugin, Plugin, make_plugins
 from oh_jupyter.runtime.executor import ActionExecutor
 from oh_jupyter.runtime.thread import RuntimeThread
 from oh_jupyter.storage import FileStore, InMemoryFileStore, get_file_store
@@ -65,8 +65,17 @@ class Runtime:
             ),
             file_store=store,
             events=EventStream(store, self.generation),
-            plugins=make_plugins(self.settings.plugins, plugins),
+            plugins=make_plugins(self.settings.plugins, plugins or self._remote_plugin()),
         )
+
+    def _remote_plugin(self) -> dict[str, Plugin]:
+        """The plugin for cells on another server, if the settings name one."""
+        if not self.settings.kernel_url:
+            return {}
+        from oh_jupyter.plugins.remote_kernel import RemoteKernel
+
+        kernel = RemoteKernel(self.settings.kernel_url, self.settings.kernel_token)
+        return {JupyterPlugin.name: JupyterPlugin(kernel=kernel)}
 
     @property
     def generation(self) -> str:

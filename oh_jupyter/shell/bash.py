@@ -17,7 +17,7 @@ from oh_jupyter.shell.keyboard import Keyboard
 from oh_jupyter.shell.marks import Mark, MarkSplitter
 from oh_jupyter.shell.output import OutputBuffer
 from oh_jupyter.shell.parsing import is_complete
-from oh_jupyter.shell.proc import Prompt, is_interactive_bash, read_proc
+from oh_jupyter.shell.proc import is_interactive_bash, read_proc, waits_for_command_line
 from oh_jupyter.shell.terminal import Terminal
 
 __all__ = ["Bash"]
@@ -49,10 +49,16 @@ class Bash:
         self._typed = b""
         self._image = b""
         self._planting = False
+        self._replanted: Command | None = None
         self.command: Command | None = None
         self.exit_code: int | None = None
         self.last_change = loop.time()
         self.child: Child
+
+    @property
+    def running(self) -> bool:
+        """Whether a command runs."""
+        return self.command is not None and not self.command.done
 
     def start(self, argv: list[str], cwd: str, env: Mapping[str, str], user: str | None) -> Command:
         """Start bash and plant the hook.
@@ -106,7 +112,6 @@ class Bash:
         Returns:
             The command, which becomes done later.
         """
-        self._prompt.learn()
         command = Command(str(next(self._ids)), text, self._token)
         self.command = command
         self._typed_window = []
@@ -131,14 +136,18 @@ class Bash:
             Whether that was so, and bash was asked to go on.
         """
         command = self.command
-        if command is None or command.done or not self._prompt.is_waiting():
+        self._look_for_exec()
+        if command is None or command.done or not self._at_prompt():
             return False
         # What bash wrote before it waited may still be on its way; it arrives before this mark.
         return self._terminal.inject(self._marks.write(Mark("s", command.id)))
 
+    def _at_prompt(self) -> bool:
+        return waits_for_command_line(self.child.pid, self._terminal)
+
     def _go_on(self, command: Command) -> None:
         """Ask for what bash should have done before it waited."""
-        if not command.closed and self._prompt.is_waiting():
+        if not command.closed and self._at_prompt():
             started = command.started
             self._terminal.write(hook.typed_prompt(self._token) if started else self._typed)
 
@@ -199,7 +208,6 @@ class Bash:
             self.child.poll()
 
     def _plant(self) -> None:
-        self._prompt = Prompt(self.child.pid, self._terminal)
         self._keyboard = Keyboard(self._loop, self._terminal, self.child.pid)
         self._terminal.write(hook.typed_greeting(self._token, self._terminal.path))
 
@@ -234,7 +242,7 @@ class Bash:
             self._terminal.write(
                 hook.typed_script(self._token, self._terminal.path, self._line.path)
             )
-        elif command is None or mark.command_id not in (command.id, "0"):
+        elif command is None or not self._belongs(mark.command_id, command):
             return
         elif mark.kind == "s":
             self._go_on(command)
@@ -271,13 +279,17 @@ class Bash:
         reports, self._unread_reports = hook.read_reports(self._unread_reports + data)
         command = self.command
         for report in reports:
-            ours = command is not None and report.command_id in (command.id, "0")
+            ours = command is not None and self._belongs(report.command_id, command)
             if command is not None and ours and command.report is None:
                 command.report = report
                 self._show_jobs(command)
             else:
                 self._idle.append(report.jobs.encode())
         self._on_change()
+
+    def _belongs(self, command_id: str, command: Command) -> bool:
+        """Tell whether a mark or report is about a command; planting ends ``exec bash``."""
+        return command_id == command.id or (command_id == "0" and self._replanted is command)
 
     def _show_jobs(self, command: Command) -> None:
         """Add what a person would read about background jobs, after all output of the command."""
@@ -292,9 +304,10 @@ class Bash:
         if self._terminal.foreground() != self.child.pid:
             return
         image = read_proc(self.child.pid, "auxv")
-        if image in (b"", self._image):
+        if image == self._image or not image.strip(b"\0"):  # All zeros: in the middle of exec.
             return
         self._image = image
+        self._replanted = command
         if not is_interactive_bash(self.child.pid):
             return
         self._planting = True

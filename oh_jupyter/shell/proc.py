@@ -10,11 +10,11 @@ from pathlib import Path
 
 from oh_jupyter.shell.terminal import Terminal
 
-__all__ = ["Prompt", "is_interactive_bash", "read_proc"]
+__all__ = ["is_interactive_bash", "read_proc", "waits_for_command_line"]
 
 STANDARD_INPUT = b"0x0"
 LINE_BUFFER = b"0x400"
-"""Size of the buffer into which bash reads command lines; the ``read`` builtin has another."""
+"""Size of the buffer into which bash 5 reads command lines; the ``read`` builtin has another."""
 
 
 def read_proc(pid: int, name: str) -> bytes:
@@ -51,42 +51,22 @@ def is_interactive_bash(pid: int) -> bool:
     )
 
 
-class Prompt:
-    """Recognizes a bash that waits for a command line.
+def waits_for_command_line(pid: int, terminal: Terminal) -> bool:
+    """Tell whether a bash waits for a command line, and nothing typed is still unread.
 
-    Bash reads command lines into one static buffer, so the system call in which it waits has the
-    same arguments each time, and nothing else that bash does has.
+    The system call in which it waits says so: only command lines are read from standard input
+    into a buffer of that size.
 
     Args:
         pid: The bash.
         terminal: Its terminal.
+
+    Returns:
+        True only if it is certain.
     """
-
-    def __init__(self, pid: int, terminal: Terminal) -> None:
-        self._pid = pid
-        self._terminal = terminal
-        self._waiting_call: list[bytes] | None = None
-
-    def learn(self) -> None:
-        """Remember the call. Bash must have no command, and nothing may have been typed."""
-        if self._waiting_call is None:
-            call = self._call()
-            if call[1:2] == [STANDARD_INPUT] and call[3:4] == [LINE_BUFFER]:
-                self._waiting_call = call
-
-    def is_waiting(self) -> bool:
-        """Look whether bash waits for a command line, and nothing typed is still unread.
-
-        Returns:
-            True only if it is certain.
-        """
-        return (
-            self._waiting_call is not None
-            and self._terminal.foreground() == self._pid
-            and not self._terminal.has_unread_input()
-            and self._call() == self._waiting_call
-        )
-
-    def _call(self) -> list[bytes]:
-        """Read the system call that the process is in: number, descriptor, address, size."""
-        return read_proc(self._pid, "syscall").split()[:4]
+    return (
+        terminal.foreground() == pid
+        and not terminal.has_unread_input()
+        # Number, descriptor, address, size.
+        and read_proc(pid, "syscall").split()[1:4:2] == [STANDARD_INPUT, LINE_BUFFER]
+    )
