@@ -48,7 +48,9 @@ class Child:
         stderr: The pipe from its standard error, if PIPE was asked for.
     """
 
-    def __init__(self, pid: int, guardian: subprocess.Popen[bytes], line: socket.socket) -> None:
+    def __init__(
+        self, pid: int, guardian: subprocess.Popen[bytes], line: socket.socket, received: bytes
+    ) -> None:
         self.pid = pid
         self.returncode: int | None = None
         self.stdin: IO[bytes] | None = guardian.stdin
@@ -60,6 +62,7 @@ class Child:
         self._at_end = False
         # Held while waiting, so that two waiting threads cannot read each other's news.
         self._reading = threading.Lock()
+        self._take(received)
 
     def fileno(self) -> int:
         """Return a descriptor that becomes readable when :meth:`poll` has news.
@@ -157,6 +160,12 @@ class Child:
                 continue
         return total
 
+    def _take(self, data: bytes) -> None:
+        """Understand what the guardian has sent."""
+        self._received += data
+        if self.returncode is None and b"\n" in self._received:
+            self.returncode = int(self._received.split()[1])
+
     def _read(self, timeout: float | None) -> bool:
         """Take news from the guardian.
 
@@ -176,9 +185,7 @@ class Child:
             data = self._line.recv(256)
         except ConnectionResetError:
             data = b""
-        self._received += data
-        if self.returncode is None and b"\n" in self._received:
-            self.returncode = int(self._received.split()[1])
+        self._take(data)
         if not data:
             self._at_end = True
             self._line.close()
@@ -276,9 +283,7 @@ def _hand_over(
     first, _, rest = answer.partition(b"\n")
     kind, *words = first.decode().split() or ["lost"]
     if kind == "pid":
-        child = Child(int(words[0]), guardian, line)
-        child._received = rest
-        return child
+        return Child(int(words[0]), guardian, line, rest)
     line.close()
     for pipe in (guardian.stdin, guardian.stdout, guardian.stderr):
         if pipe is not None:

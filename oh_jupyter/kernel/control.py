@@ -22,6 +22,7 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.wire import runnable_from_wire, to_wire
+from oh_jupyter.kernel.urgency import Urgency
 from oh_jupyter.runtime import Runtime, list_directory
 
 __all__ = ["ControlDoor"]
@@ -43,6 +44,7 @@ class ControlDoor:
         self._kernel = kernel
         self._runtime = runtime
         self._pending: set[str] = set()
+        self._urgency = Urgency()
         self._operations: dict[str, Operation] = {
             "execute_action": self._execute_action,
             "list_files": self._list_files,
@@ -83,6 +85,7 @@ class ControlDoor:
         loop = self._kernel.control_thread.io_loop
         msg_id = parent["header"]["msg_id"]
         self._pending.add(msg_id)
+        self._urgency.begin()
 
         async def answer_later() -> None:
             try:
@@ -93,11 +96,13 @@ class ControlDoor:
                 answer = _failure(problem)
             self._pending.discard(msg_id)
             loop.add_callback(reply, answer)
+            loop.add_callback(self._urgency.end)
 
         try:
             self._runtime.submit(answer_later())
         except RuntimeClosedError as problem:
             self._pending.discard(msg_id)
+            self._urgency.end()
             reply(_failure(problem))
 
     async def _execute_action(self, content: dict[str, Any], buffers: list[bytes]) -> Answer:

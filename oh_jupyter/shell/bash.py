@@ -94,6 +94,8 @@ class Bash:
             self._line.close()
             raise
         self._loop.add_reader(self.child.fileno(), self._on_child)
+        if self.child.returncode is not None:
+            self._loop.call_soon(self._on_child)
         self._terminal.start_reading(self._on_output, self._on_hang_up)
         self._line.start_reading(self._on_report, lambda: None)
         self.command = Command("0", "", self._token, started=True)
@@ -318,7 +320,7 @@ class Bash:
     def _on_child(self) -> None:
         """Take in news of the process itself."""
         fileno = self.child.fileno()
-        if self.child.poll() is None and self.child.fileno() >= 0:
+        if fileno < 0 or (self.child.poll() is None and self.child.fileno() >= 0):
             return
         self._loop.remove_reader(fileno)
         self._mark_exit()

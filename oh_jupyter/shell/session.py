@@ -317,6 +317,9 @@ class BashSession:
         outcome = await keeper.wait(
             command, no_change=no_change, hard=action.timeout, key=key is not None
         )
+        if outcome == "ended" and not command.started and key is None:
+            # The shell had ended before, and nothing of the command was run.
+            return await self._run(action, command.text, None, None)
         if outcome == "no_change":
             suffix = messages.no_change_suffix(self.NO_CHANGE_TIMEOUT_SECONDS)
             return replies.unfinished(command, shown, suffix, action.hidden)
