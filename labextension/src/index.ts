@@ -1,5 +1,6 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
+import { cellsPlugin } from './plugins/cells.js';
 import { commandsPlugin } from './plugins/commands.js';
 import { eventsPlugin } from './plugins/events.js';
 import { logPlugin } from './plugins/log.js';
@@ -9,6 +10,7 @@ export * from './tokens.js';
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   eventsPlugin,
   logPlugin,
+  cellsPlugin,
   commandsPlugin
 ];
 

@@ -1,7 +1,9 @@
+import type { ISessionContext } from '@jupyterlab/apputils';
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 
 import type { ICard, LogEntry } from './events/card.js';
+import type { IEventMessage } from './events/wire.js';
 
 /** What is known about the runtime in a notebook's kernel. */
 export type RuntimeState =
@@ -9,6 +11,8 @@ export type RuntimeState =
 
 /** The events of one notebook's or console's kernel. */
 export interface IKernelEvents {
+  /** Of the notebook or console. */
+  readonly sessionContext: ISessionContext;
   /** What people call the notebook. */
   readonly name: string;
   readonly state: RuntimeState;
@@ -17,6 +21,8 @@ export interface IKernelEvents {
   /** Cards and fresh starts, oldest first; a new array whenever one changed. */
   readonly entries: readonly LogEntry[];
   readonly changed: ISignal<IKernelEvents, void>;
+  /** Emitted for each event that comes live, once `entries` has it; not for history. */
+  readonly arrived: ISignal<IKernelEvents, IEventMessage>;
   /** Ask the server for the events that did not come live. */
   refresh(): Promise<void>;
   /**

@@ -331,6 +331,8 @@ class FileStoreContract:
 
         with ThreadPoolExecutor(32) as pool:
             list(pool.map(write, range(32)))
-        assert len(store.list("w")) == 33
+        # rclone's server shows its own half-written files when one object has many writers.
+        entries = {entry for entry in store.list("w") if not entry.endswith(".partial")}
+        assert entries == {f"w/{worker}/" for worker in range(32)} | {"w/shared"}
         assert store.read("w/31/3") == "31 3"
         assert store.read("w/shared").endswith(" 3")

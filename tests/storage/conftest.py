@@ -12,6 +12,7 @@ import pytest
 
 # The contract is inherited by test classes here, and by whoever adds a backend.
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
+pytest.register_assert_rewrite("file_store")
 
 
 def _program(name, package):

@@ -33,6 +33,10 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     session.propertyChanged.connect(this._onRenamed, this);
   }
 
+  get sessionContext(): ISessionContext {
+    return this._session;
+  }
+
   get name(): string {
     return this._session.name;
   }
@@ -51,6 +55,10 @@ export class KernelEvents implements IKernelEvents, IDisposable {
 
   get changed(): ISignal<this, void> {
     return this._changed;
+  }
+
+  get arrived(): ISignal<this, IEventMessage> {
+    return this._arrived;
   }
 
   get isDisposed(): boolean {
@@ -164,6 +172,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     // A failure is told until the history could be read after all.
     this._state = this._state === 'failed' ? 'failed' : 'ready';
     this._changed.emit();
+    this._arrived.emit(message);
     if (!follows) {
       this._refreshIfWatched();
     }
@@ -211,6 +220,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
   private readonly _api: History;
   private readonly _log: EventLog;
   private readonly _changed = new Signal<this, void>(this);
+  private readonly _arrived = new Signal<this, IEventMessage>(this);
   private _state: RuntimeState = 'unknown';
   private _error = '';
   private _lastSeq = -1;

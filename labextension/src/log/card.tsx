@@ -1,6 +1,8 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { AddButton } from '../cells/button.js';
+import { isCell } from '../cells/cell.js';
 import type { ICard } from '../events/card.js';
 import { KindIcon, OutcomeIcon } from './icons.js';
 import {
@@ -21,20 +23,23 @@ interface ICardProps {
   reachable: boolean;
   onOpen: (card: ICard) => Promise<void>;
   onFocus: (key: string) => void;
+  /** Makes it a cell of the notebook; null where there is none. */
+  onAdd: ((card: ICard) => void) | null;
   trans: TranslationBundle;
 }
 
 /** An Action and what came of it: a line that opens. */
 export const Card = React.memo(function Card(props: ICardProps) {
-  const { card, reachable, onOpen, onFocus, trans } = props;
+  const { card, reachable, onOpen, onFocus, onAdd, trans } = props;
   const [open, setOpen] = React.useState(false);
   const { title, detail } = summary(card);
   const state = status(card);
   const label = kindLabel(kind(card), trans);
+  const addable = onAdd !== null && isCell(card);
   const bodyId = `oh-body-${card.key}`;
   return (
     <article
-      className={`oh-Card oh-mod-${kind(card)} oh-mod-${state.outcome} ${open ? 'oh-mod-open' : ''}`}
+      className={`oh-Card oh-mod-${kind(card)} oh-mod-${state.outcome} ${open ? 'oh-mod-open' : ''} ${addable ? 'oh-mod-addable' : ''}`}
       aria-label={[label, title, statusLabel(state, trans)].join(', ')}
     >
       <button
@@ -54,6 +59,14 @@ export const Card = React.memo(function Card(props: ICardProps) {
         <OutcomeIcon outcome={state.outcome} />
         <Facts card={card} label={label} trans={trans} />
       </button>
+      {addable && (
+        <AddButton
+          card={card}
+          reachable={reachable}
+          onAdd={onAdd}
+          trans={trans}
+        />
+      )}
       {open && (
         <div className="oh-Card-body" id={bodyId}>
           <Body card={card} onOpen={onOpen} trans={trans} />

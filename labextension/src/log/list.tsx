@@ -10,6 +10,7 @@ interface IListProps {
   follow: boolean;
   onFollow: (follow: boolean) => void;
   onOpen: (card: ICard) => Promise<void>;
+  onAdd: ((card: ICard) => void) | null;
   /** What stands below the last card. */
   children: React.ReactNode;
   trans: TranslationBundle;
@@ -17,7 +18,7 @@ interface IListProps {
 
 /** The cards, oldest first, as a feed that arrow keys walk through. */
 export function CardList(props: IListProps) {
-  const { entries, follow, onFollow, onOpen, children, trans } = props;
+  const { entries, follow, onFollow, onOpen, onAdd, children, trans } = props;
   const list = React.useRef<HTMLDivElement>(null);
   const [focused, setFocused] = React.useState('');
   const onScroll = useFollow(list, entries, follow, onFollow);
@@ -41,6 +42,7 @@ export function CardList(props: IListProps) {
             card={entry}
             reachable={entry.key === reachable}
             onOpen={onOpen}
+            onAdd={onAdd}
             onFocus={setFocused}
             trans={trans}
           />

@@ -1,9 +1,12 @@
+import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
+import { origin } from '../cells/cell.js';
 import type { ICard } from '../events/card.js';
+import { CommandIDs } from '../ids.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { ohIcon } from './icons.js';
 import { LogView } from './view.js';
@@ -15,9 +18,14 @@ export const PANEL_ID = 'oh-jupyter-log';
 export class LogPanel extends ReactWidget {
   /**
    * @param runtime - Where the events come from.
+   * @param commands - With which cards become cells.
    * @param trans - The language that the panel speaks.
    */
-  constructor(runtime: IOhRuntime, trans: TranslationBundle) {
+  constructor(
+    runtime: IOhRuntime,
+    commands: JupyterFrontEnd['commands'],
+    trans: TranslationBundle
+  ) {
     super();
     this.id = PANEL_ID;
     this.addClass('oh-Panel');
@@ -25,6 +33,7 @@ export class LogPanel extends ReactWidget {
     this.title.caption = trans.__('OpenHands');
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('OpenHands'));
+    this._commands = commands;
     this._trans = trans;
     runtime.currentChanged.connect(this._onCurrentChanged, this);
     this._onCurrentChanged(runtime, runtime.current);
@@ -64,6 +73,7 @@ export class LogPanel extends ReactWidget {
         follow={this._follow}
         onFollow={this._setFollow}
         onOpen={this._complete}
+        onAdd={this._commands.isEnabled(CommandIDs.addCell) ? this._add : null}
         trans={this._trans}
       />
     );
@@ -87,6 +97,12 @@ export class LogPanel extends ReactWidget {
   private readonly _complete = async (card: ICard): Promise<void> =>
     this._events?.complete(card);
 
+  private readonly _add = (card: ICard): void => {
+    const { event, generation } = origin(card);
+    void this._commands.execute(CommandIDs.addCell, { event, generation });
+  };
+
+  private readonly _commands: JupyterFrontEnd['commands'];
   private readonly _trans: TranslationBundle;
   private _events: IKernelEvents | null = null;
   private _follow = true;

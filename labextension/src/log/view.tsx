@@ -17,6 +17,7 @@ interface ILogViewProps {
   follow: boolean;
   onFollow: (follow: boolean) => void;
   onOpen: (card: ICard) => Promise<void>;
+  onAdd: ((card: ICard) => void) | null;
   trans: TranslationBundle;
 }
 
@@ -24,7 +25,7 @@ const NO_FILTER: IFilter = { words: '', kind: null };
 
 /** Everything in the panel: the toolbar, the cards, and what there is to say otherwise. */
 export function LogView(props: ILogViewProps) {
-  const { events, entries, follow, onFollow, onOpen, trans } = props;
+  const { events, entries, follow, onFollow, onOpen, onAdd, trans } = props;
   const [filter, setFilter] = React.useState(NO_FILTER);
   const shown = React.useMemo(
     () => filtered(entries, filter),
@@ -48,6 +49,7 @@ export function LogView(props: ILogViewProps) {
         follow={follow}
         onFollow={onFollow}
         onOpen={onOpen}
+        onAdd={onAdd}
         trans={trans}
       >
         {entries.length > 0 && shown.length === 0 && (

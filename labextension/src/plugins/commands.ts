@@ -5,15 +5,11 @@ import type {
 import { ICommandPalette } from '@jupyterlab/apputils';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
+import { CommandIDs } from '../ids.js';
 import { ohIcon } from '../log/icons.js';
 import { PANEL_ID } from '../log/panel.js';
 
-/** The commands by which people, menus and other extensions reach the panel. */
-export const CommandIDs = {
-  showLog: 'oh-jupyter:show-log'
-} as const;
-
-/** Registers the commands, and lists them in the palette. */
+/** Registers the command that shows the panel, and lists it in the palette. */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
   id: 'oh-jupyter:commands',
   description: 'Commands to reach the panel of actions and observations.',

@@ -27,7 +27,7 @@ export const logPlugin: JupyterFrontEndPlugin<void> = {
     settings: ISettingRegistry | null
   ): void => {
     const trans = (translator ?? nullTranslator).load('oh_jupyter');
-    const panel = new LogPanel(runtime, trans);
+    const panel = new LogPanel(runtime, app.commands, trans);
     app.shell.add(panel, 'right', { rank: 900, type: 'OpenHands' });
     restorer?.add(panel, PANEL_ID);
     if (settings) {
