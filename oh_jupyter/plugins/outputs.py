@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,7 +13,7 @@ __all__ = ["CellOutput", "Outputs", "strip_ansi"]
 _ANSI = re.compile(
     r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])"
 )
-_IMAGE_TYPES = ("image/png", "image/jpeg")
+_IMAGE_TYPES = ("image/png", "image/jpeg", "image/svg+xml")
 
 
 def strip_ansi(text: str) -> str:
@@ -136,26 +137,30 @@ class Outputs:
             timed_out: Whether the cell was interrupted.
 
         Returns:
-            Text in order, a display on a line of its own, and images as data URLs.
+            Text in order, each display on lines of its own, and images as data URLs.
         """
         text = ""
         images = []
+        shown_before = False
         for entry in self._entries:
-            if "stream" in entry:
-                text += "".join(entry["stream"])
-                continue
-            if text and not text.endswith("\n"):
+            shown = "data" in entry
+            if text and not text.endswith("\n") and (shown or shown_before):
                 text += "\n"
-            text += str(entry["data"].get("text/plain", ""))
-            images += _image_urls(entry["data"])
+            shown_before = shown
+            if shown:
+                text += str(entry["data"].get("text/plain", ""))
+                images += _image_urls(entry["data"])
+            else:
+                text += "".join(entry["stream"])
         return CellOutput(strip_ansi(text), images, timed_out)
 
 
 def _image_urls(data: Mapping[str, Any]) -> list[str]:
-    urls = [f"data:{kind};base64,{data[kind].strip()}" for kind in _IMAGE_TYPES if kind in data]
-    if "image/svg+xml" in data:
-        from base64 import b64encode
-
-        svg = b64encode(str(data["image/svg+xml"]).encode()).decode()
-        urls.append(f"data:image/svg+xml;base64,{svg}")
-    return [url.replace("\n", "") for url in urls]
+    """The picture of a display; where it comes in several formats, the first will do."""
+    for kind in _IMAGE_TYPES:
+        if kind in data:
+            content = str(data[kind])
+            if kind == "image/svg+xml":
+                content = b64encode(content.encode()).decode()
+            return [f"data:{kind};base64,{''.join(content.split())}"]
+    return []
