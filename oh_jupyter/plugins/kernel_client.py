@@ -9,7 +9,6 @@ their way.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -18,12 +17,10 @@ import zmq.asyncio
 from jupyter_client.connect import ConnectionFileMixin
 from jupyter_client.session import Session
 
-from oh_jupyter.plugins.outputs import CellOutput, Outputs
+from oh_jupyter.plugins.cell_request import AGENT_USERNAME, CellRequest, execute_content
+from oh_jupyter.plugins.outputs import CellOutput
 
-__all__ = ["AGENT_USERNAME", "CellRequest", "KernelClient"]
-
-AGENT_USERNAME = "openhands"
-"""Username in the headers of our requests: frontends know the agent's cells by it."""
+__all__ = ["KernelClient"]
 
 
 class KernelClient:
@@ -70,41 +67,19 @@ class KernelClient:
         while True:
             request = await self._send(code, silent)
             try:
-                timed_out = await self._finish(request, timeout)
+                timed_out = await request.finish(timeout, self._interrupt)
             finally:
                 self._pending.pop(request.msg_id, None)
             # A failing cell of the person's aborts what waits behind it: that was not meant.
             if request.status != "aborted" or timed_out:
                 return request.outputs.result(timed_out)
 
-    async def _finish(self, request: CellRequest, timeout: float | None) -> bool:
-        """Wait for reply and idle; whether the time was over before."""
-        try:
-            async with asyncio.timeout(timeout):
-                await request.done.wait()
-            return False
-        except TimeoutError:
-            self._cancel(request.msg_id)
-            # Code may catch the interrupt and go on: then this is all there is to tell.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(2):
-                    await request.done.wait()
-            return True
-        except asyncio.CancelledError:
-            self._cancel(request.msg_id)
-            raise
+    async def _interrupt(self, msg_id: str) -> None:
+        self._cancel(msg_id)
 
     async def _send(self, code: str, silent: bool) -> CellRequest:
         await self._connect()
-        content = {
-            "code": code,
-            "silent": silent,
-            "store_history": False,
-            "user_expressions": {},
-            "allow_stdin": False,
-            "stop_on_error": False,
-        }
-        message = self._session.msg("execute_request", content)
+        message = self._session.msg("execute_request", execute_content(code, silent))
         request = CellRequest(message["header"]["msg_id"])
         self._pending[request.msg_id] = request
         assert self._shell is not None
@@ -169,46 +144,3 @@ class KernelClient:
             if socket is not None:
                 socket.close(linger=0)
         self._files.context.term()
-
-
-class CellRequest:
-    """A cell that was sent, and what has come of it so far.
-
-    Attributes:
-        msg_id: Id of the request.
-        outputs: Its outputs.
-        status: Status of the reply, "" before it.
-        replied: Whether the reply has come.
-        idle: Whether the kernel was idle again.
-        done: Set when both have come.
-    """
-
-    def __init__(self, msg_id: str) -> None:
-        """Begin with nothing.
-
-        Args:
-            msg_id: Id of the request.
-        """
-        self.msg_id = msg_id
-        self.outputs = Outputs()
-        self.status = ""
-        self.replied = False
-        self.idle = False
-        self.done = asyncio.Event()
-
-    def take(self, msg_type: str, content: dict[str, Any]) -> None:
-        """Take a message that has the request as its parent.
-
-        Args:
-            msg_type: Its type.
-            content: Its content.
-        """
-        if msg_type == "execute_reply":
-            self.replied = True
-            self.status = content.get("status", "")
-        elif msg_type == "status":
-            self.idle = content["execution_state"] == "idle"
-        else:
-            self.outputs.add_message(msg_type, content)
-        if self.replied and self.idle:
-            self.done.set()

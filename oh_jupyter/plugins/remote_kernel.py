@@ -10,16 +10,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from oh_jupyter.errors import PluginError
-from oh_jupyter.plugins.kernel_client import AGENT_USERNAME, CellRequest
+from oh_jupyter.plugins.cell_request import AGENT_USERNAME, CellRequest, execute_content
 from oh_jupyter.plugins.outputs import CellOutput
 
 __all__ = ["RemoteKernel"]
 
 PING_INTERVAL = 2.0
 """Seconds between two looks after the kernel while a cell runs."""
-
-GRACE = 2.0
-"""Seconds that a cell gets to end after it was interrupted."""
 
 
 class RemoteKernel:
@@ -119,7 +116,7 @@ class RemoteKernel:
         try:
             await self._socket.send_str(json.dumps(self._message(request.msg_id, code, silent)))
             watch = asyncio.create_task(self._watch(request))
-            timed_out = await self._finish(request, timeout)
+            timed_out = await request.finish(timeout, self._interrupt)
         finally:
             watch.cancel()
             self._pending.pop(request.msg_id, None)
@@ -127,19 +124,10 @@ class RemoteKernel:
             raise PluginError(f"The connection to the kernel at {self._url} was lost")
         return request.outputs.result(timed_out)
 
-    async def _finish(self, request: CellRequest, timeout: float | None) -> bool:
-        """Wait for reply and idle; whether the time was over before."""
-        try:
-            async with asyncio.timeout(timeout):
-                await request.done.wait()
-            return False
-        except TimeoutError:
+    async def _interrupt(self, msg_id: str) -> None:
+        if self._http is not None:
             async with self._http.post(f"{self._kernels(str(self._id))}/interrupt"):
                 pass
-            with suppress(TimeoutError):
-                async with asyncio.timeout(GRACE):
-                    await request.done.wait()
-            return True
 
     async def _watch(self, request: CellRequest) -> None:
         """Ask after the kernel while a cell runs: a server says nothing when it is gone."""
@@ -163,19 +151,11 @@ class RemoteKernel:
             "date": datetime.now(UTC).isoformat(),
             "version": "5.3",
         }
-        content = {
-            "code": code,
-            "silent": silent,
-            "store_history": False,
-            "user_expressions": {},
-            "allow_stdin": False,
-            "stop_on_error": False,
-        }
         return {
             "header": header,
             "parent_header": {},
             "metadata": {},
-            "content": content,
+            "content": execute_content(code, silent),
             "buffers": [],
             "channel": "shell",
         }

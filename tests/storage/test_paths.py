@@ -37,7 +37,7 @@ def test_the_key_is_where_the_operating_system_would_go(path):
         key = path_key(path)
     except StorePathError:
         return
-    assert os.path.normpath("/root/" + path) == os.path.normpath("/root/" + key)
+    assert os.path.normpath("/base/" + path) == os.path.normpath("/base/" + key)
 
 
 @given(PATHS)
