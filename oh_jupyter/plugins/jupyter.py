@@ -121,6 +121,17 @@ class JupyterPlugin(Plugin):
         if moved:
             await self.queue_silently(f"import os; os.chdir({directory!r})")
 
+    async def queue_first(self, code: str) -> None:
+        """Have code run before all cells, also in a kernel that replaces a dead one.
+
+        Args:
+            code: The code.
+        """
+        await self.queue_silently(code)
+        first_cells = getattr(self._kernel, "first_cells", None)
+        if first_cells is not None:
+            first_cells.append(code)
+
     async def set_env(self, variables: Mapping[str, str]) -> None:
         """Set environment variables in a kernel of its own; another has ours.
 

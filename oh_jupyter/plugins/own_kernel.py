@@ -31,6 +31,7 @@ class OwnKernel:
 
     Attributes:
         python_interpreter_path: The kernel's interpreter, known once it has started.
+        first_cells: Code that runs first in a kernel that takes the place of a dead one.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class OwnKernel:
         self._ended: asyncio.Future[int]
         self._interrupt: asyncio.Future[None] | None = None
         self.python_interpreter_path = sys.executable
+        self.first_cells: list[str] = []
 
     async def start(self) -> None:
         """Start the kernel, unless it is running.
@@ -86,6 +88,8 @@ class OwnKernel:
                 asked = "import sys, json; print(json.dumps(sys.executable))"
                 said = await self._alive(self._client.run_cell(asked, silent=False))
                 self.python_interpreter_path = json.loads(said.text)
+                for code in self.first_cells:
+                    await self._alive(self._client.run_cell(code, silent=True))
                 return
             except PluginError:
                 # Another program may have taken a port between our look and its use.

@@ -69,7 +69,7 @@ class PluginSet:
 
         jupyter = self._plugins.get(JupyterPlugin.name)
         if AgentSkillsPlugin.name in self._plugins and isinstance(jupyter, JupyterPlugin):
-            await jupyter.queue_silently(AgentSkillsPlugin.cell_code)
+            await jupyter.queue_first(AgentSkillsPlugin.cell_code)
 
     def jupyter(self) -> JupyterPlugin:
         """The plugin that runs cells.

@@ -76,8 +76,8 @@ def test_cells_run_in_a_kernel_of_its_own(runtime: Runtime) -> None:
     gone = runtime.submit_action(IPythonRunCellAction("import os; os._exit(3)")).result(60)
     assert isinstance(gone, ErrorObservation)
     assert "The kernel died" in gone.content
-    again = runtime.submit_action(IPythonRunCellAction("'x' in globals()")).result(60)
-    assert again.content.startswith("False")
+    again = runtime.submit_action(IPythonRunCellAction("'x' in globals(), callable(open_file)"))
+    assert again.result(60).content.startswith("(False, True)")
 
 
 def test_a_defect_inside_is_reported_and_the_runtime_goes_on(runtime, monkeypatch, caplog) -> None:
