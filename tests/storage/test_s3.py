@@ -36,7 +36,8 @@ class TestS3(FileStoreContract):
         try:
             return store.read_bytes(path)
         except StorageError as error:
-            assert "checksum" in str(error)
+            if "checksum" not in str(error):
+                raise
             return None
 
 
