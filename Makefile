@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: lab test browser clean
+.PHONY: lab test
 .DEFAULT_GOAL := lab
 
 $(BIN)/python:
