@@ -54,6 +54,8 @@ def check_variables(variables: Mapping[str, str]) -> None:
         ShellError: One cannot be set.
     """
     for name, value in variables.items():
+        if not (isinstance(name, str) and isinstance(value, str)):
+            raise ShellError(f"{name!r} cannot be set: name and value must be text, not {value!r}.")
         if not NAME.match(name) or "\0" in value:
             raise ShellError(
                 f"{name!r} cannot be set: a variable's name has letters, digits and "

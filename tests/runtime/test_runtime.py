@@ -169,8 +169,9 @@ def test_environment_variables_reach_shell_and_cells_and_stay_out_of_the_log(
     recorded = [event for event in runtime.events.search() if event.cause is not None]
     assert all(value not in event.content for event in recorded)
     assert "<secret_hidden>" in recorded[0].content
-    with pytest.raises(ShellError):
-        runtime.submit(runtime.executor.set_env({"not a name": "x"})).result(30)
+    for wrong in ({"not a name": "x"}, {"NUMBER": 5}):
+        with pytest.raises(ShellError, match="cannot be set"):
+            runtime.submit(runtime.executor.set_env(wrong)).result(30)
 
 
 def test_memory_is_shown_and_limited(tmp_path: Path) -> None:
