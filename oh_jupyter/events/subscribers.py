@@ -66,7 +66,7 @@ class Subscribers:
             if not self._callbacks:
                 return
             self._put += 1
-            self._waiting.append((self._put, copy.copy(event), wire, list(self._callbacks)))
+            self._waiting.append((self._put, copy.deepcopy(event), wire, list(self._callbacks)))
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="oh-subscribers", daemon=True
@@ -108,7 +108,7 @@ class Subscribers:
                 if callback is None:
                     continue
                 try:
-                    callback(copy.copy(event) if masked is wire else from_wire(masked))
+                    callback(copy.deepcopy(event) if masked is wire else from_wire(masked))
                 except Exception:
                     _log.exception("A subscriber failed with event %s", event.id)
             with self._changed:

@@ -9,6 +9,7 @@ What cannot be read is refused with the name of the field.
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from dataclasses import fields
 from enum import Enum
@@ -181,6 +182,8 @@ def _plain(value: Any) -> Any:
         return value.value
     if isinstance(value, CmdOutputMetadata):
         return {f.name: getattr(value, f.name) for f in fields(value)}
+    if isinstance(value, dict | list):
+        return copy.deepcopy(value)  # whoever has the event may go on changing it
     return value
 
 

@@ -147,9 +147,10 @@ def test_what_is_recorded_is_the_event_as_it_was():
     action.id = 77
     store.gate.set()
     stream.flush()
-    assert json.loads(store.read("sessions/s/events/0.json"))["args"]["name"] == "tool"
+    written = json.loads(store.read("sessions/s/events/0.json"))["args"]
+    assert (written["name"], written["arguments"]) == ("tool", {"key": ["before"]})
     assert stream.get_event(0).arguments == {"key": ["before"]}
-    assert (seen[0].id, seen[0].name) == (0, "tool")
+    assert (seen[0].id, seen[0].name, seen[0].arguments) == (0, "tool", {"key": ["before"]})
     stream.close()
 
 

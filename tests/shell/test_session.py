@@ -146,8 +146,9 @@ def test_keys(run):
     assert stopped.exit_code == 148
     assert "Stopped" in stopped.content
     assert stopped.metadata.suffix.endswith("148. CTRL+Z was sent.]")
-    run("kill %1; wait %1")
-    assert run("echo C-").content.splitlines()[0] == "C-"
+    run("kill -9 %1; wait %1")
+    # bash may say only now that the job is gone, before or after.
+    assert "C-" in run("echo C-").content.splitlines()
 
 
 def test_program_that_handles_the_interrupt(run):
