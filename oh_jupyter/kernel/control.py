@@ -22,7 +22,7 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.wire import runnable_from_wire, to_wire
-from oh_jupyter.kernel.urgency import Urgency
+from oh_jupyter.kernel.urgency import LINGER, Urgency
 from oh_jupyter.runtime import Runtime, list_directory
 
 __all__ = ["ControlDoor"]
@@ -96,7 +96,7 @@ class ControlDoor:
                 answer = _failure(problem)
             self._pending.discard(msg_id)
             loop.add_callback(reply, answer)
-            loop.add_callback(self._urgency.end)
+            loop.add_callback(loop.call_later, LINGER, self._urgency.end)
 
         try:
             self._runtime.submit(answer_later())

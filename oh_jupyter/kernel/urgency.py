@@ -1,9 +1,10 @@
 """Shorter turns for a computing cell while somebody waits for an answer.
 
 A thread that computes gives the interpreter away every ``sys.getswitchinterval()``, five
-milliseconds by default, and answering an Action takes several turns of other threads. While
-an answer is due, turns are half a millisecond; afterwards they are what they were. Where
-no other thread wants to run, shorter turns cost nothing.
+milliseconds by default, and answering an Action takes several turns of other threads, two of
+them before our own code learns of it. While an answer is due, and for a while after it, since
+agents seldom come with one Action only, turns are a tenth of a millisecond; then they are what
+they were. Where no other thread wants to run, shorter turns cost nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from __future__ import annotations
 import sys
 import threading
 
-__all__ = ["Urgency"]
+__all__ = ["LINGER", "Urgency"]
 
-INTERVAL = 0.0005
+INTERVAL = 0.0001
 """Seconds that a computing thread keeps the interpreter while an answer is due."""
+
+LINGER = 5.0
+"""Seconds after an answer for which the next one counts as due."""
 
 
 class Urgency:
@@ -35,7 +39,7 @@ class Urgency:
             self._due += 1
 
     def end(self) -> None:
-        """It was given."""
+        """It was given, and no other came for a while."""
         with self._lock:
             self._due -= 1
             if self._due == 0:
