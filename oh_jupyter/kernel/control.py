@@ -8,27 +8,22 @@ thread is done. Large JSON travels as a message buffer, encoded once.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Any
 
 from oh_jupyter._version import __version__
 from oh_jupyter.config import REPLY_MESSAGE, REQUEST_MESSAGE
 from oh_jupyter.errors import (
-    EventNotFoundError,
     GenerationChangedError,
     OhJupyterError,
     RuntimeClosedError,
     WireError,
 )
-from oh_jupyter.events.wire import runnable_from_wire, to_wire
+from oh_jupyter.kernel.operations import Answer, operations
 from oh_jupyter.kernel.urgency import LINGER, Urgency
-from oh_jupyter.runtime import Runtime, list_directory
+from oh_jupyter.runtime import Runtime
 
 __all__ = ["ControlDoor"]
-
-Answer = tuple[dict[str, Any], list[bytes]]
-Operation = Callable[[dict[str, Any], list[bytes]], Awaitable[Answer]]
 
 
 class ControlDoor:
@@ -43,15 +38,9 @@ class ControlDoor:
         """
         self._kernel = kernel
         self._runtime = runtime
-        self._pending: set[str] = set()
+        self._pending: dict[str, Future[None]] = {}
         self._urgency = Urgency()
-        self._operations: dict[str, Operation] = {
-            "execute_action": self._execute_action,
-            "list_files": self._list_files,
-            "status": self._status,
-            "events": self._events,
-            "event": self._event,
-        }
+        self._operations = operations(runtime)
         kernel.control_handlers[REQUEST_MESSAGE] = self._handle
 
     def close(self) -> None:
@@ -73,6 +62,9 @@ class ControlDoor:
         if operation == "ping":
             reply(({"status": "ok", "version": __version__, "pending": list(self._pending)}, []))
             return
+        if operation == "cancel":
+            reply(({"status": "ok", "cancelled": self._cancel(content.get("key"))}, []))
+            return
         asked = content.get("generation")
         if asked is not None and asked != self._runtime.generation:
             reply(_failure(GenerationChangedError(f"Runtime {asked} is no more; nothing was done")))
@@ -83,75 +75,32 @@ class ControlDoor:
             return
         buffers = [bytes(buffer) for buffer in parent.get("buffers", [])]
         loop = self._kernel.control_thread.io_loop
-        msg_id = parent["header"]["msg_id"]
-        self._pending.add(msg_id)
+        # Under this key the asker can take its request back.
+        key = content.get("key") or parent["header"]["msg_id"]
         self._urgency.begin()
 
         async def answer_later() -> None:
             try:
                 answer = await handler(content, buffers)
             except asyncio.CancelledError:
-                answer = _failure(RuntimeClosedError("The runtime was closed meanwhile"))
+                answer = _failure(RuntimeClosedError("It was cancelled, or the runtime closed"))
             except OhJupyterError as problem:
                 answer = _failure(problem)
-            self._pending.discard(msg_id)
             loop.add_callback(reply, answer)
             loop.add_callback(loop.call_later, LINGER, self._urgency.end)
 
         try:
-            self._runtime.submit(answer_later())
+            future = self._runtime.submit(answer_later())
+            self._pending[key] = future
+            future.add_done_callback(lambda _: self._pending.pop(key, None))
         except RuntimeClosedError as problem:
-            self._pending.discard(msg_id)
             self._urgency.end()
             reply(_failure(problem))
 
-    async def _execute_action(self, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-        action = runnable_from_wire(_parsed(buffers))
-        observation = await self._runtime.executor.run_action(action, action.source or "agent")
-        return {"status": "ok"}, [json.dumps(to_wire(observation)).encode()]
-
-    async def _list_files(self, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-        executor = self._runtime.executor
-        names = await executor.in_thread(
-            list_directory, content.get("path"), executor.workspace_dir
-        )
-        return {"status": "ok", "names": names}, []
-
-    async def _status(self, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-        return {"status": "ok", "runtime": self._runtime.status()}, []
-
-    async def _events(self, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-        from oh_jupyter.kernel.broadcast import clipped
-
-        found = await self._runtime.executor.in_thread(
-            self._runtime.events.search,
-            start=content.get("start_id", 0),
-            limit=content.get("limit"),
-        )
-        listing = [clipped(to_wire(event)) for event in found]
-        return {"status": "ok"}, [json.dumps(listing).encode()]
-
-    async def _event(self, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-        number = content.get("id", -1)
-        try:
-            event = await self._runtime.executor.in_thread(self._runtime.events.get_event, number)
-        except FileNotFoundError:
-            raise EventNotFoundError(
-                f"There is no event {number}; the last one is {self._runtime.events.latest_id}"
-            ) from None
-        return {"status": "ok"}, [json.dumps(to_wire(event)).encode()]
-
-
-def _parsed(buffers: list[bytes]) -> Any:
-    if not buffers:
-        raise WireError("The request has no body", "action")
-    try:
-        data = json.loads(buffers[0])
-    except ValueError as problem:
-        raise WireError(f"The body is not JSON: {problem}", "body") from None
-    if not isinstance(data, dict) or not isinstance(data.get("action"), dict):
-        raise WireError("The body must be a JSON object with an 'action' object", "action")
-    return data["action"]
+    def _cancel(self, key: Any) -> bool:
+        """Take a request back; what can be interrupted is."""
+        future = self._pending.get(key)
+        return future is not None and future.cancel()
 
 
 def _failure(problem: OhJupyterError) -> Answer:
