@@ -30,8 +30,9 @@ EVENT_MESSAGE = "oh_jupyter_event"
 """Type of the IOPub message that tells every frontend of an Action or Observation."""
 
 
-def _setting(default: Any, help: str, *variables: str) -> Any:
-    return field(default=default, metadata={"help": help, "variables": variables})
+def _setting(default: Any, help: str, *variables: str, secret: bool = False) -> Any:
+    metadata = {"help": help, "variables": variables, "secret": secret}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,37 @@ class Settings:
         "OH_JUPYTER_BROWSER",
     )
     browser_headless: bool = _setting(True, "Run the browser without a window.")
+    browser_allowed_origins: tuple[str, ...] = _setting(
+        (),
+        "The only origins that the browser may reach, such as https://*.example.org; all if empty.",
+        "OH_JUPYTER_BROWSER_ALLOWED_ORIGINS",
+    )
+    browser_blocked_origins: tuple[str, ...] = _setting(
+        (),
+        "Origins that the browser may not reach.",
+        "OH_JUPYTER_BROWSER_BLOCKED_ORIGINS",
+    )
+    browser_storage_state: str | None = _setting(
+        None,
+        "File of cookies and local storage that a browser begins with, to be logged in.",
+        "OH_JUPYTER_BROWSER_STORAGE_STATE",
+    )
+    browser_profile: str | None = _setting(
+        None, "Folder of a browser profile that is kept.", "OH_JUPYTER_BROWSER_PROFILE"
+    )
+    browser_device: str | None = _setting(
+        None, "Device to be, from Playwright's list, such as iPhone 15."
+    )
+    browser_cdp_url: str | None = _setting(
+        None,
+        "DevTools address of a running browser to use instead of starting one.",
+        "OH_JUPYTER_BROWSER_CDP_URL",
+    )
+    browsergym_eval_env: str | None = _setting(
+        None,
+        "Task that the browser is in evaluation mode for, such as browsergym/miniwob.click-test.",
+        "BROWSERGYM_EVAL_ENV",
+    )
     no_change_timeout_seconds: float = _setting(
         10.0,
         "Seconds without new output after which a running command is reported as such.",
@@ -73,8 +105,65 @@ class Settings:
     init_plugin_timeout: float = _setting(
         120.0, "Seconds that a plugin may take to start.", "INIT_PLUGIN_TIMEOUT"
     )
+    confirmation: str | None = _setting(
+        None,
+        "Which actions of an agent wait for a person: never, risky or always. When not set, "
+        "never in the server's default kernel, risky in a kernel that a person started.",
+        "OH_JUPYTER_CONFIRMATION",
+    )
+    confirmation_timeout: float = _setting(
+        300.0, "Seconds after which an action that nobody has confirmed is rejected."
+    )
+    max_upload_mb: float = _setting(
+        4096.0, "Size that an upload may have, in MiB, and that a zip file may unpack to."
+    )
+    draft_model: str | None = _setting(
+        None,
+        "Model that merges draft edits where the merge is in doubt, by the name that its "
+        "endpoint knows; needs the extra draft.",
+        "OH_JUPYTER_DRAFT_MODEL",
+    )
+    draft_base_url: str | None = _setting(
+        None,
+        "Endpoint of that model, with OpenAI's chat API; $OPENAI_BASE_URL when not set.",
+        "OH_JUPYTER_DRAFT_BASE_URL",
+    )
+    draft_api_key: str = _setting(
+        "",
+        "Key of that endpoint; $OPENAI_API_KEY when not set. Secret: never logged.",
+        "OH_JUPYTER_DRAFT_API_KEY",
+        secret=True,
+    )
+    draft_correct_num: int = _setting(
+        5,
+        "How often that model may correct what it broke before its edit is dropped.",
+        "OH_JUPYTER_DRAFT_CORRECT_NUM",
+    )
+    editor_history_limit: int = _setting(
+        100, "Edits of each file that can be undone.", "OH_JUPYTER_EDITOR_HISTORY_LIMIT"
+    )
+    editor_history_mb: float = _setting(
+        256.0,
+        "Size in MiB of the edit history of a workspace; above it the oldest edits go first.",
+        "OH_JUPYTER_EDITOR_HISTORY_MB",
+    )
+    enable_auto_lint: bool = _setting(
+        False, "Whether edits report what they broke.", "ENABLE_AUTO_LINT"
+    )
     plugins: tuple[str, ...] = _setting(
         ("agent_skills", "jupyter"), "Plugins to load, by requirement name."
+    )
+    vscode_path: str | None = _setting(
+        None,
+        "openvscode-server or code-server for the plugin vscode; looked for on the PATH "
+        "when not set.",
+        "OH_JUPYTER_VSCODE",
+    )
+    vscode_base_url: str | None = _setting(
+        None,
+        "Where browsers find the Jupyter server, such as /user/ann/, for that plugin; the "
+        "server tells its default kernel.",
+        "OH_JUPYTER_VSCODE_BASE_URL",
     )
     kernel_url: str | None = _setting(
         None,
@@ -82,7 +171,14 @@ class Settings:
         "OH_JUPYTER_KERNEL_URL",
     )
     kernel_token: str = _setting(
-        "", "Token of that server. Secret: never logged.", "OH_JUPYTER_KERNEL_TOKEN"
+        "", "Token of that server. Secret: never logged.", "OH_JUPYTER_KERNEL_TOKEN", secret=True
+    )
+    mcp_servers: tuple[dict[str, Any], ...] = _setting(
+        (),
+        "MCP servers to run behind the runtime: name, command, args, env of each. In a "
+        "config.toml these are the stdio_servers of [mcp]. Secret: never logged.",
+        "OH_JUPYTER_MCP_SERVERS",
+        secret=True,
     )
     file_store: str = _setting(
         "local",
@@ -101,9 +197,23 @@ class Settings:
         None,
         "Headers of these reports, as JSON. Secret: never logged.",
         "FILE_STORE_WEB_HOOK_HEADERS",
+        secret=True,
     )
     file_store_web_hook_batch: bool = _setting(
         False, "Report changes in batches.", "FILE_STORE_WEB_HOOK_BATCH"
+    )
+    file_store_web_hook_outbox: str | None = _setting(
+        None,
+        "Directory or SQLite file that keeps reports until they are accepted; one in the "
+        "user's state directory when not set, none if empty.",
+        "FILE_STORE_WEB_HOOK_OUTBOX",
+    )
+    file_store_web_hook_secret: str | None = _setting(
+        None,
+        "Secret that signs the reports by the Standard Webhooks scheme (whsec_...); several, "
+        "with spaces between them, while it is being changed. Secret: never logged.",
+        "FILE_STORE_WEB_HOOK_SECRET",
+        secret=True,
     )
 
 
@@ -143,7 +253,7 @@ def load_settings(
 
 
 def _from_toml(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Values of the ``[core]`` table that are ours; other keys belong to OpenHands."""
+    """Values of the tables that are ours; other keys belong to OpenHands."""
     chosen = path or environ.get("OH_JUPYTER_CONFIG_FILE")
     source = Path(chosen or "config.toml").expanduser()
     try:
@@ -156,7 +266,10 @@ def _from_toml(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) 
         if chosen:
             raise ConfigError(f"Config file {source} cannot be read: {problem}") from problem
         return {}
-    core = table.get("core", {})
+    core = dict(table.get("core", {}))
+    servers = table.get("mcp", {}).get("stdio_servers")
+    if servers is not None:
+        core["mcp_servers"] = servers
     hints = get_type_hints(Settings)
     return {
         name: _parsed(value, hints[name], f"[core] {name} in {source}")
@@ -174,6 +287,11 @@ def _parsed(value: Any, hint: Any, where: str) -> Any:
             return value if isinstance(value, bool) else _truth(value)
         if kind is float:
             return float(value)
+        if kind is int:
+            return int(value)
+        if kind == tuple[dict[str, Any], ...]:
+            tables = json.loads(value) if isinstance(value, str) else value
+            return tuple(dict(table) for table in tables)
         if get_origin(kind) is tuple:
             return tuple(value.split(",") if isinstance(value, str) else value)
         if get_origin(kind) is dict:

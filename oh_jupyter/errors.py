@@ -17,7 +17,9 @@
     │   ├── EditorParameterInvalidError a parameter has an unusable value
     │   ├── FileValidationError         too large, binary, not a regular file
     │   ├── NoReplacementError          old_str is absent, or not unique
+    │   ├── PatchError                  a patch cannot be read, or does not fit the files
     │   ├── NoHistoryError              nothing to undo or redo
+    │   ├── DraftError                  a draft could not be merged without doubt
     │   └── FileChangedError            somebody else changed the file in between
     ├── ChildStartError                 a child process could not be started
     ├── ShellError                      the shell session could not start or answer
@@ -25,14 +27,24 @@
     │   ├── BrowserNotFoundError        no Chromium, Chrome or Edge on this machine
     │   ├── BrowserActionError          a browser action was malformed or failed
     │   └── BrowserTimeoutError         the browser did not answer in time
+    ├── SkillError                      an agent skill was asked for what it cannot do
+    ├── McpError                        an MCP server behind the runtime does not start or answer
     ├── PluginError                     a plugin is unknown, or failed to start
+    ├── TransferError                   an upload or download is not possible as asked
+    │   ├── TransferNotFoundError       no file there to download, or no such transfer
+    │   └── TransferTooLargeError       more than the limit allows, sent or unpacked
+    ├── ConfirmationError               no action of that id waits for a person
     ├── EventNotFoundError              the log has no event of that id
+    ├── RequestNotFoundError            no request of that id, or its answer is kept no more
+    ├── LimitExceededError              more requests than a limit of the server allows
     ├── RuntimeClosedError              the runtime was closed while it was asked
+    ├── ServerError                     a client cannot reach the server, or is refused there
     └── KernelError                     the server could not get an answer from a kernel
         ├── KernelNotFoundError         no kernel of that id
         ├── GenerationChangedError      the runtime that was asked is no more; nothing was done
         ├── KernelDiedError             it died or restarted while it was asked
         ├── KernelTimeoutError          it did not answer in time
+        ├── GatewayError                the gateway that runs it cannot be reached, or refuses
         └── ExtensionMissingError       it answers, but oh_jupyter is not in its environment
 
 Every message says what happened, where, and what to do next. In a notebook an
@@ -48,6 +60,8 @@ __all__ = [
     "BrowserTimeoutError",
     "ChildStartError",
     "ConfigError",
+    "ConfirmationError",
+    "DraftError",
     "EditorError",
     "EditorParameterInvalidError",
     "EditorParameterMissingError",
@@ -55,23 +69,33 @@ __all__ = [
     "ExtensionMissingError",
     "FileChangedError",
     "FileValidationError",
+    "GatewayError",
     "GenerationChangedError",
     "KernelDiedError",
     "KernelError",
     "KernelNotFoundError",
     "KernelTimeoutError",
+    "LimitExceededError",
+    "McpError",
     "NoHistoryError",
     "NoReplacementError",
     "NotRunnableError",
     "OhJupyterError",
+    "PatchError",
     "PluginError",
+    "RequestNotFoundError",
     "RuntimeClosedError",
+    "ServerError",
     "ShellError",
+    "SkillError",
     "StorageError",
     "StoreAccessError",
     "StoreConfigError",
     "StoreContentError",
     "StorePathError",
+    "TransferError",
+    "TransferNotFoundError",
+    "TransferTooLargeError",
     "UnknownTypeError",
     "WireError",
 ]
@@ -159,8 +183,16 @@ class NoReplacementError(EditorError):
     """``old_str`` does not appear in the file, or appears more than once."""
 
 
+class PatchError(EditorError):
+    """A patch cannot be read, or does not fit the files that it names."""
+
+
 class NoHistoryError(EditorError):
     """There is no edit to undo or redo."""
+
+
+class DraftError(EditorError):
+    """A draft could not be merged without doubt, and no model could help."""
 
 
 class FileChangedError(EditorError):
@@ -191,12 +223,76 @@ class BrowserTimeoutError(BrowserError, TimeoutError):
     """The browser did not answer in time; the step was cancelled."""
 
 
+class SkillError(OhJupyterError, ValueError):
+    """An agent skill was asked for what it cannot do, or there is no such skill."""
+
+
+class McpError(OhJupyterError):
+    """An MCP server behind the runtime does not start or answer, or has no such tool."""
+
+
 class PluginError(OhJupyterError):
     """A plugin is unknown, or failed to start."""
 
 
+class ServerError(OhJupyterError):
+    """A client cannot reach the server, or is refused there.
+
+    Attributes:
+        status: HTTP status of the answer; 0 if there was none.
+    """
+
+    def __init__(self, message: str, status: int = 0) -> None:
+        """Make the error.
+
+        Args:
+            message: What happened, and what to do.
+            status: HTTP status of the answer.
+        """
+        super().__init__(message)
+        self.status = status
+
+
+class TransferError(OhJupyterError):
+    """An upload or download is not possible as asked."""
+
+
+class TransferNotFoundError(TransferError):
+    """There is no file to download there, or no such transfer any more."""
+
+
+class TransferTooLargeError(TransferError):
+    """It is more than the limit allows, as it was sent or when it is unpacked."""
+
+
+class ConfirmationError(OhJupyterError, LookupError):
+    """No Action of that id waits for a person's decision."""
+
+
 class EventNotFoundError(OhJupyterError, LookupError):
     """The log of this runtime has no event of that id."""
+
+
+class RequestNotFoundError(OhJupyterError, LookupError):
+    """There is no request of that id, or its answer is not kept any more."""
+
+
+class LimitExceededError(OhJupyterError):
+    """More requests than a limit of the server allows.
+
+    Attributes:
+        retry_after: Seconds after which it is worth trying again.
+    """
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        """Make the error.
+
+        Args:
+            message: Which limit it is, and what to do.
+            retry_after: Seconds after which it is worth trying again.
+        """
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class RuntimeClosedError(OhJupyterError):
@@ -221,6 +317,10 @@ class GenerationChangedError(KernelError):
 
 class KernelTimeoutError(KernelError):
     """The kernel did not answer in time."""
+
+
+class GatewayError(KernelError):
+    """The gateway that runs the kernel cannot be reached, or refuses the connection."""
 
 
 class ExtensionMissingError(KernelError):

@@ -6,7 +6,7 @@ from dataclasses import MISSING, fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from traitlets import Bool, Dict, Float, HasTraits, List, TraitType, Unicode
+from traitlets import Bool, Dict, Float, HasTraits, Int, List, TraitType, Unicode
 from traitlets.config import Configurable
 
 from oh_jupyter.config import Settings, load_settings
@@ -19,7 +19,14 @@ def _trait(hint: Any, help: str) -> TraitType[Any, Any]:
     optional: dict[str, Any] = {"allow_none": True, "default_value": None, "help": help}
     options = get_args(hint) if get_origin(hint) is UnionType else (hint,)
     kind = get_origin(options[0]) or options[0]
-    traits: dict[Any, Any] = {bool: Bool, float: Float, tuple: List, dict: Dict, str: Unicode}
+    traits: dict[Any, Any] = {
+        bool: Bool,
+        int: Int,
+        float: Float,
+        tuple: List,
+        dict: Dict,
+        str: Unicode,
+    }
     trait: TraitType[Any, Any] = traits[kind](**optional)
     return trait.tag(config=True)
 

@@ -106,7 +106,17 @@ def modules_after(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
-HEAVY = {"playwright", "s3fs", "gcsfs", "requests", "aiobotocore", "PIL", "html2text", "pypdfium2"}
+HEAVY = {
+    "playwright",
+    "s3fs",
+    "gcsfs",
+    "requests",
+    "aiobotocore",
+    "PIL",
+    "html2text",
+    "pypdfium2",
+    "mcp",
+}
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,10 @@ FileEditSource = Literal["oh_aci", "llm_based_edit"]
 """How an edit is given: as an editor command, or as a draft to merge."""
 
 
+OWN = {"own": True}
+"""Marks a field that OpenHands does not have, and whose default is left out on the wire."""
+
+
 class ActionConfirmationStatus(str, Enum):
     """Whether a person has to approve an Action, and what was decided."""
 
@@ -203,17 +207,26 @@ class FileEditAction(Action):
 
     Attributes:
         path: The file; an absolute path.
-        command: view, create, str_replace, insert or undo_edit.
+        command: view, create, str_replace, insert or undo_edit; also redo_edit, write (of
+            the lines from start to end), apply_patch and notebook_edit.
         file_text: The text of a file to create.
         old_str: The text to replace.
         new_str: The text to put there, or to insert.
         insert_line: The line after which to insert; a numeric string is accepted.
-        content: The draft, for ``llm_based_edit``.
-        start: First line of the draft's range, counted from 1; -1 appends.
-        end: Last line of the draft's range; -1 is the end of the file.
+        content: The draft, for ``llm_based_edit``; the lines of write; the patch.
+        start: First line of the range, counted from 1; for a draft, -1 appends.
+        end: Last line of the range; -1 is the end of the file.
         thought: Why the agent does it.
         security_risk: The risk that the agent assigns.
         impl_source: Which of the two it is.
+        dry_run: Write nothing; the answer tells what would be. This and what follows is
+            not in OpenHands, and on the wire only where it is set.
+        enable_linting: Report what the edit broke.
+        replace_all: For str_replace: replace the text wherever it is.
+        cell: In a notebook: id or position of a cell.
+        edit_mode: For notebook_edit: replace, insert, delete or move.
+        cell_type: For notebook_edit: code, markdown or raw.
+        to: For notebook_edit with move: the position of the cell afterwards.
     """
 
     kind: ClassVar[str] = "edit"
@@ -230,6 +243,13 @@ class FileEditAction(Action):
     thought: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     impl_source: FileEditSource = "oh_aci"
+    dry_run: bool = field(default=False, metadata=OWN)
+    enable_linting: bool = field(default=False, metadata=OWN)
+    replace_all: bool = field(default=False, metadata=OWN)
+    cell: int | str | None = field(default=None, metadata=OWN)
+    edit_mode: str = field(default="replace", metadata=OWN)
+    cell_type: str | None = field(default=None, metadata=OWN)
+    to: int | None = field(default=None, metadata=OWN)
 
     @property
     def message(self) -> str:

@@ -1,7 +1,7 @@
-"""Actions that are part of a session's log, but that no runtime carries out.
+"""What agents and people say and think between the Actions that do something, and tool calls.
 
-They are what agents and people say and think between the Actions that do something, and
-the tool calls that a client makes itself.
+Most of them are part of a session's log only. OpenHands' client makes tool calls itself;
+a runtime here can carry them out, too.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ __all__ = ["AgentFinishAction", "AgentThinkAction", "MCPAction", "MessageAction"
 
 @dataclass
 class MCPAction(Action):
-    """Call a tool of an MCP server.
+    """Call a tool by its name.
+
+    OpenHands' clients call MCP servers themselves and never send this one. Here a runtime
+    carries it out, with its agent skills as tools.
 
     Attributes:
         name: The tool's name.
@@ -26,7 +29,6 @@ class MCPAction(Action):
     """
 
     kind: ClassVar[str] = "call_tool_mcp"
-    runnable: ClassVar[bool] = False
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)

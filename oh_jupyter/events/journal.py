@@ -3,17 +3,22 @@
 A thread writes one file after another, so that the files on the store are always the log
 up to some id, without gaps. While the store refuses, nothing is lost: the oldest event is
 tried again whenever another one comes, or somebody flushes.
+
+Files are created, never replaced. If another process has taken an id in the meantime, the
+events get the next ones that are free.
 """
 
 from __future__ import annotations
 
-import json
 import logging
+import re
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import StorageError
+from oh_jupyter.events.encoded import EncodedEvent
+from oh_jupyter.events.event import Event
 from oh_jupyter.events.masking import Mask
 
 if TYPE_CHECKING:
@@ -22,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Journal"]
 
 _log = logging.getLogger(__name__)
+_FILE_NAME = re.compile(r"(\d+)\.json")
 
 
 class Journal:
@@ -31,16 +37,26 @@ class Journal:
         store: Where to.
         folder: The folder on it.
         mask: What to keep out of the files.
+        moved: Called when events have to take later ids, in the thread, with a function
+            that moves them and returns the next free id.
     """
 
-    def __init__(self, store: FileStore, folder: str, mask: Mask) -> None:
+    def __init__(
+        self,
+        store: FileStore,
+        folder: str,
+        mask: Mask,
+        moved: Callable[[Callable[[], int]], None],
+    ) -> None:
         self._store = store
+        self._moved = moved
         self._folder = folder
         self._mask = mask
         self._changed = threading.Condition()
-        self._unwritten: dict[int, dict[str, Any]] = {}
+        self._unwritten: dict[int, tuple[Event, EncodedEvent]] = {}
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
+        self._put = self._written = 0  # events, counted: their ids may change
         self._asked = self._tried = 0  # attempts that were wanted, and that are over
 
     def path(self, id: int) -> str:
@@ -54,15 +70,32 @@ class Journal:
         """
         return f"{self._folder}/{id}.json"
 
-    def put(self, id: int, wire: dict[str, Any]) -> None:
+    def free_id(self, start: int = 0) -> int:
+        """Find the id for the next event.
+
+        Args:
+            start: From which on.
+
+        Returns:
+            The first id after all that are taken.
+        """
+        try:
+            entries = self._store.list(self._folder)
+        except FileNotFoundError:
+            return start
+        names = (_FILE_NAME.fullmatch(entry.rpartition("/")[2]) for entry in entries)
+        return max((int(name[1]) + 1 for name in names if name), default=start)
+
+    def put(self, event: Event, encoded: EncodedEvent) -> None:
         """Add an event.
 
         Args:
-            id: Its id, higher than that of the event before.
-            wire: Its wire form, which must not change any more.
+            event: The event, with an id that is higher than that of the one before.
+            encoded: The same in its wire form.
         """
         with self._changed:
-            self._unwritten[id] = wire
+            self._unwritten[int(encoded.wire["id"])] = (event, encoded)
+            self._put += 1
             self._asked += 1
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="oh-journal", daemon=True)
@@ -79,8 +112,20 @@ class Journal:
             Their wire forms, masked, by id.
         """
         with self._changed:
-            found = {id: self._unwritten[id] for id in ids if id in self._unwritten}
-        return {id: self._mask.masked(wire) for id, wire in found.items()}
+            found = {id: self._unwritten[id][1] for id in ids if id in self._unwritten}
+        return {id: self._mask.masked(event.wire) for id, event in found.items()}
+
+    def waiting(self, id: int) -> EncodedEvent | None:
+        """Find an event whose file is not written yet.
+
+        Args:
+            id: Its id.
+
+        Returns:
+            The event as it was put, or None.
+        """
+        with self._changed:
+            return self._unwritten[id][1] if id in self._unwritten else None
 
     def flush(self, timeout: float | None) -> None:
         """Wait until the events that were put before are written.
@@ -94,13 +139,13 @@ class Journal:
         with self._changed:
             if not self._unwritten:
                 return
-            last = next(reversed(self._unwritten))
+            last = self._put
             self._asked += 1
             asked = self._asked
             self._changed.notify_all()
 
             def written() -> bool:
-                return not self._unwritten or next(iter(self._unwritten)) > last
+                return self._written >= last
 
             def refused() -> bool:
                 return self._error is not None and self._tried >= asked
@@ -126,13 +171,16 @@ class Journal:
                 self._changed.wait_for(lambda: self._wanted() or self._stopped())
                 if self._stopped():
                     return
-                id, wire = next(iter(self._unwritten.items()))
+                id, (_, encoded) = next(iter(self._unwritten.items()))
                 asked = self._asked
-            error = self._write(id, wire)
+            error = self._write(id, encoded)
+            if isinstance(error, FileExistsError):
+                self._moved(self._move)
+                continue
             with self._changed:
-                if error is None:
-                    self._unwritten.pop(id, None)  # a stopped thread may have been slow
-                elif self._error is None:
+                if error is None and self._unwritten.pop(id, None) is not None:
+                    self._written += 1  # by another thread if this one was stopped and slow
+                elif error is not None and self._error is None:
                     _log.warning("Event %d is not written yet: %s", id, error)
                 self._error, self._tried = error, asked
                 self._changed.notify_all()
@@ -143,10 +191,46 @@ class Journal:
     def _stopped(self) -> bool:
         return self._thread is not threading.current_thread()
 
-    def _write(self, id: int, wire: dict[str, Any]) -> Exception | None:
+    def _write(self, id: int, encoded: EncodedEvent) -> Exception | None:
         try:
-            text = json.dumps(self._mask.masked(wire), default=str)
-            self._store.write(self.path(id), text)
+            # Stores of other people may not have it.
+            create = getattr(self._store, "create", self._store.write)
+            create(self.path(id), self._text(encoded))
+        except FileExistsError as error:
+            return None if self._is_there(id, encoded) else error
         except Exception as error:
             return error
         return None
+
+    def _is_there(self, id: int, encoded: EncodedEvent) -> bool:
+        """Tell whether a file is ours: a store may have done what it reported as failed."""
+        try:
+            # Two processes may well record at the same microsecond: only the whole tells.
+            return self._store.read_bytes(self.path(id)) == self._text(encoded)
+        except OSError:
+            return False
+
+    def _text(self, encoded: EncodedEvent) -> bytes:
+        masked = self._mask.masked(encoded.wire)
+        return encoded.json() if masked is encoded.wire else EncodedEvent(masked).json()
+
+    def _move(self) -> int:
+        """Give the events that wait the ids after those that others have taken.
+
+        Returns:
+            The next free id.
+        """
+        with self._changed:
+            start = self.free_id(next(iter(self._unwritten), 0))
+            ids = {old: start + n for n, old in enumerate(self._unwritten)}
+            moved: dict[int, tuple[Event, EncodedEvent]] = {}
+            for old, (event, encoded) in self._unwritten.items():
+                event.id = ids[old]
+                wire = {**encoded.wire, "id": event.id}
+                if wire.get("cause") in ids:
+                    event.cause = wire["cause"] = ids[wire["cause"]]
+                moved[event.id] = (event, EncodedEvent(wire))
+            if moved:
+                _log.debug("Another process records to %r; ids from %d on", self._folder, start)
+            self._unwritten = moved
+            return start + len(moved)

@@ -3,7 +3,8 @@
 The layout is OpenHands': ``sessions/{sid}/events/{id}.json``, or
 ``users/{uid}/conversations/{sid}/events/{id}.json``, each file an event in its wire form.
 Recording is a matter of memory; threads of the log write the files, and call subscribers,
-each in the order of the ids.
+each in the order of the ids. Several processes may record to one session: ids are dense,
+and no file is replaced.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import atexit
 import json
 import logging
 import os
-import re
 import threading
 import time
 import weakref
@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from oh_jupyter.errors import RuntimeClosedError, StorageError, StorePathError, WireError
+from oh_jupyter.events.encoded import EncodedEvent
 from oh_jupyter.events.event import Event, EventSource
 from oh_jupyter.events.journal import Journal
 from oh_jupyter.events.masking import Mask
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["EventStream"]
 
 _log = logging.getLogger(__name__)
-_FILE_NAME = re.compile(r"(\d+)\.json")
 _SOURCES = get_args(EventSource)
 _READ_AT_ONCE = 100
 _EXIT_SECONDS = 5.0
@@ -63,10 +63,10 @@ class EventStream:
         self._folder = _folder(sid, user_id)
         self._pid = os.getpid()
         self._mask = Mask()
-        self._journal = Journal(file_store, self._folder, self._mask)
+        self._journal = Journal(file_store, self._folder, self._mask, self._move)
         self._subscribers = Subscribers(self._mask)
         self._lock = threading.Lock()
-        self._next_id = self._find_next_id()
+        self._next_id = self._journal.free_id()
         _live.add(self)
 
     @property
@@ -77,7 +77,9 @@ class EventStream:
     def add_event(self, event: Event, source: EventSource) -> Event:
         """Record an event. It takes microseconds and never waits for the store.
 
-        The event is written as it is now; later changes of it are not seen.
+        The event is written as it is now; later changes of it are not seen. If another
+        process has recorded to the session meanwhile, the event gets a later id when it is
+        written, which is sure after `flush`.
 
         Args:
             event: The event; it gets its id, timestamp and source. One that was recorded
@@ -105,7 +107,7 @@ class EventStream:
             event.source = source
             wire = to_wire(event)
             self._next_id += 1
-            self._journal.put(event.id, wire)
+            self._journal.put(event, EncodedEvent(wire))
             self._subscribers.publish(event, wire)
         return event
 
@@ -142,6 +144,19 @@ class EventStream:
             path = self._journal.path(id)
             wire = _parsed(self._store.read_bytes(path), path)
         return from_wire(wire)
+
+    def encoded(self, event: Event) -> bytes:
+        """The JSON of an event that was just recorded, for the one who asked for it.
+
+        Args:
+            event: The event, unchanged since; secrets are not masked.
+
+        Returns:
+            The JSON, which is shared with the log where that is possible.
+        """
+        waiting = None if event.id is None else self._journal.waiting(event.id)
+        wire = to_wire(event)
+        return (waiting if waiting and waiting.wire == wire else EncodedEvent(wire)).json()
 
     def search(
         self,
@@ -226,6 +241,8 @@ class EventStream:
 
     def _wires(self, start: int, end: int | None) -> Iterator[dict[str, Any]]:
         """Read the wire forms of a range of ids, many files at a time."""
+        if end is None or end > self._next_id:
+            self._catch_up()
         stop = self._next_id if end is None else min(end, self._next_id)
         for first in range(start, stop, _READ_AT_ONCE):
             ids = range(first, min(first + _READ_AT_ONCE, stop))
@@ -238,13 +255,15 @@ class EventStream:
                 elif paths[id] in stored:
                     yield _parsed(stored[paths[id]], paths[id])
 
-    def _find_next_id(self) -> int:
-        try:
-            entries = self._store.list(self._folder)
-        except FileNotFoundError:
-            return 0
-        names = (_FILE_NAME.fullmatch(entry.rpartition("/")[2]) for entry in entries)
-        return max((int(name[1]) + 1 for name in names if name), default=0)
+    def _move(self, move: Callable[[], int]) -> None:
+        with self._lock:
+            self._next_id = move()
+
+    def _catch_up(self) -> None:
+        """Learn of events that other processes have recorded to the session."""
+        with self._lock:
+            if self._store.exists(self._journal.path(self._next_id)):
+                self._next_id = self._journal.free_id(self._next_id)
 
 
 def _folder(sid: str, user_id: str | None) -> str:

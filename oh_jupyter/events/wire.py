@@ -174,7 +174,11 @@ def observation_from_wire(data: object) -> Observation:
 def _own_fields(event: Event) -> dict[str, Any]:
     """The fields of a type, without those of the log around it."""
     kind: Any = type(event)
-    return {n: _plain(getattr(event, n)) for n in field_types(kind) if n not in _NOT_OWN}
+    unset = {
+        f.name for f in fields(kind) if "own" in f.metadata and getattr(event, f.name) == f.default
+    }
+    names = (name for name in field_types(kind) if name not in _NOT_OWN | unset)
+    return {name: _plain(getattr(event, name)) for name in names}
 
 
 def _plain(value: Any) -> Any:

@@ -157,7 +157,7 @@ def test_malformed_actions_are_refused_with_the_name_of_the_field(data, error, f
     assert field.rpartition(".")[2] in str(refused.value)
 
 
-@pytest.mark.parametrize("kind", ["think", "message", "null", "finish", "call_tool_mcp"])
+@pytest.mark.parametrize("kind", ["think", "message", "null", "finish"])
 def test_what_cannot_be_executed_is_no_runnable_action(kind: str) -> None:
     with pytest.raises(NotRunnableError):
         runnable_from_wire({"action": kind, "args": REQUIRED[kind]})
