@@ -71,6 +71,7 @@ class Guardian:
     def __init__(self, fd: int, parent: int) -> None:
         self.fd = fd
         self.child = 0
+        self.remove: str | None = None
         os.set_inheritable(fd, False)
         self.parent_fd = -1
         if LINUX:
@@ -113,6 +114,7 @@ class Guardian:
 
     def start(self, order: dict[str, Any]) -> None:
         """Fork and exec the child, and report its process id or the error."""
+        self.remove = order["remove"]
         error_read, error_write = os.pipe()
         self.child = os.fork()
         if self.child == 0:
@@ -142,9 +144,19 @@ class Guardian:
                 if words[:1] == [b"end"]:
                     self.end_all(float(words[1]))
                 elif not words:
-                    self.end_all(GRACE_WHEN_ORPHANED)
+                    self.end_orphans()
             elif self.parent_fd in ready:
-                self.end_all(GRACE_WHEN_ORPHANED)
+                self.end_orphans()
+
+    def end_orphans(self) -> None:
+        """End all descendants, and remove the folder that the parent can remove no more."""
+        try:
+            self.end_all(GRACE_WHEN_ORPHANED)
+        finally:
+            if self.remove is not None:
+                import shutil
+
+                shutil.rmtree(self.remove, ignore_errors=True)
 
     def clear_sigchld(self) -> None:
         """Empty the pipe that SIGCHLD fills."""

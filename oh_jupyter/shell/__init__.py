@@ -1,11 +1,15 @@
-"""The shell room: one persistent bash behind the protocol's ``run`` action.
+"""The shell room: one persistent shell behind the protocol's ``run`` action.
 
 ::
 
     with BashSession("/tmp") as session:
         print(session.execute(CmdRunAction("ls")).content)
+
+``PowerShellSession`` is the same over PowerShell, for Windows; ``ShellSession`` is what both are.
 """
 
-from oh_jupyter.shell.session import BashSession
+from oh_jupyter.shell.bash_session import BashSession
+from oh_jupyter.shell.powershell_session import PowerShellSession
+from oh_jupyter.shell.session import ShellSession
 
-__all__ = ["BashSession"]
+__all__ = ["BashSession", "PowerShellSession", "ShellSession"]

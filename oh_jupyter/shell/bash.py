@@ -6,16 +6,15 @@ No contract and no time limits here; those are in ``session.py``.
 from __future__ import annotations
 
 import asyncio
-import itertools
-import secrets
 from collections.abc import Callable, Mapping
 
-from oh_jupyter.process import Child, spawn
+from oh_jupyter.process import spawn
 from oh_jupyter.shell import hook
 from oh_jupyter.shell.command import Command
+from oh_jupyter.shell.driver import ShellDriver
 from oh_jupyter.shell.keyboard import Keyboard
+from oh_jupyter.shell.keys import INTERRUPT
 from oh_jupyter.shell.marks import Mark, MarkSplitter
-from oh_jupyter.shell.output import OutputBuffer
 from oh_jupyter.shell.parsing import is_complete
 from oh_jupyter.shell.proc import is_interactive_bash, read_proc, waits_for_command_line
 from oh_jupyter.shell.terminal import Terminal
@@ -26,55 +25,22 @@ GRACE = 0.5
 """Seconds that processes get between the hang-up and the kill when the shell is closed."""
 
 
-class Bash:
-    """An interactive bash with the functions of ``hook.py`` in it.
-
-    Attributes:
-        child: The process.
-        command: The command that was given last, whether it has ended or not.
-        exit_code: Status of the shell itself once it has ended and all was read; else None.
-        last_change: Time of the loop when anything arrived last.
-    """
+class Bash(ShellDriver):
+    """An interactive bash with the functions of ``hook.py`` in it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> None:
-        self._loop = loop
-        self._on_change = on_change
-        self._token = "oh_" + secrets.token_hex(8)
+        super().__init__(loop, on_change)
         self._marks = MarkSplitter(self._token)
-        self._ids = itertools.count(1)
         self._typed_window: list[bytes] | None = None
-        self._idle = OutputBuffer()
         self._unread_reports = b""
         self._keys: list[bytes] = []
         self._typed = b""
         self._image = b""
         self._planting = False
         self._replanted: Command | None = None
-        self.command: Command | None = None
-        self.exit_code: int | None = None
-        self.last_change = loop.time()
-        self.child: Child
-
-    @property
-    def running(self) -> bool:
-        """Whether a command runs."""
-        return self.command is not None and not self.command.done
 
     def start(self, argv: list[str], cwd: str, env: Mapping[str, str], user: str | None) -> Command:
-        """Start bash and plant the hook.
-
-        Args:
-            argv: bash with its options.
-            cwd: Working directory.
-            env: The whole environment.
-            user: User to run as, if not ours.
-
-        Returns:
-            A command that is done when bash is ready.
-
-        Raises:
-            ChildStartError: bash does not start.
-        """
+        """Start bash and plant the hook."""
         self._terminal = Terminal(self._loop, raw=False, user=user)
         self._line = Terminal(self._loop, raw=True, user=user)
         slave = self._terminal.slave
@@ -104,16 +70,7 @@ class Bash:
         return self.command
 
     def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:
-        """Give bash a command. The one before must be done.
-
-        Args:
-            text: The command.
-            exports: Environment variables to set before.
-            status: What the command finds as ``$?``, if not what the one before it left.
-
-        Returns:
-            The command, which becomes done later.
-        """
+        """Give bash a command."""
         command = Command(str(next(self._ids)), text, self._token)
         self.command = command
         self._typed_window = []
@@ -133,9 +90,6 @@ class Bash:
 
         That happens when the command took our call out of PROMPT_COMMAND and was interrupted, or
         when an interrupt came just as bash began to read what we had typed.
-
-        Returns:
-            Whether that was so, and bash was asked to go on.
         """
         command = self.command
         self._look_for_exec()
@@ -153,7 +107,15 @@ class Bash:
             started = command.started
             self._terminal.write(hook.typed_prompt(self._token) if started else self._typed)
 
-    def type(self, data: bytes) -> None:
+    def type_line(self, text: str) -> None:
+        """Type a line, with the key that a person ends it with."""
+        self._type((text.replace("\n", "\r") + "\r").encode())
+
+    def press(self, key: str) -> None:
+        """Press a control key."""
+        self._type(key.encode())
+
+    def _type(self, data: bytes) -> None:
         """Type something; a command that was just given gets it once it has started.
 
         Args:
@@ -166,30 +128,14 @@ class Bash:
         self._keyboard.type(data, lambda: command is self.command and self.running)
 
     def press_at_prompt(self, key: str, exports: Mapping[str, str]) -> Command:
-        """Press a control key while no command runs.
-
-        Args:
-            key: The character that the key sends.
-            exports: Environment variables to set.
-
-        Returns:
-            An empty command, which is done when bash is ready again; Ctrl-D ends bash instead.
-        """
+        """Press a control key while no command runs; Ctrl-D ends bash."""
         if key in "\x03\x04\x1a\x1c":  # Any other would be typed into the next command.
             self._terminal.restore_modes()
             self._terminal.write(key.encode())
-        return self.run("", exports, 130 if key == "\x03" else None)
-
-    def take_idle_output(self) -> bytes:
-        """Take what background jobs have printed while no command ran.
-
-        Returns:
-            The bytes.
-        """
-        return self._idle.take(final=True).data
+        return self.run("", exports, 130 if key == INTERRUPT else None)
 
     def read_now(self) -> None:
-        """Take in all that has arrived, before something is decided on it."""
+        """Take in all that has arrived."""
         self._terminal.read_now()
         self._line.read_now()
 
@@ -253,7 +199,7 @@ class Bash:
             self._close_window()
             keys, self._keys = self._keys, []
             for data in keys:
-                self.type(data)
+                self._type(data)
         elif not command.closed:
             self._typed_window = None
             self._planting = False

@@ -1,18 +1,40 @@
-"""A command on its way through bash."""
+"""A command on its way through a shell, and what the shell says at its end."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from oh_jupyter.shell.hook import Report
 from oh_jupyter.shell.output import OutputBuffer
 
-__all__ = ["Command"]
+__all__ = ["Command", "Report"]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a shell said when it was ready for the next command.
+
+    Attributes:
+        command_id: The command that ended; 0 for the preparation of the shell.
+        exit_code: Its exit status.
+        background_pid: Process id of the last background job; -1 before the first.
+        path: The shell's PATH.
+        cwd: The shell's working directory.
+        jobs: What the shell would show about background jobs before its prompt.
+        refused: The top-level commands that it saw, if there were several and it ran none.
+    """
+
+    command_id: str
+    exit_code: int
+    background_pid: int
+    path: str
+    cwd: str
+    jobs: str = ""
+    refused: tuple[str, ...] = ()
 
 
 @dataclass
 class Command:
-    """A command that was given to bash.
+    """A command that was given to a shell.
 
     Attributes:
         id: Number of the command, as it comes back in marks and reports.
@@ -21,7 +43,7 @@ class Command:
         output: What it has printed and nobody has taken yet.
         started: Its opening mark was seen; all keys go to the command from here on.
         closed: Its closing mark was seen; no more output belongs to it.
-        report: What bash said at its end.
+        report: What the shell said at its end.
         replies: How many observations there were of it.
         memory_used: Bytes that it used when it was killed for that, or None.
     """

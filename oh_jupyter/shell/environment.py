@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
 from collections.abc import Mapping
 
@@ -11,19 +10,20 @@ from oh_jupyter.errors import ConfigError, ShellError
 
 __all__ = ["check_variables", "no_change_timeout", "shell_environment"]
 
-ALWAYS = {"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat"}
-"""A pager would wait for a key that nobody presses."""
 NEVER = ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "LINES", "COLUMNS", "HISTFILE")
 """These belong to the terminal or the shell that we were started from."""
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 
-def shell_environment(env: Mapping[str, str], user: str | None) -> dict[str, str]:
+def shell_environment(
+    env: Mapping[str, str], always: Mapping[str, str], user: str | None
+) -> dict[str, str]:
     """Prepare the environment of a shell.
 
     Args:
         env: The environment to start from.
+        always: Variables that every shell of the kind gets.
         user: User that the shell runs as, if not ours; gets a HOME and a name of its own.
 
     Returns:
@@ -32,8 +32,15 @@ def shell_environment(env: Mapping[str, str], user: str | None) -> dict[str, str
     Raises:
         ShellError: There is no such user.
     """
-    prepared = {name: value for name, value in env.items() if name not in NEVER} | ALWAYS
+    prepared = {name: value for name, value in env.items() if name not in NEVER} | {**always}
     if user is not None:
+        if os.name != "posix":
+            raise ShellError(
+                f"The shell cannot run as {user!r}: this system has no way to change users without "
+                "a password. Leave username out."
+            )
+        import pwd
+
         try:
             entry = pwd.getpwnam(user)
         except KeyError:

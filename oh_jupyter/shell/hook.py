@@ -19,10 +19,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from oh_jupyter.shell.command import Report
 
 __all__ = [
-    "Report",
     "read_reports",
     "setup_lines",
     "typed_command",
@@ -94,27 +94,6 @@ QUOTED |= {ord("\n"): "\\n", ord("\\"): "\\\\"}
 
 
 STILL_RUNNING = re.compile(r"^\[\d+\][-+ ] +Running .*\n", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Report:
-    """What bash said when it was ready for the next command.
-
-    Attributes:
-        command_id: The command that ended; 0 for the planting of the functions.
-        exit_code: Its exit status.
-        background_pid: Process id of the last background job; -1 before the first.
-        path: The shell's PATH.
-        cwd: The shell's working directory.
-        jobs: What bash would show about background jobs before its prompt.
-    """
-
-    command_id: str
-    exit_code: int
-    background_pid: int
-    path: str
-    cwd: str
-    jobs: str = ""
 
 
 def read_reports(data: bytes) -> tuple[list[Report], bytes]:

@@ -1,18 +1,17 @@
-"""Keeping a bash at hand: start it, wait for it, and start another one when it has ended."""
+"""Keeping a shell at hand: start it, wait for it, and start another one when it has ended."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import os
-import shutil
 from collections.abc import Mapping
 from typing import Literal
 
 from oh_jupyter.errors import ChildStartError, ShellError
 from oh_jupyter.shell import messages
-from oh_jupyter.shell.bash import Bash
 from oh_jupyter.shell.command import Command
+from oh_jupyter.shell.driver import Dialect, ShellDriver
 from oh_jupyter.shell.environment import shell_environment
 from oh_jupyter.shell.memory import MemoryGuard
 
@@ -22,89 +21,96 @@ Outcome = Literal["done", "ended", "no_change", "hard"]
 """What a wait came to: command done, shell ended, nothing printed for long, time limit."""
 
 CHECKS_AFTER_KEY = (0.05, 0.3)
-"""Seconds after a control key at which to look whether bash is at its prompt."""
+"""Seconds after a control key at which to look whether the shell is at its prompt."""
 RECOVERY_TIME = 0.2
-"""Seconds that bash gets to answer when it was found at its prompt at the end of a limit."""
+"""Seconds that the shell gets to answer when it was found at its prompt at the end of a limit."""
 START_TIMEOUT = 15.0
-"""Seconds that bash and the user's start-up files get, before bash starts without the files."""
+"""Seconds that the shell and the user's start-up files get, before it starts without the files."""
 
 
 class ShellKeeper:
-    """Holds the one bash of a session, and replaces it when it has ended.
+    """Holds the one shell of a session, and replaces it when it has ended.
 
     Attributes:
-        bash: The bash that takes commands.
+        shell: The shell that takes commands.
         cwd: Its working directory, as far as is known.
         exports: Variables that were set for all shells of the session.
     """
 
     def __init__(
         self,
+        dialect: Dialect,
         loop: asyncio.AbstractEventLoop,
         work_dir: str,
         env: Mapping[str, str],
         user: str | None,
         max_memory_mb: int | None,
     ) -> None:
+        self._dialect = dialect
         self._loop = loop
         self._work_dir = work_dir
         self._env = env
         self._user = user
         self._max_memory_mb = max_memory_mb
         self._memory_guard: MemoryGuard | None = None
-        self._retired: list[Bash] = []
+        self._retired: list[ShellDriver] = []
         self._unset: dict[str, str] = {}
         self._restarted = False
         self._waiter: asyncio.Future[None] | None = None
         self.exports: dict[str, str] = {}
         self.cwd = work_dir
-        self.bash: Bash
+        self.shell: ShellDriver
 
     async def start(self) -> None:
-        """Start bash, with the user's start-up files if they let it come up.
+        """Start the shell, with the user's start-up files if they let it come up.
 
         Raises:
-            ShellError: bash does not start.
+            ShellError: The shell does not start.
         """
-        path = shutil.which("bash", path=self._env.get("PATH"))
-        if path is None:
-            raise ShellError("There is no bash on the PATH: install it.")
+        name = self._dialect.name
+        launches = self._dialect.launches(self._env.get("PATH"))
+        if not launches:
+            raise ShellError(f"There is no {name} on the PATH: install it.")
         if not os.path.isdir(self._work_dir):
-            raise ShellError(f"There is no directory {self._work_dir} to start bash in: create it.")
+            raise ShellError(
+                f"There is no directory {self._work_dir} to start {name} in: create it."
+            )
         directory = self.cwd if os.path.isdir(self.cwd) else self._work_dir
-        env = shell_environment({**self._env, **self.exports}, self._user)
+        env = shell_environment({**self._env, **self.exports}, self._dialect.variables, self._user)
         self._unset = {}
-        for options in ([], ["--norc"]):
-            bash = Bash(self._loop, self._on_change)
+        for argv in launches:
+            shell = self._dialect.driver(self._loop, self._on_change)
             try:
-                ready = bash.start([path, *options, "-i"], directory, env, self._user)
+                ready = shell.start(argv, directory, env, self._user)
             except ChildStartError as error:
-                raise ShellError(f"bash does not start: {error}") from error
-            self.bash = bash
+                raise ShellError(f"{name} does not start: {error}") from error
+            self.shell = shell
             try:
                 outcome = await self.wait(ready, hard=START_TIMEOUT)
             except asyncio.CancelledError:
-                await bash.end()
+                await shell.end()
                 raise
             if outcome == "done" and ready.report is not None:
-                bash.take_idle_output()
+                shell.take_idle_output()
                 self.cwd = ready.report.cwd
                 return
-            await bash.end()
-        raise ShellError(f"{path} starts, but does not take commands: try it in a terminal.")
+            await shell.end()
+        raise ShellError(
+            f"{launches[-1][0]} starts, but does not take commands: try it in a terminal."
+        )
 
     async def restart(self) -> None:
-        """Replace a bash that has ended; its background jobs live on until :meth:`close`.
+        """Replace a shell that has ended; its background jobs live on until :meth:`close`.
 
         Raises:
-            ShellError: bash does not start.
+            ShellError: The shell does not start.
         """
-        self._retired.append(self.bash)
+        self._retired.append(self.shell)
         await self.start()
         self._restarted = True
 
     def run(self, text: str) -> Command:
-        """Give bash a command; the one before must be done.
+        """Give the shell a command; the one before must be done.
 
         Args:
             text: The command.
@@ -113,7 +119,7 @@ class ShellKeeper:
             The command.
         """
         exports, self._unset = self._unset, {}
-        command = self.bash.run(text, exports)
+        command = self.shell.run(text, exports)
         if self._max_memory_mb is not None:
             self._guard_memory(command, self._max_memory_mb * 1024**2)
         return command
@@ -128,7 +134,7 @@ class ShellKeeper:
             A command that is done when the prompt is back.
         """
         exports, self._unset = self._unset, {}
-        return self.bash.press_at_prompt(key, exports)
+        return self.shell.press_at_prompt(key, exports)
 
     def export(self, variables: Mapping[str, str]) -> None:
         """Set variables before the next command, and in every shell that follows.
@@ -153,7 +159,7 @@ class ShellKeeper:
             command: The command.
             no_change: Seconds without output, or None.
             hard: Seconds in all, or None or 0.
-            key: A control key was pressed, so bash may be back at its prompt without a word.
+            key: A control key was pressed, so the shell may be back at its prompt without a word.
 
         Returns:
             What came first.
@@ -165,19 +171,19 @@ class ShellKeeper:
         while True:
             if command.done:
                 return "done"
-            if self.bash.exit_code is not None:
+            if self.shell.exit_code is not None:
                 return "ended"
-            quiet_limit = max(begin, self.bash.last_change) + (no_change or math.inf)
+            quiet_limit = max(begin, self.shell.last_change) + (no_change or math.inf)
             now = self._loop.time()
             if now >= min(quiet_limit, hard_limit):
-                # The last chance of a bash that waits at its prompt without a word.
-                if not recovered and self.bash.recover():
+                # The last chance of a shell that waits at its prompt without a word.
+                if not recovered and self.shell.recover():
                     recovered = True
                     await self._wait_until(now + RECOVERY_TIME)
                     continue
                 return "no_change" if now >= quiet_limit else "hard"
             while checks and now >= checks[0]:
-                self.bash.recover()
+                self.shell.recover()
                 checks.pop(0)
             await self._wait_until(min(quiet_limit, hard_limit, *checks[:1]))
 
@@ -185,7 +191,7 @@ class ShellKeeper:
         """End every shell of the session, and everything that was started in them."""
         if self._memory_guard is not None:
             self._memory_guard.stop()
-        await asyncio.gather(*(bash.end() for bash in (self.bash, *self._retired)))
+        await asyncio.gather(*(shell.end() for shell in (self.shell, *self._retired)))
 
     def notice(self, command: Command) -> str:
         """Say what happened besides: the shell was replaced, the command was killed.
@@ -217,12 +223,12 @@ class ShellKeeper:
 
     def _on_time(self) -> None:
         """Take in what has arrived, so that a limit is not reported for a command that is done."""
-        self.bash.read_now()
+        self.shell.read_now()
         self._wake()
 
     def _on_change(self) -> None:
-        command = self.bash.command
-        if self.bash.exit_code is not None or (command is not None and command.done):
+        command = self.shell.command
+        if self.shell.exit_code is not None or (command is not None and command.done):
             if self._memory_guard is not None:
                 self._memory_guard.stop()
             self._wake()
@@ -235,4 +241,4 @@ class ShellKeeper:
         def on_kill(used: int) -> None:
             command.memory_used = used
 
-        self._memory_guard = MemoryGuard(self._loop, self.bash.child, limit, on_kill)
+        self._memory_guard = MemoryGuard(self._loop, self.shell.child, limit, on_kill)

@@ -18,10 +18,12 @@ class Mark:
         kind: ``b`` before a command, ``e`` after it, ``r`` from a bash that has just started; of
             our own: ``s`` to know that all before it has arrived, ``x`` at the end of the shell.
         command_id: The command, for kinds that belong to one.
+        payload: What a shell without a report line says in the mark: ASCII, no escape character.
     """
 
     kind: str
-    command_id: str
+    command_id: str = ""
+    payload: str = ""
 
 
 class MarkSplitter:
@@ -65,8 +67,7 @@ class MarkSplitter:
             if end < 0:
                 break
             yield data[position:start]
-            kind, _, command_id = data[start + len(self._prefix) : end].decode().partition(";")
-            yield Mark(kind, command_id)
+            yield Mark(*data[start + len(self._prefix) : end].decode().split(";", 2))
             position = end + len(END)
         if start < 0:
             start = len(data)

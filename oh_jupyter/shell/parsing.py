@@ -1,4 +1,4 @@
-"""What a command text consists of, as far as the protocol asks.
+"""What a bash command consists of, as far as the protocol asks.
 
 tree-sitter's Bash grammar parses a command in some 20 microseconds and knows all of the
 language. bashlex, which OpenHands uses, fails at ``case``, ``[[ ]]``, arrays, arithmetic and
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-__all__ = ["control_character", "displayed_command", "is_complete", "split_commands"]
+__all__ = ["displayed_command", "is_complete", "split_commands"]
 
 SPECIAL = re.compile(rb"\\([;&|><])")
 KEPT_TYPES = {"string", "raw_string", "ansi_c_string", "heredoc_redirect", "command_substitution"}
@@ -112,20 +112,3 @@ def displayed_command(command: str) -> str:
         position = end
     shown += SPECIAL.sub(rb"\\\\\1", source[position:])
     return shown.decode("utf-8", "surrogateescape")
-
-
-def control_character(command: str) -> str | None:
-    """Translate a key name such as ``C-c``.
-
-    Args:
-        command: The stripped command.
-
-    Returns:
-        The character that the key sends, or None if the text is not a key.
-    """
-    if len(command) != 3 or not command.startswith("C-"):
-        return None
-    key = command[2].upper()
-    if key == "?":
-        return "\x7f"
-    return chr(ord(key) & 0x1F) if "@" <= key <= "_" else None

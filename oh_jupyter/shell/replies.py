@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import getpass
 import os
 import platform
-import pwd
 import re
 import shutil
 from functools import cache
 
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
 from oh_jupyter.shell import messages
-from oh_jupyter.shell.command import Command
-from oh_jupyter.shell.hook import Report
+from oh_jupyter.shell.command import Command, Report
 from oh_jupyter.shell.render import render
 
 __all__ = ["completed", "error", "leftover", "unfinished"]
@@ -68,7 +67,7 @@ def completed(
 
     Args:
         command: The command.
-        report: What bash said at its end.
+        report: What the shell said at its end.
         shown: What goes into ``extras.command``.
         username: User that the shell runs as; None for ours.
         key: The control key that ended it, such as ``C-c``, or None.
@@ -87,7 +86,7 @@ def completed(
             username=username or _own_name(),
             hostname=platform.node(),
             working_dir=report.cwd,
-            py_interpreter_path=shutil.which("python", path=report.path) or "",
+            py_interpreter_path=_interpreter(report.path, report.cwd),
             prefix=messages.history_prefix(content) if truncated else "",
             suffix=messages.completed_suffix(report.exit_code, key),
         ),
@@ -121,9 +120,30 @@ def _take(command: Command, final: bool) -> tuple[str, bool]:
     return render(data).strip(), taken.truncated
 
 
+def _interpreter(search_path: str, cwd: str) -> str:
+    """Find the ``python`` of a shell, or "".
+
+    ``shutil.which`` does it on Windows, where endings count; here it would take as long as all else
+    that a short command costs on our side.
+    """
+    if os.name != "posix":
+        return shutil.which("python", path=search_path) or ""
+    for directory in search_path.split(os.pathsep) if search_path else ():
+        if not directory.startswith("/"):
+            directory = os.path.join(cwd, directory)
+        program = f"{directory}/python"
+        if os.access(program, os.X_OK) and os.path.isfile(program):
+            return program
+    return ""
+
+
 @cache
 def _own_name() -> str:
     """Return the name of the user we run as; a container may have a number only."""
+    try:
+        import pwd
+    except ImportError:  # Windows
+        return getpass.getuser()
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:

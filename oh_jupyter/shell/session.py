@@ -1,7 +1,8 @@
-"""BashSession: the protocol's ``run`` action over one persistent bash.
+"""ShellSession: the protocol's ``run`` action over one persistent shell, whichever it is.
 
 The order of decisions and the states of a reply are those of OpenHands' action-execution
-protocol; how bash is driven is in ``bash.py``, what the replies look like in ``replies.py``.
+protocol; what the replies look like is in ``replies.py``, what differs between the shells in
+``driver.py``.
 """
 
 from __future__ import annotations
@@ -10,36 +11,39 @@ import asyncio
 import os
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
 from oh_jupyter.shell import messages, replies
-from oh_jupyter.shell.command import Command
+from oh_jupyter.shell.command import Command, Report
+from oh_jupyter.shell.driver import Dialect
 from oh_jupyter.shell.environment import check_variables, no_change_timeout
-from oh_jupyter.shell.hook import Report
 from oh_jupyter.shell.keeper import ShellKeeper
-from oh_jupyter.shell.parsing import control_character, displayed_command, split_commands
+from oh_jupyter.shell.keys import INTERRUPT, control_character
 from oh_jupyter.shell.threaded import LoopThread
 
-__all__ = ["BashSession"]
+__all__ = ["ShellSession"]
 
 T = TypeVar("T")
 
 
-class BashSession:
-    """A persistent bash that runs one command at a time.
+class ShellSession:
+    """A persistent shell that runs one command at a time.
 
     Use it from any thread with :meth:`execute`, or on one event loop, without any thread, with
     :meth:`execute_async`. A ``with`` block starts and closes it.
 
     Attributes:
+        dialect: What is special about the shell; a subclass sets it.
         work_dir: Directory in which the shell starts.
         username: User that the shell runs as; None for ours.
         NO_CHANGE_TIMEOUT_SECONDS: Seconds without output after which a command that is not
             ``blocking`` is reported as still running (the name is OpenHands').
         max_memory_mb: Memory in MiB that the processes of a command may use together, or None.
     """
+
+    dialect: ClassVar[Dialect]
 
     def __init__(
         self,
@@ -83,13 +87,13 @@ class BashSession:
 
     @property
     def pid(self) -> int | None:
-        """Process id of bash, or None if the session is not initialized."""
-        return None if self._keeper is None else self._keeper.bash.child.pid
+        """Process id of the shell, or None if the session is not initialized."""
+        return None if self._keeper is None else self._keeper.shell.child.pid
 
     @property
     def running(self) -> bool:
         """Whether a command is running, also one whose observation was already given."""
-        return self._keeper is not None and self._keeper.bash.running
+        return self._keeper is not None and self._keeper.shell.running
 
     # The blocking face
 
@@ -97,7 +101,7 @@ class BashSession:
         """Start the shell.
 
         Raises:
-            ShellError: bash does not start.
+            ShellError: The shell does not start.
         """
         if self._loop is None:
             self._thread = LoopThread("oh_jupyter-shell")
@@ -136,7 +140,7 @@ class BashSession:
     def interrupt(self) -> None:
         """Press Ctrl-C in the running command, also while :meth:`execute` waits elsewhere."""
         if self._loop is not None and self._keeper is not None:
-            self._loop.call_soon_threadsafe(self._press_control_c)
+            self._loop.call_soon_threadsafe(self._keeper.shell.press, INTERRUPT)
 
     def close(self) -> None:
         """End the shell and everything that was started in it. May be called twice."""
@@ -180,14 +184,13 @@ class BashSession:
         """Start the shell on the running loop.
 
         Raises:
-            ShellError: bash does not start.
+            ShellError: The shell does not start.
         """
         if self._keeper is not None:
             return
         self._loop = asyncio.get_running_loop()
-        keeper = ShellKeeper(
-            self._loop, self.work_dir, self._env, self.username, self.max_memory_mb
-        )
+        where = (self.work_dir, self._env, self.username, self.max_memory_mb)
+        keeper = ShellKeeper(self.dialect, self._loop, *where)
         await keeper.start()
         self._keeper = keeper
 
@@ -258,7 +261,7 @@ class BashSession:
         directory = os.path.join(self.work_dir, action.cwd or "")
         if not os.path.isdir(directory):
             return ErrorObservation(f"ERROR: There is no directory {directory} to run in.")
-        session = BashSession(
+        session = type(self)(
             directory,
             self.username,
             self.NO_CHANGE_TIMEOUT_SECONDS,
@@ -274,7 +277,7 @@ class BashSession:
     async def _execute(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
         """Decide what an action means now, in the protocol's order."""
         keeper = self._open()
-        keeper.bash.read_now()
+        keeper.shell.read_now()
         text = action.command.strip()
         key = control_character(text)
         earlier = self._command
@@ -282,7 +285,7 @@ class BashSession:
             return replies.error(messages.NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
             return replies.error(messages.NOTHING_TO_INTERACT_WITH)
-        commands = split_commands(text)
+        commands = self.dialect.split(text)
         if len(commands) > 1:
             return ErrorObservation(messages.multiple_commands(commands))
         if earlier is None or (earlier.done and text and not action.is_input):
@@ -291,26 +294,29 @@ class BashSession:
             suffix = messages.not_executed_suffix(text)
             return replies.unfinished(earlier, text, suffix, action.hidden)
         if not earlier.done and text:
-            keeper.bash.type((key or text.replace("\n", "\r") + "\r").encode())
+            keeper.shell.type_line(text) if key is None else keeper.shell.press(key)
         return await self._reply(action, earlier, text, text if key else None)
 
     async def _run(
         self, action: CmdRunAction, text: str, key: str | None, earlier: Command | None
-    ) -> CmdOutputObservation:
-        """Give bash a new command, or press a key at its prompt."""
+    ) -> CmdOutputObservation | ErrorObservation:
+        """Give the shell a new command, or press a key at its prompt."""
         keeper = self._open()
-        prefix = "" if earlier is None else replies.leftover(earlier)
-        if keeper.bash.exit_code is not None:
+        if keeper.shell.exit_code is not None:
             await keeper.restart()
         command = keeper.run(text) if key is None else keeper.press(key)
         self._command = command
-        reply = await self._reply(action, command, displayed_command(text), text if key else None)
-        reply.metadata.prefix = prefix + reply.metadata.prefix
+        shown = self.dialect.displayed(text)
+        reply = await self._reply(action, command, shown, text if key else None)
+        if isinstance(reply, ErrorObservation):
+            self._command = earlier
+        elif earlier is not None:
+            reply.metadata.prefix = replies.leftover(earlier) + reply.metadata.prefix
         return reply
 
     async def _reply(
         self, action: CmdRunAction, command: Command, shown: str, key: str | None
-    ) -> CmdOutputObservation:
+    ) -> CmdOutputObservation | ErrorObservation:
         """Wait for what comes first, the end or a limit, and report it."""
         keeper = self._open()
         no_change = None if action.blocking else self.NO_CHANGE_TIMEOUT_SECONDS
@@ -329,17 +335,15 @@ class BashSession:
         self._command = None
         report = command.report
         if outcome == "ended" or report is None:
-            status = keeper.bash.exit_code or 0
+            status = keeper.shell.exit_code or 0
             path = self._env.get("PATH", "")
             await keeper.restart()
             report = Report(command.id, status, -1, path, keeper.cwd)
         keeper.cwd = report.cwd
+        if report.refused:
+            return ErrorObservation(messages.multiple_commands(list(report.refused)))
         reply = replies.completed(
             command, report, shown, username=self.username, key=key, hidden=action.hidden
         )
         reply.metadata.suffix += keeper.notice(command)
         return reply
-
-    def _press_control_c(self) -> None:
-        if self._keeper is not None:
-            self._keeper.bash.type(b"\x03")

@@ -1,15 +1,32 @@
-"""An event loop in a thread of its own, for those who call from plain threads."""
+"""Threads of the shell, and an event loop in one for those who call from plain threads."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread"]
+__all__ = ["LoopThread", "start_thread"]
 
 T = TypeVar("T")
+
+
+def start_thread(target: Callable[[], None], name: str) -> threading.Thread:
+    """Start a daemon thread that a debugger leaves alone when it stops all others.
+
+    Args:
+        target: What runs in it.
+        name: Its name.
+
+    Returns:
+        The thread.
+    """
+    thread = threading.Thread(target=target, name=name, daemon=True)
+    thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
+    thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+    thread.start()
+    return thread
 
 
 class LoopThread:
@@ -21,11 +38,7 @@ class LoopThread:
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        # A debugger that stops all threads at a breakpoint leaves those with these marks alone.
-        self._thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
-        self._thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
-        self._thread.start()
+        self._thread = start_thread(self._run, name)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self.loop)

@@ -7,7 +7,8 @@ import os
 import pytest
 
 from oh_jupyter.shell import BashSession
-from oh_jupyter.shell.hook import Report, read_reports
+from oh_jupyter.shell.command import Report
+from oh_jupyter.shell.hook import read_reports
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_full_screen_programs(run):
 
 
 def test_nothing_leaks_into_programs(run):
-    assert run("env | grep -c oh_").content == "0"
+    assert run("env | grep -c oh_", blocking=True).content == "0"
     open_files = run("ls -l /proc/self/fd | grep -o '/.*'").content.split()
     assert not [name for name in open_files if "socket" in name or "pipe:" in name][1:]
 

@@ -35,12 +35,15 @@ def test_completed(run, session):
     assert metadata.suffix == "\n[The command completed with exit code 3.]"
 
 
-def test_interpreter_is_the_one_on_the_path_of_the_shell(run, tmp_path):
+def test_interpreter_is_the_one_on_the_path_of_the_shell(run, session, tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\n")
     python.chmod(0o755)
+    run(f"mkdir relative; cp {python} relative")
     assert run(f"PATH={tmp_path}:$PATH").metadata.py_interpreter_path == str(python)
     assert run("PATH=/nowhere").metadata.py_interpreter_path == ""
+    relative = run("PATH=/nowhere:relative").metadata.py_interpreter_path
+    assert relative == f"{session.work_dir}/relative/python"
 
 
 def test_state_is_kept(run, session):

@@ -47,7 +47,7 @@ def test_random_commands(run, session):
         elif kind == "interrupt":
             first = run(f"echo {tag}; sleep 100; echo no", timeout=0.02 + rng.random() / 20)
             assert first.exit_code == -1, where
-            ended = run("C-c", is_input=True)
+            ended = run("C-c", is_input=True, blocking=True, timeout=30)
             assert ended.exit_code == 130, where
             # Which of the two replies has the line depends on how fast it was.
             assert (first.content + ended.content) == tag, where
@@ -55,11 +55,12 @@ def test_random_commands(run, session):
         else:
             first = run(f"read x; echo $x; (exit {status})", timeout=0.02)
             assert (first.exit_code, first.content) == (-1, ""), where
-            ended = run(tag, is_input=True)
+            ended = run(tag, is_input=True, blocking=True, timeout=30)
             assert (ended.exit_code, ended.content) == (status, tag), where
             continue
         observation = run(command, hidden=True, blocking=True)
         assert observation.exit_code == status, where
         assert observation.content == content, where
         assert observation.metadata.prefix == "", where
+    print(f"{count} commands in {SECONDS:g} s, seed {seed}")
     assert count > 100

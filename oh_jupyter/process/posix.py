@@ -1,9 +1,7 @@
-"""How children are started, and how it is made sure that they end.
+"""Children on POSIX systems: a guardian between each of them and us.
 
-Every child gets a session of its own (the person's Interrupt goes to the kernel's process
-group and must not reach it), default signal dispositions (an idle kernel ignores SIGINT, and
-that is inherited), and a *guardian* (see ``_guardian.py``) between it and us, which ends the
-child and everything below it when this process closes, crashes or is killed.
+A *guardian* (see ``_guardian.py``) ends the child and everything below it when this process
+closes, crashes or is killed.
 
 ``subprocess`` alone cannot do this: ``preexec_fn`` is unsafe in a process with threads, and
 a parent-death signal is tied to the thread that forked and does not reach grandchildren.
@@ -14,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
-import pwd
 import select
 import socket
 import subprocess
@@ -26,27 +23,17 @@ from pathlib import Path
 from typing import IO
 
 from oh_jupyter.errors import ChildStartError
+from oh_jupyter.process.child import Child, memory_of
 
-__all__ = ["PIPE", "Child", "spawn"]
+__all__ = ["PosixChild", "spawn"]
 
-PIPE = subprocess.PIPE
-"""Ask :func:`spawn` for a pipe, as with ``subprocess``."""
-
-GUARDIAN = Path(__file__).with_name("_guardian.py")
+GUARDIAN = Path(__file__).parent.with_name("_guardian.py")
 LAST_RESORT = 10.0
 """Seconds beyond the grace in which a guardian must have ended, before it is killed itself."""
 
 
-class Child:
-    """A process that was started by :func:`spawn`. All methods work from any thread.
-
-    Attributes:
-        pid: Process id of the child itself.
-        returncode: Exit status, negative for a signal, None while it runs.
-        stdin: The pipe to its standard input, if PIPE was asked for.
-        stdout: The pipe from its standard output, if PIPE was asked for.
-        stderr: The pipe from its standard error, if PIPE was asked for.
-    """
+class PosixChild(Child):
+    """A child below a guardian."""
 
     def __init__(
         self, pid: int, guardian: subprocess.Popen[bytes], line: socket.socket, received: bytes
@@ -65,19 +52,11 @@ class Child:
         self._take(received)
 
     def fileno(self) -> int:
-        """Return a descriptor that becomes readable when :meth:`poll` has news.
-
-        Returns:
-            The descriptor, for an event loop; -1 once everything has ended.
-        """
+        """Return a descriptor that becomes readable when :meth:`poll` has news."""
         return -1 if self._at_end else self._line.fileno()
 
     def poll(self) -> int | None:
-        """Look whether the child has ended, without waiting.
-
-        Returns:
-            The exit status, negative for a signal, or None.
-        """
+        """Look whether the child has ended."""
         if self._reading.acquire(blocking=False):
             try:
                 self._read(0.0)
@@ -86,17 +65,7 @@ class Child:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until the child has ended. Its descendants may live on.
-
-        Args:
-            timeout: Seconds to wait at most, or None.
-
-        Returns:
-            The exit status, negative for a signal.
-
-        Raises:
-            TimeoutError: The child still runs.
-        """
+        """Wait until the child has ended."""
         deadline = None if timeout is None else time.monotonic() + timeout
         if not self._reading.acquire(timeout=-1 if timeout is None else timeout):
             raise TimeoutError(f"Process {self.pid} still runs after {timeout} s.")
@@ -110,11 +79,7 @@ class Child:
         return self.returncode
 
     def terminate(self, grace: float = 2.0) -> None:
-        """End the child and all of its descendants; return when they are gone.
-
-        Args:
-            grace: Seconds between the polite signals (terminate, hang-up) and the kill.
-        """
+        """End the child and all of its descendants."""
         self.ask_to_end(grace)
         try:
             self._guardian.wait(grace + LAST_RESORT)
@@ -126,39 +91,20 @@ class Child:
                 self._read(None)
 
     def ask_to_end(self, grace: float = 2.0) -> None:
-        """Begin to end the child and all of its descendants, without waiting.
-
-        For an event loop: :meth:`fileno` has news, and turns -1 when all are gone.
-
-        Args:
-            grace: Seconds between the polite signals (terminate, hang-up) and the kill.
-        """
+        """Begin to end the child and all of its descendants."""
         # The guardian may have left, since nothing remained to be guarded.
         with contextlib.suppress(OSError):
             self._line.send(f"end {grace}".encode())
 
     def memory_bytes(self) -> int:
-        """Measure the memory of the child and all of its descendants.
-
-        Returns:
-            The sum of their proportional set sizes in bytes; shared pages count once. Where the
-            system does not tell it, resident set sizes.
-        """
+        """Measure the memory of everything below the guardian."""
         import psutil
 
-        total = 0
         try:
-            processes = psutil.Process(self._guardian.pid).children(recursive=True)
+            below = psutil.Process(self._guardian.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return 0
-        for process in processes:
-            try:
-                total += getattr(process.memory_full_info(), "pss", 0) or process.memory_info().rss
-            except psutil.AccessDenied:
-                total += process.memory_info().rss
-            except psutil.NoSuchProcess:
-                continue
-        return total
+        return memory_of({process.pid for process in below})
 
     def _take(self, data: bytes) -> None:
         """Understand what the guardian has sent."""
@@ -199,37 +145,17 @@ class Child:
 def spawn(
     argv: Sequence[str | os.PathLike[str]],
     *,
-    cwd: str | os.PathLike[str] | None = None,
-    env: Mapping[str, str] | None = None,
-    stdin: int | IO[bytes] | None = None,
-    stdout: int | IO[bytes] | None = None,
-    stderr: int | IO[bytes] | None = None,
-    pass_fds: Iterable[int] = (),
-    controlling_terminal: int | None = None,
-    user: str | None = None,
+    cwd: str | os.PathLike[str] | None,
+    env: Mapping[str, str] | None,
+    stdin: int | IO[bytes] | None,
+    stdout: int | IO[bytes] | None,
+    stderr: int | IO[bytes] | None,
+    pass_fds: Iterable[int],
+    controlling_terminal: int | None,
+    user: str | None,
+    remove_when_orphaned: str | os.PathLike[str] | None = None,
 ) -> Child:
-    """Start a program that cannot outlive this process.
-
-    Args:
-        argv: Program and arguments; the program is searched on the PATH of ``env``.
-        cwd: Working directory.
-        env: The whole environment; None for a copy of ours.
-        stdin: As for ``subprocess.Popen``.
-        stdout: As for ``subprocess.Popen``.
-        stderr: As for ``subprocess.Popen``.
-        pass_fds: Descriptors to keep open in the child, under the same numbers.
-        controlling_terminal: Descriptor of a terminal that becomes the child's own; it is
-            closed in the child unless it is one of ``pass_fds``.
-        user: Name of the user to run as, if not ours; this needs root.
-
-    Returns:
-        The running child.
-
-    Raises:
-        ChildStartError: No such program, directory or user, or it may not be used.
-    """
-    if os.name != "posix":
-        raise ChildStartError("Children are started on POSIX systems only; this is not one.")
+    """Start a program below a guardian; see :func:`oh_jupyter.process.spawn`."""
     passed = sorted(set(pass_fds))
     order = {
         "argv": [os.fsencode(word) for word in argv],
@@ -241,6 +167,7 @@ def spawn(
         "pass_fds": passed,
         "controlling_terminal": controlling_terminal,
         "user": None if user is None else _user(user),
+        "remove": None if remove_when_orphaned is None else os.fspath(remove_when_orphaned),
     }
     inherited = {*passed, *([] if controlling_terminal is None else [controlling_terminal])}
     ours, theirs = socket.socketpair()
@@ -283,7 +210,7 @@ def _hand_over(
     first, _, rest = answer.partition(b"\n")
     kind, *words = first.decode().split() or ["lost"]
     if kind == "pid":
-        return Child(int(words[0]), guardian, line, rest)
+        return PosixChild(int(words[0]), guardian, line, rest)
     line.close()
     for pipe in (guardian.stdin, guardian.stdout, guardian.stderr):
         if pipe is not None:
@@ -301,6 +228,8 @@ def _hand_over(
 
 def _user(name: str) -> tuple[str, int, int]:
     """Look a user up and make sure that we may become that user."""
+    import pwd
+
     try:
         entry = pwd.getpwnam(name)
     except KeyError:

@@ -1,0 +1,167 @@
+"""Children on Windows: a job object holds each of them together with all of its descendants.
+
+The system ends what is in a job when the last handle to it is closed, and ours is closed
+when this process ends, however it ends. The child is started suspended, so that it is in the job
+before it can start anything itself. It gets a console of its own, without a window: Ctrl-C
+goes to everybody on a console, and this way that is the child and its programs alone.
+
+pywin32 makes the calls; Jupyter brings it to Windows anyway, and the structures would be long
+in ctypes. Nothing in this module has been run on Windows; it is type-checked for it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+__all__ = ["interrupt", "spawn"]
+
+if sys.platform == "win32":
+    import os
+    import subprocess
+    from collections.abc import Mapping, Sequence
+    from typing import IO, Any
+
+    import psutil
+
+    from oh_jupyter.errors import ChildStartError
+    from oh_jupyter.process.child import Child, memory_of
+
+    CREATE_SUSPENDED = 0x00000004
+    NO_WINDOW_SUSPENDED = subprocess.CREATE_NO_WINDOW | CREATE_SUSPENDED
+    KILLED = 1
+    """Exit status of what is ended together with its job."""
+    INTERRUPT_TIMEOUT = 10.0
+
+    PRESS_CONTROL_C = """
+import ctypes, sys
+kernel = ctypes.WinDLL("kernel32", use_last_error=True)
+kernel.FreeConsole()
+done = (
+    kernel.AttachConsole(int(sys.argv[1]))
+    and kernel.SetConsoleCtrlHandler(None, True)
+    and kernel.GenerateConsoleCtrlEvent(0, 0)
+)
+sys.exit(not done)
+"""
+    """A process is on one console at a time, so another one than ours has to go there."""
+
+    class WindowsChild(Child):
+        """A child in a job of its own."""
+
+        def __init__(self, process: subprocess.Popen[bytes], job: Any) -> None:
+            self.pid = process.pid
+            self.stdin = process.stdin
+            self.stdout = process.stdout
+            self.stderr = process.stderr
+            self._process = process
+            self._job = job
+
+        @property
+        def returncode(self) -> int | None:  # type: ignore[override]
+            """Exit status, or None while it runs."""
+            return self._process.returncode
+
+        def fileno(self) -> int:
+            """Return -1: wait in a thread instead."""
+            return -1
+
+        def poll(self) -> int | None:
+            """Look whether the child has ended."""
+            return self._process.poll()
+
+        def wait(self, timeout: float | None = None) -> int:
+            """Wait until the child has ended."""
+            try:
+                return self._process.wait(timeout)
+            except subprocess.TimeoutExpired:
+                raise TimeoutError(f"Process {self.pid} still runs after {timeout} s.") from None
+
+        def terminate(self, grace: float = 2.0) -> None:
+            """End the child and all of its descendants."""
+            self.ask_to_end(grace)
+            self._process.wait()
+
+        def ask_to_end(self, grace: float = 2.0) -> None:
+            """Begin to end the child and all of its descendants."""
+            import win32job
+
+            win32job.TerminateJobObject(self._job, KILLED)
+
+        def memory_bytes(self) -> int:
+            """Measure the memory of the whole job."""
+            import win32job
+
+            return memory_of(
+                set(
+                    win32job.QueryInformationJobObject(
+                        self._job, win32job.JobObjectBasicProcessIdList
+                    )
+                )
+            )
+
+    def spawn(
+        argv: Sequence[str | os.PathLike[str]],
+        *,
+        cwd: str | os.PathLike[str] | None,
+        env: Mapping[str, str] | None,
+        stdin: int | IO[bytes] | None,
+        stdout: int | IO[bytes] | None,
+        stderr: int | IO[bytes] | None,
+    ) -> Child:
+        """Start a program in a job; see :func:`oh_jupyter.process.spawn`."""
+        job = _job()
+        try:
+            process = subprocess.Popen(
+                [os.fspath(word) for word in argv],
+                cwd=cwd,
+                env=None if env is None else dict(env),
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                creationflags=NO_WINDOW_SUSPENDED,
+            )
+        except OSError as error:
+            raise ChildStartError(
+                error.errno, f"{argv[0]!r} was not started: {error.strerror} (cwd {cwd!r})."
+            ) from error
+        import win32job
+
+        try:
+            win32job.AssignProcessToJobObject(job, int(process._handle))  # type: ignore[attr-defined]
+            psutil.Process(process.pid).resume()
+        except Exception as error:
+            process.kill()
+            raise ChildStartError(f"{argv[0]!r} could not be put into a job: {error}") from error
+        return WindowsChild(process, job)
+
+    def _job() -> Any:
+        """Make a job that ends with its last handle."""
+        import win32job
+
+        job: Any = win32job.CreateJobObject(None, "")  # type: ignore[func-returns-value]
+        limits = win32job.QueryInformationJobObject(job, win32job.JobObjectExtendedLimitInformation)
+        limits["BasicLimitInformation"]["LimitFlags"] |= win32job.JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
+        win32job.SetInformationJobObject(job, win32job.JobObjectExtendedLimitInformation, limits)
+        return job
+
+    def interrupt(pid: int) -> None:
+        """Press Ctrl-C on the console of a child.
+
+        Ctrl-Break, which could be sent to a process group from here, takes PowerShell into its
+        debugger; Ctrl-C cannot be sent to a group.
+
+        Args:
+            pid: The child, which was started by :func:`spawn`.
+
+        Raises:
+            OSError: The helper process does not start.
+        """
+        subprocess.run(
+            [sys.executable, "-I", "-S", "-c", PRESS_CONTROL_C, str(pid)],
+            creationflags=subprocess.CREATE_NO_WINDOW,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=INTERRUPT_TIMEOUT,
+            check=False,
+        )

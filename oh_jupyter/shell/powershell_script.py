@@ -1,0 +1,252 @@
+r"""What is planted into PowerShell, and what is typed to it.
+
+PowerShell reads from a pipe with ``-File -``: "commands from standard input, with prompts". That
+is its ordinary read-eval-print loop, so a command has the state, the error handling and the
+formatting that a person knows, and the loop calls the function ``prompt`` whenever a command
+has ended, also by ``throw``, ``return`` or Ctrl-C. Our ``prompt`` writes the closing mark, with
+the report in it; what stands between the marks is the command's output.
+
+A command is typed as one ASCII line: ``. (OH_begin ID 'TEXT' 'VARIABLES')``, in base64.
+``OH_begin`` lets PowerShell's own parser look at the text, writes the opening mark and returns the
+text as a script block, which is dot-sourced and so runs in the global scope. As ``$?`` does not
+survive dot-sourcing, the block gets a last line that notes it, and that plants ``prompt``
+again if the command replaced it (as the scripts that activate an environment do).
+
+Functions and aliases go before cmdlets, and anybody may define some, so the script calls .NET, and
+cmdlets by their full names. It does not count on variables to exist either: ``Set-StrictMode``
+reaches it.
+
+Limits, next to a bash: a command does not see the ``$?`` of the one before it (it sees its
+``$LASTEXITCODE``), and a line that was typed for a program which did not read it is run as a
+command when the program has ended.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+
+from oh_jupyter.shell.command import Report
+
+__all__ = ["read_report", "typed_command", "typed_script"]
+
+WIDTH = 200
+"""Columns for tables: more than a small window has, few enough for columns to stay together."""
+
+# A boxed number is the same object until a program sets it anew: so it is told from a stale one.
+SCRIPT = r"""
+$global:OH = @{ id = '0'; ended = $true; code = 0; native = $null; refused = @() }
+try {
+  if ([Environment]::OSVersion.Platform -eq 'Win32NT') {
+    # Jupyter starts kernels with Ctrl-C ignored, and that is inherited.
+    Microsoft.PowerShell.Utility\Add-Type -Namespace OH -Name Console -MemberDefinition (
+      '[DllImport("kernel32.dll")]' +
+      'public static extern bool SetConsoleCtrlHandler(IntPtr handler, bool add);')
+    [void]([OH.Console]::SetConsoleCtrlHandler([IntPtr]::Zero, $false))
+  }
+} catch { }
+$global:OutputEncoding = [Text.UTF8Encoding]::new($false)
+try { [Console]::OutputEncoding = $global:OutputEncoding } catch { }
+$global:ProgressPreference = 'SilentlyContinue'
+try { $global:PSStyle.OutputRendering = 'PlainText' } catch { }
+try {
+  $OH_size = $Host.UI.RawUI.BufferSize
+  $OH_size.Width = WIDTH
+  $Host.UI.RawUI.BufferSize = $OH_size
+} catch { }
+$global:OH.out = [Console]::Out
+$global:OH.escape = [string][char]27
+
+function global:OH_value([string]$name) {
+  return $ExecutionContext.SessionState.PSVariable.GetValue($name)
+}
+
+function global:OH_text([string]$encoded) {
+  return [Text.Encoding]::UTF8.GetString([Convert]::FromBase64String($encoded))
+}
+
+function global:OH_mark([string]$kind, [string]$payload) {
+  $escape = $global:OH.escape
+  $global:OH.out.Write("$escape]OH;$kind;" + $global:OH.id + ";$payload$escape\")
+  $global:OH.out.Flush()
+}
+
+function global:OH_split([string]$text, $ast) {
+  $starts = [Collections.Generic.List[int]]::new()
+  $line = 0
+  foreach ($statement in $ast.EndBlock.Statements) {
+    if ($starts.Count -eq 0) { $starts.Add(0) }
+    elseif ($statement.Extent.StartLineNumber -gt $line) {
+      $starts.Add($statement.Extent.StartOffset)
+    }
+    $line = $statement.Extent.EndLineNumber
+  }
+  $starts.Add($text.Length)
+  $pieces = [Collections.Generic.List[string]]::new()
+  for ($i = 0; $i -lt $starts.Count - 1; $i++) {
+    $pieces.Add($text.Substring($starts[$i], $starts[$i + 1] - $starts[$i]).TrimEnd())
+  }
+  return $pieces.ToArray()
+}
+
+function global:OH_begin([string]$id, [string]$encoded, [string]$variables) {
+  $state = $global:OH
+  $state.id = $id
+  $state.ended = $false
+  $state.refused = @()
+  $state.native = OH_value 'LASTEXITCODE'
+  if ($variables) {
+    foreach ($variable in (OH_text $variables).Split([char]0)) {
+      $cut = $variable.IndexOf('=')
+      [Environment]::SetEnvironmentVariable(
+        $variable.Substring(0, $cut), $variable.Substring($cut + 1), 'Process')
+    }
+  }
+  $text = OH_text $encoded
+  $tokens = $null
+  $problems = $null
+  $parser = [Management.Automation.Language.Parser]
+  $ast = $parser::ParseInput($text, [ref]$tokens, [ref]$problems)
+  OH_mark 'b' ''
+  if ($problems.Count -gt 0) { throw [Management.Automation.ParseException]::new($problems) }
+  if ($null -eq $ast.BeginBlock -and $null -eq $ast.ProcessBlock -and $ast.EndBlock.Unnamed) {
+    $pieces = @(OH_split $text $ast)
+    if ($pieces.Count -gt 1) {
+      $state.refused = $pieces
+      return [ScriptBlock]::Create('')
+    }
+    $noted = "$text`nOH_end `$?"
+    $more = $parser::ParseInput($noted, [ref]$tokens, [ref]$problems)
+    $count = $ast.EndBlock.Statements.Count + 1
+    if ($problems.Count -eq 0 -and $more.EndBlock.Statements.Count -eq $count) { $text = $noted }
+  }
+  return [ScriptBlock]::Create($text)
+}
+
+function global:OH_code([bool]$succeeded) {
+  if ($succeeded) { return 0 }
+  $native = OH_value 'LASTEXITCODE'
+  $same = [object]::ReferenceEquals($native, $global:OH.native)
+  if (-not $same -and $native -is [int] -and $native -ne 0) { return $native }
+  return 1
+}
+
+function global:OH_end([bool]$succeeded) {
+  $global:OH.ended = $true
+  $global:OH.code = OH_code $succeeded
+  OH_plant
+}
+
+function global:OH_job {
+  # PowerShell does not show the process behind a job; -1 where it cannot be found.
+  try {
+    $last = $null
+    foreach ($job in (Microsoft.PowerShell.Core\Get-Job)) { $last = $job }
+    if ($null -eq $last) { return -1 }
+    $process = $last.ChildJobs[0].Runspace.ConnectionInfo.Process.Process
+    if ($process.Id -is [int]) { return $process.Id }
+  } catch { }
+  return -1
+}
+
+function global:OH_prompt([bool]$succeeded) {
+  $state = $global:OH
+  # A nested prompt is a program that asks, such as the debugger.
+  $nested = (OH_value 'NestedPromptLevel') -gt 0 -or $null -ne (OH_value 'PSDebugContext')
+  if ($nested) { return 'PS>> ' }
+  $errors = OH_value 'Error'
+  $known = if ($null -eq $errors) { 0 } else { $errors.Count }
+  $code = if ($state.ended) { $state.code } else { OH_code $succeeded }
+  $values = [Collections.Generic.List[string]]::new()
+  $values.Add([string]$code)
+  $values.Add([string]$state.ended)
+  $values.Add([string](OH_job))
+  $values.Add([string]$env:PATH)
+  $values.Add($ExecutionContext.SessionState.Path.CurrentFileSystemLocation.ProviderPath)
+  foreach ($piece in $state.refused) { $values.Add($piece) }
+  $encoded = [Collections.Generic.List[string]]::new()
+  foreach ($value in $values) {
+    $encoded.Add([Convert]::ToBase64String([Text.Encoding]::UTF8.GetBytes($value)))
+  }
+  while ($null -ne $errors -and $errors.Count -gt $known) { $errors.RemoveAt(0) }
+  OH_mark 'e' ([string]::Join(',', $encoded))
+  $state.id = '-'
+  return ' '
+}
+
+function global:OH_plant {
+  try {
+    function global:prompt { return OH_prompt $? }
+  } catch { }
+}
+OH_plant
+$global:Error.Clear()
+"""
+
+FIELDS = 5
+
+
+def read_report(command_id: str, payload: str) -> tuple[Report, bool]:
+    """Read what the closing mark carries.
+
+    Args:
+        command_id: The command that the mark names.
+        payload: The values in base64, with commas between them.
+
+    Returns:
+        The report, and whether the command ran to its last line: it did not if it was
+        interrupted, or left by ``throw`` or ``return``.
+    """
+    values = [b64decode(value).decode("utf-8", "replace") for value in payload.split(",")]
+    exit_code, ended, job, path, cwd = values[:FIELDS]
+    refused = tuple(values[FIELDS:])
+    report = Report(command_id, int(exit_code), int(job), path, cwd, refused=refused)
+    return report, ended == "True"
+
+
+def typed_script(token: str) -> bytes:
+    """Return what to type to plant the functions: PowerShell answers with the mark of command 0.
+
+    Args:
+        token: The shell's random token, which is part of every name.
+
+    Returns:
+        A line.
+    """
+    text = f"'{_encoded(script(token))}'"
+    decoded = f"[Text.Encoding]::UTF8.GetString([Convert]::FromBase64String({text}))"
+    return f". ([ScriptBlock]::Create({decoded}))\n".encode()
+
+
+def script(token: str) -> str:
+    """Return the script that is planted.
+
+    Args:
+        token: The shell's random token, which is part of every name.
+
+    Returns:
+        PowerShell text.
+    """
+    return re.sub(r"\bOH(?=\b|_)", token, SCRIPT).replace("WIDTH", str(WIDTH))
+
+
+def typed_command(token: str, command_id: str, text: str, exports: Mapping[str, str]) -> bytes:
+    """Return what to type to run a command.
+
+    Args:
+        token: The shell's random token.
+        command_id: Comes back in the marks.
+        text: The command, which runs as it is written.
+        exports: Environment variables to set before; the values are taken literally.
+
+    Returns:
+        A line.
+    """
+    variables = _encoded("\0".join(f"{name}={value}" for name, value in exports.items()))
+    return f". ({token}_begin {command_id} '{_encoded(text)}' '{variables}')\n".encode()
+
+
+def _encoded(text: str) -> str:
+    """Encode a text so that neither quotes nor code pages can touch it."""
+    return b64encode(text.encode("utf-8", "surrogatepass")).decode()
