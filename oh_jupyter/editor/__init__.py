@@ -1,5 +1,6 @@
 """The file editor: views, edits, and a history that survives."""
 
+from oh_jupyter.editor.batch import Transaction
 from oh_jupyter.editor.editor import COMMANDS, FileEditor
 from oh_jupyter.editor.history import HistoryEntry
 from oh_jupyter.editor.result import EditorResult
@@ -11,6 +12,7 @@ from oh_jupyter.errors import (
     FileValidationError,
     NoHistoryError,
     NoReplacementError,
+    PatchError,
 )
 
 __all__ = [
@@ -25,4 +27,6 @@ __all__ = [
     "HistoryEntry",
     "NoHistoryError",
     "NoReplacementError",
+    "PatchError",
+    "Transaction",
 ]

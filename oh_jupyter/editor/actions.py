@@ -11,8 +11,8 @@ import os
 from functools import partial
 from pathlib import Path
 
+from oh_jupyter.config import Settings
 from oh_jupyter.editor import atomic
-from oh_jupyter.editor.differences import unified_diff
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.edits import write_lines
 from oh_jupyter.editor.encoding import Encoding, detect
@@ -193,24 +193,27 @@ def _written(action: FileWriteAction, old: bytes | None) -> bytes:
     return write_lines(file, action.content, action.start, action.end).data
 
 
-def edit_file(action: FileEditAction, *, cwd: str, editor: FileEditor) -> Observation:
-    """Carry out an editor command.
+def edit_file(
+    action: FileEditAction, *, cwd: str, editor: FileEditor, settings: Settings | None = None
+) -> Observation:
+    """Carry out an editor command, or merge a draft.
 
     Args:
-        action: The command.
-        cwd: The shell's working directory; not used, paths are absolute.
+        action: The command or the draft.
+        cwd: The shell's working directory, for drafts; paths of commands are absolute.
         editor: The editor.
+        settings: Which model may merge drafts, by default none; and whether to lint.
 
     Returns:
         What the editor said, or ``ERROR:`` and why it did nothing. As in the protocol,
         ``old_content`` and ``new_content`` are the arguments, not the file.
     """
     if action.impl_source == "llm_based_edit":
-        return ErrorObservation(
-            f"Draft edits (impl_source llm_based_edit) are not available here yet; {action.path} "
-            "was not changed. Use the commands str_replace, insert or create instead."
-        )
-    before = after = None
+        from oh_jupyter.editor.draft import edit_by_draft
+
+        return edit_by_draft(action, cwd=cwd, editor=editor, settings=settings or Settings())
+    diff = ""
+    is_write = action.command == "write"  # of nothing, too: it removes lines
     try:
         result = editor(
             command=action.command,
@@ -219,19 +222,34 @@ def edit_file(action: FileEditAction, *, cwd: str, editor: FileEditor) -> Observ
             old_str=action.old_str,
             new_str=action.new_str,
             insert_line=_line_number(action.insert_line),
+            enable_linting=action.enable_linting or _auto_lint(settings),
+            content=action.content or action.file_text or ("" if is_write else None),
+            start=action.start - (action.start > 0),
+            end=action.end,
+            cell=action.cell,
+            edit_mode=action.edit_mode,
+            cell_type=action.cell_type,
+            to=action.to,
+            replace_all=action.replace_all,
+            dry_run=action.dry_run,
         )
-        content, before, after = result.output, result.old_content, result.new_content
+        content, diff = result.output, result.diff_with_context(0)
     except EditorError as error:
         content = f"ERROR:\n{error}"
-    lines = unified_diff(before or "", after or "", action.path).split("\n")
     return FileEditObservation(
         content,
         path=action.path,
         old_content=action.old_str,
         new_content=action.new_str,
         impl_source="oh_aci",
-        diff="\n".join(line.rstrip() for line in lines),
+        diff="\n".join(line.rstrip() for line in diff.split("\n")),
     )
+
+
+def _auto_lint(settings: Settings | None) -> bool:
+    """Whether edits are linted: by setting, or by the variable that clients set later."""
+    given = os.environ.get("ENABLE_AUTO_LINT", "").strip().lower()
+    return (settings is not None and settings.enable_auto_lint) or given in ("1", "true", "yes")
 
 
 def _line_number(value: int | str | None) -> int | None:

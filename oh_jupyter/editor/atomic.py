@@ -9,7 +9,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Stamp", "read", "replace", "stamp_of", "temporary_for"]
+from oh_jupyter.editor.attributes import Attributes
+
+__all__ = ["Stamp", "flush", "read", "replace", "stamp_of", "temporary_for"]
 
 # What the file system says where a file cannot be exchanged but may well be writable:
 # a directory without write permission, a mount point, a read-only directory.
@@ -60,12 +62,25 @@ def read(path: Path) -> tuple[bytes, Stamp]:
         return file.readall(), Stamp(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
+def flush(path: Path) -> None:
+    """Let a file that was just written reach the disk.
+
+    Args:
+        path: The file.
+    """
+    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def replace(
     path: Path,
     data: bytes,
     *,
     mode: int | None = None,
-    owner: tuple[int, int] | None = None,
+    attributes: Attributes | None = None,
     tag: str | None = None,
 ) -> None:
     """Write a file as a whole.
@@ -79,8 +94,9 @@ def replace(
         path: The file; a symbolic link is followed.
         data: Its new content.
         mode: Permissions of a new file; by default those of the umask.
-        owner: User and group id of a new file; by default the process's.
-        tag: What makes the temporary file's name unique; by default it is random.
+        attributes: What a new file gets besides its content, if it is one that was removed.
+        tag: What makes the temporary file's name unique, for a caller that holds a lock of
+            that name; by default it is random.
 
     Raises:
         OSError: It could not be written; the old content is still there.
@@ -95,8 +111,12 @@ def replace(
     if old is not None and old.st_nlink > 1:
         _write_in_place(target, data)
         return
+    temporary = temporary_for(target, tag or os.urandom(6).hex())
+    if tag is not None:
+        with suppress(OSError):  # left by a process that died: one at a time has the tag
+            os.unlink(temporary)
     try:
-        _exchange(target, temporary_for(target, tag or os.urandom(6).hex()), data, old, mode, owner)
+        _exchange(target, temporary, data, old, mode, attributes)
     except OSError as error:
         if old is None or error.errno not in _NOT_REPLACEABLE:
             raise
@@ -122,18 +142,18 @@ def _exchange(
     data: bytes,
     old: os.stat_result | None,
     mode: int | None,
-    owner: tuple[int, int] | None,
+    attributes: Attributes | None,
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     # Before the old mode is known to be set, nobody else may read the new content.
-    descriptor = os.open(temporary, flags, 0o666 if old is None else 0o600)
+    descriptor = os.open(temporary, flags, 0o666 if old is None and attributes is None else 0o600)
     try:
         try:
             _write_all(descriptor, data)
             if old is not None:
                 _keep_attributes(target, descriptor, temporary, old)
             else:
-                _set_attributes(temporary, mode, owner)
+                _set_attributes(temporary, mode, attributes)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -150,11 +170,11 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _set_attributes(path: Path, mode: int | None, owner: tuple[int, int] | None) -> None:
+def _set_attributes(path: Path, mode: int | None, attributes: Attributes | None) -> None:
+    if attributes is not None:
+        attributes.give_to(path)
     if mode is not None:
         os.chmod(path, mode)
-    if owner is not None and hasattr(os, "chown"):
-        os.chown(path, *owner)
 
 
 def _keep_attributes(target: Path, descriptor: int, temporary: Path, old: os.stat_result) -> None:

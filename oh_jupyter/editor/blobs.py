@@ -59,15 +59,23 @@ class Blobs:
 
     A reference is ``=`` and base64 for a small content, else its digest. What is read
     is checked against its name: a blob damaged by a power failure counts as lost.
+
+    Attributes:
+        folder: Where the files are.
+        digests: Where digests come from.
+        written: Bytes that were written here meanwhile.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, digests: Digests | None = None) -> None:
         """Use a folder; it is created when something is put into it.
 
         Args:
             folder: Where the files are.
+            digests: Where digests come from.
         """
-        self._folder = folder
+        self.digests = digests or Digests()
+        self.folder = folder
+        self.written = 0
 
     def put(self, content: bytes) -> str:
         """Keep a content.
@@ -93,12 +101,18 @@ class Blobs:
             The digest, which is also the reference.
         """
         digest = digest or hashlib.sha256(content).hexdigest()
-        target = self._folder / digest
+        target = self.folder / digest
         if not (target.exists() and target.stat().st_size == len(content)):
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary = self._folder / f"{digest}.tmp"
-            temporary.write_bytes(content)
-            os.replace(temporary, target)
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            temporary = self.folder / f"{digest}.tmp"
+            try:
+                temporary.write_bytes(content)
+                os.replace(temporary, target)
+            except OSError:  # a full disk is not to be filled with half of a content
+                with suppress(OSError):
+                    os.unlink(temporary)
+                raise
+            self.written += len(content)
         return digest
 
     def get(self, reference: str) -> bytes:
@@ -116,7 +130,7 @@ class Blobs:
         if reference.startswith("="):
             return base64.b64decode(reference[1:])
         try:
-            content = (self._folder / reference).read_bytes()
+            content = (self.folder / reference).read_bytes()
         except OSError as error:
             raise LookupError(reference) from error
         if hashlib.sha256(content).hexdigest() != reference:
@@ -135,7 +149,7 @@ class Blobs:
         if reference.startswith("="):
             return len(reference)
         try:
-            return (self._folder / reference).stat().st_size
+            return (self.folder / reference).stat().st_size
         except OSError:
             return 0
 
@@ -147,7 +161,7 @@ class Blobs:
         """
         wanted = set(references)
         with suppress(FileNotFoundError):
-            for name in os.listdir(self._folder):
+            for name in os.listdir(self.folder):
                 if name not in wanted:
                     self.discard(name)
 
@@ -159,4 +173,4 @@ class Blobs:
         """
         if not reference.startswith("="):
             with suppress(OSError):
-                os.unlink(self._folder / reference)
+                os.unlink(self.folder / reference)

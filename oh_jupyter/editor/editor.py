@@ -3,44 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from oh_jupyter.editor import atomic, edits, foreign, reading, undo
-from oh_jupyter.editor.history import History, HistoryEntry, Superseded, default_folder
-from oh_jupyter.editor.messages import (
-    REVIEW,
-    REVIEW_INSERTION,
-    cannot_write,
-    invalid,
-    missing,
-    too_large,
-)
-from oh_jupyter.editor.notebook import check_notebook
-from oh_jupyter.editor.paths import (
-    check_path,
-    check_regular,
-    exists,
-    parse_path,
-)
+from oh_jupyter.editor import changes, reading, transaction, undo
+from oh_jupyter.editor.arguments import COMMANDS, Arguments, prepare
+from oh_jupyter.editor.batch import Transaction, as_list, build_all, carry_out
+from oh_jupyter.editor.commands import Command, NewFile
+from oh_jupyter.editor.history import MAX_BYTES, MAX_STEPS, History, HistoryEntry
+from oh_jupyter.editor.messages import invalid
+from oh_jupyter.editor.paths import check_path, check_regular, exists, parse_path
 from oh_jupyter.editor.result import EditorResult
-from oh_jupyter.editor.seen import Seen
-from oh_jupyter.editor.text import TextFile
-from oh_jupyter.editor.views import (
-    number_lines,
-)
-from oh_jupyter.errors import EditorError, FileChangedError
+from oh_jupyter.editor.stage import Stage
+from oh_jupyter.editor.state import EditorState, real_path
 
 __all__ = ["COMMANDS", "FileEditor"]
-
-COMMANDS = ("view", "create", "str_replace", "insert", "undo_edit", "redo_edit", "write")
-"""The commands that the editor knows."""
-
-_T = TypeVar("_T")
-
-_ATTEMPTS = 3  # at an edit, while somebody else keeps writing the file
 
 
 class FileEditor:
@@ -58,6 +37,8 @@ class FileEditor:
         workspace_root: str | os.PathLike[str] | None = None,
         max_file_size_mb: float = 10,
         history_dir: str | os.PathLike[str] | None = None,
+        history_limit: int = MAX_STEPS,
+        history_mb: float = MAX_BYTES / 1024 / 1024,
     ) -> None:
         """Make an editor; nothing is read or written yet.
 
@@ -66,12 +47,23 @@ class FileEditor:
             max_file_size_mb: Files above this size, in MiB, are refused.
             history_dir: Where the undo history is kept; by default a folder for this
                 workspace below ``$XDG_STATE_HOME/oh_jupyter/history``.
+            history_limit: Undo steps to keep of each file, at least 1.
+            history_mb: Size in MiB of the whole history; above it the oldest steps go first.
+
+        Raises:
+            EditorParameterInvalidError: One of the limits is no positive number.
         """
+        for name, value in (("history_limit", history_limit), ("history_mb", history_mb)):
+            if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+                raise invalid(name, value, "It should be a positive number.")
         self.workspace = Path(workspace_root if workspace_root is not None else ".").absolute()
-        self._max_size = int(max_file_size_mb * 1024 * 1024)
-        self._history_dir = Path(history_dir).absolute() if history_dir is not None else None
-        self._history: History | None = None
-        self._seen = Seen()
+        self._state = EditorState(
+            self.workspace,
+            int(max_file_size_mb * 1024 * 1024),
+            Path(history_dir).absolute() if history_dir is not None else None,
+            int(history_limit),
+            int(history_mb * 1024 * 1024),
+        )
 
     def __call__(
         self,
@@ -87,6 +79,13 @@ class FileEditor:
         content: str | None = None,
         start: int = 0,
         end: int = -1,
+        cell: int | str | None = None,
+        edit_mode: str = "replace",
+        cell_type: str | None = None,
+        to: int | None = None,
+        replace_all: bool = False,
+        expected_replacements: int | None = None,
+        dry_run: bool = False,
     ) -> EditorResult:
         """Carry out a command.
 
@@ -99,9 +98,21 @@ class FileEditor:
             new_str: For ``str_replace`` and ``insert``: the new text.
             insert_line: For ``insert``: the line after which to insert; 0 is the start.
             enable_linting: Report what an edit broke.
-            content: For ``write``: the new lines.
+            content: For ``write``: the new lines. For ``apply_patch``: SEARCH and REPLACE
+                blocks, a unified diff, or a ``*** Begin Patch`` envelope; ``path`` is the
+                file, or the directory in which the files of the patch are.
             start: For ``write``: the first line to replace, counted from 0.
             end: For ``write``: the line after the last to replace; -1 is the end.
+            cell: In a notebook: id or position of a cell, negative from the end. For
+                ``str_replace`` the cell to look in; for ``notebook_edit`` the cell to
+                change, or with ``insert`` the one before the new cell (None: the top).
+            edit_mode: For ``notebook_edit``: replace, insert, delete or move.
+            cell_type: For ``notebook_edit``: code, markdown or raw.
+            to: For ``notebook_edit`` with move: the position of the cell afterwards.
+            replace_all: For ``str_replace``: replace the text wherever it is.
+            expected_replacements: For ``str_replace``: replace the text wherever it is,
+                if it is there so many times.
+            dry_run: Write nothing; the result tells what would be.
 
         Returns:
             What was done.
@@ -109,45 +120,151 @@ class FileEditor:
         Raises:
             EditorError: It was refused; nothing was changed.
         """
+        given = Arguments(
+            file_text=file_text,
+            old_str=old_str,
+            new_str=new_str,
+            insert_line=insert_line,
+            content=content,
+            start=start,
+            end=end,
+            cell=cell,
+            edit_mode=edit_mode,
+            cell_type=cell_type,
+            to=to,
+            replace_all=replace_all,
+            expected_replacements=expected_replacements,
+        )
         target = parse_path(path, self.workspace)
-        for name, text in (
-            ("file_text", file_text),
-            ("old_str", old_str),
-            ("new_str", new_str),
-            ("content", content),
-        ):
-            if text is not None and not isinstance(text, str):
-                raise invalid(name, text, "It should be a string.")
+        given.check()
+        self._state.finish_interrupted()
+        if command == "apply_patch":
+            text = given.required(command, "content", content)
+            return self._patch(target, text, enable_linting, dry_run)
         restorable = command in ("undo_edit", "redo_edit") and self.history_store.has(target)
         check_path(command, target, restorable=restorable)
-        match command:
-            case "view":
-                return self._view(target, view_range)
-            case "create":
-                return self._create(target, _required(command, "file_text", file_text))
-            case "str_replace":
-                old = _required(command, "old_str", old_str)
-                return self._str_replace(target, old, new_str or "", enable_linting)
-            case "insert":
-                line = _required(command, "insert_line", insert_line)
-                text = _required(command, "new_str", new_str)
-                return self._insert(target, line, text, enable_linting)
-            case "write":
-                text = _required(command, "content", content)
-                return self._write(target, text, start, end, enable_linting)
-            case "undo_edit" | "redo_edit":
-                return self._walk(target, command)
-        raise EditorError(
-            f"Unrecognized command {command}. The allowed commands for the oh_editor tool are: "
-            + ", ".join(COMMANDS)
+        if command == "view":
+            return self._view(target, view_range)
+        if command in ("undo_edit", "redo_edit"):
+            return self._walk(target, command, dry_run)
+        edit = prepare(command, target, given)
+        return changes.apply(self._state, edit, linting=enable_linting, dry_run=dry_run)
+
+    def edit_cell(
+        self,
+        path: str | os.PathLike[str],
+        cell: int | str | None,
+        source: str | None = None,
+        *,
+        mode: str = "replace",
+        cell_type: str | None = None,
+        to: int | None = None,
+    ) -> EditorResult:
+        """Change one cell of a notebook; the same as the command ``notebook_edit``.
+
+        Args:
+            path: The absolute path of the notebook.
+            cell: Id or position of the cell, negative from the end. With ``insert`` the
+                one before the new cell; None is the top of the notebook.
+            source: For ``replace`` and ``insert``: the source.
+            mode: replace, insert, delete or move.
+            cell_type: code, markdown or raw; by default the old type, or code.
+            to: For ``move``: the position of the cell afterwards.
+
+        Returns:
+            What was done.
+
+        Raises:
+            EditorError: It was refused; nothing was changed.
+        """
+        return self(
+            command="notebook_edit",
+            path=path,
+            cell=cell,
+            new_str=source,
+            edit_mode=mode,
+            cell_type=cell_type,
+            to=to,
         )
+
+    def edit_many(
+        self,
+        edits: Iterable[Mapping[str, Any]],
+        *,
+        enable_linting: bool = False,
+        dry_run: bool = False,
+    ) -> EditorResult:
+        """Carry out several commands as one edit: all of them, or none.
+
+        They are carried out in their order, each on the files as those before it leave
+        them, and written when all are found to be possible; a crash in between leaves
+        the old files or the new ones. One undo takes back all of it.
+
+        Args:
+            edits: The arguments of each: ``command`` (create, str_replace, insert, write or
+                notebook_edit), ``path``, and what that command needs.
+            enable_linting: Report what the edits broke.
+            dry_run: Write nothing; the result tells what would be.
+
+        Returns:
+            What was done; ``files`` has a result for each file that was changed.
+
+        Raises:
+            EditorError: One of them was refused, which the message names, and so all
+                were; nothing was changed.
+        """
+        commands = [self._prepare(edit) for edit in as_list(edits)]
+        paths, build = build_all(commands, self._state.max_size)
+        return transaction.run(
+            self._state,
+            paths,
+            build,
+            command="edit_many",
+            path=paths[0],
+            linting=enable_linting,
+            dry_run=dry_run,
+        )
+
+    def transaction(self, *, enable_linting: bool = False) -> Transaction:
+        """Collect commands in a ``with`` block, and carry them out at its end like ``edit_many``.
+
+        Args:
+            enable_linting: Report what the edits broke.
+
+        Returns:
+            What to call in the block in the place of the editor.
+        """
+
+        def make(edits: list[Mapping[str, Any]]) -> EditorResult:
+            return self.edit_many(edits, enable_linting=enable_linting)
+
+        def check(stage: Stage, edit: Mapping[str, Any]) -> EditorResult:
+            command = self._prepare(edit)
+            said = carry_out(stage, command, self._state.max_size)
+            file = stage.at(command.path).result(dry_run=True)
+            return replace(file, output=said)
+
+        return Transaction(Stage(self._state), check, make)
+
+    def _prepare(self, edit: Mapping[str, Any]) -> Command | NewFile:
+        arguments = dict(edit)
+        command, path = arguments.pop("command", None), arguments.pop("path", None)
+        if not isinstance(command, str) or path is None:
+            raise invalid("edits", edit, "Each edit needs a `command` and a `path`.")
+        try:
+            given = Arguments(**arguments)
+        except TypeError:
+            names = ", ".join(field.name for field in fields(Arguments))
+            raise invalid(
+                "edits", edit, f"Besides command and path it may have: {names}."
+            ) from None
+        given.check()
+        return prepare(command, parse_path(path, self.workspace), given)
 
     @property
     def history_store(self) -> History:
         """Where the undo steps are kept."""
-        if self._history is None:
-            self._history = History(self._history_dir or default_folder(self.workspace))
-        return self._history
+        return self._state.history
 
     def history(self, path: str | os.PathLike[str]) -> list[HistoryEntry]:
         """List the steps of a file that can be undone or redone.
@@ -158,6 +275,7 @@ class FileEditor:
         Returns:
             The steps, the oldest first.
         """
+        self._state.finish_interrupted()
         target = parse_path(path, self.workspace)
         return self.history_store.entries(target) if self.history_store.has(target) else []
 
@@ -193,150 +311,26 @@ class FileEditor:
             OSError: It could not be written.
             FileChangedError: Somebody else keeps writing it.
         """
-        with self.history_store.open(path) as history:
-            for _ in range(_ATTEMPTS):
-                old, stamp = atomic.read(path) if exists(path) else (None, None)
-                new = compute(old)
-                history.notice(old)
-                with suppress(Superseded):
-                    history.change("write", old, new, stamp, mode=mode)
-                    self._seen.remember(_real(path), new)
-                    return
-        raise _still_written(path)
+        changes.overwrite(self._state, path, compute, mode)
 
     def _view(self, path: Path, view_range: list[int] | tuple[int, int] | None) -> EditorResult:
-        result, shown = reading.view(path, view_range, self._max_size)
+        result, shown = reading.view(path, view_range, self._state.max_size)
         if shown is not None:
-            self._seen.remember(_real(path), shown)
+            self._state.seen.remember(real_path(path), shown)
         return result
 
-    # Edits
-
-    def _create(self, path: Path, text: str) -> EditorResult:
-        try:
-            data = text.encode()
-        except UnicodeEncodeError as error:
-            raise invalid("file_text", ascii(text), f"It cannot be encoded: {error}.") from None
-        if len(data) > self._max_size:
-            raise too_large(path, len(data), self._max_size)
-        output = f"File created successfully at: {path}"
-        try:
-            if not path.parent.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                output += f"\nThe directory {path.parent} did not exist and was created."
-            with self.history_store.open(path) as history:
-                check_path("create", path, restorable=False)  # it may be there by now
-                history.notice(None)
-                history.change("create", None, data, None)
-        except (OSError, Superseded) as error:
-            raise cannot_write(path, error) from None
-        self._seen.remember(_real(path), data)
-        return EditorResult(output, path=str(path), prev_exist=False, new_content=text)
-
-    def _str_replace(self, path: Path, old: str, new: str, linting: bool) -> EditorResult:
-        if old == new:
-            raise invalid(
-                "new_str",
-                new,
-                "No replacement was performed. `new_str` and `old_str` must be different.",
-            )
-
-        def compute(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
-            start, end = edits.find_unique(file, old, new, path)
-            note = foreign.check_match(path, shown, file.text, start, end) if shown else ""
-            return edits.replace_range(file, start, end, new), note
-
-        return self._change("str_replace", path, compute, f"a snippet of {path}", REVIEW, linting)
-
-    def _insert(self, path: Path, line: int, text: str, linting: bool) -> EditorResult:
-        if not isinstance(line, int) or isinstance(line, bool):
-            raise invalid("insert_line", line, "It should be an integer.")
-
-        def compute(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
-            edit = edits.insert_after(file, line, text)
-            note = foreign.check_lines(path, shown, file.text, line) if shown else ""
-            return edit, note
-
-        what = "a snippet of the edited file"
-        return self._change("insert", path, compute, what, REVIEW_INSERTION, linting)
-
-    def _write(self, path: Path, text: str, start: int, end: int, linting: bool) -> EditorResult:
-        for name, value in (("start", start), ("end", end)):
-            if not isinstance(value, int) or isinstance(value, bool):
-                raise invalid(name, value, "It should be an integer.")
-        if not exists(path):
-            return self._create(path, text if text.endswith("\n") or not text else text + "\n")
-
-        def compute(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
-            line = file.line_count if end == -1 else end
-            note = foreign.check_lines(path, shown, file.text, line) if shown else ""
-            return edits.write_lines(file, text, start, end), note
-
-        return self._change("write", path, compute, f"a snippet of {path}", REVIEW, linting)
-
-    def _change(
-        self,
-        command: str,
-        path: Path,
-        compute: Callable[[TextFile, str | None], tuple[edits.Edit, str]],
-        what: str,
-        review: str,
-        linting: bool,
-    ) -> EditorResult:
-        """Read, compute, write and report, while nobody else edits the file."""
-        with self.history_store.open(path) as history:
-            for _ in range(_ATTEMPTS):
-                file, stamp = reading.read_text(path, self._max_size)
-                shown = self._seen.before(_real(path), file.data)
-                old = TextFile.parse(shown) if shown is not None else None
-                self._seen.remember(_real(path), file.data)  # a refusal shows what changed
-                edit, note = compute(file, old.text if old is not None else None)
-                new = TextFile(edit.data, file.encoding)
-                if len(edit.data) > self._max_size:
-                    raise too_large(path, len(edit.data), self._max_size)
-                check_notebook(path, file.text, new.text)
-                try:
-                    history.notice(file.data)
-                    history.change(command, file.data, edit.data, stamp)
-                except Superseded:
-                    continue
-                except OSError as error:
-                    raise cannot_write(path, error) from None
-                self._seen.remember(_real(path), edit.data)
-                break
-            else:
-                raise _still_written(path)
-        snippet = number_lines(new.around(edit.offset, edit.before, edit.after), what, edit.first)
-        output = f"The file {path} has been edited. {snippet}"
-        if linting:
-            from oh_jupyter.editor.lint import lint_report
-
-            output += f"\n{lint_report(path, file.text, new.text)}\n"
-        output += review + note
-        return EditorResult(output, path=str(path), old_content=file.text, new_content=new.text)
-
-    def _walk(self, path: Path, command: str) -> EditorResult:
+    def _walk(self, path: Path, command: str, dry_run: bool) -> EditorResult:
         if exists(path):
             check_regular(path)
-        result, data = undo.walk(self.history_store, path, command)
-        if data is None:
-            self._seen.forget(_real(path))
-        else:
-            self._seen.remember(_real(path), data)
+        result, contents = undo.walk(self.history_store, path, command, dry_run=dry_run)
+        for real, data in contents.items():
+            if data is None:
+                self._state.seen.forget(real)
+            else:
+                self._state.seen.remember(real, data)
         return result
 
+    def _patch(self, path: Path, text: str, linting: bool, dry_run: bool) -> EditorResult:
+        from oh_jupyter.editor.patch import patch_files
 
-def _required(command: str, parameter: str, value: _T | None) -> _T:
-    if value is None:
-        raise missing(command, parameter)
-    return value
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
-
-
-def _still_written(path: Path) -> FileChangedError:
-    return FileChangedError(
-        f"Somebody else keeps writing {path}; nothing was changed. Try again later."
-    )
+        return patch_files(self._state, path, text, linting=linting, dry_run=dry_run)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from oh_jupyter.editor.messages import invalid
+from oh_jupyter.editor.messages import invalid, plural
 from oh_jupyter.editor.text import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
 
-__all__ = ["SNIPPET_LINES", "Edit", "find_unique", "insert_after", "replace_range", "write_lines"]
+__all__ = [
+    "SNIPPET_LINES",
+    "Edit",
+    "encoded",
+    "find_all",
+    "find_unique",
+    "insert_after",
+    "line_numbers",
+    "not_encodable",
+    "replace_range",
+    "replace_ranges",
+    "write_lines",
+]
 
 SNIPPET_LINES = 4
 """Lines that are shown before and after an edit."""
@@ -27,6 +41,8 @@ class Edit:
         line: The line of that place, counted from 1.
         before: How many lines above it to show.
         after: How many lines below it to show.
+        excerpt: What to show, where that is not lines of the text.
+        what: What that is, for the heading.
     """
 
     data: bytes
@@ -34,6 +50,8 @@ class Edit:
     line: int
     before: int
     after: int
+    excerpt: str | None = None
+    what: str | None = None
 
     @property
     def first(self) -> int:
@@ -58,6 +76,49 @@ def find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, in
     Raises:
         NoReplacementError: It is nowhere, or in several places.
     """
+    wanted, first = _first(file, old, new, path)
+    if file.text.find(wanted, first + max(1, len(wanted))) >= 0 or (not wanted and file.text):
+        raise NoReplacementError(
+            f"No replacement was performed. Multiple occurrences of old_str `{wanted}` in lines "
+            f"{line_numbers(file.text, _starts(file.text, wanted))}. Please ensure it is unique."
+        )
+    return first, first + len(wanted)
+
+
+def find_all(
+    file: TextFile, old: str, new: str, path: Path, expected: int | None
+) -> list[tuple[int, int]]:
+    """Find every place of a text; places do not overlap.
+
+    Args:
+        file: The file.
+        old: The text.
+        new: What is to replace it, for the help in the error.
+        path: The file's name, for the error.
+        expected: How many there have to be; None for any number.
+
+    Returns:
+        Offsets of their starts and ends in ``file.text``.
+
+    Raises:
+        NoReplacementError: It is nowhere, or not as often as expected.
+        EditorParameterInvalidError: ``old`` is empty.
+    """
+    wanted, _ = _first(file, old, new, path)
+    if not wanted:
+        raise invalid("old_str", wanted, "It is empty: there is no end to its occurrences.")
+    starts = _starts(file.text, wanted)
+    if expected is not None and len(starts) != expected:
+        raise NoReplacementError(
+            f"No replacement was performed. Expected {plural(expected, 'occurrence')} of old_str "
+            f"`{wanted}` in {path}, found {len(starts)} in lines "
+            f"{line_numbers(file.text, starts)}."
+        )
+    return [(start, start + len(wanted)) for start in starts]
+
+
+def _first(file: TextFile, old: str, new: str, path: Path) -> tuple[str, int]:
+    """Find a text, or if it is nowhere the same without the blanks around it."""
     wanted = to_newlines(old)
     first = file.text.find(wanted)
     if first < 0:
@@ -70,27 +131,32 @@ def find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, in
             f"No replacement was performed, old_str `{wanted}` did not appear verbatim in {path}."
             + explain_absence(file.text, to_newlines(old), to_newlines(new))
         )
-    if file.text.find(wanted, first + max(1, len(wanted))) >= 0 or (not wanted and file.text):
-        raise NoReplacementError(
-            f"No replacement was performed. Multiple occurrences of old_str `{wanted}` in lines "
-            f"{_lines_of(file.text, wanted)}. Please ensure it is unique."
-        )
-    return first, first + len(wanted)
+    return wanted, first
 
 
-def _lines_of(text: str, wanted: str) -> str:
-    """List the lines in which the occurrences start, in one pass."""
+def _starts(text: str, wanted: str) -> list[int]:
     if not wanted:
-        numbers = list(range(1, text.count("\n") + 2))
-    else:
-        numbers, line, counted = [], 1, 0
-        at = text.find(wanted)
-        while at >= 0:
-            line += text.count("\n", counted, at)
-            counted = at
-            if not numbers or numbers[-1] != line:
-                numbers.append(line)
-            at = text.find(wanted, at + len(wanted))
+        return [0, *(match.end() for match in re.finditer("\n", text))]
+    return [match.start() for match in re.finditer(re.escape(wanted), text)]
+
+
+def line_numbers(text: str, offsets: Iterable[int]) -> str:
+    """List the lines of places, each once and not too many, in one pass.
+
+    Args:
+        text: The text.
+        offsets: The places, ascending.
+
+    Returns:
+        Such as ``[1, 7]``.
+    """
+    numbers: list[int] = []
+    line, counted = 1, 0
+    for offset in offsets:
+        line += text.count("\n", counted, offset)
+        counted = offset
+        if not numbers or numbers[-1] != line:
+            numbers.append(line)
     if len(numbers) <= _MAX_LISTED:
         return str(numbers)
     return f"{str(numbers[:_MAX_LISTED])[:-1]}, ... and {len(numbers) - _MAX_LISTED} more]"
@@ -111,13 +177,34 @@ def replace_range(file: TextFile, start: int, end: int, new: str) -> Edit:
     Raises:
         EditorParameterInvalidError: Nothing would change, or ``new`` cannot be encoded.
     """
-    data = _encoded(file, start, end, new, "new_str")
+    return replace_ranges(file, [(start, end)], new)
+
+
+def replace_ranges(file: TextFile, places: Sequence[tuple[int, int]], new: str) -> Edit:
+    """Compute ``str_replace`` of several places.
+
+    Args:
+        file: The file.
+        places: Starts and ends in ``file.text``, ascending; at least one.
+        new: What to put in each.
+
+    Returns:
+        The edit, which shows the first place.
+
+    Raises:
+        EditorParameterInvalidError: Nothing would change, or ``new`` cannot be encoded.
+    """
+    try:
+        data = file.replace_many((start, end, new) for start, end in places)
+    except EncodeError as error:
+        raise not_encodable("new_str", new, error) from None
     if data == file.data:
         raise invalid(
             "new_str",
             new,
             "No replacement was performed. `new_str` and `old_str` must be different.",
         )
+    start, _ = places[0]
     line = file.text.count("\n", 0, start) + 1
     return Edit(data, start, line, SNIPPET_LINES - 1, SNIPPET_LINES + new.count("\n"))
 
@@ -148,7 +235,7 @@ def insert_after(file: TextFile, line: int, new: str) -> Edit:
         )
     at = file.offset_of_line(line + 1)
     unterminated = line == count and file.text != "" and not file.text.endswith("\n")
-    data = _encoded(file, at, at, "\n" * unterminated + new + "\n", "new_str")
+    data = encoded(file, at, at, "\n" * unterminated + new + "\n", "new_str")
     after = SNIPPET_LINES + new.count("\n")
     return Edit(data, at + unterminated, line + 1, SNIPPET_LINES, after)
 
@@ -177,19 +264,44 @@ def write_lines(file: TextFile, content: str, start: int, end: int) -> Edit:
     new = content if content.endswith("\n") or not content else content + "\n"
     at, to = file.offset_of_line(first + 1), file.offset_of_line(last + 1)
     unterminated = first == count and file.text != "" and not file.text.endswith("\n")
-    data = _encoded(file, at, to, "\n" * (unterminated and bool(new)) + new, "content")
+    data = encoded(file, at, to, "\n" * (unterminated and bool(new)) + new, "content")
     after = SNIPPET_LINES + new.count("\n") - 1
     return Edit(data, at, first + 1 - unterminated, SNIPPET_LINES - 1, after)
 
 
-def _encoded(file: TextFile, start: int, end: int, new: str, parameter: str) -> bytes:
+def encoded(file: TextFile, start: int, end: int, new: str, parameter: str) -> bytes:
+    """Put other text in the place of a range.
+
+    Args:
+        file: The file.
+        start: Offset in ``file.text``.
+        end: Offset after the last character that is replaced.
+        new: The text to put there.
+        parameter: Where it came from, for the error.
+
+    Returns:
+        The bytes of the file with the replacement.
+
+    Raises:
+        EditorParameterInvalidError: A character does not exist in the file's encoding.
+    """
     try:
         return file.replace(start, end, new)
     except EncodeError as error:
-        raise _not_encodable(parameter, new, error) from None
+        raise not_encodable(parameter, new, error) from None
 
 
-def _not_encodable(parameter: str, value: str, error: EncodeError) -> EditorParameterInvalidError:
+def not_encodable(parameter: str, value: str, error: EncodeError) -> EditorParameterInvalidError:
+    """Say that a text does not exist in the encoding of a file.
+
+    Args:
+        parameter: Where the text came from.
+        value: The text.
+        error: What the encoding said.
+
+    Returns:
+        The error to raise.
+    """
     return invalid(
         parameter,
         ascii(value),

@@ -10,7 +10,7 @@ import codecs
 import re
 from typing import NamedTuple
 
-__all__ = ["Encoding", "detect"]
+__all__ = ["Encoding", "decode", "detect"]
 
 
 class Encoding(NamedTuple):
@@ -44,6 +44,7 @@ _SIGNATURES = (
     b"\x1f\x8b",
     b"\x7fELF",
 )
+_STARTS = (*_SIGNATURES, *(encoding.bom for encoding in _BOMS))
 _NUL_WINDOW = 8000  # bytes; where git looks for a NUL to call a file binary
 _SAMPLE = 64 * 1024  # bytes; enough to tell code pages apart, small enough to be quick
 _CANDIDATES = ["cp1252", "cp1251", "cp932", "gb18030", "euc_kr", "big5", "koi8_r", "euc_jp"]
@@ -62,29 +63,43 @@ def detect(data: bytes) -> Encoding | None:
     Returns:
         Its encoding, or None if it is binary.
     """
+    found = decode(data)
+    return None if found is None else found[0]
+
+
+def decode(data: bytes) -> tuple[Encoding, str] | None:
+    """Find the encoding of a file, and decode it.
+
+    Args:
+        data: The whole file.
+
+    Returns:
+        Its encoding, and its text without byte order mark; None if it is binary.
+    """
+    if not data.startswith(_STARTS) and b"\0" not in data[:_NUL_WINDOW]:
+        try:
+            return UTF8, data.decode()
+        except UnicodeDecodeError:
+            pass
+    encoding = _detect_other(data)
+    if encoding is None:
+        return None
+    return encoding, data[len(encoding.bom) :].decode(encoding.name)
+
+
+def _detect_other(data: bytes) -> Encoding | None:
+    """Find the encoding of what is not, plainly, UTF-8."""
     for encoding in _BOMS:
         if data.startswith(encoding.bom) and _round_trips(data[len(encoding.bom) :], encoding.name):
             return encoding
     if data.startswith(_SIGNATURES) or b"\0" in data[:_NUL_WINDOW]:
         return None
-    if _is_utf8(data):
-        return UTF8
     if b"\0" in data or _control_share(data) > 0.003:
         return None
     for name in (_declared(data), _guessed(data), "cp1252"):
         if name is not None and _round_trips(data, name):
             return Encoding(name)
     return Encoding("latin-1")
-
-
-def _is_utf8(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _round_trips(data: bytes, name: str) -> bool:

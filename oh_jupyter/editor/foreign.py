@@ -12,7 +12,7 @@ from pathlib import Path
 from oh_jupyter.editor.differences import Opcode, changed_lines, unified_diff
 from oh_jupyter.errors import FileChangedError
 
-__all__ = ["changed_error", "check_lines", "check_match"]
+__all__ = ["changed_error", "check_change", "check_lines", "check_match"]
 
 _MAX_DIFF = 4000  # characters
 
@@ -64,6 +64,30 @@ def check_lines(path: Path, shown: str, text: str, line: int) -> str:
     codes = changed_lines(shown, text)
     if any(i1 < line or (i1 == line and i1 == i2) for _, i1, i2, _, _ in codes):
         raise changed_error(path, shown, text)
+    return _note(path, codes)
+
+
+def check_change(path: Path, shown: str, text: str, new: str) -> str:
+    """Check changes in any number of places.
+
+    Args:
+        path: The file.
+        shown: Its text as it was shown.
+        text: Its text now.
+        new: Its text after the changes.
+
+    Returns:
+        A note about what somebody else changed elsewhere.
+
+    Raises:
+        FileChangedError: A place is one that changed, and another was shown.
+    """
+    codes = changed_lines(shown, text)
+    lines = text.split("\n")
+    for _, first, last, _, _ in changed_lines(text, new):
+        touched = any(j1 <= last and j2 >= first for _, _, _, j1, j2 in codes)
+        if touched and "\n".join(lines[first:last]) in shown:
+            raise changed_error(path, shown, text)
     return _note(path, codes)
 
 

@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import ast
-import importlib
 import json
+import re
+from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
 
 from oh_jupyter.editor.differences import changed_lines
+from oh_jupyter.editor.lint_finding import Finding, Findings
+from oh_jupyter.editor.lint_grammars import GRAMMARS, lint_grammar
+from oh_jupyter.editor.lint_python import lint_cells, lint_python
+from oh_jupyter.editor.notebook import is_notebook
 
-__all__ = ["Finding", "lint_report"]
-
-
-class Finding(NamedTuple):
-    """One problem.
-
-    Attributes:
-        line: Counted from 1.
-        column: Counted from 1.
-        message: What is wrong.
-    """
-
-    line: int
-    column: int
-    message: str
+__all__ = ["lint_report"]
 
 
 def lint_report(path: Path, old: str, new: str) -> str:
     """Report the problems that an edit introduced.
 
-    Python is compiled and, where pyflakes is installed, searched for undefined names;
-    JSON and notebooks are parsed.
+    Python, also in the cells of a notebook, is searched for what flake8 calls E999,
+    F821, F822 and F831, and if there is nothing it is compiled. JSON is parsed; other
+    languages are parsed with their tree-sitter grammar. A linter that is not installed is
+    named with the package that has it.
 
     Args:
         path: The file; its suffix chooses the linter.
@@ -39,60 +30,79 @@ def lint_report(path: Path, old: str, new: str) -> str:
         new: The text after the edit.
 
     Returns:
-        The report in the words of OpenHands' editor.
+        The report in the words of OpenHands' editor. Line numbers are those of the view.
     """
-    found = _findings(path, new)
-    known = {_moved(finding, old, new) for finding in _findings(path, old)} if found else set()
-    fresh = [finding for finding in found if finding not in known]
-    if not fresh:
-        return "No linting issues found in the changes."
-    lines = [f"- Line {line}, Column {column}: {message}" for line, column, message in fresh]
-    return "\n".join(["Linting issues found in the changes:", *lines]) + "\n"
+    found = _lint(path, new)
+    fresh = _introduced(_lint(path, old), found) if found.findings else []
+    if fresh:
+        lines = [f"- Line {line}, Column {column}: {message}" for line, column, message in fresh]
+        report = "\n".join(["Linting issues found in the changes:", *lines]) + "\n"
+    elif found.missing and not found.complete:
+        return found.missing
+    else:
+        report = "No linting issues found in the changes."
+    return f"{report.rstrip()}\n{found.missing}\n" if found.missing else report
 
 
-def _findings(path: Path, text: str) -> list[Finding]:
+def _lint(path: Path, text: str) -> Findings:
     suffix = path.suffix.lower()
+    if is_notebook(path):
+        from oh_jupyter.editor.notebook_cells import Notebook
+
+        notebook = Notebook.parse(text)
+        return lint_cells(notebook) if notebook is not None else _lint_json(text)
     if suffix in (".py", ".pyi"):
-        return _lint_python(text)
-    if suffix in (".json", ".ipynb"):
+        return lint_python(text)
+    if suffix == ".json":
         return _lint_json(text)
-    return []
+    if suffix in GRAMMARS:
+        return lint_grammar(suffix, text)
+    return Findings(text)
 
 
-def _lint_python(text: str) -> list[Finding]:
-    try:
-        tree = ast.parse(text)
-        compile(tree, "<edit>", "exec", dont_inherit=True)
-    except SyntaxError as error:
-        return [Finding(error.lineno or 1, error.offset or 1, f"SyntaxError: {error.msg}")]
-    except ValueError as error:  # a NUL character
-        return [Finding(1, 1, str(error))]
-    try:
-        checker = importlib.import_module("pyflakes.checker")
-        messages = importlib.import_module("pyflakes.messages")
-    except ImportError:
-        return []
-    wanted = (messages.UndefinedName, messages.UndefinedExport, messages.UndefinedLocal)
-    return sorted(
-        Finding(message.lineno, message.col + 1, message.message % message.message_args)
-        for message in checker.Checker(tree, filename="<edit>").messages
-        if isinstance(message, wanted)
-    )
-
-
-def _lint_json(text: str) -> list[Finding]:
+def _lint_json(text: str) -> Findings:
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        return [Finding(error.lineno, error.colno, error.msg)]
-    return []
+        finding = Finding(error.lineno, error.colno, f"Syntax error: {error.msg}")
+        return Findings(text, [finding])
+    except RecursionError:
+        pass
+    return Findings(text)
 
 
-def _moved(finding: Finding, old: str, new: str) -> Finding:
-    """Say where a finding of the old text would be in the new one."""
-    line = finding.line - 1
-    shift = 0
-    for _, _, i2, _, j2 in changed_lines(old, new):
-        if i2 <= line:
-            shift = j2 - i2
-    return finding._replace(line=finding.line + shift)
+def _introduced(old: Findings, new: Findings) -> list[Finding]:
+    """Take away the problems that were there before.
+
+    In lines that the edit left alone the same problem is expected at the same column of
+    the line where it is now; in changed lines a problem of the same kind counts as old.
+    """
+    hunks = [(i1, i2, j1, j2) for _, i1, i2, j1, j2 in changed_lines(old.text, new.text)]
+    known: Counter[tuple[str, int, int, str]] = Counter()
+    for finding in old.findings:
+        line, shift = finding.line - 1, 0
+        for number, (i1, i2, _, j2) in enumerate(hunks):
+            if i1 <= line < i2:
+                known["hunk", number, 0, _kind(finding)] += 1
+                break
+            if i2 <= line:
+                shift = j2 - i2
+        else:
+            known["line", line + shift, finding.column, _kind(finding)] += 1
+    fresh = []
+    for finding in sorted(new.findings):
+        line = finding.line - 1
+        inside = [number for number, (_, _, j1, j2) in enumerate(hunks) if j1 <= line < j2]
+        key = ("line", line, finding.column, _kind(finding))
+        if inside:
+            key = ("hunk", inside[0], 0, _kind(finding))
+        if known[key]:
+            known[key] -= 1
+        else:
+            fresh.append(finding)
+    return fresh
+
+
+def _kind(finding: Finding) -> str:
+    """The message without the numbers of lines, which an edit above changes."""
+    return re.sub(r"\bline \d+", "line", finding.message)

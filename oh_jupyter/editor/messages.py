@@ -16,6 +16,7 @@ from oh_jupyter.errors import (
 __all__ = [
     "BINARY",
     "DIRECTORY_CLIPPED",
+    "DRY_RUN",
     "MARKDOWN_CLIPPED",
     "REVIEW",
     "REVIEW_INSERTION",
@@ -49,6 +50,7 @@ REVIEW_INSERTION = (
     "Review the changes and make sure they are as expected (correct indentation, no duplicate "
     "lines, etc). Edit the file again if necessary."
 )
+DRY_RUN = "DRY RUN: nothing was written. Without `dry_run` the answer would be:\n"
 BINARY = "File appears to be binary and this file type cannot be read or edited by this tool."
 
 

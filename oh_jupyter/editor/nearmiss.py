@@ -2,64 +2,121 @@
 
 from __future__ import annotations
 
+import html
 import re
+import unicodedata
 from collections import Counter
+from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from oh_jupyter.editor.messages import plural
 
-__all__ = ["explain_absence"]
+__all__ = ["ASCII", "closest", "explain_absence"]
 
 _MAX_LINES = 200  # of old_str; nobody repairs a longer one by hand
 _MAX_CANDIDATES = 400  # places that are compared closely
-_QUOTES = str.maketrans(
-    "\u2018\u2019\u201a\u201c\u201d\u201e\xab\xbb\u2013\u2014\u2011\xa0", "'''" + '"""""' + "--- "
-)
-_NUMBER = re.compile(r"^ *\d+\t", re.MULTILINE)
+_FORMS = {
+    "'": "\u2018\u2019\u201a\u201b\u2032\xb4",
+    '"': "\u201c\u201d\u201e\u201f\u2033\xab\xbb",
+    "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+    " ": "\xa0\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
+    "...": "\u2026",
+    "": "\u200b\u200c\u200d\u2060\ufeff",
+}
+ASCII = {ord(sign): plain for plain, signs in _FORMS.items() for sign in signs}
+"""For ``str.translate``: typographic quotes, dashes and spaces as one types them."""
+
+# A number as in a view, or as other tools put it: with an arrow, a bar or a colon after it.
+_NUMBER = re.compile(r"^ *(\d+)(?:\t|\u2192|\| ?|: )", re.MULTILINE)
 
 
-def explain_absence(text: str, old: str, new: str) -> str:
+def explain_absence(text: str, old: str, new: str, *, name: str = "old_str") -> str:
     """Find the place that is most like the text that was looked for.
 
     Args:
         text: The file.
         old: The text that is not in it.
         new: What it was to be replaced by.
+        name: What to call the text: ``old_str``, or ``patch``.
 
     Returns:
         Sentences to append to the error; "" if nothing is similar.
     """
     if new.strip() and text.count(new) == 1:
         line = text.count("\n", 0, text.index(new)) + 1
-        return (
-            f"\nThe text of `new_str` is already there, at line {line}: this edit may have been "
-            "made before."
-        )
-    unnumbered = _NUMBER.sub("", old)
-    if unnumbered != old and unnumbered in text:
-        return (
-            "\n`old_str` contains the line numbers of a view; it appears without them. "
-            "Remove them and try again."
-        )
+        what = "The text of `new_str`" if name == "old_str" else "The new text"
+        return f"\n{what} is already there, at line {line}: this edit may have been made before."
+    called = "`old_str`" if name == "old_str" else f"The text of the {name}"
+    unnumbered = _without_numbers(old)
+    if unnumbered != old:
+        note = f"\n{called} contains the line numbers of a view; "
+        if unnumbered in text:
+            where = _lines(*_span(text, unnumbered))
+            return f"{note}it appears without them, in {where}. Remove them and try again."
+        return f"{note}remove them.{_closest_match(text, unnumbered, name)}"
+    for changed, how in _other_spellings(old):
+        if changed != old and changed.strip() and changed in text:
+            where = _lines(*_span(text, changed))
+            return f"\n{called} {how} In {where} the file has it as it is meant."
+    return _closest_match(text, old, name)
+
+
+def _without_numbers(old: str) -> str:
+    """Take off the numbers of lines, if all lines have one and they count up."""
+    lines = old.strip("\n").split("\n")
+    matches = [_NUMBER.match(line) for line in lines]
+    numbers = [int(match[1]) for match in matches if match is not None]
+    if len(numbers) < len(lines) or numbers != list(range(numbers[0], numbers[0] + len(lines))):
+        return old
+    return "\n".join(_NUMBER.sub("", line) for line in lines)
+
+
+def _other_spellings(old: str) -> Iterator[tuple[str, str]]:
+    """What escaping too often makes of a text, undone."""
+    unescaped = old.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
+    yield unescaped, "is escaped once too often: it has backslashes before n, t or quotes."
+    yield html.unescape(old), "has HTML entities, such as &lt; or &amp;."
+
+
+def _span(text: str, found: str) -> tuple[int, int]:
+    first = text.count("\n", 0, text.index(found)) + 1
+    return first, first + found.rstrip("\n").count("\n")
+
+
+def _lines(first: int, last: int) -> str:
+    return f"line {first}" if first == last else f"lines {first}-{last}"
+
+
+def _closest_match(text: str, old: str, name: str) -> str:
     wanted = old.strip("\n").split("\n")
     if len(wanted) > _MAX_LINES or not old.strip():
         return ""
     lines = text.split("\n")
-    start = _closest(lines, wanted)
-    if start is None:
+    found_at = closest(lines, wanted)
+    if found_at is None:
         return ""
+    start, _ = found_at
     found = lines[start : start + len(wanted)]
-    last = start + len(found)
-    where = f"line {last}" if len(found) == 1 else f"lines {start + 1}-{last}"
-    return f"\nThe closest match is in {where}. {_kind(wanted, found)}\n{_compare(wanted, found)}"
+    where = _lines(start + 1, start + len(found))
+    compared = _compare(wanted, found, name)
+    return f"\nThe closest match is in {where}. {_kind(wanted, found)}\n{compared}"
 
 
 def _normal(line: str) -> str:
-    return " ".join(line.translate(_QUOTES).split()).casefold()
+    return " ".join(line.translate(ASCII).split()).casefold()
 
 
-def _closest(lines: list[str], wanted: list[str]) -> int | None:
-    """Find the first line of the window that is most like the wanted lines."""
+def closest(lines: list[str], wanted: list[str]) -> tuple[int, float] | None:
+    """Find the lines that are most like others.
+
+    Args:
+        lines: The lines of a file.
+        wanted: The lines to look for.
+
+    Returns:
+        The first of as many lines, counted from 0, and their likeness from 0.6 to 1, which
+        passes over blanks, quotes and capitals; None if nothing is similar.
+    """
     plain = [_normal(line) for line in wanted]
     positions: dict[str, list[int]] = {line: [] for line in plain if line}
     normal = [_normal(line) for line in lines]
@@ -77,7 +134,7 @@ def _closest(lines: list[str], wanted: list[str]) -> int | None:
     goal = "\n".join(plain)
     scored = [(_ratio(window, goal), -start) for start, window in windows.items()]
     best, start = max(scored, default=(0.0, 0))
-    return -start if best >= 0.6 else None
+    return (-start, best) if best >= 0.6 else None
 
 
 def _similar_starts(normal: list[str], plain: list[str]) -> list[int]:
@@ -110,22 +167,24 @@ def _kind(wanted: list[str], found: list[str]) -> str:
         return "It differs only in indentation:"
     if same(lambda line: " ".join(line.split())):
         return "It differs only in blanks:"
-    if same(lambda line: line.translate(_QUOTES)):
+    if same(lambda line: line.translate(ASCII)):
         return "It differs only in the kind of quotes, dashes or spaces:"
+    if same(lambda line: unicodedata.normalize("NFC", line)):
+        return "It differs only in how accented letters are encoded:"
     if same(str.casefold):
         return "It differs only in upper and lower case:"
     different = sum(a != b for a, b in zip(wanted, found, strict=False))
     return f"It differs in {plural(different + abs(len(wanted) - len(found)), 'line')}:"
 
 
-def _compare(wanted: list[str], found: list[str]) -> str:
+def _compare(wanted: list[str], found: list[str], name: str) -> str:
     """Show the lines that differ, with blanks at their ends and tabs made visible."""
     matcher = SequenceMatcher(None, wanted, found, autojunk=False)
     lines = []
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag != "equal":
-            lines += [f"- old_str: {_visible(line)}" for line in wanted[i1:i2]]
-            lines += [f"+ file:    {_visible(line)}" for line in found[j1:j2]]
+            lines += [f"- {name + ':':8} {_visible(line)}" for line in wanted[i1:i2]]
+            lines += [f"+ {'file:':8} {_visible(line)}" for line in found[j1:j2]]
     return "\n".join(lines[:40])
 
 

@@ -1,19 +1,94 @@
-"""Keeping notebooks valid when they are edited as text."""
+"""Keeping notebooks valid, whatever they are edited as."""
 
 from __future__ import annotations
 
+import importlib
 import json
 from pathlib import Path
+from typing import Any, NamedTuple
 
+from oh_jupyter.editor.messages import invalid
 from oh_jupyter.errors import EditorError
 
-__all__ = ["check_notebook"]
+__all__ = [
+    "CELL_TYPES",
+    "EMPTY",
+    "check_cell",
+    "check_notebook",
+    "is_cell",
+    "is_notebook",
+    "new_notebook",
+]
+
+EMPTY = """{
+ "cells": [],
+ "metadata": {
+  "kernelspec": {
+   "display_name": "Python 3 (ipykernel)",
+   "language": "python",
+   "name": "python3"
+  },
+  "language_info": {
+   "name": "python"
+  }
+ },
+ "nbformat": 4,
+ "nbformat_minor": 5
+}
+"""
+"""A notebook without cells, formatted as Jupyter does."""
+
+CELL_TYPES = ("code", "markdown", "raw")
+"""The types of cells."""
+
+_NEWEST_MINOR = 5
+
+
+def is_notebook(path: Path) -> bool:
+    """Whether a file is a notebook, by its name.
+
+    Args:
+        path: The file.
+
+    Returns:
+        True for ``.ipynb``.
+    """
+    return path.suffix.lower() == ".ipynb"
+
+
+def new_notebook(path: Path, text: str) -> str:
+    """Check the text for a new file, if that is to be a notebook.
+
+    Args:
+        path: The file.
+        text: The text for it.
+
+    Returns:
+        The same text; for a notebook from nothing, one without cells.
+
+    Raises:
+        EditorParameterInvalidError: It is no valid notebook.
+    """
+    if not is_notebook(path):
+        return text
+    if not text.strip():
+        return EMPTY
+    problem = _problem(text)
+    if problem is not None:
+        raise invalid(
+            "file_text",
+            text if len(text) <= 200 else text[:200] + "...",
+            f"It is no valid notebook: {problem.text}. Give the JSON of one, or an empty text for "
+            "a notebook without cells, and add cells with the command `notebook_edit`.",
+        )
+    return text
 
 
 def check_notebook(path: Path, old: str | None, new: str) -> None:
     """Refuse an edit that would break a notebook.
 
-    A notebook that is broken already may be edited in any way, to repair it.
+    A notebook that is broken already may be edited in any way that does not make it worse,
+    to repair it.
 
     Args:
         path: The file.
@@ -23,34 +98,104 @@ def check_notebook(path: Path, old: str | None, new: str) -> None:
     Raises:
         EditorError: It was a notebook, and would not be one any more.
     """
-    if path.suffix.lower() != ".ipynb" or old is None or _problem(old) is not None:
+    if not is_notebook(path) or old is None:
         return
     problem = _problem(new)
-    if problem is not None:
+    if problem is None:
+        return
+    before = _problem(old)
+    if before is None or before.severity < problem.severity:
         raise EditorError(
-            f"The edit would leave {path} no valid notebook: {problem}. Nothing was changed. "
-            "A notebook is JSON: edit inside the strings of a cell's `source`, and write a "
-            r"newline there as \n and a quote as \"."
+            f"The edit would leave {path} no valid notebook: {problem.text}. Nothing was changed. "
+            "Change cells with `notebook_edit`, or `str_replace` a text in the source of one."
         )
 
 
-def _problem(text: str) -> str | None:
-    """Say why a text is not a notebook."""
+def is_cell(value: object) -> bool:
+    """Whether a JSON value has what every cell has.
+
+    Args:
+        value: Any value.
+
+    Returns:
+        True for one with a type and a source.
+    """
+    if not isinstance(value, dict) or value.get("cell_type") not in CELL_TYPES:
+        return False
+    source = value.get("source")
+    return isinstance(source, str) or (
+        isinstance(source, list) and all(isinstance(line, str) for line in source)
+    )
+
+
+def check_cell(path: Path, old: list[dict[str, Any]], cell: dict[str, Any], minor: int) -> None:
+    """Refuse a cell that Jupyter would not open, unless it was like that before.
+
+    Args:
+        path: The notebook, for the error.
+        old: The cells that are no more.
+        cell: The cell as it would be.
+        minor: The minor number of the notebook's format.
+
+    Raises:
+        EditorError: It does not fit the format.
+    """
+    problem = _first_violation(cell, minor, f"{cell['cell_type']}_cell")
+    if problem is None:
+        return
+    if not any(_first_violation(other, minor, f"{other['cell_type']}_cell") for other in old):
+        raise EditorError(
+            f"The edit would leave {path} no valid notebook: {problem}. Nothing was changed."
+        )
+
+
+class _Problem(NamedTuple):
+    severity: int
+    text: str
+
+
+def _problem(text: str) -> _Problem | None:
+    """Say why a text is not a notebook, and how badly."""
     try:
         document = json.loads(text)
     except ValueError as error:
-        return f"invalid JSON ({error})"
+        return _Problem(3, f"invalid JSON ({error})")
+    except RecursionError:
+        return _Problem(3, "invalid JSON (it is nested too deeply)")
     if not isinstance(document, dict) or not isinstance(document.get("nbformat"), int):
-        return "`nbformat` is missing"
+        return _Problem(2, "`nbformat` is missing")
+    if document["nbformat"] < 4:
+        return None  # of an older format, without cells on the top level
     cells = document.get("cells")
-    if not isinstance(cells, list) or not all(_is_cell(cell) for cell in cells):
-        return "`cells` is not a list of cells"
+    if not isinstance(cells, list) or not all(map(is_cell, cells)):
+        return _Problem(2, "`cells` is not a list of cells")
+    minor = document.get("nbformat_minor")
+    repeated = _repeated_id(cells)
+    if repeated is not None:
+        return _Problem(1, f"two cells have the id {repeated!r}")
+    violation = _first_violation(document, minor if isinstance(minor, int) else 0)
+    return _Problem(1, violation) if violation is not None else None
+
+
+def _repeated_id(cells: list[Any]) -> str | None:
+    seen: set[str] = set()
+    for cell in cells:
+        name = cell.get("id") if isinstance(cell, dict) else None
+        if isinstance(name, str):
+            if name in seen:
+                return name
+            seen.add(name)
     return None
 
 
-def _is_cell(cell: object) -> bool:
-    return (
-        isinstance(cell, dict)
-        and cell.get("cell_type") in ("code", "markdown", "raw")
-        and isinstance(cell.get("source"), str | list)
-    )
+def _first_violation(value: dict[str, Any], minor: int, kind: str | None = None) -> str | None:
+    """Compare a notebook, or a part of one, with Jupyter's schema."""
+    validator = importlib.import_module("nbformat.validator")
+    # Minor versions newer than the library only add fields.
+    newest = min(minor, _NEWEST_MINOR)
+    for problem in validator.iter_validate(
+        value, kind, version=4, version_minor=newest, relax_add_props=minor > newest
+    ):
+        place = "".join(f"[{step!r}]" for step in problem.path)
+        return f"{problem.message[:300]}" + (f" at {place}" if place else "")
+    return None

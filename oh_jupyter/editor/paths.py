@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oh_jupyter.editor.messages import invalid, invalid_file
 
-__all__ = ["DOCUMENT_SUFFIXES", "check_path", "check_regular", "exists", "parse_path"]
+__all__ = ["DOCUMENT_SUFFIXES", "check_path", "check_regular", "exists", "parse_path", "similar"]
 
 DOCUMENT_SUFFIXES = frozenset((".docx", ".xlsx", ".pptx", ".pdf", ".mp3", ".wav", ".m4a", ".flac"))
 """Files that can be shown, but not edited as text."""
@@ -60,7 +60,7 @@ def check_path(command: str, path: Path, *, restorable: bool) -> None:
         )
     if not found and command not in ("create", "write") and not restorable:
         hint = f"The path {path} does not exist. Please provide a valid path."
-        raise invalid("path", path, hint + _similar(path))
+        raise invalid("path", path, hint + similar(path))
     if command == "view":
         return
     if path.is_dir():
@@ -113,8 +113,15 @@ def check_regular(path: Path) -> int:
     return info.st_size
 
 
-def _similar(path: Path) -> str:
-    """Suggest a file of a similar name in the same directory."""
+def similar(path: Path) -> str:
+    """Suggest a file of a similar name in the same directory.
+
+    Args:
+        path: Where there is no file.
+
+    Returns:
+        A sentence to append; "" if there is none.
+    """
     try:
         close = get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.7)
     except OSError:

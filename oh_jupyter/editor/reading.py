@@ -13,6 +13,7 @@ from oh_jupyter.editor.messages import (
     invalid_file,
     too_large,
 )
+from oh_jupyter.editor.notebook import is_notebook
 from oh_jupyter.editor.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.text import TextFile
@@ -25,7 +26,7 @@ from oh_jupyter.editor.views import (
     view_lines,
 )
 
-__all__ = ["read_text", "view"]
+__all__ = ["read_text", "show_text", "view"]
 
 
 def read_text(path: Path, max_size: int) -> tuple[TextFile, atomic.Stamp]:
@@ -89,8 +90,33 @@ def view(
         output = f"Here's the content of the file {path} displayed in Markdown format:\n"
         return EditorResult(f"{output}{markdown}\n", path=str(path)), None
     file, _ = read_text(path, max_size)
-    output = view_lines(file, path, view_range) if view_range else number_lines(file.text, path)
-    return EditorResult(output, path=str(path)), file.data
+    return EditorResult(show_text(file, path, view_range), path=str(path)), file.data
+
+
+def show_text(
+    file: TextFile, path: Path, view_range: list[int] | tuple[int, int] | None = None
+) -> str:
+    """Number the lines of a text, or show the cells of a notebook.
+
+    Args:
+        file: What is in the file.
+        path: Its name.
+        view_range: First and last line; None for all.
+
+    Returns:
+        The view.
+
+    Raises:
+        EditorParameterInvalidError: It is not a range of these lines.
+    """
+    if is_notebook(path):
+        from oh_jupyter.editor.notebook_cells import Notebook
+        from oh_jupyter.editor.notebook_view import view_notebook
+
+        notebook = Notebook.parse(file.text)
+        if notebook is not None:
+            return view_notebook(notebook, path, view_range)
+    return view_lines(file, path, view_range) if view_range else number_lines(file.text, path)
 
 
 def _view_directory(path: Path, view_range: object) -> EditorResult:

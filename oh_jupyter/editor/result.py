@@ -22,6 +22,8 @@ class EditorResult:
         old_content: The text before an edit, with ``\n`` line ends; None where nothing was.
         new_content: The text after an edit; None where nothing is, and for views.
         image_urls: Images as data URLs.
+        files: Of an edit of several files: the result of each that was changed.
+        dry_run: Whether the file was left as it is, and only what would be is told.
     """
 
     output: str
@@ -31,11 +33,27 @@ class EditorResult:
     old_content: str | None = field(default=None, repr=False)
     new_content: str | None = field(default=None, repr=False)
     image_urls: list[str] = field(default_factory=list, repr=False)
+    dry_run: bool = field(default=False, repr=False)
+    files: list[EditorResult] = field(default_factory=list, repr=False)
 
     @cached_property
     def diff(self) -> str:
-        """Unified diff of the file with three lines of context; "" for views."""
-        return unified_diff(self.old_content or "", self.new_content or "", self.path, context=3)
+        """Unified diff with three lines of context; "" for views."""
+        return self.diff_with_context(3)
+
+    def diff_with_context(self, context: int) -> str:
+        """Compare what was with what is.
+
+        Args:
+            context: Unchanged lines around each change.
+
+        Returns:
+            A unified diff of all files; "" if nothing changed.
+        """
+        if self.files:
+            diffs = (file.diff_with_context(context) for file in self.files)
+            return "\n".join(diff for diff in diffs if diff)
+        return unified_diff(self.old_content or "", self.new_content or "", self.path, context)
 
     def __str__(self) -> str:
         return self.output

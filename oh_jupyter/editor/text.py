@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
+from collections.abc import Iterable
 from functools import cached_property
 
 from oh_jupyter.editor.delta import common_ends
-from oh_jupyter.editor.encoding import UTF8, Encoding, detect
+from oh_jupyter.editor.encoding import UTF8, Encoding, decode
 
 __all__ = ["EncodeError", "TextFile", "to_newlines"]
 
@@ -53,16 +54,19 @@ class TextFile:
         text: The text with ``\n`` line ends and without byte order mark.
     """
 
-    def __init__(self, data: bytes, encoding: Encoding = UTF8) -> None:
+    def __init__(self, data: bytes, encoding: Encoding = UTF8, decoded: str | None = None) -> None:
         """Decode the bytes.
 
         Args:
             data: The whole file.
             encoding: Its encoding, as ``detect`` found it.
+            decoded: Its text, if it is decoded already.
         """
         self.data = data
         self.encoding = encoding
-        self._raw = data[len(encoding.bom) :].decode(encoding.name)
+        if decoded is None:
+            decoded = data[len(encoding.bom) :].decode(encoding.name)
+        self._raw = decoded
         self.text = to_newlines(self._raw)
         self._crlf: list[int] | None = None
 
@@ -76,8 +80,8 @@ class TextFile:
         Returns:
             The file as text, or None if it is binary.
         """
-        encoding = detect(data)
-        return None if encoding is None else cls(data, encoding)
+        found = decode(data)
+        return None if found is None else cls(data, *found)
 
     @cached_property
     def line_count(self) -> int:
@@ -146,9 +150,6 @@ class TextFile:
     def replace(self, start: int, end: int, new: str) -> bytes:
         """Put other text in the place of a range.
 
-        Text that old and new have in common at either side keeps its bytes; what is
-        really new gets the line end of the nearest line before it.
-
         Args:
             start: Offset in ``text``.
             end: Offset in ``text`` after the last character that is replaced.
@@ -160,6 +161,39 @@ class TextFile:
         Raises:
             EncodeError: A character of ``new`` does not exist in this encoding.
         """
+        return self.replace_many([(start, end, new)])
+
+    def replace_many(self, replacements: Iterable[tuple[int, int, str]]) -> bytes:
+        """Put other texts in the place of several ranges.
+
+        Text that old and new have in common at either side keeps its bytes; what is
+        really new gets the line end of the nearest line before it.
+
+        Args:
+            replacements: Start and end in ``text`` and the new text of each; ascending
+                and apart from each other.
+
+        Returns:
+            The bytes of the file with the replacements.
+
+        Raises:
+            EncodeError: A character does not exist in this encoding.
+        """
+        data = memoryview(self.data)  # its slices are not copied
+        at_byte = len(self.encoding.bom)
+        at = 0
+        pieces: list[bytes | memoryview] = [data[:at_byte]]
+        for replacement in replacements:
+            first, last, new = self._fitted(*replacement)
+            head = at_byte + self._size(at, first)
+            pieces += [data[at_byte:head], self._encode(new)]
+            at_byte = head + self._size(first, last)
+            at = last
+        pieces.append(data[at_byte:])
+        return b"".join(pieces)
+
+    def _fitted(self, start: int, end: int, new: str) -> tuple[int, int, str]:
+        """Cut a replacement down to what changes, with the line ends of its surroundings."""
         new = new.replace("\r\n", "\n")
         prefix, suffix = common_ends(self.text[start:end], new)
         start, end, new = start + prefix, end - suffix, new[prefix : len(new) - suffix]
@@ -172,14 +206,13 @@ class TextFile:
         ] == "\n":
             # Side by side they would be one line end; with one more newline they are two.
             new += "\n"
-        if self.encoding.name == "utf-8" and self.data.isascii():
-            head, tail = first, last  # a byte is a character: nothing to encode for the offsets
-        else:
-            head = len(self._encode(self._raw[:first]))
-            tail = head + len(self._encode(self._raw[first:last]))
-        bom = len(self.encoding.bom)
-        data = memoryview(self.data)  # its slices are not copied
-        return b"".join((data[: bom + head], self._encode(new), data[bom + tail :]))
+        return first, last, new
+
+    def _size(self, start: int, end: int) -> int:
+        """Number of bytes of a part of the decoded file."""
+        if self.encoding.name == "utf-8" and self._raw.isascii():  # a text knows that of itself
+            return end - start  # a byte is a character: nothing to encode for the offsets
+        return len(self._encode(self._raw[start:end]))
 
     def _to_raw(self, offset: int) -> int:
         """Map an offset in ``text`` to one in the undecorated decoded file."""
@@ -193,7 +226,7 @@ class TextFile:
     def _newline_near(self, raw_offset: int) -> str:
         """Find the line end that new text at this place should use."""
         raw = self._raw
-        if "\r" not in raw:
+        if raw is self.text:  # so there is no other
             return "\n"
         before = max(raw.rfind("\n", 0, raw_offset), raw.rfind("\r", 0, raw_offset))
         if before >= 0:

@@ -7,14 +7,17 @@ an edit beneath one is undone by letting the two change places first.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import json
+from dataclasses import dataclass, field
 from typing import Any
 
-from oh_jupyter.editor.blobs import Blobs, digest_of
-from oh_jupyter.editor.delta import Delta, Hunk, apply, commute, compare, invert
+from oh_jupyter.editor.attributes import Attributes
+from oh_jupyter.editor.blobs import Blobs
+from oh_jupyter.editor.delta import commute, invert
+from oh_jupyter.editor.steps import Step
 from oh_jupyter.errors import NoHistoryError
 
-__all__ = ["Conflict", "Step", "Timeline"]
+__all__ = ["Conflict", "Timeline"]
 
 
 class Conflict(Exception):
@@ -30,110 +33,6 @@ class Conflict(Exception):
 
 
 @dataclass(frozen=True)
-class Step:
-    """One change.
-
-    Attributes:
-        command: The editor command that made it.
-        time: When, in seconds since the epoch.
-        hunks: Offset and references to the old and the new bytes of each hunk.
-        existed: Whether the file was there before.
-        exists: Whether it is there afterwards.
-        foreign: Whether somebody else made it.
-    """
-
-    command: str
-    time: float
-    hunks: tuple[tuple[int, str, str], ...]
-    existed: bool = True
-    exists: bool = True
-    foreign: bool = False
-
-    @classmethod
-    def between(
-        cls,
-        old: bytes | None,
-        new: bytes | None,
-        blobs: Blobs,
-        *,
-        command: str,
-        time: float,
-        foreign: bool = False,
-    ) -> Step:
-        """Describe what happened between two contents.
-
-        Args:
-            old: The content before; None if the file was not there.
-            new: The content after; None if the file is gone.
-            blobs: Where the changed bytes are kept.
-            command: The editor command that made the change.
-            time: When, in seconds since the epoch.
-            foreign: Whether somebody else made it.
-
-        Returns:
-            The step.
-        """
-        delta = compare(old or b"", new or b"", lines=foreign)
-        step = cls(command, time, (), old is not None, new is not None, foreign)
-        return step.with_delta(delta, blobs)
-
-    def delta(self, blobs: Blobs) -> Delta:
-        """Fetch the changed bytes.
-
-        Args:
-            blobs: Where they are kept.
-
-        Returns:
-            The delta.
-        """
-        return [Hunk(offset, blobs.get(old), blobs.get(new)) for offset, old, new in self.hunks]
-
-    def with_delta(self, delta: Delta, blobs: Blobs) -> Step:
-        """Give the step other hunks.
-
-        Args:
-            delta: The hunks.
-            blobs: Where the changed bytes are kept.
-
-        Returns:
-            A step that is otherwise the same.
-        """
-        hunks = tuple((h.offset, blobs.put(h.old), blobs.put(h.new)) for h in delta)
-        return replace(self, hunks=hunks)
-
-    def undo(self, content: bytes | None, blobs: Blobs) -> bytes | None:
-        """Compute the content before.
-
-        Args:
-            content: The content after.
-            blobs: Where the changed bytes are kept.
-
-        Returns:
-            The content before; None if the file was not there.
-        """
-        old = apply(invert(self.delta(blobs)), content or b"")
-        return old if self.existed else None
-
-    def redo(self, content: bytes | None, blobs: Blobs) -> bytes | None:
-        """Compute the content after.
-
-        Args:
-            content: The content before.
-            blobs: Where the changed bytes are kept.
-
-        Returns:
-            The content after; None if the file is gone.
-        """
-        new = apply(self.delta(blobs), content or b"")
-        return new if self.exists else None
-
-    @property
-    def references(self) -> list[str]:
-        """Every blob that the step needs."""
-        return [reference for _, old, new in self.hunks for reference in (old, new)]
-
-
-@dataclass(frozen=True)
 class Timeline:
     """The steps of one file. Every method returns a new timeline.
 
@@ -141,11 +40,13 @@ class Timeline:
         head: Digest of the file at the cursor; None if it is not there.
         steps: The changes, the oldest first.
         cursor: How many of them are done.
+        attributes: Owner, permissions and extended attributes that the file had last.
     """
 
     head: str | None = None
     steps: tuple[Step, ...] = field(default=())
     cursor: int = 0
+    attributes: Attributes | None = None
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Timeline:
@@ -157,26 +58,52 @@ class Timeline:
         Returns:
             The timeline.
         """
-        steps = (
-            Step(**{**step, "hunks": tuple((o, old, new) for o, old, new in step["hunks"])})
-            for step in data["steps"]
-        )
-        return cls(data["head"], tuple(steps), data["cursor"])
+        known = data.get("attributes")
+        attributes = Attributes.from_json(known) if known else None
+        steps = tuple(map(Step.from_json, data["steps"]))
+        return cls(data["head"], steps, data["cursor"], attributes)
 
-    def to_json(self) -> dict[str, Any]:
-        """Turn it into a JSON object.
+    def dumps(self) -> str:
+        """Write it as a JSON object, whose steps are only put into words once.
 
         Returns:
-            The object.
+            The JSON text.
         """
-        steps = [dict(vars(step)) for step in self.steps]
-        return {"head": self.head, "cursor": self.cursor, "steps": steps}
+        known = self.attributes.to_json() if self.attributes is not None else None
+        head = json.dumps({"head": self.head, "cursor": self.cursor, "attributes": known})
+        return f'{head[:-1]}, "steps": [{", ".join([step.text for step in self.steps])}]}}'
 
     @property
     def references(self) -> set[str]:
         """Every blob that the timeline needs, the content at the cursor included."""
-        needed = {reference for step in self.steps for reference in step.references}
+        needed = {reference for step in self.steps for reference in step.blobs}
         return needed | {self.head} if self.head else needed
+
+    def needs(self, reference: str) -> bool:
+        """Whether the timeline needs a blob.
+
+        Args:
+            reference: What is kept.
+
+        Returns:
+            Whether it is the content at the cursor, or a part of a step.
+        """
+        return reference == self.head or any(reference in step.blobs for step in self.steps)
+
+    def freed_by(self, later: Timeline) -> list[str]:
+        """List the blobs that are not needed any more.
+
+        Args:
+            later: The timeline that takes the place of this one.
+
+        Returns:
+            The references.
+        """
+        kept = set(map(id, later.steps))
+        dropped = {ref for step in self.steps if id(step) not in kept for ref in step.blobs}
+        if self.head is not None:
+            dropped.add(self.head)
+        return [reference for reference in dropped if not later.needs(reference)]
 
     def record(self, step: Step, head: str | None) -> Timeline:
         """Add a change; what was undone before it cannot be redone any more.
@@ -215,12 +142,12 @@ class Timeline:
         except (LookupError, ValueError):
             return Timeline(head)  # what it was before is lost, so the steps lead nowhere
         if known == current:
-            return Timeline(head, (*done, *self.steps[self.cursor :]), len(done))
+            return Timeline(head, (*done, *self.steps[self.cursor :]), len(done), self.attributes)
         foreign = Step.between(
             known, current, blobs, command="changed outside", time=time, foreign=True
         )
         undone = _rebase(self.steps[self.cursor :], foreign, blobs)
-        return Timeline(head, (*done, foreign, *undone), len(done) + 1)
+        return Timeline(head, (*done, foreign, *undone), len(done) + 1, self.attributes)
 
     def _without_foreign_top(
         self, content: bytes | None, blobs: Blobs
@@ -249,14 +176,14 @@ class Timeline:
         if done and done[-1].foreign and not done[-1].exists:
             # Somebody deleted the file: that is what is undone.
             content = done[-1].undo(current, blobs)
-            return Timeline(digest_of(content), (*done[:-1], *undone), len(done) - 1), content
+            return self._moved(content, (*done[:-1], *undone), len(done) - 1, blobs), content
         done = _merge_foreign(done, current, blobs)
         if done and done[-1].foreign:
             done = _edit_on_top(done, current, blobs)
         if not done:
             raise NoHistoryError
         content = done[-1].undo(current, blobs)
-        return Timeline(digest_of(content), (*done, *undone), len(done) - 1), content
+        return self._moved(content, (*done, *undone), len(done) - 1, blobs), content
 
     def redo(self, current: bytes | None, blobs: Blobs) -> tuple[Timeline, bytes | None]:
         """Step forward over the edit that was undone last.
@@ -274,7 +201,25 @@ class Timeline:
         if self.cursor == len(self.steps):
             raise NoHistoryError
         content = self.steps[self.cursor].redo(current, blobs)
-        return Timeline(digest_of(content), self.steps, self.cursor + 1), content
+        return self._moved(content, self.steps, self.cursor + 1, blobs), content
+
+    def _moved(
+        self, content: bytes | None, steps: tuple[Step, ...], cursor: int, blobs: Blobs
+    ) -> Timeline:
+        return Timeline(blobs.digests.of(content), steps, cursor, self.attributes)
+
+    @property
+    def last(self) -> Step | None:
+        """The change that ``undo`` would take back."""
+        done = self.steps[: self.cursor]
+        if done and done[-1].foreign and not done[-1].exists:
+            return done[-1]
+        return next((step for step in reversed(done) if not step.foreign), None)
+
+    @property
+    def next(self) -> Step | None:
+        """The change that ``redo`` would make again."""
+        return self.steps[self.cursor] if self.cursor < len(self.steps) else None
 
     def prune(self, blobs: Blobs, max_steps: int, max_bytes: int) -> Timeline:
         """Forget the oldest steps where there are too many; the newest stays.
@@ -290,12 +235,17 @@ class Timeline:
         edits, size, keep = 0, 0, 0
         for step in reversed(self.steps):
             edits += not step.foreign
-            size += sum(map(blobs.size, step.references))
+            size += len(step.text)
+            if step.blobs:
+                size += sum(map(blobs.size, step.blobs))
             if keep and (edits > max_steps or size > max_bytes):
                 break
             keep += 1
         dropped = len(self.steps) - keep
-        return Timeline(self.head, self.steps[dropped:], max(0, self.cursor - dropped))
+        if not dropped:
+            return self
+        cursor = max(0, self.cursor - dropped)
+        return Timeline(self.head, self.steps[dropped:], cursor, self.attributes)
 
 
 def _merge_foreign(done: tuple[Step, ...], current: bytes | None, blobs: Blobs) -> tuple[Step, ...]:

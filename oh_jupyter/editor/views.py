@@ -9,7 +9,15 @@ from pathlib import Path
 from oh_jupyter.editor.messages import DIRECTORY_CLIPPED, TEXT_CLIPPED, invalid
 from oh_jupyter.editor.text import TextFile
 
-__all__ = ["IMAGE_TYPES", "clip", "data_url", "list_directory", "number_lines", "view_lines"]
+__all__ = [
+    "IMAGE_TYPES",
+    "check_range",
+    "clip",
+    "data_url",
+    "list_directory",
+    "number_lines",
+    "view_lines",
+]
 
 _MAX_CHARACTERS = 16_000
 
@@ -69,6 +77,24 @@ def view_lines(file: TextFile, path: Path, view_range: list[int] | tuple[int, in
     Raises:
         EditorParameterInvalidError: It is not a range of this file.
     """
+    first, last, note = check_range(view_range, file.line_count)
+    text = file.lines(first, last)
+    return note + number_lines(text.removesuffix("\n"), path, first)
+
+
+def check_range(view_range: list[int] | tuple[int, int], count: int) -> tuple[int, int, str]:
+    """Check which lines are to be shown.
+
+    Args:
+        view_range: First and last line, counted from 1; -1 is the end.
+        count: How many lines there are.
+
+    Returns:
+        First and last line, and a note if there are not as many.
+
+    Raises:
+        EditorParameterInvalidError: It is not a range of these lines.
+    """
     if (
         not isinstance(view_range, list | tuple)
         or len(view_range) != 2
@@ -76,7 +102,6 @@ def view_lines(file: TextFile, path: Path, view_range: list[int] | tuple[int, in
     ):
         raise invalid("view_range", view_range, "It should be a list of two integers.")
     first, last = int(view_range[0]), int(view_range[1])
-    count = file.line_count
     if not 1 <= first <= count:
         raise invalid(
             "view_range",
@@ -96,8 +121,7 @@ def view_lines(file: TextFile, path: Path, view_range: list[int] | tuple[int, in
             f"Its second element `{last}` should be greater than or equal to the first element "
             f"`{first}`.",
         )
-    text = file.lines(first, last)
-    return note + number_lines(text.removesuffix("\n"), path, first)
+    return first, last, note
 
 
 def list_directory(path: Path) -> str:

@@ -2,7 +2,8 @@
 
 Run it with ``python tests/benchmarks/bench_editor.py``. The baseline of an edit reads
 the file, replaces the text, writes a temporary file, flushes it and renames it; the
-editor also finds the encoding, looks for foreign changes and keeps the history.
+editor also finds the encoding, looks for foreign changes and keeps the history. Both take
+turns, so that whatever else the machine does hits them alike.
 """
 
 from __future__ import annotations
@@ -19,18 +20,31 @@ from pathlib import Path
 
 from oh_jupyter.editor import FileEditor
 
-ROUNDS = 9
+ROUNDS = 15
+MANY = 1000
 
 
-def median(call: Callable[[int], object]) -> float:
-    """Median time of a call in seconds, after one that warms up."""
-    call(0)
-    times = []
-    for number in range(1, ROUNDS + 1):
-        start = time.perf_counter()
-        call(number)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+def seconds(call: Callable[[int], object], number: int) -> float:
+    """How long a call takes."""
+    start = time.perf_counter()
+    call(number)
+    return time.perf_counter() - start
+
+
+def compare(
+    name: str, editor: Callable[[int], object], bare: Callable[[int], object]
+) -> tuple[float, float]:
+    """Let both take turns, after one that warms up, and print the medians in seconds."""
+    editor(0)
+    bare(0)
+    times = [(seconds(editor, n), seconds(bare, n)) for n in range(1, ROUNDS + 1)]
+    ours, theirs = (statistics.median(column) for column in zip(*times, strict=True))
+    report(name, ours, theirs)
+    return ours, theirs
+
+
+def report(name: str, ours: float, theirs: float) -> None:
+    print(f"{name:36} {ours * 1000:9.2f} ms {theirs * 1000:9.2f} ms {ours / theirs:7.2f} x")
 
 
 def bare_edit(path: Path, change: Callable[[str], str]) -> None:
@@ -49,10 +63,6 @@ def bare_insert(text: str, line: int) -> str:
     return "\n".join(lines)
 
 
-def compare(name: str, editor: float, bare: float) -> None:
-    print(f"{name:36} {editor * 1000:9.2f} ms {bare * 1000:9.2f} ms {editor / bare:7.2f} x")
-
-
 def bench_file(folder: Path, megabytes: int) -> None:
     path, other = folder / f"{megabytes}.txt", folder / f"{megabytes}-bare.txt"
     count = megabytes * 1024 * 1024 // 50
@@ -62,72 +72,90 @@ def bench_file(folder: Path, megabytes: int) -> None:
     editor = FileEditor(folder, history_dir=folder / "history")
     middle = count // 2
 
+    def view(_: int) -> object:
+        return editor(command="view", path=path, view_range=[middle + 1, middle + 100])
+
     def bare_view(_: int) -> str:
         lines = other.read_text(encoding="utf-8").split("\n")[middle : middle + 100]
         return "\n".join(f"{n:6}\t{line}" for n, line in enumerate(lines, middle + 1))
 
-    compare(
-        f"{megabytes} MB, view of 100 lines",
-        median(lambda _: editor(command="view", path=path, view_range=[middle + 1, middle + 100])),
-        median(bare_view),
-    )
-    compare(
-        f"{megabytes} MB, str_replace",
-        median(
-            lambda n: editor(
-                command="str_replace", path=path, old_str=f"{middle + n:08} the", new_str=f"[{n}]"
-            )
-        ),
-        median(lambda n: bare_edit(other, lambda t: t.replace(f"{middle + n:08} the", f"[{n}]"))),
-    )
-    bare_write = median(lambda n: bare_edit(other, lambda t: t.replace(f"[{n}]", "x")))
-    compare(
-        f"{megabytes} MB, undo",
-        median(lambda _: editor(command="undo_edit", path=path)),
-        bare_write,
-    )
+    def str_replace(n: int) -> object:
+        old = f"{middle + n:08} the"
+        return editor(command="str_replace", path=path, old_str=old, new_str=f"[{n}]")
+
+    def bare_replace(n: int) -> None:
+        bare_edit(other, lambda text: text.replace(f"{middle + n:08} the", f"[{n}]"))
+
+    def undo(_: int) -> object:
+        return editor(command="undo_edit", path=path)
+
+    def bare_undo(n: int) -> None:
+        bare_edit(other, lambda text: text.replace(f"[{n}]", f"{middle + n:08} the"))
+
+    def insert(n: int) -> object:
+        return editor(command="insert", path=path, insert_line=middle, new_str=f"new {n}")
+
+    compare(f"{megabytes} MB, view of 100 lines", view, bare_view)
+    compare(f"{megabytes} MB, str_replace", str_replace, bare_replace)
+    compare(f"{megabytes} MB, undo", undo, bare_undo)
+    insert(0)
     compare(
         f"{megabytes} MB, insert",
-        median(
-            lambda n: editor(command="insert", path=path, insert_line=middle, new_str=f"new {n}")
-        ),
-        median(lambda _: bare_edit(other, lambda t: bare_insert(t, middle))),
+        insert,
+        lambda _: bare_edit(other, lambda text: bare_insert(text, middle)),
     )
 
 
-def bench_many(folder: Path) -> None:
+def many(folder: Path) -> tuple[list[float], list[float]]:
+    """Make and undo many small edits; how long each took in seconds."""
     path = folder / "many.txt"
-    path.write_text("".join(f"<{n}>\n" for n in range(1000)))
-    editor = FileEditor(folder, history_dir=folder / "history")
-    tracemalloc.start()
-    times = []
-    for number in range(1000):
-        start = time.perf_counter()
-        editor(command="str_replace", path=path, old_str=f"<{number}>", new_str=f"[{number}]")
-        times.append(time.perf_counter() - start)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    first, last = statistics.median(times[100:300]), statistics.median(times[-200:])
-    print(f"1000 small edits: {sum(times):.2f} s, peak memory {peak / 1e6:.1f} MB")
-    compare("edits 800-1000 against 100-300", last, first)
+    path.write_text("".join(f"<{n}>\n" for n in range(MANY)))
+    before = path.read_bytes()
+    editor = FileEditor(folder, history_dir=folder / "history", history_limit=MANY)
+
+    def edit(n: int) -> object:
+        return editor(command="str_replace", path=path, old_str=f"<{n}>", new_str=f"[{n}]")
+
+    edits = [seconds(edit, n) for n in range(MANY)]
+    undos = [seconds(lambda _: editor(command="undo_edit", path=path), n) for n in range(MANY)]
+    assert path.read_bytes() == before
+    return edits, undos
+
+
+def bench_many() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        edits, undos = many(Path(name))
+    for what, times in (("edits", edits), ("undos", undos)):
+        print(f"{MANY} small {what}: {sum(times):.2f} s")
+        first, last = statistics.median(times[100:300]), statistics.median(times[-200:])
+        report(f"{what} {MANY - 200}-{MANY} against 100-300", last, first)
+    with tempfile.TemporaryDirectory() as name:
+        tracemalloc.start()
+        many(Path(name))
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    print(f"peak memory of both: {peak / 1e6:.1f} MB")
 
 
 def bench_import() -> None:
     def start(code: str) -> Callable[[int], object]:
         return lambda _: subprocess.run([sys.executable, "-c", code], check=True)
 
-    bare = median(start("pass"))
-    loaded = median(start("import oh_jupyter.editor"))
+    pairs = [
+        (seconds(start("import oh_jupyter.editor"), n), seconds(start(""), n))
+        for n in range(ROUNDS)
+    ]
+    loaded, bare = (min(column) for column in zip(*pairs, strict=True))
     print(f"import oh_jupyter.editor: {(loaded - bare) * 1000:.0f} ms on top of Python's start")
 
 
 def main() -> None:
     """Print the table."""
     print(f"{'':36} {'editor':>12} {'bare':>12} {'ratio':>9}")
-    with tempfile.TemporaryDirectory() as name:
-        for megabytes in (1, 9):
+    for megabytes in (1, 9):
+        with tempfile.TemporaryDirectory() as name:
             bench_file(Path(name), megabytes)
-        bench_many(Path(name))
+    bench_many()
     bench_import()
 
 

@@ -2,6 +2,7 @@ import stat
 
 import pytest
 
+from oh_jupyter.config import Settings
 from oh_jupyter.editor.actions import edit_file, read_file, write_file
 from oh_jupyter.events import (
     ErrorObservation,
@@ -230,9 +231,17 @@ def test_a_failed_edit_is_an_edit_observation(edit, workspace):
     assert (observation.diff, observation.old_content) == ("", "a")
 
 
-def test_drafts_are_refused_plainly(edit, write):
-    path = write("a.txt", "x")
-    observation = edit(path, "", content="y", impl_source="llm_based_edit")
-    assert isinstance(observation, ErrorObservation)
-    assert "not available here yet" in observation.content
-    assert path.read_text() == "x"
+def test_edits_are_linted_where_that_is_set(editor, write, monkeypatch):
+    def linted(settings):
+        action = FileEditAction(
+            path=str(write("a.py", "x = 1\n")), command="str_replace", old_str="1", new_str="y"
+        )
+        content = edit_file(action, cwd="/", editor=editor, settings=settings).content
+        return "- Line 1, Column 5: F821 undefined name 'y'\n" in content
+
+    monkeypatch.delenv("ENABLE_AUTO_LINT", raising=False)
+    assert not linted(None)
+    assert not linted(Settings())
+    assert linted(Settings(enable_auto_lint=True))
+    monkeypatch.setenv("ENABLE_AUTO_LINT", "true")  # as a client does, in a running kernel
+    assert linted(Settings())

@@ -282,7 +282,9 @@ def test_linting_reports_what_the_edit_broke(editor, write):
     path = write("a.py", "x = 1\ny = (\n")
     clean = write("b.py", "x = 1\n")
     output = replace(editor, clean, "1", "(", enable_linting=True).output
-    assert "\nLinting issues found in the changes:\n- Line 1, Column 5: SyntaxError: " in output
+    assert (
+        "\nLinting issues found in the changes:\n- Line 1, Column 6: E999 SyntaxError: " in output
+    )
     assert output.endswith(f"\n\n{REVIEW}")
     output = insert(editor, path, 0, "z = 1", enable_linting=True).output
     assert f"\n\nNo linting issues found in the changes.\n{REVIEW_INSERTION}" in output

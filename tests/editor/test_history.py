@@ -1,4 +1,7 @@
 import json
+import os
+import stat as stat_module
+from contextlib import suppress
 
 import pytest
 
@@ -258,3 +261,53 @@ def test_the_default_folder_is_in_the_state_home(tmp_path, monkeypatch, write):
     (index,) = (tmp_path / "state").rglob("index.json")
     assert json.loads(index.read_text())["path"] == str(path)
     assert index.stat().st_mode & 0o077 == 0 or index.parent.stat().st_mode & 0o077 == 0
+
+
+# What a file has besides its content
+
+
+def describe(path):
+    info = path.stat()
+    return stat_module.S_IMODE(info.st_mode), info.st_uid, info.st_gid, attributes_of(path)
+
+
+def attributes_of(path):
+    return {name: os.getxattr(path, name) for name in os.listxattr(path)}
+
+
+def set_attributes(path):
+    path.chmod(0o710)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, 4321)
+    with suppress(OSError):  # a file system without extended attributes
+        os.setxattr(path, "user.note", b"kept")
+
+
+@pytest.mark.skipif(not hasattr(os, "listxattr"), reason="of Linux")
+@pytest.mark.parametrize("last", ["edit", "undo"])
+def test_a_removed_file_comes_back_with_its_attributes(editor, another_editor, write, last):
+    path = write("a.sh", "x")
+    edit(editor, path, "x", "y")
+    set_attributes(path)
+    known = describe(path)
+    edit(editor, path, "y", "z")
+    if last == "undo":
+        undo(editor, path)
+    path.unlink()
+    undo(another_editor, path)
+    assert describe(path) == known
+
+
+@pytest.mark.skipif(not hasattr(os, "listxattr"), reason="of Linux")
+def test_redo_of_a_creation_gives_the_attributes_back_but_a_new_file_is_new(editor, workspace):
+    path = workspace / "a.sh"
+    editor(command="create", path=path, file_text="x")
+    fresh = describe(path)
+    set_attributes(path)
+    known = describe(path)
+    undo(editor, path)
+    redo(editor, path)
+    assert describe(path) == known
+    path.unlink()
+    editor(command="create", path=path, file_text="y")
+    assert describe(path) == fresh

@@ -41,6 +41,39 @@ def test_line_numbers_of_a_view():
     assert "contains the line numbers of a view" in message
 
 
+def test_line_numbers_of_a_view_around_lines_that_are_not_quite_there():
+    message = explain_absence(TEXT, "     2\t  if x:\n     3\t    return 'a'", "new")
+    assert "contains the line numbers of a view; remove them." in message
+    assert "The closest match is in lines 2-3. It differs only in indentation:" in message
+
+
+def test_where_it_is_without_the_numbers():
+    message = explain_absence(TEXT, "3→        return 'a'\n4→    return None", "new")
+    assert message.endswith("it appears without them, in lines 3-4. Remove them and try again.")
+
+
+def test_numbers_that_do_not_count_up_are_text():
+    assert "line numbers" not in explain_absence("x\n", "1: x\n7: y", "new")
+
+
+@pytest.mark.parametrize(
+    ("old", "word"),
+    [
+        ("def f(x):\\n    if x:", "escaped once too often"),
+        ("if x &lt; 1:", "HTML entities"),
+    ],
+)
+def test_text_that_was_escaped(old, word):
+    message = explain_absence(TEXT + "if x < 1:\n", old, "new")
+    assert word in message
+    assert "the file has it as it is meant" in message
+
+
+def test_letters_that_are_composed_otherwise():
+    message = explain_absence("caf\u00e9 = 1\n", "cafe\u0301 = 1", "new")
+    assert "how accented letters are encoded" in message
+
+
 def test_nothing_similar():
     assert explain_absence(TEXT, "completely unrelated words", "new") == ""
 

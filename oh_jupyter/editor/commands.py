@@ -1,0 +1,164 @@
+"""The commands that change the text of a file, as something to compute later."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from oh_jupyter.editor import edits, foreign
+from oh_jupyter.editor.messages import REVIEW, REVIEW_INSERTION, invalid, plural
+from oh_jupyter.editor.text import TextFile
+
+__all__ = ["Command", "Compute", "NewFile", "insert", "str_replace", "write"]
+
+Compute = Callable[[TextFile, str | None], tuple[edits.Edit, str]]
+"""Takes the file and, if it is another now, the text that was shown last; returns the edit
+and a note to append to what is said."""
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """The command ``create``, with its parameters checked.
+
+    Attributes:
+        path: The file.
+        text: Its text.
+        name: The editor command, as the history is to name it.
+    """
+
+    path: Path
+    text: str
+    name: str = "create"
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command on one file, with its parameters checked.
+
+    Attributes:
+        name: The editor command, as the history is to name it.
+        path: The file.
+        compute: Computes the edit.
+        what: What the snippet in the output is called.
+        review: The sentence after the snippet.
+        otherwise: What to create if the file is not there; None to refuse.
+    """
+
+    name: str
+    path: Path
+    compute: Compute
+    what: str
+    review: str
+    otherwise: NewFile | None = None
+
+    def computed_by(self, compute: Compute) -> Command:
+        """Let another function compute it.
+
+        Args:
+            compute: The function.
+
+        Returns:
+            A command that is otherwise the same.
+        """
+        return replace(self, compute=compute)
+
+
+def str_replace(
+    path: Path, old: str, new: str, *, replace_all: bool = False, expected: int | None = None
+) -> Command:
+    """Replace a text by another.
+
+    Args:
+        path: The file.
+        old: The text; it must be there once.
+        new: What comes in its place.
+        replace_all: Replace it wherever it is instead.
+        expected: Replace it wherever it is, if it is there so many times.
+
+    Returns:
+        The command.
+
+    Raises:
+        EditorParameterInvalidError: Nothing would change, or the count is none.
+    """
+    if expected is not None and (
+        not isinstance(expected, int) or isinstance(expected, bool) or expected < 1
+    ):
+        raise invalid("expected_replacements", expected, "It should be a positive integer.")
+    if old == new:
+        raise invalid(
+            "new_str",
+            new,
+            "No replacement was performed. `new_str` and `old_str` must be different.",
+        )
+
+    def compute_one(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
+        start, end = edits.find_unique(file, old, new, path)
+        note = foreign.check_match(path, shown, file.text, start, end) if shown else ""
+        return edits.replace_range(file, start, end, new), note
+
+    def compute_all(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
+        places = edits.find_all(file, old, new, path, expected)
+        note = ""
+        for start, end in places if shown else []:
+            note = foreign.check_match(path, shown or "", file.text, start, end)
+        lines = edits.line_numbers(file.text, [start for start, _ in places])
+        count = f"\n{plural(len(places), 'occurrence')} replaced, in lines {lines}."
+        return edits.replace_ranges(file, places, new), count + note
+
+    compute = compute_all if replace_all or expected is not None else compute_one
+    return Command("str_replace", path, compute, f"a snippet of {path}", REVIEW)
+
+
+def insert(path: Path, line: int, text: str) -> Command:
+    """Insert lines.
+
+    Args:
+        path: The file.
+        line: The line after which to insert; 0 is the start.
+        text: What to insert.
+
+    Returns:
+        The command.
+
+    Raises:
+        EditorParameterInvalidError: The line is no number.
+    """
+    if not isinstance(line, int) or isinstance(line, bool):
+        raise invalid("insert_line", line, "It should be an integer.")
+
+    def compute(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
+        edit = edits.insert_after(file, line, text)
+        note = foreign.check_lines(path, shown, file.text, line) if shown else ""
+        return edit, note
+
+    return Command("insert", path, compute, "a snippet of the edited file", REVIEW_INSERTION)
+
+
+def write(path: Path, text: str, start: int, end: int) -> Command:
+    """Replace lines, or all of them.
+
+    Args:
+        path: The file.
+        text: The new lines.
+        start: The first line to replace, counted from 0.
+        end: The line after the last to replace; -1 is the end.
+
+    Returns:
+        The command.
+
+    Raises:
+        EditorParameterInvalidError: A line is no number.
+    """
+    for name, value in (("start", start), ("end", end)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise invalid(name, value, "It should be an integer.")
+
+    def compute(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
+        line = file.line_count if end == -1 else end
+        note = foreign.check_lines(path, shown, file.text, line) if shown else ""
+        return edits.write_lines(file, text, start, end), note
+
+    new = NewFile(path, text if text.endswith("\n") or not text else text + "\n")
+    return Command("write", path, compute, f"a snippet of {path}", REVIEW, otherwise=new)

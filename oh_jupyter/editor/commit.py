@@ -1,0 +1,245 @@
+"""Changing several files so that all of them are changed, or none.
+
+What each file is going to become is stored first, then a record in the journal says
+that it is going to happen, then the files are changed. If that fails they are changed
+back. After a crash the next one who opens any of them goes on with it, or takes it back.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+
+from oh_jupyter.editor import atomic
+from oh_jupyter.editor.blobs import digest_of
+from oh_jupyter.editor.delta import common_ends
+from oh_jupyter.editor.file_history import FileHistory, Superseded
+from oh_jupyter.editor.history import History
+from oh_jupyter.editor.journal import Record
+from oh_jupyter.editor.timeline import Timeline
+from oh_jupyter.errors import EditorError
+
+__all__ = ["Move", "commit", "finish", "finish_all"]
+
+
+@dataclass(frozen=True)
+class Move:
+    """What happens to one file.
+
+    Attributes:
+        history: Its history, with the lock held.
+        timeline: The timeline afterwards.
+        old: What it is now; None if it is not there.
+        new: What it becomes; None to remove it.
+        stamp: The stamp that belongs to ``old``.
+        mode: Permissions of a new file; None for those of the umask.
+        before: The timeline now.
+    """
+
+    history: FileHistory
+    timeline: Timeline
+    old: bytes | None
+    new: bytes | None
+    stamp: atomic.Stamp | None
+    mode: int | None = None
+    before: Timeline = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Remember the timeline that is valid now."""
+        object.__setattr__(self, "before", self.history.timeline)
+
+
+def commit(store: History, moves: Sequence[Move]) -> None:
+    """Change all files, or none.
+
+    Args:
+        store: The histories.
+        moves: What happens; each file once.
+
+    Raises:
+        OSError: A file or the history could not be written; nothing was changed.
+        Superseded: Somebody else wrote one of the files in this moment; nothing was changed.
+        EditorError: It failed in the middle, and could not be taken back at once.
+    """
+    if len(moves) == 1:
+        (move,) = moves
+        move.history.move_to(move.timeline, move.new, move.stamp, mode=move.mode)
+        return
+    name = os.urandom(16).hex()
+    files = tuple((str(move.history.path), move.mode) for move in moves)
+    try:
+        for move in moves:
+            move.history.prepare_with_others(move.timeline, move.old, move.new, name)
+        for move in moves:
+            if atomic.stamp_of(move.history.path) != move.stamp:
+                raise Superseded
+        store.journal.put(name, Record(files))
+    except BaseException:
+        _abandon(moves)
+        store.journal.remove(name)
+        raise
+    try:
+        for move in moves:
+            move.history.write(move.new, move.stamp, move.mode)
+    except BaseException as error:
+        with suppress(OSError):  # if it cannot be written, a crash now would go forward instead
+            store.journal.put(name, Record(files, forward=False))
+        _take_back(moves, error)
+        _abandon(moves)
+        store.journal.remove(name)
+        raise
+    for move in moves:
+        move.history.settle(move.before)
+    store.journal.remove(name)
+
+
+def _abandon(moves: Sequence[Move]) -> None:
+    for move in moves:
+        move.history.abandon(move.before)
+
+
+def _take_back(moves: Sequence[Move], error: BaseException) -> None:
+    """Put back what was there, except where somebody else wrote meanwhile."""
+    for move in moves:
+        try:
+            if move.new != move.old and _content(move.history.path) == move.new:
+                _put(move.history, move.old)
+        except OSError as problem:
+            raise EditorError(
+                f"An edit of several files stopped in the middle ({error}), and "
+                f"{move.history.path} could not be put back ({problem}). The next edit of it, or "
+                "of any of the others, tries to do so again."
+            ) from error
+
+
+def _content(path: Path) -> bytes | None:
+    try:
+        return atomic.read(path)[0]
+    except FileNotFoundError:
+        return None
+
+
+def _put(history: FileHistory, content: bytes | None, mode: int | None = None) -> None:
+    if content is None:
+        with suppress(FileNotFoundError):
+            os.unlink(history.path)
+    else:
+        history.remove_temporary()
+        known = history.timeline.attributes
+        atomic.replace(history.path, content, mode=mode, attributes=known)
+
+
+class _Found(Enum):
+    """What a file is after a crash, compared with what was to happen to it."""
+
+    OLD = "old"
+    NEW = "new"
+    TORN = "torn"
+    FOREIGN = "foreign"
+
+
+@dataclass(frozen=True)
+class _Left:
+    """A file whose change was prepared and not settled."""
+
+    history: FileHistory
+    intended: Timeline
+    old: bytes | None
+    new: bytes | None
+    mode: int | None
+    found: _Found
+    nearer_to_new: bool
+
+
+def finish(store: History, transaction: str) -> None:
+    """Go on with an edit whose process died, or take it back.
+
+    It goes on, unless it was being taken back already, or somebody changed a file
+    meanwhile that the edit had not reached. What somebody else wrote stays.
+
+    Args:
+        store: The histories.
+        transaction: The name of the edit.
+
+    Raises:
+        EditorError: A file cannot be written; the next one who comes tries again.
+    """
+    record = store.journal.get(transaction)
+    if record is None:
+        store.journal.remove(transaction)
+        return
+    modes = dict(record.files)
+    paths = [Path(file) for file in modes]
+    with store.open_all(paths, repair=False) as histories:
+        if not store.journal.has(transaction):
+            return  # its process was alive, or somebody else was quicker
+        left = [
+            _look_at(history, modes[str(history.path)])
+            for history in histories
+            if history.intended_by == transaction
+        ]
+        forward = record.forward and not any(
+            each.found is _Found.FOREIGN and not each.nearer_to_new for each in left
+        )
+        try:
+            store.journal.put(transaction, Record(record.files, forward))
+            for each in left:
+                each.history.remove_temporary()
+                if each.found in (_Found.TORN, _Found.OLD if forward else _Found.NEW):
+                    _put(each.history, each.new if forward else each.old, each.mode)
+        except OSError as error:
+            raise EditorError(
+                "An edit of several files was interrupted, and cannot be finished or taken back: "
+                f"{error}. Files: {', '.join(map(str, paths))}. See to it that they can be "
+                "written, then try again."
+            ) from None
+        for each in left:
+            before = each.history.timeline
+            if forward:
+                each.history.timeline = each.intended
+                each.history.settle(before)
+                each.history.blobs.keep_only(each.intended.references)
+            else:
+                each.history.abandon(before)
+        store.journal.remove(transaction)
+
+
+def _look_at(history: FileHistory, mode: int | None) -> _Left:
+    try:
+        intended, old, new = history.intended()
+        current = _content(history.path)
+    except (LookupError, OSError):  # a power failure took it: only the others can be put back
+        return _Left(history, history.timeline, None, None, mode, _Found.FOREIGN, False)
+    found = _Found.FOREIGN
+    if digest_of(current) == intended.head:
+        found = _Found.NEW
+    elif current == old:
+        found = _Found.OLD
+    elif current is not None and old is not None and new is not None and _torn(current, old, new):
+        found = _Found.TORN
+    like_old, like_new = (
+        sum(common_ends(current or b"", content or b"")) for content in (old, new)
+    )
+    return _Left(history, intended, old, new, mode, found, like_new > like_old)
+
+
+def _torn(current: bytes, old: bytes, new: bytes) -> bool:
+    written, _ = common_ends(current, new)
+    return current[written:] == old[written:]
+
+
+def finish_all(store: History) -> None:
+    """Finish every edit whose process died.
+
+    Args:
+        store: The histories.
+
+    Raises:
+        EditorError: A file cannot be written.
+    """
+    for name in store.journal.names():
+        finish(store, name)

@@ -1,0 +1,239 @@
+"""Carrying out a draft edit: ``impl_source`` ``llm_based_edit``.
+
+The limits, the words of the range errors and the shape of the Observation are those of
+OpenHands; there every draft goes to a model, here only one that is in doubt.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from oh_jupyter.config import Settings
+from oh_jupyter.editor.differences import unified_diff
+from oh_jupyter.editor.draft.chunks import closest_chunks
+from oh_jupyter.editor.draft.markers import read_draft, without_reason
+from oh_jupyter.editor.draft.merge import Merged, merge
+from oh_jupyter.editor.draft.model import DraftModel
+from oh_jupyter.editor.draft.prompts import merge_prompt
+from oh_jupyter.editor.draft.repair import check_syntax, repaired
+from oh_jupyter.editor.editor import FileEditor
+from oh_jupyter.editor.notebook import check_notebook
+from oh_jupyter.editor.reading import read_text
+from oh_jupyter.editor.text import EncodeError, TextFile
+from oh_jupyter.errors import DraftError, EditorError, FileChangedError
+from oh_jupyter.events import ErrorObservation, FileEditAction, FileEditObservation, Observation
+
+__all__ = ["MAX_LINES", "edit_by_draft"]
+
+MAX_LINES = 300
+"""Lines that a draft may be about; one more is let through, as in OpenHands."""
+
+_MAX_BYTES = 10 * 1024 * 1024
+_ATTEMPTS = 3  # while somebody else keeps writing the file
+
+
+class _Range(NamedTuple):
+    """Lines of a file: the first, counted from 0, and the one after the last."""
+
+    start: int
+    end: int
+
+
+def edit_by_draft(
+    action: FileEditAction, *, cwd: str, editor: FileEditor, settings: Settings
+) -> Observation:
+    """Merge a draft into a file, or make the file of it.
+
+    Args:
+        action: The draft in ``content``, its range in ``start`` and ``end``.
+        cwd: Where a relative path starts.
+        editor: The editor that writes, so that the edit can be undone.
+        settings: Which model to ask where the merge is in doubt.
+
+    Returns:
+        The diff, with the file's old and new text; or an error, and nothing was changed.
+    """
+    path = Path(cwd, action.path)
+    try:
+        if not path.exists():
+            return _created(action, path, editor)
+        for attempt in range(_ATTEMPTS):
+            try:
+                return _edited(action, path, editor, settings)
+            except FileChangedError:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+    except (EditorError, OSError) as error:
+        return ErrorObservation(str(error))
+    raise AssertionError("unreachable")
+
+
+def _created(action: FileEditAction, path: Path, editor: FileEditor) -> Observation:
+    text = without_reason(action.content).strip() + "\n"
+    editor(command="create", path=path, file_text=text)
+    return _observation(action, None, text)
+
+
+def _edited(
+    action: FileEditAction, path: Path, editor: FileEditor, settings: Settings
+) -> Observation:
+    file, _ = read_text(path, _MAX_BYTES)
+    lines = file.text.split("\n")
+    problem = _range_problem(action.start, action.end, len(lines))
+    if problem:
+        return ErrorObservation(problem)
+    if not without_reason(action.content).strip():
+        raise DraftError(
+            f"The draft for {path} is empty; nothing was changed. To delete lines, show the lines "
+            "around them, or use the command str_replace."
+        )
+    if action.start == -1:
+        at = file.line_count
+        new = without_reason(action.content).removesuffix("\n").split("\n")
+        return _written(action, path, editor, file, _Range(at, at), new)
+    start, end = action.start - 1, len(lines) if action.end == -1 else action.end
+    if end - start > MAX_LINES + 1:
+        return ErrorObservation(_too_long(action, path, lines, start, end))
+    # Behind the newline at the end of a file, the protocol counts one more line.
+    place = _Range(min(start, file.line_count), min(end, file.line_count))
+    original = lines[place.start : place.end]
+    draft = read_draft(action.content, original)
+    merged = merge(original, draft)
+    if isinstance(merged, Merged):
+        spliced = _spliced(file, place, merged.lines)
+        doubt = check_syntax(path, file.text, spliced) if draft.markers else ""
+        if not doubt:
+            return _written(action, path, editor, file, place, merged.lines)
+    else:
+        doubt = merged.reason
+    if settings.draft_model is None:
+        raise DraftError(_refusal(action, path, original, place, doubt))
+    model = DraftModel(settings)
+    prompt = merge_prompt("\n".join(original), action.content)
+    new = model.ask(prompt, "\n".join(original)).split("\n")
+    new = repaired(
+        model,
+        path,
+        file.text,
+        new,
+        draft=action.content,
+        first=place.start + 1,
+        splice=lambda code: _spliced(file, place, code),
+    )
+    return _written(action, path, editor, file, place, new)
+
+
+def _spliced(file: TextFile, place: _Range, new: list[str]) -> str:
+    start, end, text = _replacement(file, place, new)
+    return file.text[:start] + text + file.text[end:]
+
+
+def _replacement(file: TextFile, place: _Range, new: list[str]) -> tuple[int, int, str]:
+    """Offsets of the range, and the text for it. The file ends as it did: in a newline or not."""
+    start, end = file.offset_of_line(place.start + 1), file.offset_of_line(place.end + 1)
+    text = "\n".join(new)
+    at_end = place.end >= file.line_count
+    open_ended = file.text != "" and not file.text.endswith("\n")
+    if new and not (at_end and open_ended):
+        text += "\n"
+    if open_ended and place.start >= file.line_count:
+        text = "\n" + text
+    return start, end, text
+
+
+def _written(
+    action: FileEditAction,
+    path: Path,
+    editor: FileEditor,
+    file: TextFile,
+    place: _Range,
+    new: list[str],
+) -> Observation:
+    start, end, text = _replacement(file, place, new)
+    try:
+        data = file.replace(start, end, text)
+    except EncodeError as error:
+        raise DraftError(
+            f"{path} is in {error.encoding}, which has no character {error.character!a}; nothing "
+            "was changed. Use other characters, or convert the file to UTF-8 first."
+        ) from None
+    after = TextFile(data, file.encoding).text
+    check_notebook(path, file.text, after)
+
+    def compute(now: bytes | None) -> bytes:
+        if now != file.data:
+            raise FileChangedError(
+                f"{path} was changed while the draft was merged; nothing was written. Try again."
+            )
+        return data
+
+    if data != file.data:
+        editor.overwrite(path, compute)
+    return _observation(action, file.text, after)
+
+
+def _observation(action: FileEditAction, before: str | None, after: str) -> FileEditObservation:
+    lines = unified_diff(before or "", after, action.path).split("\n")
+    diff = "\n".join(line.rstrip() for line in lines)
+    return FileEditObservation(
+        diff,
+        path=action.path,
+        prev_exist=before is not None,
+        old_content=before or "",
+        new_content=after,
+        impl_source="llm_based_edit",
+        diff=diff,
+    )
+
+
+def _range_problem(start: int, end: int, total: int) -> str:
+    """Check a range in the words of OpenHands; "" if it is one."""
+    where = f"Invalid range for editing: start={start}, end={end}, total lines={total}. "
+    if start != -1 and (start < 1 or start > total or (start > end and end != -1)):
+        return where + (
+            f"start must be >= 1 and <={total} (total lines of the edited file), start <= end, "
+            "or start == -1 (append to the end of the file)."
+        )
+    if end != -1 and (end < 1 or end > total):
+        return where + (
+            f"end must be >= 1 and <= {total} (total lines of the edited file), end >= start, "
+            "or end == -1 (to edit till the end of the file)."
+        )
+    return ""
+
+
+def _too_long(action: FileEditAction, path: Path, lines: list[str], start: int, end: int) -> str:
+    parts = [
+        "[Edit error: The range of lines to edit is too long.]",
+        f"[The maximum number of lines allowed to edit at once is {MAX_LINES}. "
+        f"Got (L{start + 1}-L{end}) {end - start} lines.]",
+        "The places of the file that are most like the draft:",
+        _places(action, lines),
+        f"**IMPORTANT**: Please REDUCE the range of edits to less than {MAX_LINES} lines by "
+        f"setting `start` and `end` in the edit action of {path}.",
+    ]
+    return "\n".join(parts)
+
+
+def _places(action: FileEditAction, lines: list[str], first: int = 1) -> str:
+    parts = []
+    for number, chunk in enumerate(closest_chunks(lines, action.content, first=first), 1):
+        parts += [
+            f"[begin relevant snippet {number}. Line range: L{chunk.first}-L{chunk.last}. "
+            f"Similarity: {chunk.similarity:.2f}]",
+            str(chunk),
+            f"[end relevant snippet {number}]",
+        ]
+    return "\n".join(parts)
+
+
+def _refusal(
+    action: FileEditAction, path: Path, original: list[str], place: _Range, doubt: str
+) -> str:
+    return (
+        f"The draft was not merged, and {path} is unchanged: {doubt}\n"
+        f"The closest places:\n{_places(action, original, place.start + 1)}\n"
+        "No model is set up that could merge it (c.OhJupyter.draft_model). Show unchanged lines "
+        "around each change, or use the commands str_replace and insert."
+    )

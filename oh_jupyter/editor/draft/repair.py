@@ -1,0 +1,105 @@
+"""Checks of what a draft became, before it is written, and rounds in which a model repairs it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+from oh_jupyter.editor.differences import unified_diff
+from oh_jupyter.editor.draft.model import DraftModel
+from oh_jupyter.editor.draft.prompts import repair_prompt
+from oh_jupyter.editor.lint import lint_report
+from oh_jupyter.errors import DraftError
+
+__all__ = ["check_syntax", "repaired"]
+
+_FOUND = "Linting issues found"
+_SHOWN = 5  # findings, as in OpenHands
+
+
+def check_syntax(path: Path, old: str, new: str) -> str:
+    """See whether a merge broke a file, which makes it doubtful.
+
+    In Python only the syntax counts: a name may well be defined by the next edit. For
+    other languages the linter looks at nothing else.
+
+    Args:
+        path: The file.
+        old: Its text before.
+        new: Its text after.
+
+    Returns:
+        What is wrong; "" if nothing is, or was wrong before.
+    """
+    if path.suffix.lower() in (".py", ".pyi"):
+        problem = "" if _syntax_problem(old) else _syntax_problem(new)
+    else:
+        findings = _report(path, old, new).splitlines()[1:2]
+        problem = findings[0].removeprefix("- ") if findings else ""
+    return f"With its markers filled in, it would break the file: {problem}." if problem else ""
+
+
+def _syntax_problem(text: str) -> str:
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        return f"SyntaxError in line {error.lineno or 1}: {error.msg}"
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def repaired(
+    model: DraftModel,
+    path: Path,
+    old: str,
+    code: list[str],
+    *,
+    draft: str,
+    first: int,
+    splice: Callable[[list[str]], str],
+) -> list[str]:
+    """Have the model correct what its merge broke, until nothing is or it had enough rounds.
+
+    Nothing is written meanwhile, so what the report says of the file is true of it.
+
+    Args:
+        model: The model.
+        path: The file; its name chooses the linter.
+        old: Its text before the edit.
+        code: The model's merge.
+        draft: The draft.
+        first: The number of the first line of the code in the file.
+        splice: Makes the whole file of the code.
+
+    Returns:
+        Code that breaks nothing that was not broken before.
+
+    Raises:
+        DraftError: It does even after the last round; the file is unchanged.
+    """
+    report = _report(path, old, splice(code))
+    for _ in range(model.rounds):
+        if not report:
+            return code
+        text = "\n".join(code)
+        code = model.ask(repair_prompt(text, draft, report, first), text).split("\n")
+        report = _report(path, old, splice(code))
+    if not report:
+        return code
+    findings = [line for line in report.splitlines() if line.startswith("- ")]
+    raise DraftError(
+        f"[Linting failed for edited file {path}. {len(findings)} lint errors found.]\n"
+        "[begin attempted changes]\n"
+        f"{unified_diff(old, splice(code), str(path))}\n"
+        "[end attempted changes]\n"
+        f"First {_SHOWN} lint errors:\n"
+        + "\n".join(findings[:_SHOWN])
+        + f"\nYour changes are NOT applied; {path} is as it was."
+    )
+
+
+def _report(path: Path, old: str, new: str) -> str:
+    report = lint_report(path, old, new)
+    return report if report.startswith(_FOUND) else ""

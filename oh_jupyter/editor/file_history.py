@@ -1,0 +1,296 @@
+"""The history of one file, and how the file is changed together with it.
+
+A change is written ahead. Its timeline is stored as an *intent* before the file is
+replaced, and renamed to be the index afterwards, so that whoever comes after a crash
+can tell from the file whether the change was made. Only the file itself is flushed to
+the disk: a power failure may cost the last undo steps, never the file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from oh_jupyter.editor import atomic
+from oh_jupyter.editor.attributes import Attributes
+from oh_jupyter.editor.blobs import Blobs, Digests, digest_of
+from oh_jupyter.editor.delta import common_ends
+from oh_jupyter.editor.journal import Journal, Unfinished
+from oh_jupyter.editor.steps import Step
+from oh_jupyter.editor.timeline import Timeline
+from oh_jupyter.editor.timeline_files import TimelineFiles
+
+__all__ = ["FileHistory", "Superseded"]
+
+
+class FileHistory:
+    """The history of one file, while its lock is held.
+
+    Attributes:
+        path: The file itself; no symbolic link.
+        timeline: What happened to it.
+        blobs: The contents that the timeline refers to.
+        written: Bytes that timelines took that were written meanwhile.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        path: Path,
+        max_steps: int,
+        max_bytes: int,
+        digests: Digests,
+        files: TimelineFiles,
+        *,
+        repair: bool = True,
+    ) -> None:
+        """Load the history.
+
+        Args:
+            folder: Where it is kept.
+            path: The file.
+            max_steps: Undo steps to keep.
+            max_bytes: Bytes that they may take.
+            digests: Where digests come from.
+            files: Where timelines come from.
+            repair: Look after what a process left behind that died during a change.
+
+        Raises:
+            Unfinished: That was an edit of several files, which has to be finished first.
+        """
+        self._files = files
+        self.written = 0
+        self.path = path
+        self.blobs = Blobs(folder / "blobs", digests)
+        self._index = folder / "index.json"
+        self._intent = folder / "intent.json"
+        self._tag = folder.name[:12]
+        self._limits = max_steps, max_bytes
+        self.timeline = self._load(self._index) or Timeline()
+        if repair:
+            self._recover(folder)
+
+    def notice(self, current: bytes | None) -> None:
+        """Take in what happened to the file since the editor last wrote it.
+
+        Args:
+            current: The file as it is now; None if it is not there.
+        """
+        timeline = self.timeline.notice(
+            current, self.blobs.digests.of(current), self.blobs, time.time()
+        )
+        if timeline is not self.timeline:
+            stored = bool(timeline.steps)
+            if stored and current is not None and timeline.head is not None:
+                self.blobs.put_file(current, timeline.head)
+            self._store(timeline, self._index if stored else None)
+
+    def change(
+        self,
+        command: str,
+        old: bytes | None,
+        new: bytes,
+        stamp: atomic.Stamp | None,
+        *,
+        mode: int | None = None,
+    ) -> None:
+        """Write the file, as one step that can be undone.
+
+        Args:
+            command: The editor command.
+            old: The file as it is now; None if it is not there.
+            new: What it has to become.
+            stamp: The stamp that belongs to ``old``.
+            mode: Permissions of a new file; by default those of the umask.
+
+        Raises:
+            OSError: The file or the history could not be written; nothing was changed.
+            Superseded: Somebody else wrote the file in this moment; nothing was changed.
+        """
+        if new == old:
+            return  # a step that changes nothing would be an undo that does nothing
+        try:
+            step = Step.between(old, new, self.blobs, command=command, time=time.time())
+        except OSError:
+            with suppress(OSError):
+                self.blobs.keep_only(self.timeline.references)
+            raise
+        self.move_to(self.recorded(step, new), new, stamp, mode=mode)
+
+    def recorded(self, step: Step, new: bytes | None) -> Timeline:
+        """Add a step.
+
+        Args:
+            step: The step.
+            new: The file after it; None if it is gone.
+
+        Returns:
+            The timeline with it, and without the oldest ones where there are too many.
+        """
+        timeline = self.timeline.record(step, self.blobs.digests.of(new))
+        return timeline.prune(self.blobs, *self._limits)
+
+    def move_to(
+        self,
+        timeline: Timeline,
+        content: bytes | None,
+        stamp: atomic.Stamp | None,
+        *,
+        mode: int | None = None,
+    ) -> None:
+        """Write or remove the file, and make a timeline the valid one.
+
+        Args:
+            timeline: The timeline after the change.
+            content: The file after it; None to remove it.
+            stamp: The stamp of the file as it is now, None if it is not there.
+            mode: Permissions of a new file; by default those of the umask.
+
+        Raises:
+            OSError: The file or the history could not be written; nothing was changed.
+            Superseded: Somebody else wrote the file in this moment; nothing was changed.
+        """
+        before = self.timeline
+        try:
+            self.prepare(timeline, content)
+            self.write(content, stamp, mode)
+        except BaseException:
+            self.abandon(before)
+            raise
+        self.settle(before)
+
+    # The parts of ``move_to``, for an edit of several files
+
+    def prepare(self, timeline: Timeline, content: bytes | None) -> None:
+        """Write down what the file is going to become."""
+        if content is not None:
+            self.blobs.put_file(content, timeline.head)
+        self._store(timeline, self._intent)
+
+    def prepare_with_others(
+        self, timeline: Timeline, old: bytes | None, new: bytes | None, transaction: str
+    ) -> None:
+        """Write down what the file is and is going to become, and let that reach the disk."""
+        kept = [self.blobs.put_file(content) for content in (old, new) if content is not None]
+        reference = kept[0] if old is not None else None
+        self._store(timeline, self._intent, transaction=transaction, old=reference)
+        atomic.flush(self._intent)
+        for digest in kept:
+            atomic.flush(self.blobs.folder / digest)
+
+    def write(self, content: bytes | None, stamp: atomic.Stamp | None, mode: int | None) -> None:
+        """Write or remove the file, if it is still the one with the stamp."""
+        if atomic.stamp_of(self.path) != stamp:
+            raise Superseded
+        if content is None:
+            os.unlink(self.path)
+        else:
+            known = self.timeline.attributes if stamp is None and mode is None else None
+            atomic.replace(self.path, content, mode=mode, attributes=known, tag=self._tag)
+
+    def abandon(self, before: Timeline) -> None:
+        """Go back to the timeline before ``prepare``."""
+        self.timeline = before
+        with suppress(OSError):
+            self._intent.unlink(missing_ok=True)
+            self.blobs.keep_only(before.references)
+
+    def settle(self, before: Timeline) -> None:
+        """Make what was prepared the valid timeline."""
+        os.replace(self._intent, self._index)
+        for reference in before.freed_by(self.timeline):
+            self.blobs.discard(reference)
+
+    def _store(self, timeline: Timeline, target: Path | None, **more: str | None) -> None:
+        # What a file was like stays known when it is gone, for whoever brings it back.
+        attributes = Attributes.of(self.path) or timeline.attributes
+        timeline = replace(timeline, attributes=attributes)
+        if target is not None:
+            self.written += self._files.write(target, timeline, self.path, **more)
+        self.timeline = timeline
+
+    def _load(self, file: Path) -> Timeline | None:
+        try:
+            return self._files.read(file)
+        except (OSError, ValueError):
+            # Damaged by a power failure. It is kept for whoever wants to look at it.
+            with suppress(OSError):
+                os.replace(file, file.with_suffix(".damaged"))
+            return None
+
+    def _recover(self, folder: Path) -> None:
+        """Finish, or forget, what a process left behind that died during a change."""
+        intended = self._load(self._intent)
+        if intended is None:
+            return
+        transaction = self.intended_by
+        if transaction and Journal(folder.parent).has(transaction):
+            raise Unfinished(transaction)
+        self.remove_temporary()
+        stamp = atomic.stamp_of(self.path)
+        current = atomic.read(self.path)[0] if stamp is not None else None
+        if digest_of(current) != intended.head and self._is_torn(current, intended):
+            content = self.blobs.get(intended.head or "")
+            atomic.replace(self.path, content)
+            current = content
+        if digest_of(current) == intended.head:
+            os.replace(self._intent, self._index)
+            self.timeline = intended
+        else:
+            self._intent.unlink()
+        self.blobs.keep_only(self.timeline.references)
+
+    @property
+    def intended_by(self) -> str:
+        """The edit of several files that an unfinished change is a part of, or ""."""
+        return str(self._intended().get("transaction", ""))
+
+    def intended(self) -> tuple[Timeline, bytes | None, bytes | None]:
+        """Read what an unfinished edit of several files was going to do to this one.
+
+        Returns:
+            The timeline after it, and what the file is before and after it.
+
+        Raises:
+            LookupError: That is lost.
+        """
+        timeline, old = self._load(self._intent), self._intended().get("old")
+        if timeline is None:
+            raise LookupError(str(self._intent))
+        new = self.blobs.get(timeline.head) if timeline.head else None
+        return timeline, self.blobs.get(old) if old else None, new
+
+    def _intended(self) -> dict[str, Any]:
+        try:
+            return dict(json.loads(self._intent.read_bytes()))
+        except (OSError, ValueError):
+            return {}
+
+    def remove_temporary(self) -> None:
+        """Remove what a process left beside the file that died while it wrote it."""
+        with suppress(OSError):
+            os.unlink(atomic.temporary_for(self.path, self._tag))
+
+    def _is_torn(self, current: bytes | None, intended: Timeline) -> bool:
+        """Whether the file is partly the old and partly the new one.
+
+        That can only be where it was written in place, because of its hard links.
+        """
+        try:
+            new = self.blobs.get(intended.head) if intended.head else None
+            old = intended.steps[intended.cursor - 1].undo(new, self.blobs)
+        except (LookupError, ValueError):
+            return False
+        if current is None or old is None or new is None or current == old:
+            return False
+        written, _ = common_ends(current, new)
+        return current[written:] == old[written:]
+
+
+class Superseded(Exception):
+    """Somebody else wrote the file between reading and writing it."""

@@ -1,0 +1,132 @@
+"""Which edits of several files are under way, so that a crash leaves all of one or nothing.
+
+A record is written when everything is prepared and before the first file is changed,
+and removed when the last file and its history are as they should be. Whoever finds a
+record and gets the locks of its files knows that its writer died.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["Journal", "Record", "Unfinished"]
+
+
+_STALE = 3600  # seconds; no process needs so long to write a record
+
+
+class Unfinished(Exception):
+    """A process died in the middle of an edit of several files.
+
+    Attributes:
+        transaction: The name of that edit.
+    """
+
+    def __init__(self, transaction: str) -> None:
+        super().__init__(transaction)
+        self.transaction = transaction
+
+
+@dataclass(frozen=True)
+class Record:
+    """What the journal says about one edit.
+
+    Attributes:
+        files: The files, and the permissions of those that are new.
+        forward: Whether to go on with it; else it is being taken back.
+    """
+
+    files: tuple[tuple[str, int | None], ...]
+    forward: bool = True
+
+
+class Journal:
+    """A folder with one small file for each edit that is under way."""
+
+    def __init__(self, history: Path) -> None:
+        """Use a folder; it is created when something is put into it.
+
+        Args:
+            history: The folder of the whole history.
+        """
+        self._folder = history / "transactions"
+
+    def _file(self, transaction: str) -> Path:
+        return self._folder / f"{transaction}.json"
+
+    def has(self, transaction: str) -> bool:
+        """Whether an edit is under way.
+
+        Args:
+            transaction: Its name.
+
+        Returns:
+            Whether there is a record of it.
+        """
+        return self._file(transaction).exists()
+
+    def names(self) -> list[str]:
+        """List the edits that are under way.
+
+        Returns:
+            Their names.
+        """
+        try:
+            names = os.listdir(self._folder)
+        except OSError:
+            return []
+        for name in names:
+            if name.endswith(".tmp"):
+                self._sweep(self._folder / name)
+        return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
+
+    @staticmethod
+    def _sweep(temporary: Path) -> None:
+        """Remove what a process left that died while it wrote a record."""
+        with suppress(OSError):
+            if time.time() - temporary.stat().st_mtime > _STALE:
+                temporary.unlink()
+
+    def put(self, transaction: str, record: Record) -> None:
+        """Write a record, and let it reach the disk.
+
+        Args:
+            transaction: The name of the edit.
+            record: What to say about it.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        temporary = self._file(transaction).with_suffix(".tmp")
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump({"version": 1, "forward": record.forward, "files": record.files}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, self._file(transaction))
+
+    def get(self, transaction: str) -> Record | None:
+        """Read a record.
+
+        Args:
+            transaction: The name of the edit.
+
+        Returns:
+            The record; None if there is none, or none that can be read.
+        """
+        try:
+            data = json.loads(self._file(transaction).read_bytes())
+            return Record(tuple((str(p), mode) for p, mode in data["files"]), data["forward"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def remove(self, transaction: str) -> None:
+        """Remove a record: the edit is over.
+
+        Args:
+            transaction: The name of the edit.
+        """
+        with suppress(FileNotFoundError):
+            os.unlink(self._file(transaction))

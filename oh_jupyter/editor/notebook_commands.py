@@ -1,0 +1,138 @@
+"""The commands of the editor on notebooks, in the form in which it carries out any edit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from oh_jupyter.editor.edits import Edit
+from oh_jupyter.editor.messages import invalid
+from oh_jupyter.editor.notebook import is_notebook
+from oh_jupyter.editor.notebook_cells import Notebook
+from oh_jupyter.editor.notebook_edits import CellReference, insert_lines, replace_text
+from oh_jupyter.editor.notebook_structure import change_cell
+from oh_jupyter.editor.text import TextFile
+from oh_jupyter.errors import NoReplacementError
+
+__all__ = ["changing", "inserting", "replacing"]
+
+Compute = Callable[[TextFile, str | None], tuple[Edit, str]]
+"""Given a file and its text as it was shown, an edit and what to tell besides."""
+
+_AS_JSON = (
+    "\nNOTE: The text is in the source of no cell, so the JSON of the notebook was edited; the "
+    "line numbers are those of the file."
+)
+
+
+def replacing(
+    path: Path,
+    old: str,
+    new: str,
+    cell: CellReference | None,
+    as_text: Compute,
+    *,
+    every: bool = False,
+    expected: int | None = None,
+) -> Compute:
+    """Make ``str_replace`` look into the sources of cells.
+
+    A text that is in none of them, but once in the JSON, is replaced there.
+
+    Args:
+        path: The notebook.
+        old: The text to replace.
+        new: The text to put there.
+        cell: The cell to look in; by default all of them.
+        as_text: What the command does with any other file.
+        every: Replace every occurrence.
+        expected: How many there have to be, if every one is replaced.
+
+    Returns:
+        What computes the edit.
+    """
+
+    def compute(file: TextFile, shown: str | None) -> tuple[Edit, str]:
+        notebook = Notebook.parse(file.text)
+        if notebook is None:
+            return as_text(file, shown)
+        found = replace_text(
+            path, file, notebook, shown, old, new, cell, every=every, expected=expected
+        )
+        if found is not None:
+            return found
+        if cell is None and old and file.text.count(old) == 1:
+            edit, note = as_text(file, shown)
+            return edit, _AS_JSON + note
+        from oh_jupyter.editor.nearmiss import explain_absence
+
+        raise NoReplacementError(
+            f"No replacement was performed, old_str `{old.strip()}` did not appear verbatim in "
+            f"{path}. It was sought in the sources of the cells, as `view` shows them."
+            + explain_absence(notebook.listing(), old, new)
+        )
+
+    return compute
+
+
+def inserting(path: Path, line: int, text: str, as_text: Compute) -> Compute:
+    """Make ``insert`` put lines into cells.
+
+    Args:
+        path: The notebook.
+        line: The line after which to insert, as ``view`` numbers them.
+        text: What to insert.
+        as_text: What the command does with any other file.
+
+    Returns:
+        What computes the edit.
+    """
+
+    def compute(file: TextFile, shown: str | None) -> tuple[Edit, str]:
+        notebook = Notebook.parse(file.text)
+        if notebook is None:
+            return as_text(file, shown)
+        return insert_lines(path, file, notebook, shown, line, text)
+
+    return compute
+
+
+def changing(
+    path: Path,
+    mode: str,
+    cell: CellReference | None,
+    source: str | None,
+    cell_type: str | None,
+    to: int | None,
+) -> Compute:
+    """Make ``notebook_edit``.
+
+    Args:
+        path: The notebook.
+        mode: replace, insert, delete or move.
+        cell: The cell; for ``insert`` the one before the new cell.
+        source: The new source.
+        cell_type: The type of the cell.
+        to: For ``move``: the position afterwards.
+
+    Returns:
+        What computes the edit.
+
+    Raises:
+        EditorParameterInvalidError: The file is no notebook.
+    """
+    if not is_notebook(path):
+        raise invalid("path", path, "The command `notebook_edit` is for .ipynb files.")
+
+    def compute(file: TextFile, shown: str | None) -> tuple[Edit, str]:
+        notebook = Notebook.parse(file.text)
+        if notebook is None:
+            raise invalid(
+                "path",
+                path,
+                "It is no notebook of format 4, or its JSON is broken; it can only be edited as "
+                "text, with the commands `view`, `str_replace` and `insert`.",
+            )
+        return change_cell(path, file, notebook, shown, mode, cell, source, cell_type, to)
+
+    return compute

@@ -1,0 +1,316 @@
+"""What the edit commands compute for a notebook: cells in, one replacement in the file out.
+
+Only what changes is written anew: the source of a cell, and the outputs and the
+execution count that came from the old source. Every other byte stays.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oh_jupyter.editor import notebook_foreign as foreign
+from oh_jupyter.editor.edits import SNIPPET_LINES, Edit, encoded
+from oh_jupyter.editor.messages import invalid, plural
+from oh_jupyter.editor.notebook import check_cell
+from oh_jupyter.editor.notebook_cells import Cell, Notebook
+from oh_jupyter.editor.notebook_json import Style, indentation_at, splice
+from oh_jupyter.editor.text import TextFile, to_newlines
+from oh_jupyter.errors import EditorError, NoReplacementError
+
+__all__ = [
+    "CellReference",
+    "changed_cells",
+    "find_cell",
+    "insert_lines",
+    "replace_text",
+    "rewrite_sources",
+    "stored_source",
+]
+
+CellReference = int | str
+"""The id of a cell, or its position counted from 0; negative ones count from the end."""
+
+_Change = tuple[int, int, str]
+
+_MAX_LISTED = 100  # numbers in a message
+
+
+def find_cell(notebook: Notebook, reference: CellReference) -> Cell:
+    """Find a cell.
+
+    Args:
+        notebook: The notebook.
+        reference: Its id or position; a text that is no id may be a position.
+
+    Returns:
+        The cell.
+
+    Raises:
+        EditorParameterInvalidError: There is no such cell.
+    """
+    for cell in notebook.cells:
+        if isinstance(reference, str) and cell.id == reference:
+            return cell
+    try:
+        if isinstance(reference, bool):
+            raise ValueError
+        return notebook.cells[int(reference)]
+    except (ValueError, IndexError, TypeError):
+        pass
+    names = ", ".join(f"[{cell.index}] {cell.id or ''}".rstrip() for cell in notebook.cells[:50])
+    more = ", ..." if len(notebook.cells) > 50 else ""
+    raise invalid(
+        "cell", reference, f"There is no such cell. The cells of the notebook: {names}{more}"
+    )
+
+
+def insert_lines(
+    path: Path, file: TextFile, notebook: Notebook, shown: str | None, line: int, text: str
+) -> tuple[Edit, str]:
+    """Compute ``insert``.
+
+    Args:
+        path: The file, for errors.
+        file: The file.
+        notebook: The same as a notebook.
+        shown: The text of the file as it was shown before; None if that is the same.
+        line: The line after which to insert, as the view numbers them. After a heading
+            is the top of its cell, and 0 is the top of the first one.
+        text: What to insert; each piece between newlines becomes a line.
+
+    Returns:
+        The edit, and what to tell besides.
+
+    Raises:
+        EditorParameterInvalidError: There is no such line.
+    """
+    count = notebook.line_count
+    if not notebook.cells:
+        raise invalid(
+            "insert_line", line, "The notebook has no cells yet; add one with `notebook_edit`."
+        )
+    if not 0 <= line <= count:
+        raise invalid(
+            "insert_line",
+            line,
+            f"It should be within the range of allowed values: {[0, count]}",
+        )
+    note = foreign.check_lines(path, shown, notebook, line)
+    cell = next(cell for cell in notebook.cells if line <= cell.last_line)
+    lines = cell.source.split("\n")
+    at = max(0, line - cell.line)
+    new = to_newlines(text).split("\n")
+    # An empty cell has no line that could stay above or below.
+    source = "\n".join(new if lines == [""] else [*lines[:at], *new, *lines[at:]])
+    first = cell.line + 1 + at
+    edit, cleared = rewrite_sources(path, file, notebook, {cell.index: source}, first, len(new))
+    return edit, cleared + note
+
+
+def replace_text(
+    path: Path,
+    file: TextFile,
+    notebook: Notebook,
+    shown: str | None,
+    old: str,
+    new: str,
+    reference: CellReference | None = None,
+    *,
+    every: bool = False,
+    expected: int | None = None,
+) -> tuple[Edit, str] | None:
+    """Compute ``str_replace``.
+
+    Args:
+        path: The file, for errors.
+        file: The file.
+        notebook: The same as a notebook.
+        shown: The text of the file as it was shown before; None if that is the same.
+        old: The text to replace, which lies within the source of a cell.
+        new: The text to put there.
+        reference: The cell to look in; by default all of them.
+        every: Replace every occurrence; otherwise there must be one.
+        expected: How many there have to be, if every one is replaced.
+
+    Returns:
+        The edit, and what to tell besides; None if the text is in no source.
+
+    Raises:
+        NoReplacementError: It is in several places, or not as often as expected.
+    """
+    cells = [find_cell(notebook, reference)] if reference is not None else notebook.cells
+    wanted = to_newlines(old)
+    found = _occurrences(cells, wanted)
+    if not found and wanted.strip():
+        wanted = wanted.strip()
+        found = _occurrences(cells, wanted)
+    if not found:
+        return None
+    _check_count(path, wanted, found, every or expected is not None, expected)
+    new = to_newlines(new)
+    note = foreign.check_texts(path, shown, notebook, found, len(wanted))
+    sources: dict[int, str] = {}
+    for cell, at in reversed(found):  # from the end, so that the offsets before stay
+        source = sources.get(cell.index, cell.source)
+        sources[cell.index] = source[:at] + new + source[at + len(wanted) :]
+    if all(source == notebook.cells[index].source for index, source in sources.items()):
+        raise invalid(
+            "new_str",
+            new,
+            "No replacement was performed. `new_str` and `old_str` must be different.",
+        )
+    sources = dict(sorted(sources.items()))
+    line, height = _line(*found[0]), new.count("\n") + 1
+    edit, cleared = rewrite_sources(path, file, notebook, sources, line, height)
+    return edit, cleared + note
+
+
+def _check_count(
+    path: Path, wanted: str, found: list[tuple[Cell, int]], every: bool, expected: int | None
+) -> None:
+    lines = list(dict.fromkeys(_line(cell, at) for cell, at in found))
+    more = ", ...]" if len(lines) > _MAX_LISTED else "]"
+    numbers = str(lines[:_MAX_LISTED])[:-1] + more
+    if expected is not None and len(found) != expected:
+        raise NoReplacementError(
+            f"No replacement was performed. Expected {plural(expected, 'occurrence')} of old_str "
+            f"`{wanted}` in {path}, found {len(found)} in lines {numbers}."
+        )
+    if len(found) > 1 and not every:
+        names = sorted({cell.index for cell, _ in found})
+        hint = f" They are in the cells {names[:_MAX_LISTED]}; `cell` chooses one."
+        raise NoReplacementError(
+            f"No replacement was performed. Multiple occurrences of old_str `{wanted}` in lines "
+            f"{numbers}. Please ensure it is unique." + (hint if len(names) > 1 else "")
+        )
+
+
+def _occurrences(cells: list[Cell], wanted: str) -> list[tuple[Cell, int]]:
+    if not wanted:
+        # An empty text is at every place, and only an empty source has just one.
+        return [
+            (cell, at)
+            for cell in cells
+            for at in range(len(cell.source) + 1)
+            if at == 0 or cell.source[at - 1] == "\n"
+        ]
+    found = []
+    for cell in cells:
+        at = cell.source.find(wanted)
+        while at >= 0:
+            found.append((cell, at))
+            at = cell.source.find(wanted, at + len(wanted))
+    return found
+
+
+def _line(cell: Cell, at: int) -> int:
+    return cell.line + 1 + cell.source.count("\n", 0, at)
+
+
+def rewrite_sources(
+    path: Path,
+    file: TextFile,
+    notebook: Notebook,
+    sources: dict[int, str],
+    line: int,
+    height: int,
+) -> tuple[Edit, str]:
+    """Give cells other sources.
+
+    Args:
+        path: The file, for errors.
+        file: The file.
+        notebook: The same as a notebook.
+        sources: The new sources, by the positions of the cells.
+        line: The first new line, as the view will number it.
+        height: How many lines are new there.
+
+    Returns:
+        The edit, and what to tell besides.
+    """
+    changes: list[_Change] = []
+    cleared: list[str] = []
+    for index, source in sources.items():
+        cell = notebook.cells[index]
+        changes += _with_source(notebook, cell, source)
+        if cell.span.value.get("outputs"):
+            cleared.append(cell.name)
+    note = f"\nThe outputs of {', '.join(cleared)} were cleared." if cleared else ""
+    names = ", ".join(notebook.cells[index].name for index in sources)
+    place = (line, SNIPPET_LINES - 1, SNIPPET_LINES + height - 1)
+    return changed_cells(
+        path, file, notebook, changes, place, f"a snippet of {path}, in {names}"
+    ), note
+
+
+def _with_source(notebook: Notebook, cell: Cell, source: str) -> list[_Change]:
+    """Exchange a source, and clear what came from the old one."""
+    text, style = notebook.text, Style.of(notebook.text)
+    places = notebook.members_of(cell)
+    old = places["source"]
+    stored = stored_source(source, as_list=isinstance(old.value, list))
+    changes = [(old.start, old.end, style.dump(stored, indentation_at(text, old.start)))]
+    if cell.type == "code":
+        for key, value, cleared in (("outputs", [], "[]"), ("execution_count", None, "null")):
+            span = places.get(key)
+            if span is not None and span.value != value:
+                changes.append((span.start, span.end, cleared))
+    return changes
+
+
+def stored_source(source: str, *, as_list: bool) -> str | list[str]:
+    """Store a source as Jupyter does.
+
+    Args:
+        source: The source.
+        as_list: Whether as a list of lines; otherwise as one text.
+
+    Returns:
+        What is written as JSON.
+    """
+    return source.splitlines(keepends=True) if as_list else source
+
+
+def changed_cells(
+    path: Path,
+    file: TextFile,
+    notebook: Notebook,
+    changes: list[_Change],
+    place: tuple[int, int, int],
+    what: str,
+) -> Edit:
+    """Apply changes to the file, and check that they leave a notebook.
+
+    Args:
+        path: The file, for errors.
+        file: The file.
+        notebook: The same as a notebook.
+        changes: Start, end and new text of each.
+        place: A line of the new view, and how many lines above and below it to show.
+        what: What is shown, for the heading.
+
+    Returns:
+        The edit.
+
+    Raises:
+        EditorError: A cell would not fit the format.
+        EditorParameterInvalidError: A character does not exist in the file's encoding.
+    """
+    start, end, new = splice(notebook.text, changes)
+    data = encoded(file, start, end, new, "new_str")
+    result = Notebook.parse(TextFile(data, file.encoding).text)
+    if result is None:
+        raise EditorError(f"The edit would leave {path} no valid notebook. Nothing was changed.")
+    removed, added = _difference(notebook, result), _difference(result, notebook)
+    for cell in added:
+        check_cell(path, [other.span.value for other in removed], cell.span.value, result.minor)
+    line, before, after = place
+    first = max(1, line - before)
+    shown = result.listing().split("\n")[first - 1 : line + after]
+    return Edit(data, start, line, before, after, excerpt="\n".join(shown), what=what)
+
+
+def _difference(some: Notebook, others: Notebook) -> list[Cell]:
+    """Find the cells that are not, just so, among the others."""
+    texts = {others.text[cell.span.start : cell.span.end] for cell in others.cells}
+    return [c for c in some.cells if some.text[c.span.start : c.span.end] not in texts]

@@ -1,0 +1,110 @@
+"""Changes that somebody else made to a notebook since it was last shown.
+
+Notebooks are compared as they are shown, without outputs and execution counts: who
+runs a cell does not come between an agent and its edit.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from oh_jupyter.editor import foreign
+from oh_jupyter.editor.notebook_cells import Cell, Notebook
+
+__all__ = ["check_cell", "check_lines", "check_texts"]
+
+
+def check_texts(
+    path: Path, shown: str | None, notebook: Notebook, found: list[tuple[Cell, int]], length: int
+) -> str:
+    """Check replacements that were found by their text.
+
+    Args:
+        path: The file.
+        shown: The text of the file as it was shown; None if that is the same.
+        notebook: The notebook as it is now.
+        found: Cells, and offsets in their sources.
+        length: The length of the text.
+
+    Returns:
+        A note about changes elsewhere.
+
+    Raises:
+        FileChangedError: A place is one that changed, and another was shown.
+    """
+    before, now = _compared(shown, notebook)
+    if before == now:
+        return ""
+    starts, position = [], 0
+    for cell in notebook.cells:
+        position += len(cell.heading(executions=False)) + 1
+        starts.append(position)
+        position += len(cell.source) + 1
+    note = ""
+    for cell, at in found:
+        start = starts[cell.index] + at
+        note = foreign.check_match(path, before, now, start, start + length)
+    return note
+
+
+def check_lines(path: Path, shown: str | None, notebook: Notebook, line: int) -> str:
+    """Check an edit that was given by a line number.
+
+    Args:
+        path: The file.
+        shown: The text of the file as it was shown; None if that is the same.
+        notebook: The notebook as it is now.
+        line: The line, as the view numbers them.
+
+    Returns:
+        A note about changes further down.
+
+    Raises:
+        FileChangedError: Lines up to there changed.
+    """
+    before, now = _compared(shown, notebook)
+    return foreign.check_lines(path, before, now, line) if before != now else ""
+
+
+def check_cell(
+    path: Path, shown: str | None, notebook: Notebook, cell: Cell | None, *, by_id: bool
+) -> str:
+    """Check an edit of a whole cell.
+
+    Args:
+        path: The file.
+        shown: The text of the file as it was shown; None if that is the same.
+        notebook: The notebook as it is now.
+        cell: The cell as it is now; None for the top of the notebook.
+        by_id: Whether it was given by its id, which a cell keeps where it is moved.
+
+    Returns:
+        A note about changes elsewhere.
+
+    Raises:
+        FileChangedError: The cell changed, or it is not the one that was shown there.
+    """
+    before, now = _compared(shown, notebook)
+    if before == now:
+        return ""
+    old = Notebook.parse(shown) if shown is not None else None
+    if cell is not None and old is not None and not _same(old, cell, by_id=by_id):
+        raise foreign.changed_error(path, before, now)
+    return foreign.check_lines(path, before, now, -1)  # all changes are elsewhere
+
+
+def _same(old: Notebook, cell: Cell, *, by_id: bool) -> bool:
+    if by_id and cell.id is not None:
+        known = [other for other in old.cells if other.id == cell.id]
+        if not known:
+            return True  # the caller learnt of it elsewhere
+    else:
+        known = old.cells[cell.index : cell.index + 1]
+    return any((c.id, c.type, c.source) == (cell.id, cell.type, cell.source) for c in known)
+
+
+def _compared(shown: str | None, notebook: Notebook) -> tuple[str, str]:
+    """The notebook as it was shown and as it is; the same where it was none before."""
+    now = notebook.listing(executions=False)
+    old = Notebook.parse(shown) if shown is not None else None
+    return (old.listing(executions=False) if old is not None else now), now

@@ -1,0 +1,201 @@
+"""Where the values of a JSON document are in its text, so that one can be exchanged.
+
+Parsing a notebook and writing it anew would change whatever the writer does otherwise:
+indentation, order of keys, escapes, numbers. Values are therefore replaced where they
+stand. The standard library's decoder tells where each ends; no library was found that
+edits JSON in place and leaves every other byte alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+__all__ = ["Span", "Style", "elements", "indentation_at", "members", "splice"]
+
+_decoder = json.JSONDecoder()
+_blanks = re.compile(r"[ \t\n\r]*")
+
+
+class Span(NamedTuple):
+    """A value and its place.
+
+    Attributes:
+        start: Offset of its first character.
+        end: Offset after its last character.
+        value: The value, parsed.
+    """
+
+    start: int
+    end: int
+    value: Any
+
+
+def members(text: str, start: int) -> dict[str, Span]:
+    """Find the values of an object.
+
+    Args:
+        text: The document.
+        start: Offset of the object's opening brace.
+
+    Returns:
+        The values by key; of a key that is there twice the last, as parsers take it.
+
+    Raises:
+        ValueError: There is no object, or the JSON is broken.
+    """
+    _expect(text, start, "{")
+    found: dict[str, Span] = {}
+    at = _skip(text, start + 1)
+    while text[at : at + 1] != "}":
+        key, at = _decoder.raw_decode(text, at)
+        if not isinstance(key, str):
+            raise ValueError(f"the key before character {at} is no string")
+        at = _skip(text, at)
+        _expect(text, at, ":")
+        at = _skip(text, at + 1)
+        value, end = _decoder.raw_decode(text, at)
+        found[key] = Span(at, end, value)
+        at = _after_comma(text, end, "}")
+    return found
+
+
+def elements(text: str, start: int) -> list[Span]:
+    """Find the values of an array.
+
+    Args:
+        text: The document.
+        start: Offset of the array's opening bracket.
+
+    Returns:
+        The values in order.
+
+    Raises:
+        ValueError: There is no array, or the JSON is broken.
+    """
+    _expect(text, start, "[")
+    found: list[Span] = []
+    at = _skip(text, start + 1)
+    while text[at : at + 1] != "]":
+        value, end = _decoder.raw_decode(text, at)
+        found.append(Span(at, end, value))
+        at = _after_comma(text, end, "]")
+    return found
+
+
+def _skip(text: str, at: int) -> int:
+    match = _blanks.match(text, at)
+    return match.end() if match else at
+
+
+def _expect(text: str, at: int, sign: str) -> None:
+    if text[at : at + 1] != sign:
+        raise ValueError(f"{sign!r} is expected at character {at}")
+
+
+def _after_comma(text: str, at: int, closing: str) -> int:
+    at = _skip(text, at)
+    if text[at : at + 1] == closing:
+        return at
+    _expect(text, at, ",")
+    at = _skip(text, at + 1)
+    if text[at : at + 1] == closing:
+        raise ValueError(f"a value is expected at character {at}")
+    return at
+
+
+@dataclass(frozen=True)
+class Style:
+    r"""How a document is written.
+
+    Attributes:
+        indent: What a level is indented by; None for a document on one line.
+        comma: What is between two values of a document on one line.
+        colon: What is between key and value.
+        ascii: Whether other characters than ASCII are written as ``\u`` escapes.
+    """
+
+    indent: str | None
+    comma: str
+    colon: str
+    ascii: bool
+
+    @classmethod
+    def of(cls, text: str) -> Style:
+        """Learn the style from a document.
+
+        Args:
+            text: A JSON object.
+
+        Returns:
+            Its style.
+        """
+        lead = re.match(r"\s*\{(\s*)", text)
+        blank = lead[1] if lead else ""
+        indent = blank.rpartition("\n")[2] if "\n" in blank else None
+        colon = re.search(r'"(\s*:\s*)', text)
+        comma = re.search(r'[\d"\]}](, *)"', text)
+        return cls(
+            indent,
+            comma[1] if comma else ", ",
+            colon[1] if colon and "\n" not in colon[1] else ": ",
+            text.isascii() and re.search(r"\\u(?!00[0-7])", text) is not None,
+        )
+
+    def dump(self, value: object, prefix: str) -> str:
+        """Write a value.
+
+        Args:
+            value: What the ``json`` module can write.
+            prefix: The indentation of the line that it starts in.
+
+        Returns:
+            JSON whose further lines are indented by at least that much.
+        """
+        comma = self.comma if self.indent is None else ","
+        dumped = json.dumps(
+            value,
+            indent=self.indent,
+            ensure_ascii=self.ascii,
+            separators=(comma, self.colon),
+        )
+        try:
+            dumped.encode()
+        except UnicodeEncodeError:  # half a surrogate pair can only be written as an escape
+            dumped = json.dumps(value, indent=self.indent, separators=(comma, self.colon))
+        return dumped.replace("\n", "\n" + prefix)
+
+
+def indentation_at(text: str, at: int) -> str:
+    """Read the indentation of a line.
+
+    Args:
+        text: The document.
+        at: Any offset in the line.
+
+    Returns:
+        The blanks at its start.
+    """
+    line = text[text.rfind("\n", 0, at) + 1 : at]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def splice(text: str, changes: list[tuple[int, int, str]]) -> tuple[int, int, str]:
+    """Make one replacement of several.
+
+    Args:
+        text: The document.
+        changes: Start, end and new text of each; they are apart from each other.
+
+    Returns:
+        Start, end and new text of the one that covers them all.
+    """
+    changes = sorted(changes)
+    first, last = changes[0][0], changes[-1][1]
+    pieces, position = [], first
+    for start, end, new in changes:
+        pieces += [text[position:start], new]
+        position = end
+    return first, last, "".join(pieces)

@@ -1,0 +1,201 @@
+"""A patch of any number of files, carried out as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from oh_jupyter.editor import transaction
+from oh_jupyter.editor.changes import encoded
+from oh_jupyter.editor.messages import REVIEW, plural
+from oh_jupyter.editor.patch.applying import Patched, apply_hunks
+from oh_jupyter.editor.patch.formats import parse_patch
+from oh_jupyter.editor.patch.model import FilePatch
+from oh_jupyter.editor.patch.naming import Names
+from oh_jupyter.editor.result import EditorResult
+from oh_jupyter.editor.stage import Stage
+from oh_jupyter.editor.state import EditorState
+from oh_jupyter.errors import PatchError
+
+__all__ = ["patch_files"]
+
+
+def patch_files(
+    state: EditorState, path: Path, text: str, *, linting: bool = False, dry_run: bool = False
+) -> EditorResult:
+    """Carry out a patch: all of it, or nothing.
+
+    Args:
+        state: What the editor knows.
+        path: The file, or the directory in which the files of the patch are.
+        text: The patch, in any format that ``parse_patch`` knows.
+        linting: Report what it broke.
+        dry_run: Write nothing.
+
+    Returns:
+        What was done, with a result for each file that was changed.
+
+    Raises:
+        PatchError: It cannot be read, or does not fit; the message says where and why,
+            and what of it does fit. Nothing was changed.
+        EditorError: A file cannot be edited; nothing was changed.
+    """
+    patches = parse_patch(text)
+    names = Names(path)
+    concerned = [
+        names.find(name)
+        for patch in patches
+        for name in (patch.path, patch.new_path)
+        if name is not None
+    ]
+
+    def build(stage: Stage) -> str:
+        work = _Work(stage, names, state.max_size)
+        for patch in patches:
+            work.carry_out(patch)
+        return work.conclusion()
+
+    return transaction.run(
+        state,
+        concerned,
+        build,
+        command="apply_patch",
+        path=path,
+        linting=linting,
+        dry_run=dry_run,
+    )
+
+
+@dataclass
+class _Work:
+    """A patch while it is carried out on the stage."""
+
+    stage: Stage
+    names: Names
+    max_size: int
+    done: list[str] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+    def carry_out(self, patch: FilePatch) -> None:
+        """Do what a patch says about one file, or note why not."""
+        path = self.names.find(patch.path)
+        where = f"{path} (line {patch.source} of the patch)"
+        if patch.action == "add":
+            self._add(patch, path, where)
+        elif patch.action == "delete":
+            self._delete(patch, path, where)
+        else:
+            self._update(patch, path, where)
+
+    def _add(self, patch: FilePatch, path: Path, where: str) -> None:
+        file = self.stage.at(path).file
+        if file is None:
+            self.stage.put(path, encoded(path, patch.content, self.max_size))
+            self.stage.at(path).mode = patch.mode
+            self.done.append(f"created {path}")
+        elif file.text == patch.content.replace("\r\n", "\n"):
+            self.before.append(f"{path} is there already, with the same text")
+        elif not file.text and patch.content:
+            patched = Patched(file.replace(0, 0, patch.content))
+            self._put(path, patched, 1, where)
+        else:
+            self.problems.append(
+                f"{where}: the file exists already, and is not overwritten. Update it, or delete "
+                "it first."
+            )
+
+    def _delete(self, patch: FilePatch, path: Path, where: str) -> None:
+        file = self.stage.at(path).file
+        if file is None:
+            self.missing.append(f"{path} is not there")
+            return
+        patched = apply_hunks(file, patch.hunks)
+        if patch.hunks and (patched.problems or patched.data):
+            self.problems.append(
+                f"{where}: the file is not the one that the patch deletes. "
+                + "; ".join(patched.problems or ["It has more lines."])
+            )
+            return
+        self.stage.put(path, None)
+        self.done.append(f"deleted {path}")
+
+    def _update(self, patch: FilePatch, path: Path, where: str) -> None:
+        target = self.names.find(patch.new_path) if patch.new_path is not None else None
+        if target is not None and not patch.renamed and self.stage.at(target).file is not None:
+            path, target = target, None  # names such as file.orig and file
+        staged = self.stage.at(path)
+        if staged.file is None:
+            self._update_missing(patch, path, target, where)
+            return
+        if target is not None and target != path and self.stage.at(target).file is not None:
+            self.problems.append(
+                f"{where}: it cannot be renamed to {target}, which exists already; it is not "
+                "overwritten."
+            )
+            return
+        patched = apply_hunks(staged.file, patch.hunks)
+        self._put(path, patched, len(patch.hunks), where)
+        if patched.problems or target is None or target == path:
+            return
+        data, mode = self.stage.at(path).file, staged.permissions
+        assert data is not None
+        self.stage.put(path, None)
+        self.stage.put(target, data.data)
+        self.stage.at(target).mode = mode
+        self.done.append(f"renamed {path} to {target}")
+
+    def _update_missing(
+        self, patch: FilePatch, path: Path, target: Path | None, where: str
+    ) -> None:
+        file = self.stage.at(target).file if target is not None else None
+        if file is not None:
+            patched = apply_hunks(file, patch.hunks)
+            if not patched.problems and not patched.applied:
+                self.before.append(f"{path} is {target} already")
+                self.before += patched.remarks
+                return
+        self.problems.append(f"{where}: the path {path} does not exist.{self.names.similar(path)}")
+
+    def _put(self, path: Path, patched: Patched, count: int, where: str) -> None:
+        """Keep what hunks made of a file."""
+        if patched.problems:
+            self.problems += [f"{where}: {problem}" for problem in patched.problems]
+            if patched.applied:
+                self.done.append(f"{plural(patched.applied, 'hunk')} of {path}")
+            return
+        self.stage.put(path, patched.data)
+        remarks = f" ({'; '.join(patched.remarks)})" if patched.remarks else ""
+        if patched.applied or not patched.remarks:
+            self.done.append(f"edited {path}, {plural(max(patched.applied, 1), 'place')}{remarks}")
+        else:
+            self.before.append(f"{path}{remarks}")
+
+    def conclusion(self) -> str:
+        """Say what was done; refuse everything if anything does not fit."""
+        if self.done or self.problems:
+            self.problems += [f"{problem}, and cannot be deleted." for problem in self.missing]
+        else:
+            self.before += self.missing
+        if self.problems:
+            raise PatchError(_failure(self.problems, self.done))
+        if not self.done:
+            return "The patch was applied before; nothing was written.\n" + _listed(self.before)
+        before = [f"{note}: nothing to do" for note in self.before]
+        return f"The patch was applied.\n{_listed(self.done + before)}{REVIEW}"
+
+
+def _listed(items: Sequence[str]) -> str:
+    return "".join(f"- {item}\n" for item in items)
+
+
+def _failure(problems: Sequence[str], fits: Sequence[str]) -> str:
+    text = (
+        "The patch was not applied, and nothing was changed: "
+        f"{plural(len(problems), 'part')} of it did not fit.\n{_listed(problems)}"
+    )
+    if fits:
+        text += f"What does fit, and need not be changed:\n{_listed(fits)}"
+    return text.rstrip("\n")

@@ -1,0 +1,98 @@
+"""What one editor knows: its limits, what it showed last, and where its history is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from oh_jupyter.editor.history import History, default_folder, state_folder
+from oh_jupyter.editor.journal import Journal
+from oh_jupyter.editor.seen import Seen
+from oh_jupyter.errors import FileChangedError
+
+__all__ = ["ATTEMPTS", "EditorState", "real_path", "still_written"]
+
+ATTEMPTS = 3
+"""How often an edit is tried while somebody else keeps writing the file."""
+
+
+class EditorState:
+    """What the commands of one editor share.
+
+    Attributes:
+        workspace: Where relative paths are looked for, to suggest absolute ones.
+        max_size: The size in bytes above which a file is refused.
+        seen: What was shown or written last, by file.
+    """
+
+    def __init__(
+        self,
+        workspace: Path,
+        max_size: int,
+        history_dir: Path | None,
+        max_steps: int,
+        max_history: int,
+    ) -> None:
+        """Remember nothing yet.
+
+        Args:
+            workspace: The root of the workspace.
+            max_size: The size in bytes above which a file is refused.
+            history_dir: Where the history is kept; None for the workspace's own folder.
+            max_steps: Undo steps for each file.
+            max_history: The size in bytes of the whole history.
+        """
+        self.workspace = workspace
+        self.max_size = max_size
+        self.seen = Seen()
+        self._history_dir = history_dir
+        self._limits = max_steps, max_history
+        self._history: History | None = None
+
+    @property
+    def history(self) -> History:
+        """Where the undo steps are kept; found when it is first needed."""
+        if self._history is None:
+            folder = self._history_dir or default_folder(self.workspace)
+            self._history = History(folder, *self._limits)
+        return self._history
+
+    def finish_interrupted(self) -> None:
+        """Finish what a process left behind that died in the middle of an edit of several files.
+
+        A look at a directory, where nothing is to be done; nothing is created.
+
+        Raises:
+            EditorError: A file cannot be written.
+        """
+        folder = self._history_dir or state_folder(self.workspace)
+        if Journal(folder).names():
+            from oh_jupyter.editor.commit import finish_all
+
+            finish_all(self.history)
+
+
+def real_path(path: Path) -> Path:
+    """Follow symbolic links.
+
+    Args:
+        path: A file, which need not exist.
+
+    Returns:
+        The file itself.
+    """
+    return Path(os.path.realpath(path))
+
+
+def still_written(path: object) -> FileChangedError:
+    """Say that somebody else keeps writing a file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The error to raise.
+    """
+    return FileChangedError(
+        f"Somebody else keeps writing {path}; nothing was changed. Try again later."
+    )

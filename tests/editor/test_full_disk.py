@@ -1,0 +1,53 @@
+"""A disk that is really full leaves the old file, and an editor that goes on working."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+
+from oh_jupyter.editor import EditorError, FileEditor
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A file system of one megabyte."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True).returncode == 0
+    except OSError:
+        mounted = False
+    if not mounted:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@pytest.mark.parametrize("history_on_it", [False, True])
+@pytest.mark.parametrize("linked", [False, True])
+def test_the_old_file_stays_and_the_next_edit_works(disk, tmp_path, history_on_it, linked):
+    path = disk / "a.txt"
+    path.write_text("old\n")
+    if linked:
+        os.link(path, disk / "b.txt")
+    (disk / "ballast").write_bytes(bytes(900_000))
+    history = (disk if history_on_it else tmp_path) / "history"
+    editor = FileEditor(disk, history_dir=history)
+    with pytest.raises(EditorError, match="No space left on device"):
+        editor(command="str_replace", path=path, old_str="old", new_str="x" * 500_000)
+    with pytest.raises(EditorError, match="No space left on device"):
+        editor(command="create", path=disk / "new.txt", file_text="x" * 500_000)
+    assert path.read_text() == "old\n"
+    assert not [name for name in os.listdir(disk) if name.endswith(".tmp") or name == "new.txt"]
+    editor(command="str_replace", path=path, old_str="old", new_str="new")
+    assert path.read_text() == "new\n"
+    editor(command="undo_edit", path=path)
+    assert path.read_text() == "old\n"
+    (disk / "ballast").unlink()
+    editor(command="str_replace", path=path, old_str="old", new_str="y" * 200_000)
+    editor(command="undo_edit", path=path)
+    assert path.read_text() == "old\n"
+    assert editor.history(path)[0].command == "str_replace"
