@@ -3,6 +3,28 @@
 ``from oh_jupyter.skills.agentskills import *`` brings in those that are available.
 """
 
-from oh_jupyter.skills.catalog import Skill, available, documentation, register, registry
+from oh_jupyter.skills.calling import call_skill
+from oh_jupyter.skills.catalog import (
+    Skill,
+    add,
+    available,
+    documentation,
+    find,
+    register,
+    registry,
+    remove,
+    schema,
+)
 
-__all__ = ["Skill", "available", "documentation", "register", "registry"]
+__all__ = [
+    "Skill",
+    "add",
+    "available",
+    "call_skill",
+    "documentation",
+    "find",
+    "register",
+    "registry",
+    "remove",
+    "schema",
+]

@@ -4,38 +4,72 @@ from __future__ import annotations
 
 import inspect
 import logging
+import os
 from collections.abc import Callable
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeVar
 
-__all__ = ["ENTRY_POINT_GROUP", "Skill", "available", "documentation", "register", "registry"]
+from oh_jupyter.errors import SkillError
+from oh_jupyter.skills.signatures import schema_of, signature_of
+
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "Skill",
+    "add",
+    "available",
+    "documentation",
+    "find",
+    "register",
+    "registry",
+    "remove",
+    "schema",
+]
 
 ENTRY_POINT_GROUP = "oh_jupyter.skills"
 """Other packages offer a skill as an entry point of this group: name = module:function."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
-# Name, module, and the package without which the skill is not offered.
+
+class _BuiltIn(NamedTuple):
+    """One of our own skills, and what has to be there for it to be offered."""
+
+    name: str
+    module: str
+    packages: tuple[str, ...] = ()
+    variable: str = ""
+
+
+_KEY = "OPENAI_API_KEY"
+_GRAMMAR = ("tree_sitter", "tree_sitter_python")
 _BUILT_IN = (
-    ("open_file", "file_ops", None),
-    ("goto_line", "file_ops", None),
-    ("scroll_down", "file_ops", None),
-    ("scroll_up", "file_ops", None),
-    ("search_dir", "file_ops", None),
-    ("search_file", "file_ops", None),
-    ("find_file", "file_ops", None),
-    ("parse_pdf", "file_reader", "pypdf"),
-    ("parse_docx", "file_reader", "docx"),
-    ("parse_latex", "file_reader", "pylatexenc"),
-    ("parse_pptx", "file_reader", "pptx"),
-    ("file_editor", "file_editor", None),
+    _BuiltIn("open_file", "file_ops"),
+    _BuiltIn("goto_line", "file_ops"),
+    _BuiltIn("scroll_down", "file_ops"),
+    _BuiltIn("scroll_up", "file_ops"),
+    _BuiltIn("search_dir", "file_ops"),
+    _BuiltIn("search_file", "file_ops"),
+    _BuiltIn("find_file", "file_ops"),
+    _BuiltIn("parse_pdf", "file_reader", ("pypdf",)),
+    _BuiltIn("parse_docx", "file_reader", ("docx",)),
+    _BuiltIn("parse_latex", "file_reader", ("pylatexenc",)),
+    _BuiltIn("parse_pptx", "file_reader", ("pptx",)),
+    _BuiltIn("parse_audio", "media_reader", ("openai",), _KEY),
+    _BuiltIn("parse_video", "media_reader", ("openai", "cv2"), _KEY),
+    _BuiltIn("parse_image", "media_reader", ("openai",), _KEY),
+    _BuiltIn("get_entity_contents", "repo_ops", _GRAMMAR),
+    _BuiltIn("search_code_snippets", "repo_ops", _GRAMMAR),
+    _BuiltIn("explore_tree_structure", "repo_ops", _GRAMMAR),
+    _BuiltIn("file_editor", "file_editor"),
 )
 _UNDOCUMENTED = "file_editor"  # agents know it from its own tool description
 
 _logger = logging.getLogger(__name__)
 _registered: dict[str, Callable[..., Any]] = {}
+_removed: set[str] = set()
 
 
 class Skill(NamedTuple):
@@ -52,13 +86,14 @@ class Skill(NamedTuple):
     docstring: str
 
 
-def register(function: _Function) -> _Function:
+def register(function: _Function, name: str | None = None) -> _Function:
     """Offer a function as a skill; also usable as a decorator.
 
     A function of the same name that was there before is replaced.
 
     Args:
         function: The function, with a docstring.
+        name: What it is called as a skill; by default its own name.
 
     Returns:
         The same function.
@@ -66,25 +101,74 @@ def register(function: _Function) -> _Function:
     Raises:
         TypeError: It is not a named function.
     """
-    name = getattr(function, "__name__", "")
+    name = getattr(function, "__name__", "") if name is None else name
     if not callable(function) or not name.isidentifier():
         raise TypeError(f"a skill is a function with a name, not {function!r}")
     _registered[name] = function
+    _removed.discard(name)
     return function
 
 
-def available() -> dict[str, Callable[..., Any]]:
-    """List the skills that work here.
+def add(target: str) -> str:
+    """Offer a function of an importable module as a skill, or bring back a removed skill.
 
-    A skill whose package is not installed is left out, and does not disturb the others.
+    Args:
+        target: ``module:function``, or the name of a skill that was removed.
+
+    Returns:
+        The name of the skill.
+
+    Raises:
+        SkillError: There is no such module or function.
+    """
+    if ":" not in target:
+        if target not in _removed:
+            raise SkillError(f"There is no function {target!r}. Write module:function.")
+        _removed.discard(target)
+        return target
+    module, _, name = target.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+        register(found)
+    except (ImportError, AttributeError, ValueError) as problem:
+        raise SkillError(f"{target} cannot be added: {problem}") from problem
+    except TypeError as problem:
+        raise SkillError(f"{target} cannot be added: {problem}") from None
+    return str(found.__name__)
+
+
+def remove(name: str) -> None:
+    """Offer a skill no longer, one of our own or another.
+
+    Args:
+        name: Its name.
+
+    Raises:
+        SkillError: There is no such skill.
+    """
+    find(name)
+    _registered.pop(name, None)
+    _removed.add(name)
+
+
+def available() -> dict[str, Callable[..., Any]]:
+    """List the skills that work here and now.
+
+    A skill whose package is not installed, or whose key is not set, is left out, and does
+    not disturb the others.
 
     Returns:
         The functions by name: our own, those of entry points, those registered.
     """
     functions: dict[str, Callable[..., Any]] = {}
-    for name, module, package in _BUILT_IN:
-        if package is None or find_spec(package) is not None:
-            functions[name] = getattr(import_module(f"oh_jupyter.skills.{module}"), name)
+    for skill in _BUILT_IN:
+        if skill.variable and not os.environ.get(skill.variable):
+            continue
+        if all(find_spec(package) is not None for package in skill.packages):
+            module = import_module(f"oh_jupyter.skills.{skill.module}")
+            functions[skill.name] = getattr(module, skill.name)
     for point in entry_points(group=ENTRY_POINT_GROUP):
         try:
             functions[point.name] = point.load()
@@ -92,7 +176,42 @@ def available() -> dict[str, Callable[..., Any]]:
             _logger.debug("Skill %s is left out", point.name, exc_info=True)
         except Exception:
             _logger.warning("Skill %s of %s is broken", point.name, point.value, exc_info=True)
-    return functions | _registered
+    functions |= _registered
+    return {name: function for name, function in functions.items() if name not in _removed}
+
+
+def find(name: str) -> Callable[..., Any]:
+    """Find a skill by its name.
+
+    Args:
+        name: Its name.
+
+    Returns:
+        The function.
+
+    Raises:
+        SkillError: There is no such skill; the message names the closest ones.
+    """
+    functions = available()
+    if name not in functions:
+        close = get_close_matches(name, functions, n=3, cutoff=0.5) or list(functions)
+        raise SkillError(f"There is no skill {name!r}. Did you mean: {', '.join(close)}?")
+    return functions[name]
+
+
+def schema(name: str) -> dict[str, Any]:
+    """Describe the arguments of a skill, for tools.
+
+    Args:
+        name: Its name.
+
+    Returns:
+        A JSON schema of an object.
+
+    Raises:
+        SkillError: There is no such skill.
+    """
+    return schema_of(find(name))
 
 
 def registry() -> dict[str, Skill]:
@@ -102,7 +221,7 @@ def registry() -> dict[str, Skill]:
         Function, signature and docstring by name.
     """
     return {
-        name: Skill(function, _signature(function), inspect.getdoc(function) or "")
+        name: Skill(function, signature_of(function), inspect.getdoc(function) or "")
         for name, function in available().items()
     }
 
@@ -121,12 +240,3 @@ def documentation() -> str:
             text = "\n".join(f"    {line}" for line in lines if line)
             parts.append(f"{name}{skill.signature}:\n{text}\n\n")
     return "".join(parts)
-
-
-def _signature(function: Callable[..., Any]) -> str:
-    try:
-        return str(inspect.signature(function, eval_str=True))
-    except NameError:  # an annotation that exists for type checkers only
-        return str(inspect.signature(function))
-    except (TypeError, ValueError):  # a function in C that does not tell
-        return "(...)"

@@ -150,12 +150,10 @@ def find_file(file_name: str, dir_path: str = "./") -> None:
     """
     if not os.path.isdir(dir_path):
         return _error(f"Directory {dir_path} not found")
-    matches = [
-        os.path.join(folder, name)
-        for folder, _, names in os.walk(dir_path)
-        for name in names
-        if file_name in name
-    ]
+    matches = []
+    for folder, folders, names in os.walk(dir_path):
+        folders.sort()
+        matches += [os.path.join(folder, name) for name in sorted(names) if file_name in name]
     _print_matches(file_name, dir_path, matches)
 
 

@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from oh_jupyter import skills
+from oh_jupyter.errors import SkillError
 from oh_jupyter.skills import catalog
 
 FILE_OPS = [
@@ -39,6 +40,7 @@ def offered(tmp_path, monkeypatch):
 @pytest.fixture
 def forget_registered(monkeypatch):
     monkeypatch.setattr(catalog, "_registered", {})
+    monkeypatch.setattr(catalog, "_removed", set())
 
 
 def test_our_own_skills_are_available():
@@ -129,10 +131,65 @@ def test_star_import_brings_exactly_what_is_available(forget_registered):
 def test_nothing_heavy_is_imported():
     program = (
         "import sys, oh_jupyter.skills as s; s.available(); s.documentation()\n"
-        "heavy = {'pypdf', 'docx', 'pptx', 'pylatexenc', 'charset_normalizer', 'markitdown'}\n"
+        "heavy = {'pypdf', 'docx', 'pptx', 'pylatexenc', 'charset_normalizer', 'markitdown',\n"
+        "         'tree_sitter', 'openai', 'cv2'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_adding_and_removing_by_name(forget_registered, offered):
+    offered("def greet(name: str) -> str:\n    'Say hello.'\n    return f'hello {name}'\n", "")
+    assert skills.add("extra_skills:greet") == "greet"
+    assert skills.find("greet")("Ada") == "hello Ada"
+    skills.remove("greet")
+    assert "greet" not in skills.available()
+    skills.remove("scroll_up")
+    assert "scroll_up()" not in skills.documentation()
+    assert skills.add("scroll_up") == "scroll_up"
+    assert "scroll_up" in skills.available()
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("no_such_module_at_all:f", "No module named"),
+        ("os:no_such_function", "no attribute"),
+        ("os:sep", "a function with a name"),
+        ("json", "Write module:function"),
+        (":f", "cannot be added"),
+    ],
+)
+def test_what_cannot_be_added(forget_registered, target, message):
+    with pytest.raises(SkillError, match=message):
+        skills.add(target)
+
+
+def test_a_name_that_is_no_skill_is_answered_with_the_closest():
+    with pytest.raises(SkillError, match="Did you mean: open_file"):
+        skills.find("openfile")
+    with pytest.raises(SkillError, match="Did you mean"):
+        skills.remove("openfile")
+    with pytest.raises(SkillError, match="no skill 'qqq'"):
+        skills.schema("qqq")
+
+
+def test_the_schema_of_a_skill():
+    schema = skills.schema("open_file")
+    assert schema["required"] == ["path"]
+    assert schema["properties"]["line_number"]["default"] == 1
+    assert schema["properties"]["path"]["description"].startswith("The file")
+    for name in skills.available():
+        assert skills.schema(name)["type"] == "object"
+
+
+def test_repository_skills_need_their_grammar(monkeypatch):
+    assert "search_code_snippets" in skills.available()
+    find_spec = catalog.find_spec
+    monkeypatch.setattr(
+        catalog, "find_spec", lambda name: None if name == "tree_sitter_python" else find_spec(name)
+    )
+    assert "search_code_snippets" not in skills.available()

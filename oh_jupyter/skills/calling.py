@@ -1,0 +1,104 @@
+"""Calling a skill by name, as a tool: arguments as JSON in, an MCP result out."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+from oh_jupyter.skills.capture import captured_output
+from oh_jupyter.skills.signatures import signature_of
+
+__all__ = ["call_skill", "tool_result"]
+
+
+def call_skill(
+    name: str, function: Callable[..., Any], arguments: dict[str, Any]
+) -> dict[str, Any]:
+    """Call a skill and collect what it prints and returns.
+
+    Args:
+        name: Its name, for errors.
+        function: The skill; it may be a coroutine function.
+        arguments: Its arguments by name.
+
+    Returns:
+        An MCP ``CallToolResult`` as JSON-ready data. What was printed comes before what was
+        returned; an exception is an error result, as in MCP.
+    """
+    with captured_output() as printed:
+        problem = _misfit(function, arguments)
+        if problem:
+            said = f"{name}: {problem}. It takes {name}{signature_of(function)}"
+            return tool_result(said, failed=True)
+        try:
+            value = function(**arguments)
+            if inspect.iscoroutine(value):
+                import asyncio
+
+                value = asyncio.run(value)
+        except Exception as error:
+            said = _lines(printed.getvalue(), f"{type(error).__name__}: {error}")
+            return tool_result(said, failed=True)
+    plain = _jsonable(value)
+    structured = plain if isinstance(plain, dict) else {"result": plain}
+    return tool_result(
+        _lines(printed.getvalue(), _shown(value, plain)),
+        structured=None if plain is None or isinstance(value, str) else structured,
+    )
+
+
+def _misfit(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
+    """Why these are not the arguments of the function; "" if they are."""
+    try:
+        inspect.signature(function).bind(**arguments)
+    except TypeError as problem:
+        return str(problem)
+    except ValueError:
+        return ""  # a function in C that does not tell
+    return ""
+
+
+def tool_result(
+    text: str, *, failed: bool = False, structured: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Make a result of one text.
+
+    Args:
+        text: The text.
+        failed: Whether it is an error.
+        structured: The same as data.
+
+    Returns:
+        JSON-ready data with the keys of MCP's ``CallToolResult``.
+    """
+    return {
+        "meta": None,
+        "content": [{"type": "text", "text": text, "annotations": None, "meta": None}],
+        "structuredContent": structured,
+        "isError": failed,
+    }
+
+
+def _lines(printed: str, returned: str) -> str:
+    """One text of both, the printed one first."""
+    if not returned:
+        return printed.removesuffix("\n")
+    return printed + ("\n" if printed and not printed.endswith("\n") else "") + returned
+
+
+def _shown(value: Any, plain: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    return repr(value) if plain is None else json.dumps(plain, ensure_ascii=False)
+
+
+def _jsonable(value: Any) -> Any:
+    """The value as JSON has it; None where it cannot."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False))
+    except (TypeError, ValueError, RecursionError):
+        return None

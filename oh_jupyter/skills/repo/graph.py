@@ -1,0 +1,276 @@
+"""The graph of a repository: directories, files, classes, functions, and what joins them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from oh_jupyter.skills.repo.imports import imported_file
+from oh_jupyter.skills.repo.keywords import WordIndex
+from oh_jupyter.skills.repo.parse import Definition, SourceFile
+
+__all__ = ["EDGE_TYPES", "NODE_TYPES", "Graph", "Node", "is_test_file"]
+
+NODE_TYPES = ("directory", "file", "class", "function")
+"""Types of nodes, as in OpenHands."""
+
+EDGE_TYPES = ("contains", "inherits", "invokes", "imports")
+"""Types of edges, as in OpenHands."""
+
+ROOT = "/"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One entity.
+
+    Attributes:
+        id: ``path``, or ``path:Qualified.name``; the root is ``/``.
+        kind: One of ``NODE_TYPES``.
+        path: Its file, or the directory itself.
+        first: Its first line, counted from 1.
+        last: Its last line; 0 for a directory.
+        header: The line that names it.
+    """
+
+    id: str
+    kind: str
+    path: str
+    first: int = 1
+    last: int = 0
+    header: int = 1
+
+    @property
+    def name(self) -> str:
+        """Its own name, without those of what it is in."""
+        return re.split(r"[:./]", self.id)[-1] if ":" in self.id else posixpath.basename(self.id)
+
+
+class Graph:
+    """Entities and their dependencies.
+
+    Attributes:
+        files: The parsed files by path.
+        nodes: The entities by id.
+    """
+
+    def __init__(self, files: dict[str, SourceFile]) -> None:
+        """Join what the files say.
+
+        Args:
+            files: The parsed files by path.
+        """
+        self.files = files
+        self.nodes: dict[str, Node] = {ROOT: Node(ROOT, "directory", ROOT)}
+        self._down: dict[str, dict[tuple[str, str], None]] = {}
+        self._up: dict[str, dict[tuple[str, str], None]] = {}
+        self._by_name: dict[str, list[str]] = {}
+        for path in sorted(files):
+            self._add_file(files[path])
+        for node in self.nodes.values():
+            self._by_name.setdefault(node.name, []).append(node.id)
+        for path in sorted(files):
+            self._join(files[path])
+
+    def uses(self, node: str) -> Iterator[tuple[str, str]]:
+        """List what an entity contains, imports, invokes and inherits from.
+
+        Args:
+            node: Its id.
+
+        Returns:
+            Types of the edges and ids.
+        """
+        yield from self._down.get(node, ())
+
+    def used_by(self, node: str) -> Iterator[tuple[str, str]]:
+        """List what contains, imports, invokes and inherits from an entity.
+
+        Args:
+            node: Its id.
+
+        Returns:
+            Types of the edges and ids.
+        """
+        yield from self._up.get(node, ())
+
+    def named(self, name: str) -> list[str]:
+        """List the entities of a name.
+
+        Args:
+            name: Without the names of what they are in.
+
+        Returns:
+            Their ids.
+        """
+        return self._by_name.get(name, [])
+
+    def named_like(self, name: str) -> list[str]:
+        """List the entities of a name, whatever its case, and files without their suffix.
+
+        Args:
+            name: Without the names of what they are in.
+
+        Returns:
+            Their ids.
+        """
+        wanted = name.lower()
+        return [
+            id
+            for other, ids in self._by_name.items()
+            if wanted in (other.lower(), posixpath.splitext(other)[0].lower())
+            for id in ids
+        ]
+
+    def code(self, node: Node) -> list[str]:
+        """The lines of an entity.
+
+        Args:
+            node: The entity.
+
+        Returns:
+            Its lines; none for a directory.
+        """
+        source = self.files.get(node.path)
+        return source.lines[node.first - 1 : node.last] if source is not None else []
+
+    @cached_property
+    def names(self) -> WordIndex:
+        """The words of the ids, without those of test files."""
+        return WordIndex({id: id for id in self.nodes if not is_test_file(id)})
+
+    @cached_property
+    def contents(self) -> WordIndex:
+        """The words of the code, each line with the innermost entity that it belongs to."""
+        texts: dict[str, list[str]] = {}
+        for path, source in self.files.items():
+            if is_test_file(path):
+                continue
+            owners = [path] * len(source.lines)
+            for name, found in source.definitions.items():  # the outer ones come first
+                size = found.last - found.first + 1
+                owners[found.first - 1 : found.last] = [f"{path}:{name}"] * size
+            for owner, line in zip(owners, source.lines, strict=True):
+                texts.setdefault(owner, []).append(line)
+        return WordIndex({owner: "\n".join(lines) for owner, lines in texts.items()})
+
+    def _add_file(self, source: SourceFile) -> None:
+        self.nodes[source.path] = Node(source.path, "file", source.path, 1, len(source.lines))
+        child = source.path
+        while child != ROOT:
+            parent = posixpath.dirname(child) or ROOT
+            known = parent in self.nodes
+            if not known:
+                self.nodes[parent] = Node(parent, "directory", parent)
+            self._edge(parent, "contains", child)
+            if known:
+                break
+            child = parent
+        for name, found in source.definitions.items():
+            id = f"{source.path}:{name}"
+            self.nodes[id] = Node(
+                id, found.kind, source.path, found.first, found.last, found.header
+            )
+        for name in source.definitions:
+            outer = name.rpartition(".")[0]
+            while outer and outer not in source.definitions:
+                outer = outer.rpartition(".")[0]
+            parent = f"{source.path}:{outer}" if outer else source.path
+            self._edge(parent, "contains", f"{source.path}:{name}")
+
+    def _edge(self, start: str, kind: str, end: str) -> None:
+        self._down.setdefault(start, {})[kind, end] = None
+        self._up.setdefault(end, {})[kind, start] = None
+
+    def _join(self, source: SourceFile) -> None:
+        names = self._imported(source.path, source)
+        for name, found in source.definitions.items():
+            id = f"{source.path}:{name}"
+            known = names | self._imported(id, found)
+            for base in found.bases:
+                for target in self._resolve(source, name, base, known):
+                    if target != id and self.nodes[target].kind == "class":
+                        self._edge(id, "inherits", target)
+            for called in found.calls:
+                for target in self._resolve(source, name, called, known):
+                    if self.nodes[target].kind in ("class", "function"):
+                        self._edge(id, "invokes", target)
+
+    def _imported(self, id: str, owner: SourceFile | Definition) -> dict[str, str]:
+        """Add the edges of imports; the names that they bring, with what they stand for."""
+        names: dict[str, str] = {}
+        importer = id.partition(":")[0]
+        for item in owner.imports:
+            dot = "" if item.module.endswith(".") else "."
+            target = None
+            if item.name not in ("", "*", "default"):
+                target = imported_file(f"{item.module}{dot}{item.name}", importer, self.files)
+            module = imported_file(item.module, importer, self.files)
+            if target is None and module is not None:
+                inner = f"{module}:{item.name}"
+                target = inner if inner in self.nodes else self._passed_on(module, item.name)
+            if target is not None and target != id:
+                self._edge(id, "imports", target)
+                names[item.alias] = target
+            if item.name == "*" and module is not None:
+                names |= {
+                    name: f"{module}:{name}"
+                    for name in self.files[module].definitions
+                    if "." not in name
+                }
+        return names
+
+    def _passed_on(self, module: str, name: str) -> str:
+        """What a package offers from one of its modules; the package itself if that is unclear."""
+        for item in self.files[module].imports:
+            if item.alias == name and item.name:
+                origin = imported_file(item.module, module, self.files)
+                inner = f"{origin}:{item.name}"
+                if origin is not None and inner in self.nodes:
+                    return inner
+        return module
+
+    def _resolve(
+        self, source: SourceFile, owner: str, called: str, known: dict[str, str]
+    ) -> list[str]:
+        """Find what a name stands for inside a definition."""
+        name = called.lstrip(".")
+        scope = owner
+        while not called.startswith("."):
+            inner = f"{scope}.{name}" if scope else name
+            holder = source.definitions.get(scope)
+            # In most languages a method is no name in its class's other methods.
+            is_name = source.own_methods or holder is None or holder.kind == "function"
+            if inner in source.definitions and is_name:
+                return [f"{source.path}:{inner}"]
+            if not scope:
+                return [known[name]] if name in known else []
+            scope = scope.rpartition(".")[0]
+        # An attribute: of its own class, else the only one of that name anywhere.
+        while scope:
+            scope = scope.rpartition(".")[0]
+            holder = source.definitions.get(scope)
+            if (
+                holder is not None
+                and holder.kind == "class"
+                and (f"{scope}.{name}" in source.definitions)
+            ):
+                return [f"{source.path}:{scope}.{name}"]
+        candidates = [id for id in self._by_name.get(name, []) if ":" in id]
+        return candidates if len(candidates) == 1 else []
+
+
+def is_test_file(id: str) -> bool:
+    """Tell whether an entity belongs to a test file, by OpenHands' rule.
+
+    Args:
+        id: Its id.
+
+    Returns:
+        Whether a word of its path begins with ``test``.
+    """
+    path = id.partition(":")[0].lower()
+    return any(word.startswith("test") for word in re.split(r"[ _/]", path))

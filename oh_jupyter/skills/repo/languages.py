@@ -1,0 +1,256 @@
+"""The programming languages that are understood, as tables of tree-sitter node types.
+
+Each language comes from a package with its compiled grammar; a language whose package is
+not installed is left out, and nothing is ever downloaded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tree_sitter import Parser, QueryCursor
+
+__all__ = ["Language", "language_of", "parser", "query"]
+
+
+@dataclass(frozen=True)
+class Language:
+    """One language.
+
+    Attributes:
+        package: The Python package with its grammar.
+        suffixes: Of its files.
+        functions: Node types that define something to call.
+        classes: Node types that define a type.
+        scopes: Node types that only lend their name to what is in them, with the field
+            that holds it.
+        calls: Node types of a call, with the field that holds what is called.
+        bases: Types of the nodes, or names of the fields, that list base classes.
+        entry: The function of the package that returns the grammar.
+        own_methods: Whether methods call each other by their mere names.
+    """
+
+    package: str
+    suffixes: tuple[str, ...]
+    functions: frozenset[str]
+    classes: frozenset[str]
+    calls: dict[str, str]
+    bases: frozenset[str] = frozenset()
+    scopes: dict[str, str] = field(default_factory=dict)
+    entry: str = "language"
+    own_methods: bool = False
+
+
+_IMPORTS = {"import_statement", "import_from_statement"}
+_SCRIPT_FUNCTIONS = frozenset(
+    {
+        "function_declaration",
+        "generator_function_declaration",
+        "method_definition",
+        "arrow_function",
+        "function_expression",
+    }
+)
+_SCRIPT_CALLS = {"call_expression": "function", "new_expression": "constructor"}
+_TYPES = frozenset(
+    {
+        "class_declaration",
+        "abstract_class_declaration",
+        "interface_declaration",
+        "enum_declaration",
+        "type_alias_declaration",
+    }
+)
+_C_CLASSES = frozenset({"struct_specifier", "class_specifier", "enum_specifier"})
+
+LANGUAGES = (
+    Language(
+        "tree_sitter_python",
+        (".py", ".pyi"),
+        functions=frozenset({"function_definition"}),
+        classes=frozenset({"class_definition"}),
+        calls={"call": "function"},
+        bases=frozenset({"superclasses"}),
+    ),
+    Language(
+        "tree_sitter_javascript",
+        (".js", ".jsx", ".mjs", ".cjs"),
+        functions=_SCRIPT_FUNCTIONS,
+        classes=frozenset({"class_declaration"}),
+        calls=_SCRIPT_CALLS,
+        bases=frozenset({"class_heritage"}),
+    ),
+    Language(
+        "tree_sitter_typescript",
+        (".ts", ".mts", ".cts"),
+        functions=_SCRIPT_FUNCTIONS,
+        classes=_TYPES,
+        calls=_SCRIPT_CALLS,
+        bases=frozenset({"class_heritage", "extends_type_clause"}),
+        entry="language_typescript",
+    ),
+    Language(
+        "tree_sitter_typescript",
+        (".tsx",),
+        functions=_SCRIPT_FUNCTIONS,
+        classes=_TYPES,
+        calls=_SCRIPT_CALLS,
+        bases=frozenset({"class_heritage", "extends_type_clause"}),
+        entry="language_tsx",
+    ),
+    Language(
+        "tree_sitter_go",
+        (".go",),
+        functions=frozenset({"function_declaration", "method_declaration"}),
+        classes=frozenset({"type_spec"}),
+        calls={"call_expression": "function"},
+    ),
+    Language(
+        "tree_sitter_java",
+        (".java",),
+        functions=frozenset({"method_declaration", "constructor_declaration"}),
+        classes=frozenset(
+            {
+                "class_declaration",
+                "interface_declaration",
+                "enum_declaration",
+                "record_declaration",
+            }
+        ),
+        calls={"method_invocation": "name", "object_creation_expression": "type"},
+        bases=frozenset({"superclass", "super_interfaces", "extends_interfaces"}),
+        own_methods=True,
+    ),
+    Language(
+        "tree_sitter_rust",
+        (".rs",),
+        functions=frozenset({"function_item"}),
+        classes=frozenset({"struct_item", "enum_item", "trait_item"}),
+        calls={"call_expression": "function"},
+        scopes={"impl_item": "type", "mod_item": "name"},
+    ),
+    Language(
+        "tree_sitter_c",
+        (".c", ".h"),
+        functions=frozenset({"function_definition"}),
+        classes=_C_CLASSES,
+        calls={"call_expression": "function"},
+    ),
+    Language(
+        "tree_sitter_cpp",
+        (".cc", ".cpp", ".cxx", ".hh", ".hpp", ".hxx"),
+        functions=frozenset({"function_definition"}),
+        classes=_C_CLASSES,
+        calls={"call_expression": "function"},
+        bases=frozenset({"base_class_clause"}),
+        scopes={"namespace_definition": "name"},
+        own_methods=True,
+    ),
+    Language(
+        "tree_sitter_c_sharp",
+        (".cs",),
+        functions=frozenset(
+            {"method_declaration", "constructor_declaration", "local_function_statement"}
+        ),
+        classes=frozenset(
+            {
+                "class_declaration",
+                "interface_declaration",
+                "struct_declaration",
+                "record_declaration",
+                "enum_declaration",
+            }
+        ),
+        calls={"invocation_expression": "function", "object_creation_expression": "type"},
+        bases=frozenset({"base_list"}),
+        own_methods=True,
+    ),
+    Language(
+        "tree_sitter_php",
+        (".php",),
+        functions=frozenset({"function_definition", "method_declaration"}),
+        classes=frozenset({"class_declaration", "interface_declaration", "trait_declaration"}),
+        calls={"function_call_expression": "function", "member_call_expression": "name"},
+        bases=frozenset({"base_clause", "class_interface_clause"}),
+        entry="language_php",
+    ),
+    Language(
+        "tree_sitter_ruby",
+        (".rb",),
+        functions=frozenset({"method", "singleton_method"}),
+        classes=frozenset({"class"}),
+        calls={"call": "method"},
+        bases=frozenset({"superclass"}),
+        scopes={"module": "name"},
+        own_methods=True,
+    ),
+)
+
+
+@cache
+def _by_suffix() -> dict[str, Language]:
+    return {
+        suffix: language
+        for language in LANGUAGES
+        if find_spec(language.package) is not None
+        for suffix in language.suffixes
+    }
+
+
+def language_of(suffix: str) -> Language | None:
+    """Find the language of a file.
+
+    Args:
+        suffix: The end of its name, such as ``.py``.
+
+    Returns:
+        The language, or None if it is none of these or its package is not installed.
+    """
+    return _by_suffix().get(suffix.lower())
+
+
+@cache
+def parser(package: str, entry: str) -> Parser:
+    """Make a parser, once.
+
+    Args:
+        package: The package with the grammar.
+        entry: Its function that returns the grammar.
+
+    Returns:
+        The parser. It must not be used by two threads at once.
+    """
+    import tree_sitter
+
+    grammar = tree_sitter.Language(getattr(import_module(package), entry)())
+    return tree_sitter.Parser(grammar)
+
+
+def query(language: Language) -> QueryCursor:
+    """Make a query for the nodes of a language that say something.
+
+    Args:
+        language: The language.
+
+    Returns:
+        The query; what it finds is called ``node``. Like a parser it is for one thread.
+    """
+    return _query(language.package, language.entry)
+
+
+@cache
+def _query(package: str, entry: str) -> QueryCursor:
+    import tree_sitter
+
+    language = next(one for one in LANGUAGES if (one.package, one.entry) == (package, entry))
+    grammar = parser(package, entry).language
+    assert grammar is not None
+    wanted = {*language.functions, *language.classes, *language.calls, *language.scopes, *_IMPORTS}
+    known = {kind for kind in wanted if grammar.id_for_node_kind(kind, True)}
+    pattern = " ".join(f"({kind})" for kind in sorted(known))
+    return tree_sitter.QueryCursor(tree_sitter.Query(grammar, f"[{pattern}] @node"))

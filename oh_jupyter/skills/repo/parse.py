@@ -1,0 +1,227 @@
+"""One source file: what it defines, calls, inherits from and imports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from oh_jupyter.skills.repo.imports import Import, read_import
+from oh_jupyter.skills.repo.languages import Language, parser, query
+
+if TYPE_CHECKING:
+    from tree_sitter import Node as SyntaxNode
+
+__all__ = ["Definition", "SourceFile", "parse_source"]
+
+_VALUE_FUNCTIONS = {"arrow_function", "function_expression"}  # they get the name of a variable
+_WRAPPERS = {"decorated_definition", "export_statement", "template_declaration"}
+
+
+@dataclass
+class Definition:
+    """A function or class.
+
+    Attributes:
+        name: Its name with those of what it is in, joined by dots.
+        kind: ``function`` or ``class``.
+        first: Its first line, counted from 1, decorators included.
+        last: Its last line.
+        header: The line of its name.
+        calls: Names of what is called in it, without what is called in definitions inside;
+            ``.name`` where it is an attribute of something.
+        bases: Names of base classes.
+        imports: What is imported in it.
+    """
+
+    name: str
+    kind: str
+    first: int
+    last: int
+    header: int
+    calls: list[str] = field(default_factory=list)
+    bases: list[str] = field(default_factory=list)
+    imports: list[Import] = field(default_factory=list)
+
+
+@dataclass
+class SourceFile:
+    """A parsed file.
+
+    Attributes:
+        path: Relative to the repository, with slashes.
+        lines: Its lines.
+        definitions: By name; where a name is defined twice, the later one.
+        imports: All that is imported anywhere in it.
+        own_methods: Whether methods call each other by their mere names.
+    """
+
+    path: str
+    lines: list[str]
+    own_methods: bool = False
+    definitions: dict[str, Definition] = field(default_factory=dict)
+    imports: list[Import] = field(default_factory=list)
+
+
+def parse_source(path: str, text: str, language: Language) -> SourceFile:
+    """Parse a file. Where it has errors, the rest of it is still understood.
+
+    Args:
+        path: Relative to the repository, with slashes.
+        text: Its text.
+        language: Its language.
+
+    Returns:
+        What is in it.
+    """
+    lines = text.removesuffix("\n").split("\n")
+    source = SourceFile(path, lines, language.own_methods)
+    tree = parser(language.package, language.entry).parse(text.encode())
+    # A query finds the nodes that matter; to look at all of them takes ten times as long.
+    found = query(language).captures(tree.root_node).get("node", [])
+    inside: list[tuple[int, Definition | None, tuple[str, ...]]] = []
+    for node in sorted(found, key=lambda node: (node.start_byte, -node.end_byte)):
+        while inside and inside[-1][0] <= node.start_byte:
+            inside.pop()
+        _, owner, names = inside[-1] if inside else (0, None, ())
+        entered = _enter(node, owner, names, source, language)
+        if entered != (owner, names):
+            inside.append((node.end_byte, *entered))
+    return source
+
+
+def _enter(
+    node: SyntaxNode,
+    owner: Definition | None,
+    names: tuple[str, ...],
+    source: SourceFile,
+    language: Language,
+) -> tuple[Definition | None, tuple[str, ...]]:
+    """Note what a node says, and say what its children are in."""
+    imported = read_import(node)
+    if imported:
+        source.imports += imported
+        if owner is not None:
+            owner.imports += imported
+    if node.type in language.calls and owner is not None:
+        called = _called(node.child_by_field_name(language.calls[node.type]), node)
+        if called:
+            owner.calls.append(called)
+    if node.type in language.scopes:
+        scope = node.child_by_field_name(language.scopes[node.type])
+        return owner, (*names, _text(scope)) if scope is not None else names
+    kind = (
+        "class"
+        if node.type in language.classes and _has_body(node)
+        else "function"
+        if node.type in language.functions
+        else ""
+    )
+    name = _name(node) if kind else ""
+    if not name or (kind == "function" and _is_constructor(name, owner)):
+        return owner, names
+    qualified = ".".join((*names, *name.split("::")))
+    outer = _outermost(node)
+    definition = Definition(
+        qualified,
+        kind,
+        outer.start_point[0] + 1,
+        outer.end_point[0] + 1,
+        node.start_point[0] + 1,
+        bases=list(_bases(node, language)) if kind == "class" else [],
+    )
+    source.definitions[qualified] = definition
+    return definition, (*names, name)
+
+
+def _is_constructor(name: str, owner: Definition | None) -> bool:
+    """As in OpenHands, ``__init__`` is no entity of its own but a part of its class."""
+    return name == "__init__" and owner is not None and owner.kind == "class"
+
+
+def _has_body(node: SyntaxNode) -> bool:
+    """In C, ``struct name`` is also a mere mention of a type."""
+    return not node.type.endswith("_specifier") or node.child_by_field_name("body") is not None
+
+
+def _name(node: SyntaxNode) -> str:
+    named: SyntaxNode | None = node
+    if node.type in _VALUE_FUNCTIONS:
+        parent = node.parent
+        if parent is None or parent.type not in ("variable_declarator", "public_field_definition"):
+            return ""
+        named = parent
+    found = named.child_by_field_name("name") if named is not None else None
+    declarator = node.child_by_field_name("declarator")
+    while found is None and declarator is not None:  # C: pointers and parameters around it
+        inner = declarator.child_by_field_name("declarator")
+        if inner is None:
+            found = declarator
+        declarator = inner
+    name = _text(found) if found is not None else ""
+    if node.type == "method_declaration" and (receiver := node.child_by_field_name("receiver")):
+        return f"{_last_word(receiver)}.{name}" if _last_word(receiver) else name  # Go
+    return name
+
+
+def _outermost(node: SyntaxNode) -> SyntaxNode:
+    """The definition with its decorators, ``export`` and the like."""
+    if node.type in _VALUE_FUNCTIONS and node.parent is not None and node.parent.parent is not None:
+        node = node.parent.parent
+    while node.parent is not None and node.parent.type in _WRAPPERS:
+        node = node.parent
+    return node
+
+
+def _called(node: SyntaxNode | None, call: SyntaxNode) -> str:
+    if node is None:
+        return ""
+    last = _last_identifier(node)
+    if last is None:
+        return ""
+    receiver = call.child_by_field_name("object") or call.child_by_field_name("receiver")
+    attribute = last.id != node.id or receiver is not None
+    return f".{_text(last)}" if attribute else _text(last)
+
+
+def _last_identifier(node: SyntaxNode) -> SyntaxNode | None:
+    """The name at the end of ``a.b.name``; nothing for calls of calls and subscripts."""
+    for part in ("attribute", "property", "field", "name"):
+        inner = node.child_by_field_name(part)
+        if inner is not None:
+            return _last_identifier(inner)
+    named = "identifier" in node.type or node.type in ("constant", "name")
+    return node if named else None
+
+
+def _bases(node: SyntaxNode, language: Language) -> Iterator[str]:
+    listed = [child for child in node.named_children if child.type in language.bases]
+    listed += [
+        found for name in language.bases if (found := node.child_by_field_name(name)) is not None
+    ]
+    for clause in {child.id: child for child in listed}.values():
+        waiting = [clause]
+        while waiting:
+            part = waiting.pop()
+            if part.type == "keyword_argument":
+                continue
+            last = _last_identifier(part)
+            if last is not None:
+                yield _text(last)
+            elif "arguments" not in part.type or part.id == clause.id:
+                waiting += reversed(part.named_children)
+
+
+def _last_word(node: SyntaxNode) -> str:
+    words = [part for part in _walk(node) if part.type == "type_identifier"]
+    return _text(words[0]) if words else ""
+
+
+def _walk(node: SyntaxNode) -> Iterator[SyntaxNode]:
+    yield node
+    for child in node.named_children:
+        yield from _walk(child)
+
+
+def _text(node: SyntaxNode) -> str:
+    return (node.text or b"").decode()

@@ -1,0 +1,307 @@
+"""Skills to find one's way in a repository; they return text, as OpenHands' do.
+
+They work on the repository at ``$REPO_PATH``, else on the working directory, as it is when
+they are called. An entity is named by its path in the repository, with ``:Qualified.name``
+for a class or function.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from oh_jupyter.errors import SkillError
+
+if TYPE_CHECKING:
+    from oh_jupyter.skills.repo import Graph
+    from oh_jupyter.skills.repo.render import Hit
+
+__all__ = ["explore_tree_structure", "get_entity_contents", "search_code_snippets"]
+
+_DIRECTIONS = ("downstream", "upstream", "both")
+_PREFIXES = ("class ", "function ", "method ", "def ")
+_AROUND = 20  # lines shown on either side of a line that is in no function or class
+_FEW = 3  # entities of one name that are shown with their code
+_MOST = 5  # results of a search by words
+_MANY = 20_000  # entities; comparing a name with more takes seconds
+_BY_WORDS = "Retrieved entity using keyword search (bm25)."
+_BY_CONTENT = "Retrieved code content using keyword search (bm25)."
+
+
+def explore_tree_structure(
+    start_entities: list[str],
+    direction: str = "downstream",
+    traversal_depth: int = 2,
+    entity_type_filter: list[str] | None = None,
+    dependency_type_filter: list[str] | None = None,
+) -> str:
+    """Show what entities of the repository depend on, or what depends on them, as trees.
+
+    Args:
+        start_entities: Where to begin: ``path:Qualified.name`` for a class or function, a
+            path for a file or directory, ``/`` for the repository.
+        direction: ``downstream`` follows what an entity contains, imports, invokes and
+            inherits from; ``upstream`` follows what contains, imports, invokes and
+            inherits from it; ``both`` begins with both.
+        traversal_depth: How many steps to follow; -1 for as many as there are.
+        entity_type_filter: Types to show: directory, file, class, function.
+        dependency_type_filter: Types to follow: contains, imports, invokes, inherits.
+
+    Returns:
+        One tree for each entity, and hints on names that do not exist.
+    """
+    from oh_jupyter.skills.repo.graph import EDGE_TYPES, NODE_TYPES, is_test_file
+    from oh_jupyter.skills.repo.render import show_tree
+
+    if direction not in _DIRECTIONS:
+        raise SkillError(
+            "Invalid value for `direction`: Expected one of 'downstream', 'upstream', and 'both'. "
+            f"Received: '{direction}'."
+        )
+    if isinstance(traversal_depth, bool) or traversal_depth < -1:
+        raise SkillError(
+            "Invalid value for `traversal_depth`: It must be either -1 or a non-negative integer "
+            f"(>= 0). Received: {traversal_depth}."
+        )
+    _check_types("entity_type_filter", entity_type_filter, NODE_TYPES)
+    _check_types("dependency_type_filter", dependency_type_filter, EDGE_TYPES)
+    graph = _graph()
+    parts, hints = [], ""
+    for entity in _listed(start_entities):
+        id = _id(entity)
+        if id not in graph.nodes:
+            hints += _candidates(graph, id)
+        elif is_test_file(id):
+            hints += (
+                f"No results for the test entity: `{id}`. Please do not include any test "
+                "entities.\n\n"
+            )
+        else:
+            parts.append(
+                show_tree(
+                    graph,
+                    id,
+                    direction,
+                    traversal_depth,
+                    entity_type_filter,
+                    dependency_type_filter,
+                )
+            )
+    return "\n\n".join([*parts, hints] if hints else parts).strip()
+
+
+def search_code_snippets(
+    search_terms: list[str] | None = None,
+    line_nums: list[int] | None = None,
+    file_path_or_pattern: str | None = "**/*.py",
+) -> str:
+    """Search the repository for code, by names, words or line numbers.
+
+    A term that names an entity (``path``, or ``path:Qualified.name``) shows it as a whole. A
+    name of a file, class or function shows those of that name. Any other term shows the
+    code that fits its words best.
+
+    Args:
+        search_terms: Names, words, or pieces of code.
+        line_nums: Lines of one file to show, with the function or class around them.
+        file_path_or_pattern: Where to search: a path, a part of one, or a pattern such as
+            ``src/**/*.py``; for ``line_nums`` the path of the file.
+
+    Returns:
+        What was found, term by term.
+    """
+    from oh_jupyter.skills.repo.graph import is_test_file
+    from oh_jupyter.skills.repo.render import show_hits
+
+    graph = _graph()
+    text = ""
+    files = _matching(graph, file_path_or_pattern)
+    if not files:
+        text += (
+            f"No files found for file pattern '{file_path_or_pattern}'. Will search all files.\n"
+            "...\n"
+        )
+        files = set(graph.files)
+    hits: list[Hit] = []
+    missed = ""
+    for term in _listed(search_terms or []):
+        if is_test_file(_id(term)):
+            text += (
+                f"No results for test files: `{term}`. Please do not search for any test files.\n\n"
+            )
+            continue
+        found = _search(graph, term, files)
+        hits += found
+        if not found:
+            missed += (
+                f'##Searching for term "{term}"...\n### Search Result:\nNo locations found.\n\n'
+            )
+    if line_nums:
+        path = _id(file_path_or_pattern or "")
+        if path in graph.files:
+            hits += _at_lines(graph, path, line_nums)
+        else:
+            text += "To search by `line_nums`, give the path of a file in `file_path_or_pattern`.\n"
+    return (text + show_hits(graph, hits) + missed).strip()
+
+
+def get_entity_contents(entity_names: list[str]) -> str:
+    """Show the whole code of entities of the repository.
+
+    Args:
+        entity_names: ``path:Qualified.name`` for a class or function, a path for a file.
+
+    Returns:
+        Their code with line numbers, one after the other.
+    """
+    from oh_jupyter.skills.repo.render import numbered
+
+    graph = _graph()
+    text = ""
+    for name in _listed(entity_names):
+        text += f"##Searching for entity `{name}`...\n### Search Result:\n"
+        node = graph.nodes.get(_id(name))
+        if node is None:
+            text += (
+                "Invalid name. \nHint: Valid entity name should be formatted as "
+                '"file_path:QualifiedName" or just "file_path".\n\n'
+            )
+            continue
+        text += f"Found {node.kind} `{node.id}`.\n"
+        text += f"Source: Exact match found for entity name `{node.id}`.\n"
+        if node.kind != "directory":
+            text += numbered(graph.code(node), node.first) + "\n"
+        text += "\n\n"
+    return text.strip()
+
+
+def _graph() -> Graph:
+    from oh_jupyter.skills.repo import repository
+
+    return repository()
+
+
+def _listed(names: list[str] | str) -> list[str]:
+    """Models pass a bare string now and then; it is one name, not many letters."""
+    given = [names] if isinstance(names, str) else names
+    return [name for name in (str(name).strip().strip(".") for name in given) if name]
+
+
+def _id(name: str) -> str:
+    """Turn what an agent writes into the id of an entity."""
+    root = os.path.realpath(os.environ.get("REPO_PATH") or ".")
+    if name == root:
+        return "/"
+    name = name.removeprefix(root + "/").removeprefix("./")
+    if name != "/":
+        name = name.strip("/")
+    return name.removesuffix(".__init__")
+
+
+def _check_types(parameter: str, given: list[str] | None, known: tuple[str, ...]) -> None:
+    unknown = [name for name in given or [] if name not in known]
+    if unknown:
+        raise SkillError(
+            f"Invalid types {unknown} in `{parameter}`. Expected some of {list(known)}."
+        )
+
+
+def _candidates(graph: Graph, id: str) -> str:
+    similar = [other for other in graph.nodes if (":" in other) == (":" in id)]
+    alike = get_close_matches(id, similar, _MOST) if len(similar) < _MANY else []
+    ranked = [other for other in graph.names.rank(id, _MOST) if other not in alike]
+    found = [*alike, *ranked][:_MOST]
+    if not found:
+        return (
+            f"The entity name `{id}` is invalid. There are no possible candidate entities in "
+            "record.\n"
+        )
+    listed = "".join(f"{graph.nodes[other].kind}: `{other}`\n" for other in found)
+    return (
+        f"The entity name `{id}` is invalid. Based on your input, here are some candidate entities "
+        f"you might be referring to:\n{listed}Source: {_BY_WORDS}\n\n"
+    )
+
+
+def _matching(graph: Graph, pattern: str | None) -> set[str]:
+    if not pattern:
+        return set(graph.files)
+    wanted = _id(pattern)
+    if not any(sign in wanted for sign in "*?["):
+        return {path for path in graph.files if wanted in path}
+    # As in a shell, **/ also stands for no directory at all.
+    patterns = {wanted, wanted.replace("**/", "")}
+    return {path for path in graph.files for one in patterns if fnmatchcase(path, one)}
+
+
+def _search(graph: Graph, term: str, files: set[str]) -> list[Hit]:
+    from oh_jupyter.skills.repo.graph import is_test_file
+    from oh_jupyter.skills.repo.render import Hit
+
+    node = graph.nodes.get(_id(term))
+    if node is not None:
+        exact = f"Exact match found for entity name `{node.id}`."
+        return [Hit(node, "complete", exact, [term])]
+    name = term
+    for prefix in _PREFIXES:
+        if term.lower().startswith(prefix):
+            name = term[len(prefix) :].strip()
+    found = [
+        graph.nodes[id] for id in _of_name(graph, name.removesuffix("()")) if not is_test_file(id)
+    ]
+    inside = [node for node in found if node.path in files]
+    if inside or found:
+        why = f"Match found for entity name `{name}`."
+        mode = "preview" if len(inside or found) <= _FEW else "fold"
+        return [Hit(node, mode, why, [term]) for node in inside or found]
+    ranked = [graph.nodes[id] for id in graph.contents.rank(term, 10 * _MOST)]
+    ranked = [node for node in ranked if node.path in files] or ranked
+    hits = [
+        Hit(node, "fold" if node.kind == "file" else "preview", _BY_CONTENT, [term])
+        for node in ranked[:_MOST]
+    ]
+    named = [graph.nodes[id] for id in graph.names.rank(term, _FEW)]
+    return hits or [Hit(node, "fold", _BY_WORDS, [term]) for node in named]
+
+
+def _of_name(graph: Graph, name: str) -> list[str]:
+    """Find entities by their name; a dotted one names what they are in, too."""
+    found = graph.named(name)
+    if found:
+        return found
+    *outer, last = name.split(".")
+    within = {part.lower() for part in outer}
+    found = graph.named(last) or graph.named_like(last)
+    return [id for id in found if within <= set(re.split(r"[./:]", id.lower())[:-1])]
+
+
+def _at_lines(graph: Graph, path: str, lines: list[int] | int) -> list[Hit]:
+    from oh_jupyter.skills.repo.render import Hit
+
+    numbers = [lines] if isinstance(lines, int) else lines
+    total = graph.nodes[path].last
+    wrong = [number for number in numbers if not 1 <= number <= total]
+    if wrong:
+        raise SkillError(f"`line_nums` {wrong} are not in {path}, which has {total} lines.")
+    term = f"{path}:line {', '.join(map(str, numbers))}"
+    why = f"Retrieved code context including {term}."
+    hits: list[Hit] = []
+    spans: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        around = [
+            node
+            for node in graph.nodes.values()
+            if node.path == path and node.id != path and node.first <= number <= node.last
+        ]
+        if around:
+            inner = min(around, key=lambda node: node.last - node.first)
+            hits.append(Hit(inner, "preview", why, [term]))
+        elif spans and number - _AROUND <= spans[-1][1]:
+            spans[-1][1] = min(total, number + _AROUND)
+        else:
+            spans.append([max(1, number - _AROUND), min(total, number + _AROUND)])
+    file = graph.nodes[path]
+    return hits + [Hit(file, "code_snippet", why, [term], *span) for span in spans]
