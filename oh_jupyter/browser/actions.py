@@ -68,9 +68,10 @@ def _address(url: str) -> str:
     return url
 
 
-def _files(file: str | list[str]) -> list[str]:
+def _files(file: str | list[str], cwd: str) -> list[str]:
     """Check the files of an upload."""
-    paths = [Path(item).expanduser() for item in ([file] if isinstance(file, str) else file)]
+    named = [file] if isinstance(file, str) else file
+    paths = [Path(cwd) / Path(item).expanduser() for item in named]
     for path in paths:
         if not path.is_file():
             raise BrowserActionError(
@@ -152,7 +153,7 @@ async def _drag_and_drop(page: Page, session: BrowserSession, from_bid: str, to_
 async def _upload_file(
     page: Page, session: BrowserSession, bid: str, file: str | list[str]
 ) -> None:
-    paths = _files(file)
+    paths = _files(file, session.cwd)
     element = await session.element(bid)
     if await element.evaluate("e => e instanceof HTMLInputElement && e.type === 'file'"):
         await element.set_input_files(paths, timeout=UPLOAD_LIMIT)
@@ -211,7 +212,7 @@ async def _mouse_drag_and_drop(
 async def _mouse_upload_file(
     page: Page, session: BrowserSession, x: float, y: float, file: str | list[str]
 ) -> None:
-    paths = _files(file)
+    paths = _files(file, session.cwd)
     async with page.expect_file_chooser(timeout=UPLOAD_LIMIT) as chooser:
         await page.mouse.click(x, y)
     await (await chooser.value).set_files(paths)

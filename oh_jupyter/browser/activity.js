@@ -1,53 +1,89 @@
 // Runs in every frame before the page's own scripts: knows which short timers are pending, so
 // that an observation can wait for what an action set off, and for nothing else.
+//
+// A page cannot tell: SECRET is a random word of this browser, callbacks and their stack traces
+// are the page's own, and what is replaced says of itself what the native function would say.
 (() => {
-  const key = Symbol.for("oh_jupyter.activity");
-  if (window[key]) return;
   const LONGEST_TIMER = 400; // ms; later ones are not waited for
   const QUIET = 30; // ms without a change after the last one
-  const LOOP_FIRES = 5; // this many fires of one delay ...
-  const LOOP_WINDOW = 2500; // ... within so many ms make it a polling loop
-  const { setTimeout, clearTimeout, requestAnimationFrame, MutationObserver } = window;
+  const MOST_FRAMES = 3; // that are waited for because the page has asked for one
+  const SHORTEST = 4; // ms; nested timers never fire sooner
+  const LOOP_ROUNDS = 5; // one delay in this many rounds ...
+  const LOOP_WINDOW = 2500; // ... within so many ms is a polling loop
+  const { setTimeout, clearTimeout, requestAnimationFrame, MutationObserver, Map } = window;
+  const { toString } = Function.prototype;
+  const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
   const now = performance.now.bind(performance);
 
   const due = new Map(); // timer id -> time at which it fires
-  const fires = new Map(); // delay -> times at which timers of that delay fired
+  let lastFrame = -Infinity; // time at which the page last asked for a frame
+  const rounds = new Map(); // delay -> times at which timers of that delay were set
 
+  // Timers of one delay that are set before the first of them fires are one round.
   const isLoop = (delay) => {
-    const recent = (fires.get(delay) || []).filter((time) => now() - time < LOOP_WINDOW);
-    if (recent.length) fires.set(delay, recent);
-    else fires.delete(delay);
-    return recent.length >= LOOP_FIRES;
+    const time = now();
+    const recent = (rounds.get(delay) || []).filter((at) => time - at < LOOP_WINDOW);
+    const loop = recent.length >= LOOP_ROUNDS;
+    if (!recent.length || time - recent[recent.length - 1] >= delay) recent.push(time);
+    rounds.set(delay, recent.slice(-LOOP_ROUNDS));
+    if (rounds.size > 100) rounds.clear();
+    return loop;
   };
 
-  window.setTimeout = new Proxy(setTimeout, {
-    apply(native, self, args) {
-      const [callback, wanted, ...rest] = args;
-      const delay = Math.max(0, Number(wanted) || 0);
-      if (typeof callback !== "function" || delay > LONGEST_TIMER || isLoop(delay)) {
-        return Reflect.apply(native, self, args);
-      }
-      let id = 0;
-      const fire = function (...values) {
-        due.delete(id);
-        fires.set(delay, [...(fires.get(delay) || []), now()].slice(-LOOP_FIRES));
-        return Reflect.apply(callback, this, values);
-      };
-      id = Reflect.apply(native, self, [fire, wanted, ...rest]);
-      due.set(id, now() + delay);
+  // Errors of a native function must not show that something of ours called it.
+  const call = (native, self, args) => {
+    try {
+      return apply(native, self, args);
+    } catch (error) {
+      const stack = typeof error.stack === "string" ? error.stack : "";
+      error.stack = stack.split("\n").filter((line) => !line.includes("SECRET")).join("\n");
+      throw error;
+    }
+  };
+  const replace = (holder, name, replacement) => {
+    const before = getOwnPropertyDescriptor(holder, name);
+    defineProperty(holder, name, { ...before, value: replacement[name] });
+  };
+
+  replace(window, "setTimeout", {
+    setTimeout(handler) {
+      "SECRET";
+      const id = call(setTimeout, this, arguments);
+      const delay = Math.max(0, Number(arguments[1]) || 0);
+      if (delay <= LONGEST_TIMER && !isLoop(delay)) due.set(id, now() + Math.max(SHORTEST, delay));
       return id;
     },
   });
-  window.clearTimeout = new Proxy(clearTimeout, {
-    apply(native, self, args) {
-      due.delete(args[0]);
-      return Reflect.apply(native, self, args);
+  replace(window, "clearTimeout", {
+    clearTimeout() {
+      "SECRET";
+      due.delete(arguments[0]);
+      return call(clearTimeout, this, arguments);
+    },
+  });
+  replace(window, "requestAnimationFrame", {
+    requestAnimationFrame(callback) {
+      "SECRET";
+      lastFrame = now();
+      return call(requestAnimationFrame, this, arguments);
+    },
+  });
+  replace(Function.prototype, "toString", {
+    toString() {
+      "SECRET";
+      // Our own question: this way in outlives document.open(), which removes all listeners.
+      if (this && typeof this === "object" && this.secret === "SECRET") return (this.settle = settle);
+      const text = call(toString, this, arguments);
+      // By its text, since a page may ask through the functions of another frame.
+      return text.includes('"SECRET"') ? `function ${text.split("(")[0]}() { [native code] }` : text;
     },
   });
 
-  // Resolves, with whether the page has asked to be closed, after one frame in which nothing changed and no short timer is pending, and at
-  // the latest after `limit` ms; without waiting for that frame if `idle` (nothing was done).
-  const settle = ({ limit, idle }) =>
+  // Resolves, with whether the page has asked to be closed, after one frame in which nothing
+  // changed and no short timer is pending, and at the latest after `limit` ms. Without waiting
+  // for that frame if nothing was done (`wait` is "none"), or if what was done cannot move
+  // anything ("turn") and the page has not asked for a frame.
+  const settle = ({ limit, wait }) =>
     new Promise((resolve) => {
       const start = now();
       let changed = start - QUIET;
@@ -60,28 +96,48 @@
       document.addEventListener("scroll", note, true);
       const look = () => {
         const time = now();
-        const waits = [...due.values()].some((at) => at <= start + LONGEST_TIMER + QUIET);
+        let next = Infinity;
+        due.forEach((at, id) => {
+          // Timers fire in their order: one that was due before this look's own has fired.
+          if (at < reached) due.delete(id);
+          else if (at <= start + LONGEST_TIMER + QUIET) next = Math.min(next, at);
+        });
+        const waits = next < Infinity;
         if (waits) lastTimer = time;
         const restless = time - changed < QUIET && time - lastTimer < 5 * QUIET;
-        if ((waits || restless) && time - start < limit) return next();
+        const draws = wait !== "none" && lastFrame >= lastLook && frames < MOST_FRAMES;
+        lastLook = time;
+        if (time - start < limit) {
+          if (waits) return lookBehind(Math.max(next, time));
+          if (restless || draws) return lookAfterFrame();
+        }
         observer.disconnect();
         document.removeEventListener("scroll", note, true);
         resolve(window.closed);
       };
-      // A frame that is not drawn gets no animation frames: the timer looks then.
-      const next = () => {
+      let lastLook = start;
+      let reached = -Infinity; // timers that were due before this have fired
+      let frames = 0;
+      const lookBehind = (at) =>
+        setTimeout(() => {
+          reached = at + 0.5;
+          look();
+        }, at - now() + 1);
+      // A frame that is not drawn gets no animation frames: a timer looks then.
+      const lookAfterFrame = () => {
         let done = false;
         const once = () => {
           if (done) return;
           done = true;
+          frames++;
           look();
         };
         requestAnimationFrame(once);
         setTimeout(once, 50);
       };
-      if (idle) look();
-      else next();
+      if (wait === "none") look();
+      else if (wait === "turn" && start - lastFrame > 2 * QUIET) setTimeout(look, 0);
+      else lookAfterFrame();
     });
-
-  Object.defineProperty(window, key, { value: Object.freeze({ settle }), enumerable: false });
 })();
+//# sourceURL=SECRET

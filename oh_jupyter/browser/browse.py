@@ -11,6 +11,7 @@ from typing import Any
 
 from oh_jupyter.browser.downloads import keep_downloads
 from oh_jupyter.browser.env import BrowserEnv
+from oh_jupyter.browser.evaluation import GOAL, REWARDS
 from oh_jupyter.browser.tree_text import flatten_axtree
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.events import (
@@ -73,11 +74,11 @@ def browse(
         parts |= {"axtree_object", "extra_element_properties"}
     timeout = action.timeout or 120
     try:
-        found = env.step(calls, timeout=timeout, include=parts)
+        found = env.step(calls, timeout=timeout, include=parts, cwd=workspace_dir, token=action)
     except BrowserError as error:
         return BrowserOutputObservation(
             content=str(error),
-            url=url,
+            url=action.url if isinstance(action, BrowseURLAction) else "",
             trigger_by_action=action.kind,
             error=True,
             last_browser_action=calls,
@@ -98,7 +99,12 @@ def browse(
         last_browser_action=found["last_action"],
         last_browser_action_error=found["last_action_error"],
         focused_element_bid=found["focused_element_bid"],
+        goal_image_urls=found.get("image_content", []),
     )
+    if calls.strip() in (GOAL, REWARDS) and not found["url"]:
+        # An answer about the task, which clients read as it is.
+        observation.content = found["text_content"]
+        return observation
     if action.return_axtree:
         observation.axtree_object = found["axtree_object"]
         observation.extra_element_properties = found["extra_element_properties"]

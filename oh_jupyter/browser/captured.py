@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +20,7 @@ class CapturedFrame:
         bids: The frame's bids.
         document: Its DOM snapshot.
         probe: What ``probe.js`` measured, or None where it could not run.
-        accessibility: Its accessibility nodes; the first one is the root.
+        tree: Its accessibility nodes as they come, the root first; None if not asked for.
         by_index: bid of each element, by index in the snapshot.
         offset: Where the frame's upper left corner is in the page's viewport, px.
         children: The frames in it, by index of their element in the snapshot.
@@ -28,10 +29,15 @@ class CapturedFrame:
     bids: FrameBids
     document: SnapshotDocument
     probe: dict[str, Any] | None
-    accessibility: list[dict[str, Any]]
+    tree: asyncio.Task[list[dict[str, Any]]] | None
     by_index: dict[int, str] = field(default_factory=dict)
     offset: tuple[float, float] = (0.0, 0.0)
     children: dict[int, CapturedFrame] = field(default_factory=dict)
+
+    @property
+    def accessibility(self) -> list[dict[str, Any]]:
+        """The accessibility nodes, once the tree has come."""
+        return self.tree.result() if self.tree is not None else []
 
 
 def match(frame: CapturedFrame) -> dict[int, int]:

@@ -15,6 +15,8 @@ CAUSES = (
     (r"element is not editable", "element is not editable: it is read-only"),
     (r"did not find some options",
      "the select has no such option (value or label). Read its options in the tree"),
+    (r"Element is not an <input>, <textarea>",
+     "Element is not an <input>, <textarea> or [contenteditable] element: it takes no text"),
     (r"(Element is not an? [^\n]*)", "{0}"),
     (r"(Not a checkbox or radio button)", "{0}"),
     (r"(Clicking the checkbox did not change its state)", "{0}"),
@@ -23,6 +25,7 @@ CAUSES = (
     (r"not attached to the DOM", "the element was removed from the page meanwhile"),
     (r"element is not stable", "element is not stable: it keeps moving"),
     (r'(Unknown key: "[^\n]*")', '{0}. Examples: "Enter", "a", "Control+a", "Shift+Tab"'),
+    (r"(net::ERR_BLOCKED_BY_CLIENT)", "{0}: its origin is not allowed in this browser"),
     (r"(net::ERR_\w+)", "{0}"),
 )  # fmt: skip
 

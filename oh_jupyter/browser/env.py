@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 import atexit
+import json
 import os
-import tempfile
 import threading
 import weakref
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.browser.evaluation import GOAL, REWARDS, Evaluation, answer_as_observation
 from oh_jupyter.browser.observation import PARTS
-from oh_jupyter.browser.worker_process import WorkerGoneError, WorkerProcess
-from oh_jupyter.errors import BrowserError, BrowserTimeoutError, ChildStartError
+from oh_jupyter.browser.origins import OriginFilter
+from oh_jupyter.browser.record import RECORDS
+from oh_jupyter.browser.state import read_state, write_state
+from oh_jupyter.browser.supervisor import LOST, Supervisor
+from oh_jupyter.browser.tasks import Task, find_task
+from oh_jupyter.browser.worker_process import WorkerGoneError
+from oh_jupyter.errors import BrowserError
+from oh_jupyter.events.masking import Mask
 
 __all__ = ["BrowserEnv"]
 
-START_LIMIT = 45.0
-"""Seconds that one attempt to start may take."""
-RECOVERY = 5.0
-"""Seconds in which a worker has to answer after a step that timed out."""
-LOST = "open pages, cookies, history and what was entered are lost"
+WORKER, GYM_WORKER = "oh_jupyter.browser.worker", "oh_jupyter.browser.gym_worker"
+UPKEEP_LIMIT = 60.0
+"""Seconds that anything but a step may take."""
 
 
 class BrowserEnv:
@@ -33,45 +38,83 @@ class BrowserEnv:
 
     def __init__(
         self,
-        browsergym_eval_env: str | None = None,
+        browsergym_eval_env: str | Task | None = None,
         headless: bool = True,
         executable_path: str | os.PathLike[str] | None = None,
         viewport: tuple[int, int] = (1280, 720),
         downloads_dir: str | os.PathLike[str] | None = None,
         start_attempts: int = 5,
         accept_dialogs: bool = False,
+        *,
+        seed: int | None = None,
+        storage_state: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+        user_data_dir: str | os.PathLike[str] | None = None,
+        device: str | None = None,
+        cdp_url: str | None = None,
+        allowed_origins: Iterable[str] = (),
+        blocked_origins: Iterable[str] = (),
+        secrets: Iterable[str] = (),
     ) -> None:
         """Prepare a browser.
 
         Args:
-            browsergym_eval_env: Name of a BrowserGym task; not supported yet.
+            browsergym_eval_env: A task to be evaluated on: one of ``tasks.TASKS`` by its name,
+                such as ``oh_jupyter/click-button``; a task of BrowserGym, such as
+                ``browsergym/miniwob.click-test``, which needs the extra ``eval``; or a task
+                object of your own.
             headless: Run without a window.
             executable_path: The browser; None to look for one.
             viewport: Width and height of the page in px.
             downloads_dir: Where finished downloads are put; None for a temporary directory.
             start_attempts: How often to try to start the browser.
             accept_dialogs: Accept confirm and prompt dialogs instead of dismissing them.
+            seed: What the random choices of the task begin with.
+            storage_state: Cookies and local storage to begin with, as :meth:`storage_state`
+                returns them or saves them to a file.
+            user_data_dir: Folder of a profile that is kept; one browser at a time can use it.
+            device: Name of a device of Playwright's list to be, such as ``iPhone 15``.
+            cdp_url: DevTools address of a running browser to use instead of starting one.
+            allowed_origins: The only origins that may be reached, such as
+                ``https://*.example.org``; empty for all.
+            blocked_origins: Origins that may not be reached.
+            secrets: Texts that are hidden in all observations and errors.
 
         Raises:
-            BrowserError: An evaluation task was asked for.
+            BrowserError: A task, an origin or the storage state cannot be used.
         """
-        if browsergym_eval_env is not None:
-            raise BrowserError(
-                f"The evaluation mode is not available, so {browsergym_eval_env!r} cannot be run. "
-                "Leave browsergym_eval_env out."
+        allowed, blocked = list(allowed_origins), list(blocked_origins)
+        OriginFilter(allowed, blocked)
+        is_gym = isinstance(browsergym_eval_env, str) and browsergym_eval_env.startswith(
+            "browsergym/"
+        )
+        settings: dict[str, Any] = {
+            "executable": os.fspath(executable_path or ""),
+            "headless": headless,
+            "viewport": list(viewport),
+            "downloads_dir": os.fspath(downloads_dir or ""),
+            "accept_dialogs": accept_dialogs,
+            "storage_state": read_state(storage_state),
+            "user_data_dir": os.fspath(user_data_dir or ""),
+            "device": device or "",
+            "cdp_url": cdp_url or "",
+            "allowed_origins": allowed,
+            "blocked_origins": blocked,
+        }
+        if is_gym:
+            settings |= {"task": browsergym_eval_env, "seed": seed}
+        self._evaluation: Evaluation | None = None
+        if browsergym_eval_env is not None and not is_gym:
+            task = browsergym_eval_env
+            self._evaluation = Evaluation(
+                find_task(task) if isinstance(task, str) else task, seed or 0, self
             )
-        self.headless = headless
-        self.executable_path = executable_path
-        self.viewport = viewport
-        self.downloads_dir = os.fspath(downloads_dir) if downloads_dir is not None else ""
-        self.start_attempts = start_attempts
-        self.accept_dialogs = accept_dialogs
-        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+        self._is_gym = is_gym
+        self._mask = Mask()
+        self._mask.add(secrets)
+        self._supervisor = Supervisor(GYM_WORKER if is_gym else WORKER, settings, start_attempts)
         self._turn = threading.RLock()
-        self._worker: WorkerProcess | None = None
-        self._doubtful = False
-        self._lost = ""
-        self._closed = False
+        self._running: object = None
+        self._unwanted: object = None
         _living.add(self)
 
     def __enter__(self) -> BrowserEnv:
@@ -79,6 +122,11 @@ class BrowserEnv:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The running evaluation of a task that is not BrowserGym's, or None."""
+        return self._evaluation
 
     def start(self) -> None:
         """Start the browser now instead of with the first step.
@@ -88,17 +136,29 @@ class BrowserEnv:
             BrowserError: It does not start, or the environment was closed.
         """
         with self._turn:
-            self._ensure_worker()
+            self._supervisor.start()
+            if self._evaluation is not None:
+                self._evaluation.begin()
 
     def step(
-        self, action: str, timeout: float = 120, include: Collection[str] | None = None
+        self,
+        action: str,
+        timeout: float = 120,
+        include: Collection[str] | None = None,
+        *,
+        cwd: str | os.PathLike[str] | None = None,
+        token: object = None,
     ) -> dict[str, Any]:
         """Carry out browser actions and observe the page.
 
         Args:
-            action: One or more calls of BrowserGym's high-level action language.
+            action: One or more calls of BrowserGym's high-level action language; in evaluation
+                mode also ``GET_EVAL_GOAL`` and ``GET_EVAL_REWARDS``.
             timeout: Seconds until an answer is given up.
-            include: Which parts to compute, of ``observation.PARTS``; None for all of them.
+            include: Which parts to compute, of ``observation.PARTS`` and ``record.RECORDS``;
+                None for all of the former.
+            cwd: Where relative paths of files to upload begin; None for the current directory.
+            token: What :meth:`interrupt` knows this step by.
 
         Returns:
             The observation: BrowserGym's keys, JSON-serialisable, and two more: ``notices``
@@ -110,32 +170,65 @@ class BrowserEnv:
             BrowserError: It does not start, does not answer, or the environment was closed.
         """
         parts = list(PARTS) if include is None else list(include)
-        unknown = [part for part in parts if part not in PARTS]
+        unknown = [part for part in parts if part not in PARTS and part not in RECORDS]
         if unknown:
             raise BrowserError(
-                f"There is no part {unknown[0]!r}; the parts are {', '.join(PARTS)}."
+                f"There is no part {unknown[0]!r}; the parts are {', '.join(PARTS + RECORDS)}."
             )
         with self._turn:
-            worker = self._ensure_worker()
-            lost, self._lost = self._lost, ""
-            # The observation after the calls needs a share of the time, too.
-            limit = max(timeout - 10, timeout / 2)
-            request = {"op": "step", "action": action, "include": parts, "limit": limit}
+            self._running = token
             try:
-                observation: dict[str, Any] = worker.ask(request, timeout)
-            except BrowserTimeoutError:
-                self._doubtful = True
-                raise
-            except WorkerGoneError:
-                return self._after_death(action, parts, timeout)
-            except BrowserError:
-                if worker.is_alive():
-                    raise
-                return self._after_death(action, parts, timeout)
+                if token is not None and token is self._unwanted:
+                    raise BrowserError("The step was cancelled.")
+                observation = self._step(action, parts, timeout, os.fspath(cwd or os.getcwd()))
+            except BrowserError as error:
+                raise self._hidden(error) from None
+            finally:
+                self._running = None
+        return self._mask.masked(observation)
+
+    def _step(self, action: str, parts: list[str], timeout: float, cwd: str) -> dict[str, Any]:
+        evaluation = self._evaluation
+        # The observation after the calls needs a share of the time, too.
+        limit = max(timeout - 10, timeout / 2)
+        request = {
+            "op": "step", "action": action, "include": parts, "limit": limit, "cwd": cwd,
+        }  # fmt: skip
+        if evaluation is not None:
+            evaluation.begin()
+            if action.strip() == GOAL:
+                return answer_as_observation(action, evaluation.goal, evaluation.goal_images)
+            if action.strip() == REWARDS:
+                return answer_as_observation(action, json.dumps(evaluation.rewards))
+        try:
+            self._supervisor.start()
+            lost, self._supervisor.lost = self._supervisor.lost, ""
+            observation: dict[str, Any] = self._supervisor.ask(request, timeout)
+        except WorkerGoneError:
+            return self._after_death(action, parts, timeout)
+        if evaluation is not None:
+            evaluation.judge(observation)
         if lost:
             observation["notices"].insert(0, lost)
             if observation["last_action_error"]:
                 observation["last_action_error"] += f" {lost}"
+        return observation
+
+    def _after_death(self, action: str, parts: list[str], timeout: float) -> dict[str, Any]:
+        """Start anew after browser or worker ended during a step, and say so."""
+        request = {
+            "op": "step", "action": "noop(0)", "include": parts, "limit": timeout, "cwd": "/",
+        }  # fmt: skip
+        self._supervisor.start()
+        self._supervisor.lost = ""
+        observation: dict[str, Any] = self._supervisor.ask(request, timeout)
+        reason = (
+            "The browser ended unexpectedly during this action and was started anew: "
+            f"{LOST}. The action was not repeated."
+        )
+        observation["last_action"] = action
+        observation["last_action_error"] = reason
+        observation["notices"].insert(0, reason)
         return observation
 
     def check_alive(self, timeout: float = 60) -> bool:
@@ -147,104 +240,99 @@ class BrowserEnv:
         Returns:
             Whether it does; False if it was not started.
         """
-        worker = self._worker
-        if worker is None or not worker.is_alive():
-            return False
-        try:
-            worker.ask({"op": "ping"}, timeout)
-        except BrowserError:
-            return False
-        return True
+        return self._supervisor.answers(timeout)
+
+    def interrupt(self, token: object = None) -> None:
+        """Give up a step that another thread waits for; the browser lives on.
+
+        Args:
+            token: The step's, should it be another one's turn; None for the one that runs.
+        """
+        self._unwanted = token
+        if token is None or token is self._running:
+            self._supervisor.interrupt()
 
     def close(self) -> None:
         """End the browser and its process. More than once does no harm."""
-        self._closed = True
         # Not under the lock: closing ends a step that another thread waits for.
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.end()
-        if self._temporary is not None:
-            self._temporary.cleanup()
+        self._supervisor.close()
 
-    def _after_death(self, action: str, parts: list[str], timeout: float) -> dict[str, Any]:
-        """Start anew after browser or worker ended during a step, and say so."""
-        if self._closed:
-            raise BrowserError("The browser was closed while a step was waiting.")
-        worker = self._ensure_worker()
-        self._lost = ""
-        request = {"op": "step", "action": "noop(0)", "include": parts, "limit": timeout}
-        observation: dict[str, Any] = worker.ask(request, timeout)
-        reason = (
-            "The browser ended unexpectedly during this action and was started anew: "
-            f"{LOST}. The action was not repeated."
-        )
-        observation["last_action"] = action
-        observation["last_action_error"] = reason
-        observation["notices"].insert(0, reason)
-        return observation
+    def mask(self, secrets: Iterable[str]) -> None:
+        """Hide texts in all observations and errors from now on; pictures show them.
 
-    def _ensure_worker(self) -> WorkerProcess:
-        if self._closed:
-            raise BrowserError("The browser environment is closed; make a new BrowserEnv.")
-        worker = self._worker
-        if worker is not None and self._doubtful and worker.is_alive():
-            self._doubtful = False
-            try:
-                worker.ask({"op": "ping"}, RECOVERY)
-            except BrowserError:
-                worker.end(polite=False)
-        if worker is not None and worker.is_alive():
-            return worker
-        if worker is not None:
-            worker.end()
-            self._lost = f"The browser had ended and was started anew: {LOST}."
-        self._doubtful = False
-        worker = self._start_worker()
-        if self._closed:
-            # Closed by another thread meanwhile, which found nothing to end.
-            worker.end()
-            raise BrowserError("The browser environment was closed while the browser started.")
-        self._worker = worker
-        return worker
+        Args:
+            secrets: The texts.
+        """
+        self._mask.add(secrets)
 
-    def _start_worker(self) -> WorkerProcess:
-        settings: dict[str, Any] = {
-            "executable": find_executable(self.executable_path),
-            "headless": self.headless,
-            "viewport": list(self.viewport),
-            "downloads_dir": self._downloads(),
-            "accept_dialogs": self.accept_dialogs,
-        }
-        reasons: list[str] = []
-        for attempt in range(max(1, self.start_attempts)):
-            # Root cannot have Chromium's sandbox, and some containers cannot either.
-            is_root = getattr(os, "geteuid", lambda: 1)() == 0
-            settings["sandbox"] = not is_root and attempt == 0
+    def evaluate(self, expression: str, argument: Any = None) -> Any:
+        """Evaluate JavaScript in the active page.
+
+        Args:
+            expression: An expression or a function.
+            argument: What the function is called with, as JSON can say it.
+
+        Returns:
+            The value.
+
+        Raises:
+            BrowserError: It threw, or there is no browser.
+        """
+        return self._ask("evaluate", expression=expression, argument=argument)
+
+    def storage_state(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
+        """Read cookies and local storage, to log in once and begin with that later.
+
+        Args:
+            path: A file to save them to as well; only its owner can read it.
+
+        Returns:
+            Them, as ``BrowserEnv(storage_state=…)`` takes them.
+
+        Raises:
+            BrowserError: There is no browser.
+        """
+        state: dict[str, Any] = self._ask("storage_state")
+        if path is not None:
+            write_state(state, path)
+        return state
+
+    @contextmanager
+    def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
+        """Record what happens within a ``with`` block, for ``playwright show-trace``.
+
+        Args:
+            path: The archive to write at the end, ``….zip``.
+
+        Yields:
+            Nothing.
+
+        Raises:
+            BrowserError: There is no browser, or it records already.
+        """
+        self._ask("start_trace")
+        try:
+            yield
+        finally:
+            self._ask("stop_trace", path=os.path.abspath(path))
+
+    def renew(self) -> None:
+        """Go back to one blank tab without cookies, as if the browser had just started."""
+        self._ask("renew")
+
+    def _ask(self, operation: str, **details: Any) -> Any:
+        if self._is_gym:
+            raise BrowserError(f"{operation} is not available with a task of BrowserGym.")
+        with self._turn:
             try:
-                worker = WorkerProcess()
-            except ChildStartError as error:
-                reasons.append(str(error))
-                continue
-            try:
-                worker.ask({"op": "start", "settings": settings}, START_LIMIT)
+                return self._supervisor.ask({"op": operation, **details}, UPKEEP_LIMIT)
             except BrowserError as error:
-                reasons.append(f"{error} {worker.complaints()}".strip())
-                worker.end()
-                continue
-            except BaseException:
-                worker.end()
-                raise
-            return worker
-        raise BrowserError(
-            f"The browser {settings['executable']} did not start in {len(reasons)} attempts. "
-            f"Try it in a terminal, or run `oh-jupyter install-browser`. It said: {reasons[-1]}"
-        )
+                raise self._hidden(error) from None
 
-    def _downloads(self) -> str:
-        if not self.downloads_dir:
-            self._temporary = tempfile.TemporaryDirectory(prefix="oh_jupyter_downloads_")
-            self.downloads_dir = self._temporary.name
-        return self.downloads_dir
+    def _hidden(self, error: BrowserError) -> BrowserError:
+        """Take secrets out of an error's message."""
+        message = self._mask.masked({"message": str(error)})["message"]
+        return error if message == str(error) else type(error)(message)
 
 
 _living: weakref.WeakSet[BrowserEnv] = weakref.WeakSet()

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["PageInspector"]
 
 WORLD = "oh_jupyter"
+LARGE = 2000
+"""Nodes from which on a page is large."""
 MOST_WORLDS = 500
 """Isolated worlds remembered; more would mostly be those of documents that are gone."""
 PROBE = files("oh_jupyter.browser").joinpath("probe.js").read_text("utf-8")
@@ -44,7 +46,7 @@ class _Target:
     loaders: dict[str, str]
     documents: list[SnapshotDocument]
     probes: dict[str, dict[str, Any] | None]
-    trees: dict[str, list[dict[str, Any]]]
+    trees: dict[str, asyncio.Task[list[dict[str, Any]]]]
     root: str
 
 
@@ -185,18 +187,27 @@ class PageInspector:
             loaders[branch["frame"]["id"]] = branch["frame"].get("loaderId", "")
             branches.extend(branch.get("childFrames", ()))
         # The probes are asked for right before the snapshot, so that little can change between.
-        probes = [self._probe(session, *item) if probe else _nothing() for item in loaders.items()]
-        snapshot = _bulk_send(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
-        trees = [_tree(session, frame) if accessibility else _no_nodes() for frame in loaders]
-        measured, taken, nodes = await asyncio.gather(
-            asyncio.gather(*probes), snapshot, asyncio.gather(*trees)
+        probing = asyncio.gather(
+            *(self._probe(session, *item) if probe else _nothing() for item in loaders.items())
         )
+        await asyncio.sleep(0)
+        taken = await _bulk_send(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
+        size = sum(len(document["nodes"]["nodeName"]) for document in taken["documents"])
+        if size > LARGE:
+            # Its trees take long: the rest is prepared here while the browser makes them.
+            await probing
+        trees = {
+            frame: asyncio.ensure_future(_tree(session, frame))
+            for frame in (loaders if accessibility else ())
+        }
+        documents = documents_of(taken)
+        measured = await probing
         return _Target(
             session=session,
             loaders=loaders,
-            documents=documents_of(taken),
+            documents=documents,
             probes=dict(zip(loaders, measured, strict=True)),
-            trees=dict(zip(loaders, nodes, strict=True)),
+            trees=trees,
             root=tree["frame"]["id"],
         )
 
@@ -263,7 +274,7 @@ class PageInspector:
             bids,
             document,
             target.probes.get(document.frame_id),
-            target.trees.get(document.frame_id, []),
+            target.trees.get(document.frame_id),
             offset=offset,
         )
         captured.append(frame)
@@ -315,7 +326,3 @@ async def _tree(session: Any, frame_id: str) -> list[dict[str, Any]]:
 
 async def _nothing() -> None:
     return None
-
-
-async def _no_nodes() -> list[dict[str, Any]]:
-    return []

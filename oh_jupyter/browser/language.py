@@ -59,6 +59,11 @@ _SPECIFICATION = {
     "report_infeasible": "reason:string",
     "noop": "wait_ms:number=1000",
 }
+ALIASES = {
+    ("mouse_drag_and_drop", short): long
+    for short, long in (("x1", "from_x"), ("y1", "from_y"), ("x2", "to_x"), ("y2", "to_y"))
+}
+"""Other names of arguments."""
 
 
 def _signature(specification: str) -> Signature:
@@ -201,7 +206,7 @@ def _parse_call(source: str) -> Call:
             raise BrowserActionError(f"{name}: ** is not allowed; name each argument.")
         if keyword.arg in keywords:
             raise BrowserActionError(f"{name}: argument '{keyword.arg}' is given twice.")
-        keywords[keyword.arg] = _literal(keyword.value, name)
+        keywords[ALIASES.get((name, keyword.arg), keyword.arg)] = _literal(keyword.value, name)
     return Call(name, _bind(name, positional, keywords), source)
 
 

@@ -120,13 +120,14 @@ async def _describe(
         observation["extra_element_properties"] = properties
     if "focused_element_bid" in wanted:
         observation["focused_element_bid"] = _focused(root)
-    if "axtree_object" in wanted:
-        observation["axtree_object"] = {"nodes": _merge_trees(root)}
     observation["text_content"], observation["set_of_marks"] = await asyncio.gather(
         text or _empty(), marks or _empty()
     )
     if "dom_object" in wanted:
         observation["dom_object"] = _merge_documents(root)
+    if "axtree_object" in wanted:
+        await asyncio.gather(*(frame.tree for frame in frames if frame.tree is not None))
+        observation["axtree_object"] = {"nodes": _merge_trees(root)}
 
 
 def _walk(root: CapturedFrame) -> list[CapturedFrame]:

@@ -8,35 +8,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
-from weakref import WeakKeyDictionary
+from urllib.parse import urlsplit
 
-from oh_jupyter.browser.downloads import unused_path
 from oh_jupyter.browser.inspector import PageInspector
-from oh_jupyter.browser.launch import Settings, launch
-from oh_jupyter.browser.settle import ACTIVITY, ActivityTracker
+from oh_jupyter.browser.launch import OpenedBrowser, Settings, open_browser
+from oh_jupyter.browser.record import Recorder
+from oh_jupyter.browser.saving import DownloadSaver
+from oh_jupyter.browser.settle import ActivityTracker
 from oh_jupyter.errors import BrowserActionError
 
 if TYPE_CHECKING:
     from playwright.async_api import (
-        Browser,
         BrowserContext,
         Dialog,
-        Download,
         ElementHandle,
         FileChooser,
         Page,
+        Request,
     )
 
 __all__ = ["BrowserSession"]
-
-PDF_VIEWER = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/"
-"""Address of the viewer that is built into Chromium, the same everywhere."""
 
 
 @dataclass
@@ -45,29 +39,32 @@ class BrowserSession:
 
     Attributes:
         settings: How it was started.
-        browser: Playwright's browser.
-        context: The context that all tabs share.
+        opened: The browser.
         tracker: What is under way.
+        recorder: What pages say and ask for.
+        saver: The downloads.
         notices: What happened by itself in this step.
         losses: What was lost by a crash or a hung script in this step.
-        downloads: The downloads that finished since the last observation.
         messages: The chat, as BrowserGym's observation shows it.
+        cwd: Where relative paths of files to upload begin.
+        started: When it was started, in monotonic seconds.
     """
 
     settings: Settings
-    browser: Browser
-    context: BrowserContext
+    opened: OpenedBrowser
     tracker: ActivityTracker
+    recorder: Recorder
+    saver: DownloadSaver
     notices: list[str] = field(default_factory=list)
     losses: list[str] = field(default_factory=list)
-    downloads: list[dict[str, str]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
-    _playwright: Any = None
+    cwd: str = ""
+    started: float = field(default_factory=time.monotonic)
     _active: list[Page] = field(default_factory=list)
+    _ours: list[Page] = field(default_factory=list)
     _inspectors: dict[Page, PageInspector] = field(default_factory=dict)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _crashed: set[Page] = field(default_factory=set)
-    _viewed: WeakKeyDictionary[Page, str] = field(default_factory=WeakKeyDictionary)
 
     @classmethod
     async def start(cls, settings: Settings) -> BrowserSession:
@@ -79,19 +76,38 @@ class BrowserSession:
         Returns:
             The session.
         """
-        playwright, browser, context = await launch(settings)
-        await context.add_init_script(ACTIVITY)
-        session = cls(settings, browser, context, ActivityTracker(context), _playwright=playwright)
+        opened = await open_browser(settings)
+        context = opened.context
+        tracker = ActivityTracker(context)
+        await context.add_init_script(tracker.script)
+        notices: list[str] = []
+        saver = DownloadSaver(settings.downloads_dir, notices)
+        session = cls(settings, opened, tracker, Recorder(context), saver, notices)
+        if settings.allowed_origins or settings.blocked_origins:
+            context.on("requestfailed", session._request_failed)
+        for page in context.pages:
+            session._page_opened(page)
+            for frame in page.frames:
+                with contextlib.suppress(Exception):
+                    await frame.evaluate(tracker.script)
         context.on("page", session._page_opened)
-        await session.open_tab()
+        if not context.pages or not opened.is_ours:
+            await session.open_tab()
+        await session.ensure_page()
         return session
 
+    @property
+    def context(self) -> BrowserContext:
+        """What all tabs share."""
+        return self.opened.context
+
     async def close(self) -> None:
-        """Close the browser."""
-        with contextlib.suppress(Exception):
-            await self.browser.close()
-        with contextlib.suppress(Exception):
-            await self._playwright.stop()
+        """Close the browser; of one that is not ours, close what was opened here."""
+        if not self.opened.is_ours:
+            for page in self._ours:
+                with contextlib.suppress(Exception):
+                    await page.close()
+        await self.opened.close()
 
     @property
     def page(self) -> Page:
@@ -139,6 +155,7 @@ class BrowserSession:
     async def open_tab(self) -> None:
         """Open a blank tab and make it the active one."""
         page = await self.context.new_page()
+        self._ours.append(page)
         self._page_opened(page)
         await self.inspector()
 
@@ -226,13 +243,14 @@ class BrowserSession:
 
     def _forget(self, page: Page) -> None:
         self._active = [other for other in self._active if other is not page]
+        self._ours = [other for other in self._ours if other is not page]
         self._inspectors.pop(page, None)
 
     def _page_opened(self, page: Page) -> None:
         if page not in self._active:
             page.on("close", self._forget)
             page.on("dialog", self._dialog_opened)
-            page.on("download", self._download_started)
+            page.on("download", self.saver.begin)
             page.on("crash", self._page_crashed)
             page.on("framenavigated", self.tracker.page_shown)
             # While anybody listens, choosers are intercepted; to begin with it only when an
@@ -247,69 +265,25 @@ class BrowserSession:
             f"The page {page.url} crashed and its tab was closed; what was entered there is lost."
         )
 
-    def _run(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+    def _request_failed(self, request: Request) -> None:
+        if "BLOCKED_BY_CLIENT" in (request.failure or ""):
+            parts = urlsplit(request.url)
+            notice = f"Requests to {parts.scheme}://{parts.netloc} are blocked: it is not allowed."
+            if notice not in self.notices:
+                self.notices.append(notice)
 
     def _dialog_opened(self, dialog: Dialog) -> None:
         accept = self.settings.accept_dialogs or dialog.type in ("alert", "beforeunload")
         if dialog.type != "beforeunload":
             done = "accepted" if accept else "dismissed"
             self.notices.append(f"The page showed {dialog.type} {dialog.message!r}; it was {done}.")
-        self._run(self._answer(dialog, accept))
+        task = asyncio.ensure_future(self._answer(dialog, accept))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
 
     async def _answer(self, dialog: Dialog, accept: bool) -> None:
         with contextlib.suppress(Exception):
             await (dialog.accept() if accept else dialog.dismiss())
-
-    def _download_started(self, download: Download) -> None:
-        self._run(self._save(download))
-
-    async def downloads_finished(self, seconds: float) -> None:
-        """Wait for the downloads that are under way.
-
-        Args:
-            seconds: How long at most; a later one is part of a later observation.
-        """
-        if self._running:
-            await asyncio.wait(set(self._running), timeout=seconds)
-
-    async def keep_viewed_pdf(self) -> None:
-        """Save the PDF that Chromium's viewer shows, whose text no observation can reach.
-
-        The headless shell has no viewer and downloads such a file; so it is one everywhere.
-        """
-        page = self.page
-        is_viewer = any(frame.url.startswith(PDF_VIEWER) for frame in page.frames)
-        if not is_viewer or self._viewed.get(page) == page.url:
-            return
-        self._viewed[page] = page.url
-        with contextlib.suppress(Exception):
-            answer = await self.context.request.get(page.url)
-            body = await answer.body()
-            name = Path(unquote(urlsplit(page.url).path)).name or "document.pdf"
-            directory = Path(self.settings.downloads_dir)
-            directory.mkdir(parents=True, exist_ok=True)
-            target = unused_path(directory, name)
-            target.write_bytes(body)
-            self.downloads.append({"url": page.url, "name": name, "path": str(target)})
-
-    async def _save(self, download: Download) -> None:
-        name = Path(download.suggested_filename.replace("\\", "/")).name or "download"
-        try:
-            partial = await download.path()
-            directory = Path(self.settings.downloads_dir)
-            directory.mkdir(parents=True, exist_ok=True)
-            target = unused_path(directory, name)
-            await download.save_as(target)
-            with contextlib.suppress(OSError):
-                os.unlink(partial)
-        except Exception as error:
-            reason = str(error).splitlines()[0]
-            self.notices.append(f"The download of {download.url} failed: {reason}")
-            return
-        self.downloads.append({"url": download.url, "name": name, "path": str(target)})
 
 
 def _ignore(_chooser: FileChooser) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 import time
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -17,14 +18,16 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Page, Request
 
-__all__ = ["ACTIVITY", "ActivityTracker", "PageUnresponsiveError"]
+__all__ = ["ActivityTracker", "PageUnresponsiveError"]
 
 ACTIVITY = files("oh_jupyter.browser").joinpath("activity.js").read_text("utf-8")
-"""The script that runs in every frame before the page's own."""
 
-SETTLE = """options => {
-  const activity = window[Symbol.for("oh_jupyter.activity")];
-  return activity && activity.settle(options);
+SETTLE = """([secret, options]) => {
+  const question = { secret };
+  try {
+    Function.prototype.toString.call(question);
+  } catch {}
+  return question.settle && question.settle(options);
 }"""
 REQUESTS = 2.5
 """Seconds after the action in which requests are waited for."""
@@ -52,6 +55,7 @@ class ActivityTracker:
     """Knows which requests, navigations and new windows of a browser context are under way."""
 
     def __init__(self, context: BrowserContext) -> None:
+        self._secret = f"_{secrets.token_hex(12)}"
         self._pending: dict[Request, float] = {}
         self._navigations: set[Request] = set()
         self._rounds: dict[tuple[str, str], list[float]] = {}
@@ -61,6 +65,11 @@ class ActivityTracker:
         context.on("request", self._started)
         context.on("requestfinished", self._ended)
         context.on("requestfailed", self._ended)
+
+    @property
+    def script(self) -> str:
+        """The script that has to run in every frame before the page's own."""
+        return ACTIVITY.replace("SECRET", self._secret)
 
     def begin(self) -> None:
         """Start a step: what is under way now does not belong to it."""
@@ -145,12 +154,13 @@ class ActivityTracker:
             pass
         await _loaded(page, "domcontentloaded", deadline - time.monotonic())
 
-    async def settle(self, page: Page, *, idle: bool = False) -> bool:
+    async def settle(self, page: Page, *, wait: str = "frame") -> bool:
         """Wait until the effects of an action are there, or the bounds are reached.
 
         Args:
             page: The page that will be observed.
-            idle: Nothing was done to it, so only what is pending has to be waited for.
+            wait: What has to be waited for even if nothing seems to be under way: ``frame``, one
+                frame; ``turn``, only for what scripts have queued; ``none``, nothing.
 
         Returns:
             Whether that worked; False if a navigation is still not answered.
@@ -166,12 +176,12 @@ class ActivityTracker:
                 if self.navigates(page):
                     return False
             try:
-                await self._quiet(page, idle)
+                await self._quiet(page, wait)
             except PageUnresponsiveError:
                 if not self.navigates(page):
                     raise
                 continue
-            idle = False
+            wait = "frame"
             if page.is_closed() or self._patience() <= time.monotonic() - start:
                 return True
             if not await self._change(start + self._patience()):
@@ -180,14 +190,14 @@ class ActivityTracker:
                 left = max(0.5, REQUESTS - (time.monotonic() - start))
                 await _loaded(page, "load", left)
 
-    async def _quiet(self, page: Page, idle: bool) -> None:
+    async def _quiet(self, page: Page, wait: str) -> None:
         """Wait in all frames at once for short timers and for a moment without changes.
 
         Frames that do not answer, such as those without scripts, are not asked again.
         """
         main = page.main_frame
         frames = [frame for frame in page.frames if frame not in self._silent]
-        asked = {asyncio.ensure_future(_frame_quiet(frame, idle)): frame for frame in frames}
+        asked = {asyncio.ensure_future(self._frame_quiet(frame, wait)): frame for frame in frames}
         own = next((task for task, frame in asked.items() if frame is main), None)
         deadline = time.monotonic() + UNRESPONSIVE
         try:
@@ -203,6 +213,14 @@ class ActivityTracker:
         finally:
             for task in asked:
                 task.cancel()
+
+    async def _frame_quiet(self, frame: Frame, wait: str) -> None:
+        # A frame that navigates or goes away cannot be asked.
+        with contextlib.suppress(Exception):
+            options = {"limit": QUIET_LIMIT, "wait": wait}
+            closes = await frame.evaluate(SETTLE, [self._secret, options])
+            if closes and frame is frame.page.main_frame and not frame.page.is_closed():
+                await frame.page.wait_for_event("close", timeout=CLOSING)
 
     async def _change(self, deadline: float) -> bool:
         self._changed.clear()
@@ -226,11 +244,3 @@ async def _loaded(page: Page, state: Any, seconds: float) -> None:
     # A page that loads for ever is observed as it is.
     with contextlib.suppress(Exception):
         await page.wait_for_load_state(state, timeout=max(1.0, seconds * 1000))
-
-
-async def _frame_quiet(frame: Frame, idle: bool) -> None:
-    # A frame that navigates or goes away cannot be asked.
-    with contextlib.suppress(Exception):
-        closes = await frame.evaluate(SETTLE, {"limit": QUIET_LIMIT, "idle": idle})
-        if closes and frame is frame.page.main_frame and not frame.page.is_closed():
-            await frame.page.wait_for_event("close", timeout=CLOSING)

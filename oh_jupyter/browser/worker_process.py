@@ -12,34 +12,45 @@ from pathlib import Path
 from typing import IO, Any
 
 from oh_jupyter.browser.pipe import read_frame, write_frame
+from oh_jupyter.browser.scratch import Scratch
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError
 from oh_jupyter.process import PIPE, Child, spawn
 
-__all__ = ["WorkerGoneError", "WorkerProcess"]
+__all__ = ["WorkerGoneError", "WorkerProcess", "WorkerRefusedError"]
 
 
 class WorkerGoneError(BrowserError):
     """The worker process ended."""
 
 
+class WorkerRefusedError(BrowserError):
+    """The worker cannot do what it was started for, and never will."""
+
+
 class WorkerProcess:
     """One worker process, and the requests that wait for its answers."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str, scratch: Scratch) -> None:
         package_root = str(Path(__file__).resolve().parents[2])
         search = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(search)}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(search),
+            "TMPDIR": str(scratch.renew()),
+        }
         # Unlike a pipe, a file needs no reader.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._child: Child = spawn(
-            [sys.executable, "-m", "oh_jupyter.browser.worker"],
+            [sys.executable, "-m", module],
             env=environment, stdin=PIPE, stdout=PIPE, stderr=self._errors,
+            remove_when_orphaned=scratch.path,
         )  # fmt: skip
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         self._input = self._child.stdin
         self._output = self._child.stdout
         self._answers: dict[int, Future[Any]] = {}
+        self._lasting: set[int] = set()
         self._lock = threading.Lock()
         self._count = 0
         self._gone = False
@@ -80,6 +91,8 @@ class WorkerProcess:
             self._count += 1
             number = self._count
             self._answers[number] = answer
+            if request["op"] in ("ping", "start"):
+                self._lasting.add(number)
             try:
                 write_frame(self._input.fileno(), {**request, "id": number})
             except (OSError, ValueError):
@@ -91,6 +104,8 @@ class WorkerProcess:
                 raise
         try:
             return answer.result(timeout)
+        except BrowserError:
+            raise
         except TimeoutError:
             self._give_up(number)
             what = request.get("action") or request["op"]
@@ -100,6 +115,15 @@ class WorkerProcess:
         except BaseException:
             self._give_up(number)
             raise
+
+    def interrupt(self) -> None:
+        """Give up what is being waited for, except the start and signs of life."""
+        with self._lock:
+            numbers = [number for number in self._answers if number not in self._lasting]
+            waiting = {number: self._answers.pop(number) for number in numbers}
+        for number, answer in waiting.items():
+            self._give_up(number)
+            answer.set_exception(BrowserError("The step was cancelled."))
 
     def _give_up(self, number: int) -> None:
         """Forget a request: its late answer is dropped, its work is cancelled."""
@@ -113,9 +137,12 @@ class WorkerProcess:
             while (message := read_frame(self._output.fileno())) is not None:
                 with self._lock:
                     answer = self._answers.pop(message["id"], None)
+                    self._lasting.discard(message["id"])
                 if answer is None:
                     continue
-                if "error" in message:
+                if message.get("is_final"):
+                    answer.set_exception(WorkerRefusedError(message["error"]))
+                elif "error" in message:
                     answer.set_exception(BrowserError(message["error"]))
                 else:
                     answer.set_result(message["result"])

@@ -1,22 +1,33 @@
-"""What a browser step costs, as ratios to raw Playwright in the same run.
+"""What a browser step costs, as ratios to raw Playwright in the same run, and how fresh it is.
 
 Run it with ``python tests/benchmarks/bench_browser.py``. The baseline does the action, then
 fetches screenshot, DOM snapshot, accessibility tree and text at the same time, and waits for
 nothing; BrowserEnv also waits for effects, gives bids, measures every element, draws the
 marks, converts the text and brings it all through a pipe.
+
+BrowserGym is measured as well where it is installed, or where BENCH_BROWSERGYM names a Python
+that has it together with oh_jupyter's own dependencies.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
+import psutil
 from playwright.async_api import Page, async_playwright
 
 from oh_jupyter.browser import BrowserEnv
@@ -24,6 +35,9 @@ from oh_jupyter.browser.browse import TREE_PARTS
 from oh_jupyter.browser.executable import find_executable
 
 ROUNDS = 9
+GYM_ROUNDS = 3
+START_ROUNDS = 3
+MEMORY_STEPS = int(os.environ.get("BENCH_MEMORY_STEPS", "500"))
 SMALL = "<!doctype html><title>s</title><h1>Small</h1><input><button>b</button>" + "<p>line" * 20
 LARGE = "<!doctype html>" + "".join(
     f"<div><a href=#{i}>link {i}</a><span>text {i}</span></div>" for i in range(1667)
@@ -32,14 +46,38 @@ FRAMES = "<!doctype html>" + "<iframe src=/small></iframe>" * 4
 PAGES = {"/small": SMALL, "/large": LARGE, "/frames": FRAMES}
 
 
+EFFECTS = {
+    "timer 50 ms": "setTimeout(done, 50)",
+    "timer 400 ms": "setTimeout(done, 400)",
+    "fetch 200 ms": "fetch('/late?ms=200').then(done)",
+    "fetch 1 s": "fetch('/late?ms=1000').then(done)",
+    "fetch 2 s": "fetch('/late?ms=2000').then(done)",
+    "timer, fetch, timer 0.8 s": "setTimeout(() => fetch('/late?ms=400').then(() => "
+    "setTimeout(done, 200)), 200)",
+    "page that takes 1 s": "location = '/late?ms=1000'",
+    "page that takes 2 s": "location = '/late?ms=2000'",
+}
+"""What a click sets off, after which ``effect`` is in the page."""
+
+
+def effect_page(script: str) -> str:
+    return f"""<!doctype html><title>e</title><button onclick="{script}">go</button><p id=p>-</p>
+    <script>const done = () => {{ document.getElementById('p').textContent = 'effect' }}</script>"""
+
+
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
+        parts = urlsplit(self.path)
+        if parts.path == "/late":
+            time.sleep(int(parse_qs(parts.query)["ms"][0]) / 1000)
+            PAGES[self.path] = "effect"
         body = PAGES.get(self.path, "").encode()
         self.send_response(200 if body else 404)
         self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        with contextlib.suppress(BrokenPipeError):
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         pass
@@ -68,85 +106,223 @@ def steps(site: str) -> list[tuple[str, str, Callable[[Page], Awaitable[Any]], s
     ]
 
 
-async def raw(site: str) -> tuple[dict[str, float], float]:
-    times: dict[str, float] = {}
-    start = time.perf_counter()
+async def look(page: Page, session: Any) -> None:
+    """What the baseline fetches after each action."""
+    await asyncio.gather(
+        page.screenshot(),
+        session.send("DOMSnapshot.captureSnapshot", {"computedStyles": []}),
+        session.send("Accessibility.getFullAXTree"),
+        page.inner_text("body"),
+    )
+
+
+def prepared(env: BrowserEnv, address: str, calls: str) -> str:
+    """Open a page, and put its bids into the calls."""
+    seen = env.step(f'goto("{address}")')
+    calls = calls.replace("{button}", bid_of(seen, "button"))
+    return calls.replace("{input}", bid_of(seen, "textbox"))
+
+
+def stepped(env: BrowserEnv, calls: str, include: tuple[str, ...] | None) -> None:
+    seen = env.step(calls, include=include)
+    assert seen["last_action_error"] == "", seen["last_action_error"]
+
+
+async def seconds(work: Awaitable[Any]) -> float:
+    begin = time.perf_counter()
+    await work
+    return time.perf_counter() - begin
+
+
+async def starts(site: str) -> tuple[float, float]:
+    """Seconds until the first page is observed: the baseline's, and ours."""
+    measured: tuple[list[float], list[float]] = ([], [])
+    for _ in range(START_ROUNDS):
+        begin = time.perf_counter()
+        async with async_playwright() as playwright:
+            _, page, session = await launched(playwright)
+            await page.goto(f"{site}/small")
+            await look(page, session)
+            measured[0].append(time.perf_counter() - begin)
+        begin = time.perf_counter()
+        with BrowserEnv() as env:
+            await asyncio.to_thread(env.step, f'goto("{site}/small")')
+            measured[1].append(time.perf_counter() - begin)
+    return statistics.median(measured[0]), statistics.median(measured[1])
+
+
+async def launched(playwright: Any) -> tuple[Any, Page, Any]:
+    browser = await playwright.chromium.launch(
+        executable_path=find_executable(), chromium_sandbox=os.geteuid() != 0
+    )
+    context = await browser.new_context(viewport={"width": 1280, "height": 720})
+    page = await context.new_page()
+    return browser, page, await context.new_cdp_session(page)
+
+
+async def compared(site: str) -> tuple[dict[str, float], dict[str, float], dict[str, float]]:
+    """Seconds of each step: the baseline's, ours, and ours with the parts of the wire.
+
+    They take turns, so that whatever else the machine does meets all of them.
+    """
+    times: tuple[dict[str, float], dict[str, float], dict[str, float]] = ({}, {}, {})
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(
-            executable_path=find_executable(), chromium_sandbox=os.geteuid() != 0
-        )
-        context = await browser.new_context(viewport={"width": 1280, "height": 720})
-        page = await context.new_page()
-        session = await context.new_cdp_session(page)
-
-        async def look() -> None:
-            await asyncio.gather(
-                page.screenshot(),
-                session.send("DOMSnapshot.captureSnapshot", {"computedStyles": []}),
-                session.send("Accessibility.getFullAXTree"),
-                page.inner_text("body"),
-            )
-
-        await page.goto(f"{site}/small")
-        await look()
-        started = time.perf_counter() - start
-        for name, path, action, _ in steps(site):
-            await page.goto(site + path)
-            await look()
-            measured = []
-            for _ in range(ROUNDS):
-                begin = time.perf_counter()
-                await action(page)
-                await look()
-                measured.append(time.perf_counter() - begin)
-            times[name] = statistics.median(measured)
+        browser, page, session = await launched(playwright)
+        with BrowserEnv() as env:
+            for name, path, action, calls in steps(site):
+                await page.goto(site + path)
+                await look(page, session)
+                calls = await asyncio.to_thread(prepared, env, site + path, calls)
+                measured: tuple[list[float], list[float], list[float]] = ([], [], [])
+                for _ in range(ROUNDS):
+                    begin = time.perf_counter()
+                    await action(page)
+                    await look(page, session)
+                    measured[0].append(time.perf_counter() - begin)
+                    for column, include in ((1, None), (2, TREE_PARTS)):
+                        work = asyncio.to_thread(stepped, env, calls, include)
+                        measured[column].append(await seconds(work))
+                for column in range(3):
+                    times[column][name] = statistics.median(measured[column])
         await browser.close()
-    return times, started
+    return times
 
 
-def stepped(site: str, include: tuple[str, ...] | None) -> tuple[dict[str, float], float]:
-    times: dict[str, float] = {}
-    start = time.perf_counter()
+def bid_of(seen: dict[str, Any], role: str) -> str:
+    nodes = seen["axtree_object"]["nodes"]
+    found = [n for n in nodes if n["role"]["value"] == role and "browsergym_id" in n]
+    return str(found[0]["browsergym_id"]) if found else ""
+
+
+def fresh(site: str, step: Callable[[str], dict[str, Any]]) -> dict[str, tuple[bool, float]]:
+    """Whether each effect is in the observation, and after how many seconds."""
+    outcome = {}
+    for name, script in EFFECTS.items():
+        PAGES["/effect"] = effect_page(script)
+        seen = step(f'goto("{site}/effect")')
+        start = time.perf_counter()
+        seen = step(f'click("{bid_of(seen, "button")}")')
+        outcome[name] = ("effect" in seen["text_content"], time.perf_counter() - start)
+    return outcome
+
+
+def family_memory() -> int:
+    """Memory of the browser's processes in bytes; shared pages count once."""
+    total = 0
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            total += process.memory_full_info().pss
+    return total
+
+
+def memory(site: str) -> tuple[int, int, int]:
+    """Memory after ten steps, and after many; and how many those were."""
     with BrowserEnv() as env:
-        env.step(f'goto("{site}/small")', include=include)
-        started = time.perf_counter() - start
-        for name, path, _, calls in steps(site):
-            seen = env.step(f'goto("{site}{path}")')
-            bids = {
-                node["role"]["value"]: node["browsergym_id"]
-                for node in seen["axtree_object"]["nodes"]
-                if "browsergym_id" in node
-            }
-            calls = calls.replace("{button}", bids.get("button", ""))
-            calls = calls.replace("{input}", bids.get("textbox", ""))
-            measured = []
-            for _ in range(ROUNDS):
-                begin = time.perf_counter()
-                seen = env.step(calls, include=include)
-                measured.append(time.perf_counter() - begin)
-                assert seen["last_action_error"] == "", seen["last_action_error"]
-            times[name] = statistics.median(measured)
-    return times, started
+        for number in range(MEMORY_STEPS):
+            env.step(f'goto("{site}/{("small", "frames")[number % 2]}")')
+            if number == 10:
+                first = family_memory()
+        return first, family_memory(), MEMORY_STEPS
+
+
+def gym(site: str) -> dict[str, Any]:
+    """The same steps and effects by BrowserGym, as OpenHands starts it."""
+    from oh_jupyter.browser.gym_worker import Episode
+
+    start = time.perf_counter()
+    episode = Episode(
+        {
+            "task": "browsergym/openended",
+            "seed": None,
+            "headless": True,
+            "executable": find_executable(),
+            "sandbox": os.geteuid() != 0,
+        }
+    )
+    episode.step(f'goto("{site}/small")')
+    figures: dict[str, Any] = {"start": time.perf_counter() - start, "times": {}}
+    for name, path, _, calls in steps(site):
+        seen = episode.step(f'goto("{site}{path}")')
+        calls = calls.replace("{button}", bid_of(seen, "button"))
+        calls = calls.replace("{input}", bid_of(seen, "textbox"))
+        measured = []
+        for _ in range(GYM_ROUNDS):
+            begin = time.perf_counter()
+            episode.step(calls)
+            measured.append(time.perf_counter() - begin)
+        figures["times"][name] = statistics.median(measured)
+    # The pages of the effects are served by the parent process.
+    figures["fresh"] = {}
+    for name in EFFECTS:
+        seen = episode.step(f'goto("{site}/effects/{list(EFFECTS).index(name)}")')
+        start = time.perf_counter()
+        seen = episode.step(f'click("{bid_of(seen, "button")}")')
+        figures["fresh"][name] = ("effect" in seen["text_content"], time.perf_counter() - start)
+    episode.close()
+    return figures
+
+
+def gym_figures(site: str) -> dict[str, Any] | None:
+    """Measure BrowserGym in a process of its own, if there is one."""
+    python = os.environ.get("BENCH_BROWSERGYM")
+    if not python and find_spec("browsergym") is None:
+        return None
+    for number, script in enumerate(EFFECTS.values()):
+        PAGES[f"/effects/{number}"] = effect_page(script)
+    root = Path(__file__).resolve().parents[2]
+    done = subprocess.run(
+        [python or sys.executable, __file__, "--browsergym", site],
+        env={**os.environ, "PYTHONPATH": str(root)}, stdout=subprocess.PIPE, check=True,
+    )  # fmt: skip
+    figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def print_times(base: dict[str, float], columns: list[tuple[str, dict[str, float]]]) -> None:
+    print(f"{'step':26}{'raw Playwright':>16}" + "".join(f"{name:>22}" for name, _ in columns))
+    for name, baseline in base.items():
+        cells = "".join(
+            f"{times[name] * 1000:9.0f} ms {times[name] / baseline:6.2f} x "
+            if name in times
+            else " " * 22
+            for _, times in columns
+        )
+        print(f"{name:26}{baseline * 1000:13.0f} ms{cells}")
+
+
+def print_freshness(columns: list[tuple[str, dict[str, Any]]]) -> None:
+    print(f"\n{'is it in the observation?':26}" + "".join(f"{name:>22}" for name, _ in columns))
+    for name in EFFECTS:
+        cells = ""
+        for _, outcome in columns:
+            is_fresh, seconds = outcome[name]
+            cells += f"{('yes' if is_fresh else 'NO') + f' {seconds:6.2f} s':>22}"
+        print(f"{name:26}{cells}")
 
 
 def main() -> None:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     site = f"http://127.0.0.1:{server.server_port}"
-    base, base_start = asyncio.run(raw(site))
-    whole, whole_start = stepped(site, None)
-    wire, _ = stepped(site, TREE_PARTS)
+    start = "start and first page"
+    base_start, whole_start = asyncio.run(starts(site))
+    base, whole, wire = asyncio.run(compared(site))
+    columns = [("all parts", {start: whole_start, **whole}), ("parts of the wire", wire)]
+    with BrowserEnv() as env:
+        freshness = [("BrowserEnv", fresh(site, env.step))]
+    theirs = gym_figures(site)
+    if theirs is not None:
+        columns.append(("BrowserGym", {start: theirs["start"], **theirs["times"]}))
+        freshness.append(("BrowserGym", theirs["fresh"]))
+    print_times({start: base_start, **base}, columns)
+    print_freshness(freshness)
+    first, last, count = memory(site)
+    print(f"\nmemory after 10 steps {first >> 20} MB, after {count} steps {last >> 20} MB")
     server.shutdown()
-    print(f"{'step':26}{'raw Playwright':>16}{'all parts':>22}{'parts of the wire':>22}")
-    rows = [("start and first page", base_start, whole_start, None)]
-    rows += [(name, base[name], whole[name], wire[name]) for name in base]
-    for name, baseline, *others in rows:
-        cells = "".join(
-            f"{value * 1000:9.0f} ms {value / baseline:6.2f} x " if value else " " * 22
-            for value in others
-        )
-        print(f"{name:26}{baseline * 1000:13.0f} ms{cells}")
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--browsergym"]:
+        print(json.dumps(gym(sys.argv[2])))
+    else:
+        main()

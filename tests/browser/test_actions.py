@@ -165,7 +165,9 @@ def test_chat_and_noop(env: BrowserEnv, show):
     seen = env.step('send_msg_to_user("42 is it")\nreport_infeasible("no way")\nnoop(1)')
     assert [item["message"] for item in seen["chat_messages"]][-2:] == ["42 is it", "no way"]
     assert seen["chat_messages"][-2]["role"] == "assistant"
-    assert env.step("noop(300)")["elapsed_time"] == pytest.approx(0.3, abs=0.15)
+    # Since the browser was started, as BrowserGym counts.
+    later = env.step("noop(300)")["elapsed_time"]
+    assert later >= seen["elapsed_time"] + 0.3
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,6 @@ def test_errors_name_the_cause(env: BrowserEnv, show, body, action, reason):
     target = list(properties)[4]
     failed = env.step(f'{function}("{target}"{names[action]})\nsend_msg_to_user("not reached")')
     assert reason in failed["last_action_error"], failed["last_action_error"]
-    assert failed["elapsed_time"] < 2
     assert all(item["message"] != "not reached" for item in failed["chat_messages"])
     assert env.step("noop(0)")["last_action_error"] == ""
 

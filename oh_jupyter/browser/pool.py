@@ -1,0 +1,117 @@
+"""Several browsers side by side, by name; one of them is the current one."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from oh_jupyter.browser.env import BrowserEnv
+from oh_jupyter.config import Settings
+
+__all__ = ["DEFAULT", "BrowserPool"]
+
+DEFAULT = "default"
+"""Name of the browser that is there from the beginning."""
+
+
+class BrowserPool:
+    """Browsers that share their settings and nothing else: cookies, tabs and crashes are their own.
+
+    Attributes:
+        name: Name of the current one.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        """Make a pool; no browser starts yet.
+
+        Args:
+            settings: What the operator set.
+        """
+        self.name = DEFAULT
+        self._settings = settings
+        self._browsers: dict[str, BrowserEnv] = {}
+        self._secrets: set[str] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def current(self) -> BrowserEnv:
+        """The current browser; it is made when it is first asked for."""
+        with self._lock:
+            if self.name not in self._browsers:
+                self._browsers[self.name] = self._make(self.name)
+            return self._browsers[self.name]
+
+    def use(self, name: str) -> BrowserEnv:
+        """Make another browser the current one.
+
+        Args:
+            name: Its name; a new one makes a new browser.
+
+        Returns:
+            The browser.
+        """
+        self.name = name
+        return self.current
+
+    def close(self, name: str | None = None) -> None:
+        """End a browser; the next use of its name starts a new one.
+
+        Args:
+            name: Its name; None for the current one.
+        """
+        with self._lock:
+            browser = self._browsers.pop(name or self.name, None)
+        if browser is not None:
+            browser.close()
+
+    def close_all(self) -> None:
+        """End all browsers."""
+        for name in list(self._browsers):
+            self.close(name)
+
+    def mask(self, secrets: Iterable[str]) -> None:
+        """Hide texts in what all browsers say, also those that come later.
+
+        Args:
+            secrets: The texts.
+        """
+        with self._lock:
+            self._secrets.update(secrets)
+            for browser in self._browsers.values():
+                browser.mask(self._secrets)
+
+    def status(self, timeout: float = 5) -> list[dict[str, Any]]:
+        """Say what there is.
+
+        Args:
+            timeout: Seconds that a browser has to give a sign of life.
+
+        Returns:
+            For each browser its name, whether it is the current one, and whether it answers.
+        """
+        with self._lock:
+            browsers = dict(self._browsers)
+        return [
+            {"name": name, "current": name == self.name, "alive": browser.check_alive(timeout)}
+            for name, browser in browsers.items()
+        ]
+
+    def _make(self, name: str) -> BrowserEnv:
+        settings = self._settings
+        profile = settings.browser_profile
+        if profile and name != DEFAULT:
+            # A profile serves one browser at a time.
+            profile = f"{profile}-{name}"
+        return BrowserEnv(
+            settings.browsergym_eval_env or None,
+            headless=settings.browser_headless,
+            executable_path=settings.browser_path,
+            storage_state=settings.browser_storage_state,
+            user_data_dir=profile,
+            device=settings.browser_device,
+            cdp_url=settings.browser_cdp_url,
+            allowed_origins=settings.browser_allowed_origins,
+            blocked_origins=settings.browser_blocked_origins,
+            secrets=self._secrets,
+        )

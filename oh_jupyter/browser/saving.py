@@ -1,0 +1,103 @@
+"""Downloads on their way out of the browser: each one is waited for and saved."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+from weakref import WeakKeyDictionary
+
+from oh_jupyter.browser.downloads import unused_path
+
+if TYPE_CHECKING:
+    from playwright.async_api import Download, Page
+
+__all__ = ["DownloadSaver"]
+
+PDF_VIEWER = "chrome-extension://mhjfbmdgcfjbbpaeojofohoefgiehjai/"
+"""Address of the viewer that is built into Chromium, the same everywhere."""
+
+
+class DownloadSaver:
+    """Saves downloads to a folder.
+
+    Attributes:
+        saved: The downloads that finished since the last observation: url, name, path.
+        notices: What went wrong, in a sentence each.
+    """
+
+    def __init__(self, folder: str, notices: list[str]) -> None:
+        """Prepare.
+
+        Args:
+            folder: Where to; it is made when it is needed.
+            notices: Where it is said what went wrong.
+        """
+        self.saved: list[dict[str, str]] = []
+        self.notices = notices
+        self._folder = Path(folder)
+        self._running: set[asyncio.Task[None]] = set()
+        self._viewed: WeakKeyDictionary[Page, str] = WeakKeyDictionary()
+
+    def begin(self, download: Download) -> None:
+        """Save a download when it is finished.
+
+        Args:
+            download: The download.
+        """
+        task = asyncio.ensure_future(self._save(download))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def finished(self, seconds: float) -> None:
+        """Wait for the downloads that are under way.
+
+        Args:
+            seconds: How long at most; a later one is part of a later observation.
+        """
+        if self._running:
+            await asyncio.wait(set(self._running), timeout=seconds)
+
+    async def keep_viewed_pdf(self, page: Page) -> None:
+        """Save the PDF that Chromium's viewer shows, whose text no observation can reach.
+
+        The headless shell has no viewer and downloads such a file; so it is one everywhere.
+
+        Args:
+            page: The page, which may show anything.
+        """
+        is_viewer = any(frame.url.startswith(PDF_VIEWER) for frame in page.frames)
+        if not is_viewer or self._viewed.get(page) == page.url:
+            return
+        self._viewed[page] = page.url
+        with contextlib.suppress(Exception):
+            answer = await page.context.request.get(page.url)
+            body = await answer.body()
+            name = Path(unquote(urlsplit(page.url).path)).name or "document.pdf"
+            target = self._target(name)
+            target.write_bytes(body)
+            self._note(page.url, name, target)
+
+    async def _save(self, download: Download) -> None:
+        name = Path(download.suggested_filename.replace("\\", "/")).name or "download"
+        try:
+            partial: Any = await download.path()
+            target = self._target(name)
+            await download.save_as(target)
+            with contextlib.suppress(OSError):
+                os.unlink(partial)
+        except Exception as error:
+            reason = str(error).splitlines()[0]
+            self.notices.append(f"The download of {download.url} failed: {reason}")
+            return
+        self._note(download.url, name, target)
+
+    def _target(self, name: str) -> Path:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        return unused_path(self._folder, name)
+
+    def _note(self, url: str, name: str, path: Path) -> None:
+        self.saved.append({"url": url, "name": name, "path": str(path)})

@@ -1,0 +1,117 @@
+"""An agent's trials on a set of tasks: episode after episode, each with its result."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from oh_jupyter.browser.env import BrowserEnv
+from oh_jupyter.browser.evaluation import GOAL, REWARDS
+from oh_jupyter.browser.tasks import Task, find_task
+from oh_jupyter.errors import BrowserError
+
+__all__ = ["Agent", "Trial", "run_trials"]
+
+Agent = Callable[[dict[str, Any]], str]
+"""Gets an observation, with ``goal``, and returns the next action; "" or None to give up."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What came of one episode.
+
+    Attributes:
+        task: The task's name.
+        seed: What its random choices began with.
+        reward: The sum of the rewards.
+        steps: How many actions were taken.
+        seconds: How long it took.
+        error: Why it ended early, or the last action's error, or "".
+    """
+
+    task: str
+    seed: int
+    reward: float
+    steps: int
+    seconds: float
+    error: str = ""
+
+
+def run_trials(
+    tasks: Sequence[str | Task],
+    agent: Agent,
+    *,
+    seeds: int = 1,
+    steps: int = 10,
+    options: Mapping[str, Any] | None = None,
+) -> Iterator[Trial]:
+    """Let an agent try tasks.
+
+    Args:
+        tasks: Names, or task objects.
+        agent: The agent.
+        seeds: How many episodes of each task, with the seeds 0, 1, …
+        steps: Actions that an episode may take.
+        options: Arguments for :class:`BrowserEnv`.
+
+    Yields:
+        The result of each episode, as it ends.
+    """
+    ours = [find_task(t) if isinstance(t, str) and not _is_gym(t) else t for t in tasks]
+    shared: BrowserEnv | None = None
+    try:
+        for task in ours:
+            for seed in range(seeds):
+                name = task if isinstance(task, str) else task.name
+                start = time.monotonic()
+                try:
+                    if isinstance(task, str):
+                        with BrowserEnv(task, seed=seed, **(options or {})) as env:
+                            figures = _episode(env, agent, steps)
+                    else:
+                        if shared is None:
+                            # One browser for all: starting costs more than most tasks.
+                            shared = BrowserEnv(task, **(options or {}))
+                        shared.renew()
+                        assert shared.evaluation is not None
+                        shared.evaluation.restart(task, seed)
+                        figures = _episode(shared, agent, steps)
+                except BrowserError as error:
+                    figures = (0.0, 0, str(error))
+                yield Trial(
+                    name, seed, figures[0], figures[1], time.monotonic() - start, figures[2]
+                )
+    finally:
+        if shared is not None:
+            shared.close()
+
+
+def _is_gym(name: str) -> bool:
+    return name.startswith("browsergym/")
+
+
+def _episode(env: BrowserEnv, agent: Agent, steps: int) -> tuple[float, int, str]:
+    """Carry out one episode; its reward, how many steps, and what went wrong."""
+    goal = env.step(GOAL)
+    observation = env.step("noop(0)")
+    taken, problem = 0, ""
+    while taken < steps and not _is_done(env, observation):
+        observation["goal"] = observation["goal"] or goal["text_content"]
+        try:
+            action = agent(observation)
+        except Exception as error:  # whatever an agent does; the next episode is another one
+            problem = f"{type(error).__name__}: {error}"
+            break
+        if not action:
+            break
+        observation = env.step(action)
+        taken += 1
+        problem = observation["last_action_error"]
+    return sum(json.loads(env.step(REWARDS)["text_content"])), taken, problem
+
+
+def _is_done(env: BrowserEnv, observation: Mapping[str, Any]) -> bool:
+    return env.evaluation.done if env.evaluation is not None else observation.get("done", False)

@@ -1,0 +1,257 @@
+"""What a browser is started with: state, profile, device, origins, another browser; and records."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.browser import BrowserEnv, flatten_axtree
+from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.browser.origins import OriginFilter
+from oh_jupyter.browser.tables import read_tables
+from oh_jupyter.errors import BrowserError
+
+SECRET = "hunter2-hunter2"
+
+
+def test_log_in_once(site, tmp_path: Path):
+    page = site.put(
+        "/login", "<script>document.cookie = 'who=ada'; localStorage.you = 'ada'</script>"
+    )
+    kept = tmp_path / "state.json"
+    with BrowserEnv() as env:
+        env.step(f'goto("{page}")', include=[])
+        state = env.storage_state(kept)
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert json.loads(kept.read_text()) == state
+    ask = "document.cookie + localStorage.you"
+    for given in (kept, state):
+        with BrowserEnv(storage_state=given) as env:
+            env.step(f'goto("{site.put("/in", "in")}")', include=[])
+            assert env.evaluate(ask) == "who=adaada"
+    with pytest.raises(BrowserError, match=r"cannot be read.*BrowserEnv\.storage_state"):
+        BrowserEnv(storage_state=tmp_path / "none.json")
+
+
+def test_a_profile_is_kept(site, tmp_path: Path):
+    page = site.put("/p", "<p>profile")
+    for expected in ("", "kept"):
+        with BrowserEnv(user_data_dir=tmp_path / "profile") as env:
+            seen = env.step(f'goto("{page}")')
+            assert "profile" in seen["text_content"]
+            assert (env.evaluate("localStorage.mark") or "") == expected
+            env.evaluate("localStorage.mark = 'kept'")
+            assert env.check_alive()
+
+
+def test_a_device(site):
+    page = site.put("/d", "<p>device")
+    with BrowserEnv(device="iPhone 13") as env:
+        env.step(f'goto("{page}")', include=[])
+        assert "iPhone" in env.evaluate("navigator.userAgent")
+        assert env.evaluate("innerWidth") < 1000
+        assert env.evaluate("navigator.maxTouchPoints") > 0
+    with BrowserEnv(device="iPhon 13") as env, pytest.raises(BrowserError, match="iPhone 13"):
+        env.start()
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[str]:
+    """A browser that somebody else has started; its DevTools address."""
+    process = subprocess.Popen(
+        [find_executable(), "--headless", "--no-sandbox", "--remote-debugging-port=0",
+         f"--user-data-dir={tmp_path}", "about:blank"],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("DevTools listening on "):
+            break
+    yield line.split()[-1]
+    process.terminate()
+    process.wait(30)
+    process.stderr.close()
+
+
+def test_a_browser_that_runs_already(site, running: str):
+    page = site.put(
+        "/cdp", "<button onclick=\"setTimeout(() => this.textContent = 'pressed', 200)\">b"
+    )
+    with BrowserEnv(cdp_url=running) as env:
+        seen = env.step(f'goto("{page}")')
+        assert len(seen["open_pages_urls"]) == 2
+        bid = next(
+            node["browsergym_id"]
+            for node in seen["axtree_object"]["nodes"]
+            if node["role"]["value"] == "button"
+        )
+        seen = env.step(f'click("{bid}")')
+        assert "pressed" in seen["text_content"]
+    # It is not ours: it lives on, without the tab that was opened in it.
+    with BrowserEnv(cdp_url=running) as env:
+        assert page not in env.step("noop(0)")["open_pages_urls"]
+
+
+def test_nobody_at_the_devtools_address():
+    with (
+        BrowserEnv(cdp_url="http://127.0.0.1:9") as env,
+        pytest.raises(BrowserError, match="No browser answers at"),
+    ):
+        env.start()
+
+
+def test_allowed_and_blocked_origins(site):
+    site.put("/other", "<p>other")
+    page = site.put("/", f"<p>home<img src='//localhost:{site.port}/pixel'>")
+    jump = site.put("/jump", f"<script>location = '{site.url('/other', 'localhost')}'</script>")
+    for lists in (
+        {"allowed_origins": [f"http://127.0.0.1:{site.port}"]},
+        {"blocked_origins": ["localhost", "*.invalid"]},
+    ):
+        with BrowserEnv(**lists) as env:
+            seen = env.step(f'goto("{page}")')
+            assert seen["last_action_error"] == ""
+            assert "home" in seen["text_content"]
+            assert "Requests to http://localhost" in seen["notices"][0]
+            seen = env.step(f'goto("{site.url("/other", "localhost")}")')
+            assert "ERR_BLOCKED_BY_CLIENT: its origin is not allowed" in seen["last_action_error"]
+            seen = env.step(f'goto("{jump}")')
+            assert "other" not in seen["text_content"]
+
+
+@pytest.mark.parametrize(
+    ("url", "allowed"),
+    [
+        ("https://example.org/path", True),
+        ("https://www.example.org", True),
+        ("https://example.org:8443", False),
+        ("http://example.org", False),
+        ("https://example.org.evil.net", False),
+        ("https://evil.net/?https://example.org", False),
+        ("https://user@evil.net", False),
+        ("https://secret.example.org", False),
+        ("wss://example.org/socket", True),
+        ("about:blank", True),
+        ("data:text/html,x", True),
+        ("file:///etc/passwd", False),
+    ],
+)
+def test_origins(url: str, allowed: bool):
+    origins = OriginFilter(
+        ["https://example.org", "https://*.example.org"], ["https://secret.example.org"]
+    )
+    assert origins.allows(url) is allowed
+
+
+@pytest.mark.parametrize("text", ["", "https://", "https://a/b", "http://a:port"])
+def test_what_is_no_origin_is_refused(text: str):
+    with pytest.raises(BrowserError, match="is not an origin"):
+        BrowserEnv(allowed_origins=[text])
+
+
+def test_console_and_requests_are_recorded_where_they_are_asked_for(site):
+    site.put("/data", "data")
+    page = site.put(
+        "/",
+        """<script>
+      console.warn("careful", 1); fetch("/data"); fetch("/none");
+      setTimeout(() => { throw new Error("boom") });
+    </script>""",
+    )
+    with BrowserEnv() as env:
+        seen = env.step(f'goto("{page}")', include=["console_messages", "network_requests"])
+        said = {item["type"]: item["text"] for item in seen["console_messages"]}
+        assert said["warning"] == "careful 1"
+        assert "boom" in said["exception"]
+        asked = {item["url"].removeprefix(site.url("")): item for item in seen["network_requests"]}
+        assert asked["/data"]["status"] == 200
+        assert asked["/data"]["type"] == "fetch"
+        assert asked["/none"]["status"] == 404
+        assert env.step("noop(0)", include=["console_messages"])["console_messages"] == []
+        assert "console_messages" not in env.step("noop(0)", include=[])
+
+
+def test_a_trace(site, tmp_path: Path):
+    page = site.put("/t", "<p>traced")
+    with BrowserEnv() as env:
+        with env.trace(tmp_path / "trace.zip"):
+            env.step(f'goto("{page}")', include=[])
+        with zipfile.ZipFile(tmp_path / "trace.zip") as archive:
+            assert "trace.trace" in archive.namelist()
+
+
+def test_secrets_are_hidden(site):
+    page = site.put("/s", f"<input aria-label=key><p title='{SECRET}'>{SECRET}</p>")
+    with BrowserEnv(secrets=[SECRET]) as env:
+        seen = env.step(f'goto("{page}?{SECRET}")')
+        bid = next(
+            node["browsergym_id"]
+            for node in seen["axtree_object"]["nodes"]
+            if node["role"]["value"] == "textbox"
+        )
+        typed = env.step(f'fill("{bid}", "{SECRET}")')
+        assert env.evaluate("document.querySelector('input').value") == SECRET
+        failed = env.step(f'click("{SECRET}")')
+        assert "<secret_hidden>" in failed["last_action_error"]
+        for observation in (seen, typed, failed):
+            shown = {
+                k: v for k, v in observation.items() if k not in ("screenshot", "set_of_marks")
+            }
+            assert SECRET not in json.dumps(shown)
+            assert "<secret_hidden>" in flatten_axtree(observation["axtree_object"])
+        with pytest.raises(BrowserError) as caught:
+            env.evaluate(f"throw new Error('{SECRET}')")
+        assert SECRET not in str(caught.value)
+
+
+def test_tables_become_data_frames(env: BrowserEnv, show):
+    show("""<table>
+      <thead><tr><th rowspan=2>Port<th colspan=2>Tide</tr><tr><th>high<th>low</tr></thead>
+      <tr><td>Brest<td>6.9<td>1.2</tr>
+      <tr><td rowspan=2>Calais<td>7.1<td>0.8</tr><tr><td>7.0<td>0.9</tr>
+      </table><table><tr><td>a<td>b</table>""")
+    tides, plain = read_tables(env)
+    assert list(tides.columns) == ["Port", "Tide high", "Tide low"]
+    assert tides["Tide high"].max() == 7.1
+    assert list(tides["Port"]) == ["Brest", "Calais", "Calais"]
+    assert plain.shape == (1, 2)
+
+
+def test_uploads_begin_where_they_are_said_to(env: BrowserEnv, show, bid, tmp_path: Path):
+    (tmp_path / "note.txt").write_text("x")
+    seen = show("<input type=file aria-label=file>")
+    calls = f'upload_file("{bid(seen, "file")}", "note.txt")'
+    assert "there is no file" in env.step(calls)["last_action_error"]
+    assert env.step(calls, cwd=tmp_path)["last_action_error"] == ""
+    assert env.evaluate("document.querySelector('input').files[0].name") == "note.txt"
+
+
+def test_memory_does_not_grow(site):
+    """The worker's own memory over many steps; the benchmark takes five hundred."""
+    import os
+
+    import psutil
+
+    page = site.put("/memory", "<p>memory" + "<b>x</b>" * 500)
+    with BrowserEnv() as env:
+
+        def own() -> int:
+            return sum(
+                process.memory_info().rss
+                for process in psutil.Process(os.getpid()).children(recursive=True)
+                if "oh_jupyter.browser.worker" in " ".join(process.cmdline())
+            )
+
+        def walk(times: int) -> None:
+            for _ in range(times):
+                env.step(f'goto("{page}")')
+
+        walk(20)
+        before = own()
+        walk(60)
+        assert own() - before < 25 << 20
