@@ -8,26 +8,23 @@ here: the other methods have a plain form on top of the four.
 from __future__ import annotations
 
 import builtins
+import contextlib
+import errno
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import IO, Any, Literal, TypedDict
 
-from oh_jupyter.errors import StoreContentError
+from oh_jupyter.storage.contents import contents_bytes
+from oh_jupyter.storage.locks import held
 from oh_jupyter.storage.paths import file_key, join, path_key
 
 __all__ = [
-    "Contents",
     "FileInfo",
     "FileStore",
     "OpenMode",
-    "contents_bytes",
-    "contents_text",
     "directory_info",
     "file_info",
 ]
-
-Contents = str | bytes | bytearray | memoryview
-"""What can be written: text, which is stored as UTF-8, or bytes."""
 
 OpenMode = Literal["r", "rt", "rb", "w", "wt", "wb"]
 """How a file can be opened; text is UTF-8 and its line ends are kept as they are."""
@@ -140,6 +137,23 @@ class FileStore:
         """
         raise NotImplementedError(f"{type(self).__name__} cannot delete")
 
+    def create(self, path: str, contents: str | bytes) -> None:
+        """Write a file that is not there yet. Of several who try it, one succeeds.
+
+        That holds on local and memory stores, S3, Google Cloud Storage, and wherever the
+        server can create conditionally.
+
+        Args:
+            path: Where, from the store's root.
+            contents: Text or bytes.
+
+        Raises:
+            FileExistsError: If something is there; it is not changed.
+        """
+        if self.exists(path):
+            raise FileExistsError(errno.EEXIST, "There is something at this path", path)
+        self.write(path, contents)
+
     def read_bytes(self, path: str) -> bytes:
         """Read a whole file as bytes.
 
@@ -190,6 +204,57 @@ class FileStore:
             if self.list(key):
                 return directory_info(key)
             raise
+
+    def entries(self, path: str) -> builtins.list[FileInfo]:
+        """List a directory with what the store knows about each entry.
+
+        Args:
+            path: Which, from the store's root.
+
+        Returns:
+            What `info` says of each, in the order of `list`.
+
+        Raises:
+            FileNotFoundError: As `list`.
+            NotADirectoryError: If it is a file.
+        """
+        found = []
+        for entry in self.list(path):
+            try:
+                found.append(
+                    directory_info(path_key(entry)) if entry.endswith("/") else self.info(entry)
+                )
+            except FileNotFoundError:
+                continue  # somebody deleted it in between
+        return found
+
+    def get_absolute_path(self, path: str) -> str:
+        """Say where a file is, for people and for other programs of OpenHands.
+
+        Args:
+            path: From the store's root.
+
+        Returns:
+            A path on this machine where there is one, else a name that tells files apart.
+        """
+        return f"{type(self).__name__}/{id(self):x}/{path_key(path)}"
+
+    @contextlib.contextmanager
+    def lock(self, path: str, timeout: float = 30.0) -> Iterator[None]:
+        """Hold something that only one holds at a time, as OpenHands' SDK does.
+
+        It keeps others out who ask for it: in this process, and on a local store in all
+        processes of the machine.
+
+        Args:
+            path: What it is called.
+            timeout: Seconds to wait at most.
+
+        Raises:
+            TimeoutError: If others held it all the time.
+        """
+        with held(f"{id(self)}/{file_key(path)}", timeout):
+            yield
 
     def walk(self, path: str = "") -> Iterator[tuple[str, builtins.list[str], builtins.list[str]]]:
         """Go through a directory and everything below it, as `os.walk` does.
@@ -274,56 +339,3 @@ class FileStore:
         """
         for path in paths:
             self.delete(path)
-
-
-def contents_bytes(contents: Contents, path: str) -> bytes:
-    """Turn contents into the bytes that are stored.
-
-    Args:
-        contents: Text or bytes.
-        path: Where they go, for the message of the error.
-
-    Returns:
-        The bytes.
-
-    Raises:
-        StoreContentError: If they are something else, or text without a UTF-8 form.
-    """
-    if isinstance(contents, bytes):
-        return contents
-    if isinstance(contents, (bytearray, memoryview)):
-        return bytes(contents)
-    if not isinstance(contents, str):
-        raise StoreContentError(
-            f"{path!r} was not written: its contents are {type(contents).__name__}; "
-            "give str or bytes."
-        )
-    try:
-        return contents.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise StoreContentError(
-            f"{path!r} was not written: its text has a lone surrogate at position "
-            f"{error.start}, which has no UTF-8 form; write bytes instead."
-        ) from None
-
-
-def contents_text(data: bytes, path: str) -> str:
-    """Turn stored bytes into text.
-
-    Args:
-        data: The bytes.
-        path: Where they come from, for the message of the error.
-
-    Returns:
-        The text.
-
-    Raises:
-        StoreContentError: If they are not UTF-8.
-    """
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise StoreContentError(
-            f"{path!r} is not UTF-8 text (byte {error.start} of {len(data)}); "
-            "read it with read_bytes()."
-        ) from None

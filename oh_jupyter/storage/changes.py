@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
-__all__ = ["DeliveryReport", "FailedDelivery", "RefusedError", "Update"]
+__all__ = ["Delivery", "DeliveryReport", "FailedDelivery", "RefusedError", "Update"]
 
 
 @dataclass(frozen=True)
@@ -17,12 +18,44 @@ class Update:
         path: The path as the writer gave it.
         key: The one spelling of it.
         contents: What was written; empty for a deletion.
+        source: A local file that holds the contents instead, if they are large.
     """
 
     method: Literal["POST", "DELETE"]
     path: str
     key: str
     contents: bytes = b""
+    source: str | None = None
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """A change that has not reached the receiver, as people see it.
+
+    Attributes:
+        id: What the receiver gets as ``webhook-id``.
+        method: ``POST`` or ``DELETE``.
+        path: Of which file.
+        size: Bytes of the contents.
+        state: ``waiting``, or ``dead`` if it is not tried any more by itself.
+        attempts: How often it was sent in vain.
+        reason: Why it was not accepted the last time; ``""`` if it was not tried yet.
+        recorded: When the change was made, in UTC.
+        due: When it is tried again, in UTC; None if that is at once, or never.
+        superseded: For a dead one, whether a later change of the file was accepted, or
+            waits; sending the old one again would put the receiver back.
+    """
+
+    id: str
+    method: str
+    path: str
+    size: int
+    state: Literal["waiting", "dead"]
+    attempts: int
+    reason: str
+    recorded: datetime
+    due: datetime | None
+    superseded: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +80,8 @@ class DeliveryReport:
     Attributes:
         delivered: How many were accepted.
         failed: Those that were given up (the last thousand of them).
-        pending: How many are still waiting, because time ran out.
+        pending: How many are still waiting: time ran out, or the receiver is away and an
+            outbox keeps them for later.
     """
 
     delivered: int

@@ -1,30 +1,31 @@
-"""Changes on their way to a receiver: in order, in the background, in bounded memory.
+"""Changes on their way to a receiver: in order, in the background, kept until accepted.
 
-One thread a queue sends one request at a time, so a change that is tried again can never
-overtake, or be overtaken by, another change of the same path.
+One thread a queue sends one request at a time. A change that was not accepted waits, and
+with it every later change of the same path, of what is above it and of what is below it,
+while other paths go on; so nothing can overtake.
 """
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import logging
-import os
+import math
 import threading
 import time
-import weakref
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from oh_jupyter.storage.changes import DeliveryReport, FailedDelivery, RefusedError, Update
+from oh_jupyter.storage.changes import DeliveryReport, Update
+from oh_jupyter.storage.exits import watch
+from oh_jupyter.storage.outbox import Outbox
+from oh_jupyter.storage.rounds import Round, Send
+from oh_jupyter.storage.temper import Temper
 
 __all__ = ["DeliveryQueue", "Pace"]
 
 _log = logging.getLogger(__name__)
-_EXIT_SECONDS = 10.0
-_LONGEST_PAUSE = 30.0
-_REMEMBERED_FAILURES = 1000
+_LATE_SECONDS = 0.02
+_REPLACED = 100
 _STRIPES = 64
 
 
@@ -36,13 +37,11 @@ class Pace:
         quiet: Seconds without a change after which the waiting ones are sent.
         latest: Seconds after the first change at which they are sent in any case.
         batch_bytes: Contents that make a batch full; 0 sends each change by itself.
-        supersede: Whether the last change of a path replaces those that still wait.
     """
 
     quiet: float = 0.0
     latest: float = 0.0
     batch_bytes: int = 0
-    supersede: bool = False
 
 
 class DeliveryQueue:
@@ -51,85 +50,160 @@ class DeliveryQueue:
     Args:
         send: Sends some changes in one request; raises if they were not accepted.
         pace: When, and how many.
-        tries: How often a request is made in all.
-        pause: Seconds between two tries.
+        outbox: Where they wait; one in a file survives the process.
+        temper: How patient it is with the receiver.
         max_bytes: Contents that may wait. Beyond it the oldest changes are dropped, those
-            first that a later change of the same path makes pointless.
+            first that a later change of the same path makes pointless. None for 1 GiB in
+            a file of its own, and 256 MiB in a temporary one.
         max_updates: Changes that may wait.
+
+    Attributes:
+        durable: Whether what waits survives the process.
+        outbox: Where it waits.
     """
 
     def __init__(
         self,
-        send: Callable[[list[Update]], None],
+        send: Send,
         pace: Pace,
         *,
-        tries: int = 3,
-        pause: float = 1.0,
-        max_bytes: int = 50_000_000,
-        max_updates: int = 10_000,
+        outbox: Outbox | None = None,
+        temper: Temper | None = None,
+        max_bytes: int | None = None,
+        max_updates: int = 100_000,
     ) -> None:
+        self.outbox = Outbox() if outbox is None else outbox
+        self.durable = self.outbox.path is not None
         self._send = send
         self._pace = pace
-        self._tries = tries
-        self._pause = pause
-        self._max_bytes = max_bytes
         self._max_updates = max_updates
+        self._temper = temper or Temper(durable=self.durable)
+        # In a file there may be changes of days.
+        self._max_bytes = max_bytes or (1 << 30 if self.durable else 1 << 28)
         self._reset()
-        _live.add(self)
+        watch(self)
+        if self.durable:
+            self.outbox.sweep()
+            if self.outbox.totals()[0]:
+                self.look()
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
         self._stripes = [threading.Lock() for _ in range(_STRIPES)]
-        self._interrupt = threading.Event()
         self._thread: threading.Thread | None = None
-        self._waiting: dict[object, tuple[int, Update]] = {}
+        self._round = Round(self._send, self.outbox, self._temper, self._pace.batch_bytes)
+        self._fresh: list[int] = []  # changes that no round has seen
+        self._newest: dict[str, tuple[int, int]] = {}  # number and size of those, by key
+        self._replaced: list[int] = []  # those that need not be sent
         self._bytes = 0
         self._number = 0  # of the last change
-        self._sending: tuple[int, int] | None = None  # number of the first, and how many
-        self._flush_to = 0
         self._first = self._last = 0.0
-        self._retired = False
-        self._delivered = 0
-        self._dropping = False
-        self._failed: deque[FailedDelivery] = deque(maxlen=_REMEMBERED_FAILURES)
+        self._asked = self._done = 0  # rounds that somebody waits for
+        self._retired = self._disposed = False
+        self._idle = False  # whether the thread has nothing to do but wait
+        self._unchecked = [0, 0]  # changes and bytes since the limits were looked at
+
+    def forget(self) -> None:
+        """Begin anew in a forked child; what waits is the parent's to send."""
+        self.outbox.forget()
+        self._reset()
 
     @contextlib.contextmanager
-    def order(self, key: str | None) -> Iterator[None]:
-        """Hold while changing a path and putting the change in, so that both agree.
+    def recorded(self, updates: Sequence[Update], key: str | None = None) -> Iterator[None]:
+        """Hold while the store does some changes. They are sent if it does not raise.
 
         Args:
-            key: The path's key, or None for all paths, such as those below a directory.
+            updates: The changes.
+            key: Their key; None if they are of many paths, such as all below a directory.
         """
-        stripes = self._stripes if key is None else [self._stripes[hash(key) % _STRIPES]]
         with contextlib.ExitStack() as held:
-            for stripe in stripes:
+            for stripe in self._stripes if key is None else [self._stripes[hash(key) % _STRIPES]]:
                 held.enter_context(stripe)
-            yield
+            numbers = self._add(updates)
+            try:
+                yield
+            except Exception:
+                self.outbox.remove(numbers)
+                raise
+            except BaseException:  # interrupted: the store may have done it already
+                self._put(numbers, updates)
+                raise
+            self._put(numbers, updates)
 
-    def put(self, update: Update) -> None:
-        """Add a change. It never waits for the receiver.
+    def _add(self, updates: Sequence[Update]) -> list[int]:
+        import sqlite3
 
-        Args:
-            update: The change.
-        """
+        numbers: list[int] = []
+        try:
+            for update in updates:
+                try:
+                    numbers.append(self.outbox.add(update))
+                except sqlite3.OperationalError:  # full? what is done with may make room
+                    self.outbox.tidy(everything=True)
+                    numbers.append(self.outbox.add(update))
+        except (sqlite3.Error, OSError) as error:
+            # A full disk here is no reason to refuse the write.
+            _log.warning("Changes are not reported, since they cannot be kept: %s", error)
+            for update in updates[len(numbers) :]:
+                self._round.lost(update, f"the outbox failed: {error}")
+        return numbers
+
+    def _put(self, numbers: list[int], updates: Sequence[Update]) -> None:
         with self._changed:
-            self._number += 1
             self._last = time.monotonic()
-            if not self._waiting:
+            is_first = not self._fresh
+            if is_first:
                 self._first = self._last
-            place: object = update.key if self._pace.supersede else self._number
-            self._remove(place)
-            self._waiting[place] = (self._number, update)
-            self._bytes += len(update.contents)
-            if self._bytes > self._max_bytes or len(self._waiting) > self._max_updates:
-                self._shed()
-            if self._thread is None:
-                self._start()
-            else:
-                self._changed.notify_all()
+            for number, update in zip(numbers, updates, strict=False):
+                self._number = max(self._number, number)
+                self._fresh.append(number)
+                self._note(number, update)
+            if (
+                self._unchecked[0] > self._max_updates // 50
+                or self._unchecked[1] > self._max_bytes // 50
+            ):
+                self._unchecked = [0, 0]
+                self._round.shed(self._max_updates, self._max_bytes)
+            # Once awake, the thread looks itself whether more has come.
+            if is_first or 0 < self._pace.batch_bytes <= self._bytes or self._retired:
+                self._wake_up()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Let the thread have a turn, if it is due and nothing but the writer is in its way.
+
+        A loop of short calls that release the interpreter's lock can keep another thread
+        from it for seconds.
+        """
+        if self._idle and self._time_to_wait() == 0:
+            late = time.monotonic() - self._first - min(self._pace.latest, self._pace.quiet)
+            if late > _LATE_SECONDS:
+                self._changed.wait(_LATE_SECONDS)
+
+    def _note(self, number: int, update: Update) -> None:
+        size = len(update.contents)
+        self._unchecked[0] += 1
+        self._unchecked[1] += size
+        if not self._pace.batch_bytes:
+            return
+        replaced, unsent = self._newest.get(update.key, (0, 0))
+        self._newest[update.key] = (number, size)
+        self._bytes += size - unsent
+        if replaced:
+            # Of a file that is written all the time, only the last state is of interest.
+            self._replaced.append(replaced)
+            if len(self._replaced) > _REPLACED:
+                self.outbox.remove(self._replaced)
+                self._replaced = []
+
+    def look(self) -> None:
+        """Look soon at what others have put into the outbox."""
+        with self._changed:
+            self._asked += 1
+            self._wake_up()
 
     def flush(self, timeout: float | None = None) -> DeliveryReport:
-        """Send what was put in before now, and wait for the receiver's answer.
+        """Send what was recorded before now, and wait for the receiver's answer.
 
         Args:
             timeout: Seconds to wait at most; None for as long as it takes.
@@ -138,171 +212,115 @@ class DeliveryQueue:
             What became of it.
         """
         with self._changed:
-            target = self._flush_to = self._number
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: self._settled(target), timeout)
-            report = DeliveryReport(
-                self._delivered,
-                tuple(self._failed),
-                len(self._waiting) + (self._sending[1] if self._sending else 0),
+            target = self._number
+            self._asked += 1
+            asked = self._asked
+            self._round.be_bold()
+            self._wake_up()
+            self._changed.wait_for(
+                lambda: self._done >= asked and self._round.open_from > target, timeout
             )
-            self._delivered = 0
-            self._failed.clear()
-            return report
+            delivered, failed = self._round.results()
+            return DeliveryReport(delivered, failed, self.outbox.totals()[0])
 
     def close(self, timeout: float) -> DeliveryReport:
         """Flush, and end the thread even if time runs out.
 
         Args:
-            timeout: Seconds to wait at most.
+            timeout: Seconds to wait at most. What waits then stays in the outbox, if that
+                survives the process, and is dropped otherwise.
 
         Returns:
             What became of the changes.
         """
         report = self.flush(timeout)
-        if report.pending:
-            _log.warning("%d changes were not delivered within %s s", report.pending, timeout)
-            with self._changed:
-                self._waiting.clear()
-                self._bytes = 0
-            self._interrupt.set()
+        with self._changed:
+            # Other processes, and the next start, have to know that it is complete.
+            self.outbox.ready(self._take())
+            if report.pending and not self.durable:
+                _log.warning("%d changes were not delivered within %s s", report.pending, timeout)
+                self.outbox.remove([change.number for change in self.outbox.waiting()])
+            self._round.interrupt.set()
         self.retire()
         return report
 
-    def retire(self) -> None:
-        """Let the thread send what is waiting, and then end."""
+    def shut(self, seconds: float) -> None:
+        """Close, at exit.
+
+        Args:
+            seconds: How long it may take.
+        """
+        if self._thread is not None or self._fresh:
+            self.close(seconds)
+        if not self.durable:
+            self.outbox.close()
+
+    def retire(self, dispose: bool = False) -> None:
+        """Let the thread send what is waiting, and then end.
+
+        Args:
+            dispose: Close the database then; nobody uses the queue any more.
+        """
         with self._changed:
             self._retired = True
+            self._disposed = dispose
             self._changed.notify_all()
+            if self._thread is None and (dispose or self.durable):
+                self.outbox.close()
 
-    def _settled(self, target: int) -> bool:
-        if self._sending:
-            return self._sending[0] > target
-        return not self._waiting or self._oldest() > target
+    def _take(self) -> list[int]:
+        fresh, self._fresh = self._fresh, []
+        self._newest = {}
+        self._replaced = []
+        self._bytes = 0
+        return fresh
 
-    def _oldest(self) -> int:
-        return next(iter(self._waiting.values()))[0]
-
-    def _remove(self, place: object) -> None:
-        gone = self._waiting.pop(place, None)
-        if gone:
-            self._bytes -= len(gone[1].contents)
-
-    def _shed(self) -> None:
-        """Drop what is pointless, then the oldest, until there is room again."""
-        last = {update.key: place for place, (_, update) in self._waiting.items()}
-        for place in set(self._waiting) - set(last.values()):
-            self._remove(place)
-        dropped = 0
-        # A tenth more than needed, so that not each further change has to look again.
-        while len(self._waiting) > 1 and (
-            self._bytes > 0.9 * self._max_bytes or len(self._waiting) > 0.9 * self._max_updates
-        ):
-            place, (_, update) = next(iter(self._waiting.items()))
-            self._remove(place)
-            self._failed.append(
-                FailedDelivery(update.method, update.path, "dropped: too much was waiting")
-            )
-            dropped += 1
-        if dropped and not self._dropping:
-            _log.warning("The receiver is too slow or away: the oldest changes are dropped")
-        self._dropping = bool(dropped)
-
-    def _start(self) -> None:
+    def _wake_up(self) -> None:
         self._retired = False
-        self._interrupt.clear()
+        self._round.interrupt.clear()
+        self._changed.notify_all()
+        if self._thread is not None:
+            return
         self._thread = threading.Thread(target=self._run, name="oh-webhook", daemon=True)
         try:
             self._thread.start()
         except RuntimeError:  # the interpreter is shutting down
             self._thread = None
-            _log.warning("A change came too late at exit to be delivered")
+            if self.durable:
+                self.outbox.ready(self._take())
+            else:
+                _log.warning("A change came too late at exit to be delivered")
 
     def _run(self) -> None:
         while True:
             with self._changed:
-                while (wait := self._time_to_wait()) != 0:
-                    if self._retired and not self._waiting:
+                self._idle = True
+                while (wait := self._time_to_wait()) > 0:
+                    if self._retired and (self.durable or wait == math.inf):
                         self._thread = None
+                        if self._disposed or self.durable:
+                            self.outbox.close()
                         return
-                    self._changed.wait(wait)
-                updates = self._take()
-            reason = self._deliver(updates)
+                    self._changed.wait(None if wait == math.inf else wait)
+                self._idle = False
+                asked, fresh = self._asked, self._take()
+                self._changed.notify_all()
+            self._round.run(fresh)
             with self._changed:
-                self._sending = None
-                if reason is None:
-                    self._delivered += len(updates)
-                else:
-                    self._failed.extend(FailedDelivery(u.method, u.path, reason) for u in updates)
+                self._done = asked
                 self._changed.notify_all()
 
-    def _time_to_wait(self) -> float | None:
-        """Seconds until the next request is due; None while nothing waits."""
-        if not self._waiting:
-            return None
-        full = self._bytes >= self._pace.batch_bytes
-        if full or self._retired or self._oldest() <= self._flush_to:
+    def _time_to_wait(self) -> float:
+        """Seconds until there is something to do; infinite while nothing waits."""
+        if self._asked > self._done:
             return 0
-        due = min(self._last + self._pace.quiet, self._first + self._pace.latest)
-        return max(due - time.monotonic(), 0)
-
-    def _take(self) -> list[Update]:
-        """Take the changes of the next request, oldest first."""
-        self._sending = (self._oldest(), 0)
-        updates: list[Update] = []
-        size = 0
-        while self._waiting and not (updates and size >= self._pace.batch_bytes):
-            place, (_, update) = next(iter(self._waiting.items()))
-            self._remove(place)
-            updates.append(update)
-            size += len(update.contents)
-        self._sending = (self._sending[0], len(updates))
-        self._first = self._last
-        return updates
-
-    def _deliver(self, updates: list[Update]) -> str | None:
-        """Send a request until it is accepted. Returns why it was given up, or None."""
-        reason = ""
-        for attempt in range(self._tries):
-            pause = self._pause
-            try:
-                self._send(updates)
-                return None
-            except RefusedError as error:
-                reason = str(error)
-                if error.permanent:
-                    break
-                pause = max(pause, min(error.retry_after or 0, _LONGEST_PAUSE))
-            except Exception as error:
-                # The text of a client's error may quote the URL, and with it a password.
-                reason = f"no answer ({type(error).__name__})"
-            if attempt + 1 == self._tries or self._interrupt.wait(pause):
-                break
-        _log.warning(
-            "A change was not accepted by the receiver and is given up: %s %s%s: %s",
-            updates[0].method,
-            updates[0].path,
-            f" and {len(updates) - 1} more" if len(updates) > 1 else "",
-            reason,
-        )
-        return reason
-
-
-_live: weakref.WeakSet[DeliveryQueue] = weakref.WeakSet()
-
-
-def _deliver_at_exit() -> None:
-    deadline = time.monotonic() + _EXIT_SECONDS
-    for queue in list(_live):
-        queue.close(max(deadline - time.monotonic(), 0))
-
-
-def _forget_after_fork() -> None:
-    # The parent delivers what was waiting; the thread and its locks stayed there.
-    for queue in list(_live):
-        queue._reset()
-
-
-atexit.register(_deliver_at_exit)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+        now = time.time()
+        wait = max(self._round.wake - now, 0)
+        if self._fresh:
+            due = min(self._last + self._pace.quiet, self._first + self._pace.latest)
+            if self._retired or 0 < self._pace.batch_bytes <= self._bytes:
+                due = 0
+            wait = min(
+                wait, max(due - time.monotonic(), max(self._round.hold, self._round.rest) - now, 0)
+            )
+        return wait

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 
 from oh_jupyter.errors import StorePathError
 
-__all__ = ["Directory", "is_link", "open_directory"]
+__all__ = ["Directory", "is_link", "leads_to", "mode_of", "open_directory"]
 
 _BY_DESCRIPTOR = (
     os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
@@ -96,6 +96,12 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
         os.makedirs(root, exist_ok=True)
     if not _BY_DESCRIPTOR:
         return _open_by_name(root, segments, create)
+    path = "/".join([root, *segments])
+    with contextlib.suppress(OSError):
+        fd = os.open(path, _SEARCH)
+        if leads_to(fd, path):
+            return Directory(path, fd)
+        os.close(fd)
     fd = os.open(root, _SEARCH)
     try:
         for segment in segments:
@@ -106,6 +112,24 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
         os.close(fd)
         raise
     return Directory(os.path.join(root, *segments), fd)
+
+
+def leads_to(fd: int, path: str) -> bool:
+    """Tell whether what was opened is what has the path, without any link on the way.
+
+    It is asked afterwards, so nobody can swap a link in between.
+
+    Args:
+        fd: What was opened.
+        path: Absolute, and without links as far as is known.
+
+    Returns:
+        False also where the system does not say; then each step has to be looked at.
+    """
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}") == path
+    except OSError:
+        return False
 
 
 def is_link(status: os.stat_result) -> bool:
@@ -161,3 +185,29 @@ def _refuse(status: os.stat_result, segment: str) -> None:
         )
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), segment)
+
+
+def mode_of(directory: Directory, name: str) -> int | None:
+    """Find the permissions that a replaced file has and shall keep.
+
+    Args:
+        directory: Where it is.
+        name: Its name.
+
+    Returns:
+        The permissions, or None if there is no such file.
+
+    Raises:
+        OSError: If it is something else than a regular file.
+    """
+    try:
+        status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if is_link(status):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(status.st_mode):
+        raise StorePathError(f"{name!r} is no regular file; name another one.")
+    return stat.S_IMODE(status.st_mode)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import os
 from collections.abc import Mapping
 
@@ -13,9 +15,12 @@ from oh_jupyter.storage.local import LocalFileStore
 from oh_jupyter.storage.memory import InMemoryFileStore
 from oh_jupyter.storage.remote import FsspecFileStore
 from oh_jupyter.storage.s3 import S3FileStore
+from oh_jupyter.storage.signing import Signer
 from oh_jupyter.storage.webhook import BatchedWebHookFileStore, WebHookFileStore
 
 __all__ = ["get_file_store"]
+
+_log = logging.getLogger(__name__)
 
 
 def get_file_store(
@@ -24,6 +29,9 @@ def get_file_store(
     file_store_web_hook_url: str | None = None,
     file_store_web_hook_headers: Mapping[str, str] | str | None = None,
     file_store_web_hook_batch: bool = False,
+    *,
+    file_store_web_hook_outbox: str | None = None,
+    file_store_web_hook_secret: str | None = None,
 ) -> FileStore:
     """Make the store that a configuration describes; the arguments are OpenHands'.
 
@@ -37,18 +45,42 @@ def get_file_store(
         file_store_web_hook_headers: Headers of these reports, as a mapping or as its JSON.
             None sends ``X-Session-API-Key`` if ``SESSION_API_KEY`` is set.
         file_store_web_hook_batch: Whether several changes are reported together.
+        file_store_web_hook_outbox: Directory or SQLite file that keeps reports until they
+            are accepted. None for one below ``$XDG_STATE_HOME`` that belongs to this store
+            and receiver; ``""`` for none.
+        file_store_web_hook_secret: Signs the reports by the Standard Webhooks scheme.
 
     Returns:
         The store.
 
     Raises:
-        StoreConfigError: If the type is unknown, or the path or bucket is missing.
+        StoreConfigError: If the type is unknown, the path or bucket is missing, or the
+            outbox, headers or secret cannot be used.
     """
     store = _plain_store(file_store_type, file_store_path)
     if not file_store_web_hook_url:
         return store
     kind = BatchedWebHookFileStore if file_store_web_hook_batch else WebHookFileStore
-    return kind(store, file_store_web_hook_url, headers=_headers(file_store_web_hook_headers))
+    url, headers = file_store_web_hook_url, _headers(file_store_web_hook_headers)
+    secret, outbox = file_store_web_hook_secret or None, file_store_web_hook_outbox
+    if outbox is not None:
+        return kind(store, url, headers=headers, outbox=outbox or None, secret=secret)
+    if secret:
+        Signer(secret)  # a bad one shall not look like a bad outbox
+    try:
+        return kind(store, url, headers=headers, outbox=_default_outbox(store, url), secret=secret)
+    except StoreConfigError as error:
+        _log.warning("Reports do not survive the process: %s", error)
+        return kind(store, url, headers=headers, secret=secret)
+
+
+def _default_outbox(store: FileStore, url: str) -> str:
+    """Choose where the reports of a store to a receiver are kept."""
+    name = hashlib.sha256(f"{store!r} {url}".encode()).hexdigest()[:16]
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):
+        state = os.path.join(os.path.expanduser("~"), ".local", "state")
+    return os.path.join(state, "oh_jupyter", "outbox", f"{name}.sqlite3")
 
 
 def _plain_store(kind: str, path: str | None) -> FileStore:

@@ -15,11 +15,10 @@ from oh_jupyter.storage.base import (
     FileInfo,
     FileStore,
     OpenMode,
-    contents_bytes,
-    contents_text,
     directory_info,
 )
-from oh_jupyter.storage.paths import file_key, join, path_key
+from oh_jupyter.storage.contents import contents_bytes, contents_text
+from oh_jupyter.storage.paths import file_key, path_key
 
 __all__ = ["KeyedFileStore"]
 
@@ -59,6 +58,10 @@ class KeyedFileStore(FileStore, ABC):
     def _put_file(self, key: str, source: str) -> None:
         """Store the contents of a local file under the key, replacing in one step."""
 
+    @abstractmethod
+    def _put_new(self, key: str, data: bytes) -> None:
+        """Store the bytes if nothing is there yet, in one step."""
+
     def _open_write(self, key: str) -> AtomicFile:
         """Open the key for writing; what is written waits in a temporary file."""
         return spooled(lambda source: self._put_file(key, source))
@@ -84,6 +87,9 @@ class KeyedFileStore(FileStore, ABC):
     def _missing(self, key: str) -> FileNotFoundError:
         return FileNotFoundError(errno.ENOENT, f"{self!r} has nothing at this path", key)
 
+    def _exists_already(self, key: str) -> FileExistsError:
+        return FileExistsError(errno.EEXIST, f"{self!r} has something at this path", key)
+
     def _is_directory(self, key: str) -> IsADirectoryError:
         return IsADirectoryError(errno.EISDIR, f"{self!r} has a directory at this path", key)
 
@@ -95,6 +101,13 @@ class KeyedFileStore(FileStore, ABC):
     def write(self, path: str, contents: str | bytes) -> None:  # noqa: D102
         self._put(file_key(path), contents_bytes(contents, path))
 
+    def create(self, path: str, contents: str | bytes) -> None:  # noqa: D102
+        if type(self).write is not KeyedFileStore.write:
+            # Whoever changes what writing means does not expect a way around it.
+            super().create(path, contents)
+            return
+        self._put_new(file_key(path), contents_bytes(contents, path))
+
     def read(self, path: str) -> str:  # noqa: D102
         return contents_text(self._get(file_key(path)), path)
 
@@ -104,9 +117,11 @@ class KeyedFileStore(FileStore, ABC):
     def list(self, path: str) -> builtins.list[str]:  # noqa: D102
         key = path_key(path)
         directories, files = self._children(key)
-        return sorted(
-            [join(key, name) + "/" for name in directories] + [join(key, name) for name in files]
-        )
+        start = key + "/" if key else ""
+        found = [f"{start}{name}" for name in files]
+        found += [f"{start}{name}/" for name in directories]
+        found.sort()
+        return found
 
     def delete(self, path: str) -> None:  # noqa: D102
         self._remove(path_key(path))

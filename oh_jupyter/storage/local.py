@@ -15,7 +15,6 @@ import errno
 import io
 import os
 import re
-import secrets
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -25,9 +24,12 @@ from typing import BinaryIO, TypeVar
 from oh_jupyter.errors import StorageError, StoreConfigError, StorePathError
 from oh_jupyter.storage.atomic import AtomicFile
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
-from oh_jupyter.storage.directory import Directory, is_link, open_directory
+from oh_jupyter.storage.directory import Directory, is_link, leads_to, open_directory
 from oh_jupyter.storage.keyed import KeyedFileStore
-from oh_jupyter.storage.paths import path_key
+from oh_jupyter.storage.locks import held
+from oh_jupyter.storage.paths import file_key, path_key
+from oh_jupyter.storage.placing import open_beside, place, place_new, replace
+from oh_jupyter.storage.removal import delete
 
 __all__ = ["LocalFileStore"]
 
@@ -36,7 +38,6 @@ _TEMPORARY = re.compile(r"\.oh-[0-9a-f]{16}\.tmp")
 _BINARY = getattr(os, "O_BINARY", 0)
 # O_NONBLOCK: opening a named pipe must not wait for somebody to write into it.
 _READ = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | _BINARY | getattr(os, "O_NOFOLLOW", 0)
 _RACES = 50
 _COPY_BYTES = 1 << 20
 
@@ -62,6 +63,7 @@ class LocalFileStore(KeyedFileStore):
                 "set file_store_path, for example to '~/.openhands'."
             )
         self.root = os.path.abspath(os.path.expanduser(os.fspath(root)))
+        self._real = os.path.realpath(self.root)
         self._fsync = fsync
         try:
             os.makedirs(self.root, exist_ok=True)
@@ -89,12 +91,21 @@ class LocalFileStore(KeyedFileStore):
 
     get_absolute_path = get_full_path
 
-    def _put(self, key: str, data: bytes) -> None:
-        def write(directory: Directory) -> None:
-            with self._open_temporary(directory, key) as file:
-                file.write(data)
+    @contextlib.contextmanager
+    def lock(self, path: str, timeout: float = 30.0) -> Iterator[None]:  # noqa: D102
+        key = file_key(path)
+        self._create(key, lambda directory: None)
+        where = os.path.join(self._real, *self._segments(key))
+        with held(where, timeout, where):
+            yield
 
-        self._create(key, write)
+    def _put(self, key: str, data: bytes) -> None:
+        name = key.rpartition("/")[2]
+        self._create(key, lambda directory: place(directory, name, data, fsync=self._fsync))
+
+    def _put_new(self, key: str, data: bytes) -> None:
+        name = key.rpartition("/")[2]
+        self._create(key, lambda directory: place_new(directory, name, data, fsync=self._fsync))
 
     def _put_file(self, key: str, source: str) -> None:
         with open(source, "rb") as reader, self._open_write(key) as writer:
@@ -105,51 +116,63 @@ class LocalFileStore(KeyedFileStore):
             # The caller closes the file long after this directory is closed.
             held = Directory(directory.at(""), _duplicate(directory.fd))
             try:
-                return self._open_temporary(held, key, close=held)
+                return self._open_temporary(held, key, held)
             except BaseException:
                 held.__exit__()
                 raise
 
         return self._create(key, opened)
 
-    def _open_temporary(
-        self, directory: Directory, key: str, close: Directory | None = None
-    ) -> AtomicFile:
-        """Open a temporary file beside the target, so that a rename can publish it."""
+    def _open_temporary(self, directory: Directory, key: str, close: Directory) -> AtomicFile:
         name = key.rpartition("/")[2]
-        mode = _mode_of(directory, name)
-        temporary = directory.at(f".oh-{secrets.token_hex(8)}.tmp")
-        handle = os.open(temporary, _CREATE, 0o666, dir_fd=directory.fd)
-        if mode is not None and hasattr(os, "fchmod"):
-            os.fchmod(handle, mode)
+        temporary, handle = open_beside(directory, name)
 
         def publish(raw: io.FileIO) -> None:
             if self._fsync:
                 os.fsync(raw.fileno())
             raw.close()
             with self._explained(key):
-                os.replace(
-                    temporary,
-                    directory.at(name),
-                    src_dir_fd=directory.fd,
-                    dst_dir_fd=directory.fd,
-                )
-            if self._fsync and directory.fd is not None:
-                _sync_directory(directory.fd)
-            if close is not None:
-                close.__exit__()
+                replace(directory, temporary, name, fsync=self._fsync)
+            close.__exit__()
 
         def discard() -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=directory.fd)
-            if close is not None:
-                close.__exit__()
+            close.__exit__()
 
         return AtomicFile(io.FileIO(handle, "r+"), publish, discard)
 
     def _get(self, key: str) -> bytes:
-        with self._open_raw(key) as file:
-            return file.readall()
+        handle = self._open_directly(key)
+        if handle is None:
+            with self._open_raw(key) as file:
+                return file.readall()
+        try:
+            size = os.fstat(handle).st_size
+            data = os.read(handle, size + 1)
+            if len(data) == size:
+                return data
+            # It is long, or it grew: read on until there is nothing more.
+            pieces = [data]
+            while piece := os.read(handle, _COPY_BYTES):
+                pieces.append(piece)
+            return b"".join(pieces)
+        finally:
+            os.close(handle)
+
+    def _open_directly(self, key: str) -> int | None:
+        """Open a regular file by its whole path, if the system says that it is there."""
+        if ".oh-" in key or os.name == "nt":
+            return None
+        path = f"{self._real}/{key}"
+        try:
+            handle = os.open(path, _READ)
+        except OSError:
+            return None
+        if leads_to(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode):
+            return handle
+        os.close(handle)
+        return None
 
     def _open_read(self, key: str) -> BinaryIO:
         return io.BufferedReader(self._open_raw(key))
@@ -157,7 +180,7 @@ class LocalFileStore(KeyedFileStore):
     def _open_raw(self, key: str) -> io.FileIO:
         *segments, name = self._segments(key)
         try:
-            with self._explained(key), open_directory(self.root, segments) as directory:
+            with self._explained(key), open_directory(self._real, segments) as directory:
                 path = directory.at(name)
                 if directory.fd is None and is_link(os.lstat(path)):
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -175,14 +198,15 @@ class LocalFileStore(KeyedFileStore):
     def _children(self, key: str) -> tuple[list[str], list[str]]:
         directories: list[str] = []
         files: list[str] = []
-        with self._explained(key), open_directory(self.root, self._segments(key)) as directory:
+        with self._explained(key), open_directory(self._real, self._segments(key)) as directory:
             for entry in directory.entries():
-                if _TEMPORARY.fullmatch(entry.name) or not _is_text(entry.name):
+                name = entry.name
+                if (name[:1] == "." and _TEMPORARY.fullmatch(name)) or not _is_text(name):
                     continue
-                if entry.is_dir(follow_symlinks=False):
-                    directories.append(entry.name)
-                elif entry.is_file(follow_symlinks=False):
-                    files.append(entry.name)
+                if entry.is_file(follow_symlinks=False):
+                    files.append(name)
+                elif entry.is_dir(follow_symlinks=False):
+                    directories.append(name)
         return directories, files
 
     def _remove(self, key: str) -> None:
@@ -190,19 +214,19 @@ class LocalFileStore(KeyedFileStore):
         try:
             with self._explained(key):
                 if not segments:
-                    with open_directory(self.root, []) as root:
+                    with open_directory(self._real, []) as root:
                         for entry in list(root.entries()):
-                            _delete(root, entry.name)
+                            delete(root, entry.name)
                     return
-                with open_directory(self.root, segments[:-1]) as directory:
-                    _delete(directory, segments[-1])
+                with open_directory(self._real, segments[:-1]) as directory:
+                    delete(directory, segments[-1])
         except (FileNotFoundError, NotADirectoryError):
             return
 
     def _info(self, key: str) -> FileInfo:
         *segments, name = self._segments(key)
         try:
-            with self._explained(key), open_directory(self.root, segments) as directory:
+            with self._explained(key), open_directory(self._real, segments) as directory:
                 status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
         except NotADirectoryError:
             raise self._missing(key) from None
@@ -221,7 +245,7 @@ class LocalFileStore(KeyedFileStore):
                 # Somebody may delete the directory between making and using it.
                 with (
                     contextlib.suppress(FileNotFoundError),
-                    open_directory(self.root, segments, create=True) as directory,
+                    open_directory(self._real, segments, create=True) as directory,
                 ):
                     return use(directory)
             raise StorageError(errno.EBUSY, "Its directory is being deleted all the time", key)
@@ -255,6 +279,8 @@ class LocalFileStore(KeyedFileStore):
             raise self._is_directory(key) from None
         except NotADirectoryError:
             raise self._not_directory(key) from None
+        except FileExistsError:
+            raise self._exists_already(key) from None
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise StorePathError(
@@ -271,73 +297,13 @@ class LocalFileStore(KeyedFileStore):
             ) from error
 
 
-def _mode_of(directory: Directory, name: str) -> int | None:
-    """Find the permissions that a replaced file has and shall keep."""
-    try:
-        status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    if is_link(status):
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
-    if stat.S_ISDIR(status.st_mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if not stat.S_ISREG(status.st_mode):
-        raise StorePathError(f"{name!r} is no regular file; name another one.")
-    return stat.S_IMODE(status.st_mode)
-
-
-def _delete(directory: Directory, name: str) -> None:
-    path = directory.at(name)
-    status = os.stat(path, dir_fd=directory.fd, follow_symlinks=False)
-    if not stat.S_ISDIR(status.st_mode):
-        os.unlink(path, dir_fd=directory.fd)
-        return
-    # Under another name nobody finds it any more, so a steady writer cannot keep it full.
-    doomed = directory.at(f".oh-{secrets.token_hex(8)}.tmp")
-    try:
-        os.rename(path, doomed, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
-    except FileNotFoundError:
-        return
-    except OSError:  # such as a disk that is mounted there
-        _delete_tree(directory, path)
-        return
-    try:
-        _delete_tree(directory, doomed)
-    except OSError:
-        with contextlib.suppress(OSError):  # what could not be deleted shall not be hidden
-            os.rename(doomed, path, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
-        raise
-
-
-def _delete_tree(directory: Directory, path: str) -> None:
-    for attempt in range(1, _RACES + 1):
-        try:
-            shutil.rmtree(path, dir_fd=directory.fd)
-            return
-        except OSError as error:
-            # A write or another deletion that began before may still be going on in there.
-            racing = error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
-            if not racing or attempt == _RACES:
-                raise
-            with contextlib.suppress(FileNotFoundError):
-                os.stat(path, dir_fd=directory.fd, follow_symlinks=False)
-                continue
-            return
-
-
 def _duplicate(fd: int | None) -> int | None:
     return None if fd is None else os.dup(fd)
 
 
-def _sync_directory(fd: int) -> None:
-    readable = os.open(".", os.O_RDONLY, dir_fd=fd)
-    try:
-        os.fsync(readable)
-    finally:
-        os.close(readable)
-
-
 def _is_text(name: str) -> bool:
+    if name.isascii():
+        return True
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

@@ -37,12 +37,16 @@ class InMemoryFileStore(KeyedFileStore):
         return "InMemoryFileStore()"
 
     def _put(self, key: str, data: bytes) -> None:
-        try:
-            contents: str | bytes = data.decode("utf-8")
-        except UnicodeDecodeError:
-            contents = data
+        contents = _as_kept(data)
         with self._lock:
             self.files[self._spelling(key)] = contents
+
+    def _put_new(self, key: str, data: bytes) -> None:
+        contents = _as_kept(data)
+        with self._lock:
+            if self._spelling(key) in self.files or self._below(key):
+                raise self._exists_already(key)
+            self.files[key] = contents
 
     def _put_file(self, key: str, source: str) -> None:
         with open(source, "rb") as file:
@@ -99,6 +103,13 @@ class InMemoryFileStore(KeyedFileStore):
     def _spelling(self, key: str) -> str:
         """Find how the dict spells the key: whoever filled it may have used a slash."""
         return "/" + key if key not in self.files and "/" + key in self.files else key
+
+
+def _as_kept(data: bytes) -> str | bytes:
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return data
 
 
 def _key_of(path: str) -> str:

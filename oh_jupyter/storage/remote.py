@@ -12,6 +12,7 @@ from oh_jupyter.errors import StorageError, StoreConfigError
 from oh_jupyter.storage.access import explain, is_missing_bucket
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
+from oh_jupyter.storage.paths import join, path_key
 
 __all__ = ["FsspecFileStore"]
 
@@ -35,6 +36,12 @@ class FsspecFileStore(KeyedFileStore):
 
     _read_options: Mapping[str, Any] = {}
     """Options of the calls that read whole files."""
+
+    _stream_options: Mapping[str, Any] = {}
+    """Options of the call that opens a file for reading, piece by piece."""
+
+    _upload_options: Mapping[str, Any] = {}
+    """Options of the call that sends a local file."""
 
     _has_directories = True
     """Whether directories exist by themselves, and are left when their files are gone."""
@@ -81,7 +88,7 @@ class FsspecFileStore(KeyedFileStore):
         """Report what went wrong on the way in the terms that all stores share."""
         try:
             yield
-        except (IsADirectoryError, NotADirectoryError, StorageError):
+        except (FileExistsError, IsADirectoryError, NotADirectoryError, StorageError):
             raise
         except FileNotFoundError as error:
             # What is written need not be there, so then it is the bucket that is not.
@@ -102,10 +109,25 @@ class FsspecFileStore(KeyedFileStore):
             self._make_parents([key])
             self.fs.pipe_file(self._full(key), data)
 
+    def _put_new(self, key: str, data: bytes) -> None:
+        """Most servers do it in one step; the look before is for those that do not."""
+        with self._reached(key, writing=True):
+            if self.fs.exists(self._full(key)):
+                raise self._exists_already(key)
+            self._make_parents([key])
+            try:
+                self.fs.pipe_file(self._full(key), data, mode="create")
+            except FileExistsError:
+                raise self._exists_already(key) from None
+            except OSError as error:
+                if not _was_there(error):
+                    raise
+                raise self._exists_already(key) from error
+
     def _put_file(self, key: str, source: str) -> None:
         with self._reached(key, writing=True):
             self._make_parents([key])
-            self.fs.put_file(source, self._full(key))
+            self.fs.put_file(source, self._full(key), **self._upload_options)
 
     def _put_many(self, files: Mapping[str, bytes]) -> None:
         with self._reached("", writing=True):
@@ -128,7 +150,8 @@ class FsspecFileStore(KeyedFileStore):
     def _open_read(self, key: str) -> BinaryIO:
         with self._reached(key):
             try:
-                return cast(BinaryIO, self.fs.open(self._full(key), "rb"))
+                opened = self.fs.open(self._full(key), "rb", **self._stream_options)
+                return cast(BinaryIO, opened)
             except _NO_FILE:
                 raise self._absent(key) from None
 
@@ -146,21 +169,39 @@ class FsspecFileStore(KeyedFileStore):
 
     def _names(self, key: str) -> tuple[list[str], list[str]]:
         """Name what is directly below the key; nothing, if the key is not there."""
+        directories: dict[str, None] = {}
+        files: dict[str, None] = {}
+        for name, entry in self._listed(key):
+            (directories if entry["type"] == "directory" else files)[name] = None
+        return list(directories), list(files)
+
+    def _listed(self, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         self.fs.invalidate_cache()
         try:
             entries = self.fs.ls(self._full(key), detail=True)
         except (FileNotFoundError, NotADirectoryError):
-            return [], []
-        directories: dict[str, None] = {}
-        files: dict[str, None] = {}
+            return
         for entry in entries:
             name = self._key(entry["name"])
             if name == key:
                 continue  # the file itself, or the object that stands for the directory
             name = name.removeprefix(key).lstrip("/")
             if name:
-                (directories if entry["type"] == "directory" else files)[name] = None
-        return list(directories), list(files)
+                yield name, entry
+
+    def entries(self, path: str) -> list[FileInfo]:
+        """List a directory with what the store knows about each entry; see `FileStore`."""
+        key = path_key(path)
+        with self._reached(key):
+            found = {
+                (name, entry["type"]): directory_info(join(key, name))
+                if entry["type"] == "directory"
+                else file_info(join(key, name), entry["size"], _modified(entry))
+                for name, entry in self._listed(key)
+            }
+        if not found:
+            self._children(key)  # which knows whether that is a file, or no bucket at all
+        return sorted(found.values(), key=lambda i: i["path"] + "/" * (i["type"] == "directory"))
 
     def _is_file(self, key: str) -> bool:
         try:
@@ -231,6 +272,12 @@ class FsspecFileStore(KeyedFileStore):
                 raise explain(data, repr(self), key, self._account) from data
             found[key] = data
         return found
+
+
+def _was_there(error: BaseException) -> bool:
+    """Tell whether a server refused to create a file because there is one."""
+    text = f"{error} {getattr(error, 'code', '')}".lower()
+    return "precondition" in text or "412" in text
 
 
 def _modified(found: Mapping[str, Any]) -> datetime | None:

@@ -35,6 +35,9 @@ class S3FileStore(FsspecFileStore):
 
     # Without it s3fs asks for the size before each read, from a cache that may be stale.
     _read_options: Mapping[str, Any] = {"max_concurrency": 1}
+    # Its defaults are pieces of 50 MB, ten of them at a time.
+    _stream_options: Mapping[str, Any] = {"block_size": 8 << 20, "cache_type": "readahead"}
+    _upload_options: Mapping[str, Any] = {"chunksize": 8 << 20, "max_concurrency": 3}
     _has_directories = False
     _account = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
@@ -54,6 +57,15 @@ class S3FileStore(FsspecFileStore):
             directories += [p["Prefix"][len(start) : -1] for p in page.get("CommonPrefixes", ())]
             files += [entry["Key"][len(start) :] for entry in page.get("Contents", ())]
         return [name for name in directories if name], [name for name in files if name]
+
+    def _listed(self, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        start = self._object(key) + "/" if self._object(key) else ""
+        for page in self._pages(start, delimiter="/"):
+            for prefix in page.get("CommonPrefixes", ()):
+                yield prefix["Prefix"][len(start) : -1], {"type": "directory"}
+            for entry in page.get("Contents", ()):
+                if name := entry["Key"][len(start) :]:
+                    yield name, {**entry, "type": "file", "size": entry["Size"]}
 
     def _remove(self, key: str) -> None:
         self._remove_many([key])

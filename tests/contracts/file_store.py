@@ -43,6 +43,9 @@ class FileStoreContract:
     missing_directory_is_an_error = False
     """Whether listing a missing directory raises, as it does where directories exist."""
 
+    creates_in_one_step = True
+    """Whether of several who create a file only one succeeds, on the server of the test."""
+
     names_the_test_server_cuts = ()
     """Names that the server which stands in for the real one in tests gets wrong."""
 
@@ -302,6 +305,58 @@ class FileStoreContract:
         assert store.read_many([]) == {}
         store.write_many({})
         store.delete_many([])
+
+    def test_entries_are_what_list_and_info_say(self, store):
+        for path in ("d/a", "d/b/c", "d/b.x"):
+            store.write(path, path)
+        entries = store.entries("d")
+        assert [e["path"] + "/" * (e["type"] == "directory") for e in entries] == store.list("d")
+        assert entries[0]["size"] == 3
+        assert [e["size"] for e in entries] == [store.info(e["path"])["size"] for e in entries]
+        with pytest.raises(NotADirectoryError):
+            store.entries("d/a")
+
+    def test_a_lock_is_held_by_one(self, store):
+        inside = []
+
+        def use(worker):
+            with store.lock("locks/one", timeout=60):
+                inside.append(worker)
+                assert inside == [worker]
+                inside.remove(worker)
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(use, range(40)))
+        with (
+            store.lock("locks/one"),
+            pytest.raises(TimeoutError, match="not free"),
+            store.lock("locks/one", timeout=0.01),
+        ):
+            pass
+        with store.lock("locks/one", timeout=0), store.lock("locks/other", timeout=0):
+            pass
+
+    def test_creating_replaces_nothing(self, store):
+        store.create("d/new", "first")
+        for path in ("d/new", "d"):
+            with pytest.raises(FileExistsError):
+                store.create(path, "second")
+        assert store.read("d/new") == "first"
+        assert store.list("d") == ["d/new"]
+
+    def test_one_of_many_creates(self, store):
+        def create(worker):
+            try:
+                store.create("claim", str(worker))
+            except FileExistsError:
+                return None
+            return worker
+
+        with ThreadPoolExecutor(8) as pool:
+            winners = [worker for worker in pool.map(create, range(8)) if worker is not None]
+        if self.creates_in_one_step:
+            assert len(winners) == 1
+            assert store.read("claim") == str(winners[0])
 
     def read_while_written(self, store, path):
         """A read beside a writer; None where the backend's own server mixed two versions up."""

@@ -1,3 +1,5 @@
+import contextlib
+import json
 import os
 import queue
 import shutil
@@ -5,10 +7,17 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import requests
+
+from oh_jupyter.storage import InMemoryFileStore, delivery
+from oh_jupyter.storage.temper import Temper
 
 # The contract is inherited by test classes here, and by whoever adds a backend.
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
@@ -72,3 +81,113 @@ def gcs_server():
     command = [emulator, "start", "-H", "127.0.0.1", "--port", str(port), "-M"]
     with _server([*command, "--default-bucket", "bucket"], "All services started"):
         yield f"http://127.0.0.1:{port}"
+
+
+class Receiver:
+    """A real HTTP server that remembers requests, and answers as it is told."""
+
+    def __init__(self):
+        self.requests = []
+        self.answers = []  # (status, headers) of the next requests; then 200
+        self.refused = {}  # status by path, as long as it is here
+        self.gate = threading.Event()
+        self.gate.set()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def answer(self):
+                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                outer.requests.append(
+                    SimpleNamespace(
+                        method=self.command,
+                        path=self.path,
+                        body=body,
+                        headers=self.headers,
+                        time=time.monotonic(),
+                    )
+                )
+                outer.gate.wait(30)
+                status, headers = outer.answers.pop(0) if outer.answers else (200, {})
+                status = outer.refused.get(self.path, status)
+                if status == "reset":
+                    self.connection.shutdown(socket.SHUT_RDWR)
+                    self.close_connection = True
+                    return
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            do_POST = do_DELETE = do_GET = answer
+
+            def log_message(self, *args):
+                pass
+
+            def handle(self):
+                with contextlib.suppress(OSError, ValueError):
+                    super().handle()
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}/hook/"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def seen(self):
+        return [(r.method, r.path.removeprefix("/hook"), r.body) for r in self.requests]
+
+    def items(self):
+        return [json.loads(request.body) for request in self.requests]
+
+    def close(self):
+        self.gate.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def receiver():
+    receiver = Receiver()
+    yield receiver
+    receiver.close()
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Retry without the pause of a second."""
+    monkeypatch.setattr(
+        delivery,
+        "Temper",
+        lambda durable: Temper(durable=durable, pause=0.01, backoff=0.05, give_up=3600),
+    )
+
+
+@pytest.fixture
+def make(receiver):
+    made = []
+
+    def make(kind, *args, store=None, url=None, **options):
+        hook = kind(store or InMemoryFileStore(), url or receiver.url, *args, **options)
+        made.append(hook)
+        return hook
+
+    yield make
+    receiver.gate.set()
+    for hook in made:
+        hook.close(5)
+        if isinstance(hook.client, requests.Session):
+            hook.client.close()
+
+
+@pytest.fixture
+def wait_for():
+    return _wait_for
+
+
+def _wait_for(condition):
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen within ten seconds"
+        threading.Event().wait(0.005)

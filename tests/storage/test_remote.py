@@ -8,6 +8,8 @@ from oh_jupyter.storage import FsspecFileStore
 
 
 class TestMemoryUrl(FileStoreContract):
+    creates_in_one_step = False
+
     @pytest.fixture
     def store(self):
         return FsspecFileStore(f"memory://{uuid.uuid4().hex}/root")
@@ -15,6 +17,8 @@ class TestMemoryUrl(FileStoreContract):
 
 class TestDirectoriesOfFsspec(FileStoreContract):
     """A backend with real directories, as sftp has them."""
+
+    creates_in_one_step = False
 
     @pytest.fixture
     def store(self, tmp_path):

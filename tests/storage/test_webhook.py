@@ -1,15 +1,10 @@
 import base64
-import contextlib
-import json
 import logging
 import os
-import socket
 import subprocess
 import sys
-import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import SimpleNamespace
 
 import httpx
@@ -24,110 +19,12 @@ from oh_jupyter.storage import (
     InMemoryFileStore,
     LocalFileStore,
     WebHookFileStore,
-    delivery,
 )
-
-
-class Receiver:
-    """A real HTTP server that remembers requests, and answers as it is told."""
-
-    def __init__(self):
-        self.requests = []
-        self.answers = []  # (status, headers) of the next requests; then 200
-        self.gate = threading.Event()
-        self.gate.set()
-        outer = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def answer(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-                outer.requests.append(
-                    SimpleNamespace(
-                        method=self.command,
-                        path=self.path,
-                        body=body,
-                        headers=self.headers,
-                        time=time.monotonic(),
-                    )
-                )
-                outer.gate.wait(30)
-                status, headers = outer.answers.pop(0) if outer.answers else (200, {})
-                if status == "reset":
-                    self.connection.shutdown(socket.SHUT_RDWR)
-                    self.close_connection = True
-                    return
-                self.send_response(status)
-                for name, value in headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            do_POST = do_DELETE = do_GET = answer
-
-            def log_message(self, *args):
-                pass
-
-            def handle(self):
-                with contextlib.suppress(OSError, ValueError):
-                    super().handle()
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self.server.server_port}/hook/"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def seen(self):
-        return [(r.method, r.path.removeprefix("/hook"), r.body) for r in self.requests]
-
-    def items(self):
-        return [json.loads(request.body) for request in self.requests]
-
-    def close(self):
-        self.gate.set()
-        self.server.shutdown()
-        self.server.server_close()
-
-
-@pytest.fixture
-def receiver():
-    receiver = Receiver()
-    yield receiver
-    receiver.close()
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """Retry without the pause of a second."""
-    original = delivery.DeliveryQueue.__init__
-
-    def init(self, *args, **kwargs):
-        original(self, *args, **{"pause": 0.01, **kwargs})
-
-    monkeypatch.setattr(delivery.DeliveryQueue, "__init__", init)
 
 
 @pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
 def kind(request):
     return request.param
-
-
-@pytest.fixture
-def make(receiver):
-    made = []
-
-    def make(kind, *args, store=None, url=None, **options):
-        hook = kind(store or InMemoryFileStore(), url or receiver.url, *args, **options)
-        made.append(hook)
-        return hook
-
-    yield make
-    receiver.gate.set()
-    for hook in made:
-        hook.close(5)
-        if isinstance(hook.client, requests.Session):
-            hook.client.close()
 
 
 class TestWebHookStore(FileStoreContract):
@@ -227,7 +124,7 @@ def test_a_batch_keeps_the_order_of_last_changes(make, receiver):
     ]
 
 
-def test_a_batch_is_sent_after_a_quiet_time(make, receiver):
+def test_a_batch_is_sent_after_a_quiet_time(make, receiver, wait_for):
     store = make(BatchedWebHookFileStore, batch_timeout_seconds=0.3)
     started = time.monotonic()
     for n in range(4):
@@ -246,7 +143,7 @@ def test_a_steady_writer_does_not_put_it_off_forever(make, receiver, monkeypatch
     assert receiver.requests
 
 
-def test_a_full_batch_is_sent_at_once(make, receiver):
+def test_a_full_batch_is_sent_at_once(make, receiver, wait_for):
     store = make(BatchedWebHookFileStore, None, 60, 10)
     store.write("a", "12345")
     store.write("a", "123456789")
@@ -264,13 +161,6 @@ def test_settings_are_readable(make):
     assert isinstance(store.file_store, InMemoryFileStore)
     assert store.base_url.endswith("/hook/")
     client.close()
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen within ten seconds"
-        threading.Event().wait(0.005)
 
 
 class Recorder:
@@ -389,7 +279,7 @@ def test_memory_is_bounded(make, receiver, kind, monkeypatch, caplog):
     queue._max_bytes = 1_000_000
     for n in range(300):
         store.write(f"{n % 100}", b"x" * 100_000)
-        assert queue._bytes <= 1_100_000
+        assert queue.outbox.totals()[1] <= 1_100_000
     receiver.gate.set()
     report = store.flush()
     assert {failed.reason for failed in report.failed} == {"dropped: too much was waiting"}
@@ -492,7 +382,7 @@ def test_what_is_pending_at_exit_is_delivered(receiver, kind, end):
 
 def test_exit_is_not_held_up_by_a_receiver_that_hangs(receiver, kind):
     receiver.gate.clear()
-    shorter = "import oh_jupyter.storage.delivery as d; d._EXIT_SECONDS = 0.5\n"
+    shorter = "import oh_jupyter.storage.exits as e; e.EXIT_SECONDS = 0.5\n"
     started = time.monotonic()
     subprocess.run(
         [sys.executable, "-c", shorter + EXIT, kind.__name__, receiver.url, "normal"],
@@ -504,7 +394,7 @@ def test_exit_is_not_held_up_by_a_receiver_that_hangs(receiver, kind):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
-def test_after_fork(receiver, kind, make, tmp_path):
+def test_after_fork(receiver, kind, make, tmp_path, wait_for):
     store = make(kind, store=LocalFileStore(str(tmp_path)))
     receiver.gate.clear()
     store.write("parent", "x")

@@ -1,0 +1,492 @@
+"""What waits for a receiver survives whatever happens to the process."""
+
+import base64
+import hashlib
+import hmac
+import itertools
+import json
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from oh_jupyter.errors import StorageError, StoreConfigError
+from oh_jupyter.storage import (
+    BatchedWebHookFileStore,
+    FailedDelivery,
+    InMemoryFileStore,
+    LocalFileStore,
+    WebHookFileStore,
+    get_file_store,
+)
+from oh_jupyter.storage.blocked import Blocked
+from oh_jupyter.storage.outbox import Outbox
+from oh_jupyter.storage.temper import Temper
+
+
+@pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def outbox(tmp_path):
+    return str(tmp_path / "outbox")
+
+
+def contents(receiver):
+    """What the receiver knows of each path, in the end."""
+    known = {}
+    for request in receiver.requests:
+        if request.path == "/hook/" and request.method == "POST":
+            changes = [(c["method"], c["path"], c.get("content")) for c in json.loads(request.body)]
+        else:
+            path = request.path.removeprefix("/hook/")
+            changes = [(request.method, path, request.body.decode())]
+        for method, path, text in changes:
+            if method == "POST":
+                known[path] = text
+            else:
+                for name in list(known):
+                    if name == path or name.startswith(path + "/"):
+                        del known[name]
+    return known
+
+
+PROGRAM = """
+import os, signal, sys
+from oh_jupyter.storage import *
+kind, url, outbox, root, end = sys.argv[1:]
+store = globals()[kind](LocalFileStore(root), url, outbox=outbox or None)
+for n in range(20):
+    store.write(f"d{n % 4}/f", f"{end} {n}")
+print("written", flush=True)
+if end == "kill":
+    os.kill(os.getpid(), signal.SIGKILL)
+if end == "term":
+    os.kill(os.getpid(), signal.SIGTERM)
+    signal.pause()
+if end == "exception":
+    raise RuntimeError
+if end == "loop":
+    n = 0
+    while True:
+        store.write(f"loop/{n % 3}", str(n))
+        n += 1
+"""
+
+
+def run(kind, url, outbox, root, end):
+    command = [sys.executable, "-c", PROGRAM, kind.__name__, url, outbox, str(root), end]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("end", ["kill", "term", "exception", "normal"])
+def test_the_next_start_delivers_what_a_dead_process_left(
+    receiver, kind, outbox, tmp_path, make, end
+):
+    receiver.gate.clear()  # it takes requests, and never answers
+    process = run(kind, receiver.url, outbox, tmp_path / "root", end)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == {"kill": -9, "term": -15, "exception": 1, "normal": 0}[end], errors
+    receiver.gate.set()
+    receiver.requests.clear()
+    again = make(kind, store=LocalFileStore(str(tmp_path / "root")), outbox=outbox)
+    assert again.flush().failed == ()
+    assert contents(receiver) == {f"d{n % 4}/f": f"{end} {n}" for n in range(16, 20)}
+    assert again.flush().pending == 0
+
+
+def test_a_process_that_is_killed_at_any_time_reports_what_the_store_has(
+    receiver, kind, outbox, tmp_path, make, wait_for
+):
+    root = tmp_path / "root"
+    store = LocalFileStore(str(root))
+    for enough in (3, 40, 111):
+        process = run(kind, receiver.url, outbox, root, "loop")
+        assert process.stdout.readline()
+        wait_for(
+            lambda enough=enough: store.exists("loop/0") and int(store.read("loop/0")) > enough
+        )
+        process.kill()
+        process.communicate()
+        again = make(kind, store=store, outbox=outbox)
+        assert again.flush().failed == ()
+        known = contents(receiver)
+        for path in store.list("loop"):
+            # One change may have been recorded, and not have come to the store.
+            assert int(known[path]) - int(store.read(path)) in (0, 3)
+        again.close()
+        store.delete("loop")
+
+
+@pytest.mark.parametrize("end", ["term", "exception", "normal"])
+def test_without_an_outbox_a_process_sends_before_it_ends(receiver, kind, tmp_path, end):
+    process = run(kind, receiver.url, "", tmp_path, end)
+    process.communicate(timeout=60)
+    assert process.returncode == {"term": -15, "exception": 1, "normal": 0}[end]
+    assert contents(receiver) == {f"d{n % 4}/f": f"{end} {n}" for n in range(16, 20)}
+
+
+def test_a_handler_of_the_program_for_sigterm_stays():
+    before = signal.getsignal(signal.SIGTERM)
+    mine = lambda *_: None  # noqa: E731
+    signal.signal(signal.SIGTERM, mine)
+    try:
+        WebHookFileStore(InMemoryFileStore(), "http://127.0.0.1:9/").close(0)
+        assert signal.getsignal(signal.SIGTERM) is mine
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_receiver_that_comes_back(make, receiver, quick, kind, outbox, wait_for, caplog):
+    receiver.answers = [(503, {})] * 7
+    store = make(kind, outbox=outbox)
+    store.write("f", "1")
+    report = store.flush()
+    assert (report.delivered, report.failed, report.pending) == (0, (), 1)
+    (letter,) = store.deliveries()
+    assert (letter.path, letter.state, letter.reason) == ("f", "waiting", "HTTP status 503")
+    assert letter.attempts >= 3
+    wait_for(lambda: not store.deliveries())
+    assert len(receiver.requests) == 8
+    assert store.flush().delivered == 1
+    assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1
+    assert "kept for later" in caplog.text
+
+
+def test_the_pauses_grow_and_are_not_all_the_same():
+    temper = Temper(durable=True)
+    pauses = [temper.after(rounds) for rounds in range(1, 12)]
+    assert 4 <= pauses[0] <= 6
+    assert all(later > 1.5 * sooner for sooner, later in itertools.pairwise(pauses[:5]))
+    assert max(pauses) <= 1.2 * 3600
+    assert temper.after(3) != temper.after(3)
+
+
+def test_a_receiver_that_asks_for_time_gets_it(make, receiver, outbox, wait_for):
+    receiver.answers = [(429, {"Retry-After": "2"})]
+    store = make(WebHookFileStore, outbox=outbox)
+    store.write("a", "1")
+    wait_for(lambda: receiver.requests)
+    store.write("b", "2")  # another path, the same receiver
+    store.flush()
+    wait_for(lambda: len(receiver.requests) == 3)
+    first, second, _ = (request.time for request in receiver.requests)
+    assert second - first >= 1.9
+
+
+def test_a_path_that_is_refused_for_now_does_not_hold_up_others(make, receiver, quick, outbox):
+    receiver.refused = {"/hook/bad/f": 500}
+    store = make(WebHookFileStore, outbox=outbox)
+    store.write("bad/f", "1")
+    store.write("good", "1")
+    store.delete("bad")
+    store.write("bad/g", "2")
+    store.write("badly", "1")
+    report = store.flush()
+    assert report.pending >= 3
+    paths = [path for _, path, _ in receiver.seen()]
+    assert {"/good", "/badly"} <= set(paths)
+    assert not {"/bad", "/bad/g"} & set(paths)
+    receiver.refused = {}
+    store.flush()
+    assert store.flush().pending == 0
+    assert contents(receiver) == {"good": "1", "bad/g": "2", "badly": "1"}
+
+
+def test_of_a_path_that_is_put_off_only_the_last_state_is_sent(make, receiver, quick, outbox):
+    receiver.refused = {"/hook/f": 503}
+    store = make(WebHookFileStore, outbox=outbox)
+    for n in range(5):
+        store.write("f", str(n))
+        store.flush()
+    receiver.refused = {}
+    receiver.requests.clear()
+    store.flush()
+    assert receiver.seen()[-1] == ("POST", "/f", b"4")
+    assert len(receiver.requests) <= 2
+    assert store.flush().pending == 0
+
+
+def test_dead_letters_can_be_sent_again_or_forgotten(make, receiver, quick, kind, outbox):
+    receiver.answers = [(400, {}), (410, {})]
+    store = make(kind, outbox=outbox)
+    store.write("a", "1")
+    assert store.flush().failed == (FailedDelivery("POST", "a", "HTTP status 400"),)
+    store.write("b", "2")
+    assert store.flush().failed[0].path == "b"
+    first, second = store.deliveries()
+    assert (first.state, first.path, first.size, first.attempts) == ("dead", "a", 1, 1)
+    store.close()
+    again = make(kind, outbox=outbox)
+    assert [letter.id for letter in again.deliveries()] == [first.id, second.id]
+    assert again.replay(first.id) == 1
+    assert again.flush().delivered == 1
+    assert contents(receiver)["a"] == "1"
+    assert again.replay("nonsense") == 0
+    assert again.discard() == 1
+    assert again.deliveries() == []
+
+
+def test_an_old_letter_does_not_put_the_receiver_back(make, receiver, quick, outbox):
+    receiver.answers = [(400, {})]
+    store = make(WebHookFileStore, outbox=outbox)
+    store.write("d/f", "old")
+    store.flush()
+    assert not store.deliveries()[0].superseded
+    store.delete("d")
+    store.flush()
+    assert store.deliveries()[0].superseded
+    assert store.replay() == 0
+    assert store.replay(force=True) == 1
+    store.flush()
+    assert contents(receiver) == {"d/f": "old"}
+
+
+def test_a_repeated_batch_is_the_same_request(make, receiver, quick, outbox):
+    receiver.answers = [(500, {}), (500, {})]
+    store = make(BatchedWebHookFileStore, outbox=outbox)
+    store.write("a", "1")
+    store.write("b", "1")
+    receiver.gate.clear()
+    flush = threading.Thread(target=store.flush)
+    flush.start()
+    while not receiver.requests:
+        time.sleep(0.001)
+    store.write("a", "2")
+    store.write("c", "2")
+    receiver.gate.set()
+    flush.join()
+    store.flush()
+    first = receiver.requests[0]
+    same = [r for r in receiver.requests if r.headers["webhook-id"] == first.headers["webhook-id"]]
+    assert [r.body for r in same] == [first.body] * 3
+    later = [change for r in receiver.requests if r not in same for change in json.loads(r.body)]
+    assert sorted(change["path"] for change in later) == ["a", "c"]
+    assert contents(receiver) == {"a": "2", "b": "1", "c": "2"}
+
+
+def test_ids_are_not_used_twice(make, receiver, outbox):
+    ids = []
+    for _ in range(3):
+        store = make(WebHookFileStore, outbox=outbox)
+        store.write("f", "x")
+        store.flush()
+        store.close()
+    ids = [request.headers["webhook-id"] for request in receiver.requests]
+    assert len(set(ids)) == 3
+    assert all(
+        abs(int(r.headers["webhook-timestamp"]) - time.time()) < 60 for r in receiver.requests
+    )
+
+
+def test_signatures(make, receiver, kind):
+    secrets = [base64.b64encode(os.urandom(24)).decode() for _ in range(2)]
+    store = make(kind, secret=["whsec_" + secrets[0], secrets[1]])
+    store.write("f", "grüße")
+    store.delete("f")
+    store.flush()
+    for request in receiver.requests:
+        id, stamp = request.headers["webhook-id"], request.headers["webhook-timestamp"]
+        signed = f"{id}.{stamp}.".encode() + request.body
+        expected = [
+            "v1,"
+            + base64.b64encode(hmac.digest(base64.b64decode(s), signed, hashlib.sha256)).decode()
+            for s in secrets
+        ]
+        assert request.headers["webhook-signature"].split() == expected
+
+
+def test_a_bad_secret_is_not_shown():
+    with pytest.raises(StoreConfigError, match="whsec_") as caught:
+        WebHookFileStore(InMemoryFileStore(), "http://h/", secret="hunter2!")
+    assert "hunter2" not in str(caught.value) + repr(caught.value.__context__)
+
+
+WORKER = """
+import sys
+from oh_jupyter.storage import *
+kind, url, outbox, name = sys.argv[1:]
+store = globals()[kind](InMemoryFileStore(), url, outbox=outbox)
+for n in range(60):
+    store.write(f"{name}/{n % 5}", str(n))
+    if n % 20 == 0:
+        store.flush(1)
+print(store.flush(60).pending)
+"""
+
+
+def test_two_kernels_on_one_outbox(receiver, kind, outbox):
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, kind.__name__, receiver.url, outbox, name],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for name in "ab"
+    ]
+    for worker in workers:
+        worker.communicate(timeout=100)
+        assert worker.returncode == 0
+    assert contents(receiver) == {f"{w}/{n % 5}": str(n) for w in "ab" for n in range(55, 60)}
+    seen = {}
+    for request in receiver.requests if kind is WebHookFileStore else ():
+        before = seen.setdefault(request.path, -1)
+        assert int(request.body) > before
+        seen[request.path] = int(request.body)
+
+
+def test_a_write_that_fails_is_not_reported(make, receiver, outbox):
+    class Full(InMemoryFileStore):
+        def write(self, path, contents):
+            raise StorageError("the disk is full")
+
+    store = make(WebHookFileStore, store=Full(), outbox=outbox)
+    with pytest.raises(StorageError):
+        store.write("f", "x")
+    assert store.flush() == type(store.flush())(0, (), 0)
+    assert receiver.requests == []
+
+
+def test_an_outbox_that_is_full_keeps_the_newest(make, receiver, quick, outbox, caplog):
+    receiver.gate.clear()
+    store = make(WebHookFileStore, outbox=outbox)
+    store._queue._max_bytes = 500_000
+    for n in range(60):
+        store.write(f"{n}", b"x" * 50_000)
+    assert store._queue.outbox.totals()[1] <= 600_000
+    receiver.gate.set()
+    failed = store.flush().failed
+    assert {f.reason for f in failed} == {"dropped: too much was waiting"}
+    assert "59" in contents(receiver)
+    assert caplog.text.count("oldest changes are dropped") <= 2
+    dead = [d for d in store.deliveries() if d.state == "dead"]
+    assert len(dead) == len(failed)
+    assert store.replay() == 0  # their contents were not kept
+
+
+def test_a_disk_without_room_for_the_outbox_does_not_stop_a_write(make, receiver, outbox, caplog):
+    store = make(WebHookFileStore, outbox=outbox)
+    store.write("f", "1")
+    store.flush()
+    store._queue.outbox._database.connection.execute("PRAGMA max_page_count=1")
+    store.write("big", b"x" * 60_000)
+    assert store.read_bytes("big") == b"x" * 60_000
+    assert "outbox failed" in store.flush().failed[0].reason
+    assert "are not reported" in caplog.text
+
+
+def test_large_contents_are_kept_beside_and_go_when_they_are_sent(
+    make, receiver, quick, outbox, tmp_path
+):
+    receiver.refused = {"/hook/a": 503, "/hook/b": 413}
+    store = make(WebHookFileStore, outbox=outbox)
+    large = os.urandom(3_000_000)
+    store.write("a", large)
+    with store.open("b", "wb") as file:
+        file.write(large[::-1])
+    store.flush()
+    assert [letter.state for letter in store.deliveries()] == ["waiting", "dead"]
+    store.close()
+    bodies = tmp_path / "outbox/outbox.sqlite3-bodies"
+    assert len(list(bodies.iterdir())) == 2
+    orphan = bodies / "orphan"
+    orphan.touch()
+    os.utime(orphan, (0, 0))
+    receiver.refused = {}
+    again = make(WebHookFileStore, outbox=outbox)
+    again.flush()
+    again.replay()
+    assert again.flush().pending == 0
+    assert [r.body for r in receiver.requests if r.path == "/hook/a"][-1] == large
+    assert [r.body for r in receiver.requests if r.path == "/hook/b"][-1] == large[::-1]
+    assert list(bodies.iterdir()) == []
+
+
+def test_places(tmp_path, make):
+    (tmp_path / "dir").mkdir()
+    for place, file in (
+        (tmp_path / "dir", "dir/outbox.sqlite3"),
+        (tmp_path / "new/er", "new/er/outbox.sqlite3"),
+        (tmp_path / "x/mine.db", "x/mine.db"),
+    ):
+        store = make(WebHookFileStore, outbox=place)
+        assert store.outbox == str(tmp_path / file)
+        assert stat.S_IMODE(os.stat(store.outbox).st_mode) == 0o600
+    (tmp_path / "text.db").write_text("no database, but somebody's " * 50)
+    (tmp_path / "file").touch()
+    for bad in (tmp_path / "text.db", tmp_path / "file/below"):
+        with pytest.raises(StoreConfigError, match="outbox"):
+            make(WebHookFileStore, outbox=bad)
+    assert (tmp_path / "text.db").read_text().startswith("no database")
+
+
+def test_a_configured_store_has_one(tmp_path, monkeypatch, receiver, caplog):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    store = get_file_store("local", str(tmp_path / "a"), receiver.url)
+    other = get_file_store("local", str(tmp_path / "b"), receiver.url)
+    none = get_file_store("memory", None, receiver.url, file_store_web_hook_outbox="")
+    named = get_file_store("memory", None, receiver.url, file_store_web_hook_outbox=str(tmp_path))
+    assert store.outbox.startswith(str(tmp_path / "state/oh_jupyter/outbox/"))
+    assert store.outbox != other.outbox
+    assert (none.outbox, named.outbox) == (None, str(tmp_path / "outbox.sqlite3"))
+    (tmp_path / "state2").touch()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state2"))
+    without = get_file_store("memory", None, receiver.url)
+    assert without.outbox is None
+    assert "do not survive" in caplog.text
+    for made in (store, other, none, named, without):
+        made.close(0)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_after_fork(receiver, make, outbox, kind):
+    store = make(kind, outbox=outbox)
+    store.write("parent", "x")
+    store.flush()
+    child = os.fork()
+    if not child:
+        store.write("child", "y")
+        os._exit(store.flush(20).pending)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.write("parent", "z")
+    assert store.flush().pending == 0
+    assert contents(receiver) == {"parent": "z", "child": "y"}
+
+
+def test_a_change_of_a_killed_process_counts_and_of_a_live_one_waits(outbox):
+    box = Outbox(outbox)
+    box.add(SimpleNamespace(source=None, method="POST", path="f", key="f", contents=b"x"))
+    assert [change.ready for change in box.waiting()] == [False]
+    box.close()
+    with sqlite3.connect(box.path) as file:
+        file.execute("UPDATE changes SET owner='1@5.0#gone'")
+    file.close()
+    assert [change.ready for change in box.waiting()] == [True]
+    box.close()
+
+
+def test_which_paths_block_which():
+    blocked = Blocked()
+    blocked.add("a/b")
+    assert [key in blocked for key in ("a/b", "a", "", "a/b/c", "a/bc", "ab", "b")] == [
+        True,
+        True,
+        True,
+        True,
+        False,
+        False,
+        False,
+    ]
+    everything = Blocked()
+    everything.add("")
+    assert "any/thing" in everything
