@@ -5,6 +5,7 @@ from oh_jupyter.plugins.base import Plugin, PluginRequirement
 from oh_jupyter.plugins.jupyter import CellRunner, JupyterPlugin, JupyterRequirement
 from oh_jupyter.plugins.outputs import CellOutput
 from oh_jupyter.plugins.registry import ALL_PLUGINS, ENTRY_POINT_GROUP, make_plugins
+from oh_jupyter.plugins.vscode import VSCodePlugin, VSCodeRequirement
 
 __all__ = [
     "ALL_PLUGINS",
@@ -17,5 +18,7 @@ __all__ = [
     "JupyterRequirement",
     "Plugin",
     "PluginRequirement",
+    "VSCodePlugin",
+    "VSCodeRequirement",
     "make_plugins",
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 from oh_jupyter.errors import PluginError
 from oh_jupyter.events import Action, IPythonRunCellAction, IPythonRunCellObservation, Observation
 from oh_jupyter.plugins.base import Plugin, PluginRequirement
-from oh_jupyter.plugins.outputs import CellOutput
+from oh_jupyter.plugins.outputs import CellOutput, kept_output
 
 if TYPE_CHECKING:
     from oh_jupyter.plugins.own_kernel import OwnKernel
@@ -157,6 +157,9 @@ class JupyterPlugin(Plugin):
         if not isinstance(action, IPythonRunCellAction):
             return await super().run(action)
         output = await self._runner.run_cell(action.code, timeout=action.timeout)
+        kept = kept_output.get()
+        if kept is not None:
+            kept.append(output)
         text = output.text.rstrip()
         if output.timed_out:
             notice = f"[Execution timed out ({float(action.timeout or 0)} seconds).]"

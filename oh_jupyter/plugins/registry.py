@@ -9,6 +9,7 @@ from oh_jupyter.errors import PluginError
 from oh_jupyter.plugins.agent_skills import AgentSkillsPlugin
 from oh_jupyter.plugins.base import Plugin
 from oh_jupyter.plugins.jupyter import JupyterPlugin
+from oh_jupyter.plugins.vscode import VSCodePlugin
 
 __all__ = ["ALL_PLUGINS", "ENTRY_POINT_GROUP", "make_plugins"]
 
@@ -16,7 +17,7 @@ ENTRY_POINT_GROUP = "oh_jupyter.plugins"
 """Entry points of this group name Plugin classes of other packages."""
 
 ALL_PLUGINS: dict[str, type[Plugin]] = {
-    plugin.name: plugin for plugin in (AgentSkillsPlugin, JupyterPlugin)
+    plugin.name: plugin for plugin in (AgentSkillsPlugin, JupyterPlugin, VSCodePlugin)
 }
 """Plugin classes by requirement name, in the order in which they start."""
 

@@ -30,20 +30,24 @@ from oh_jupyter.events import (
     FileReadAction,
     FileWriteAction,
     IPythonRunCellAction,
-    NullObservation,
+    MCPAction,
     Observation,
-    UserRejectObservation,
 )
+from oh_jupyter.runtime.confirmation import Confirmations
+from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
 from oh_jupyter.runtime.resources import make_shell, memory_figures, prepare_workspace, shell_user
 from oh_jupyter.runtime.thread import exempt_from_debugger
+from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
+from oh_jupyter.runtime.transfers import Transfers
 
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
+    from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.editor import FileEditor
     from oh_jupyter.events.stream import EventStream
     from oh_jupyter.plugins import Plugin
-    from oh_jupyter.shell import BashSession
+    from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
 
 __all__ = ["ActionExecutor"]
@@ -51,7 +55,6 @@ __all__ = ["ActionExecutor"]
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-REJECTED = "Action has been rejected by the user! Waiting for further user input."
 SECRET_LENGTH = 8
 NO_BROWSER = "Browser functionality is not supported or disabled."
 
@@ -65,6 +68,10 @@ class ActionExecutor:
         file_store: Where events and artefacts are kept.
         events: The log of all Actions and Observations.
         plugins: The plugins.
+        confirmations: Which Actions wait for a person.
+        transfers: Uploads and downloads under way.
+        mcp: The MCP servers behind the runtime.
+        tools: What can be called by name: agent skills, and tools of these servers.
         last_action_time: When the last Action ended, in seconds since the epoch.
     """
 
@@ -93,8 +100,10 @@ class ActionExecutor:
         self.plugins = PluginSet(plugins, settings.init_plugin_timeout)
         self.last_action_time = time.time()
         self.running: dict[int, Action] = {}
-        self._shell: BashSession | None = None
-        self._browser: BrowserEnv | None = None
+        self.last_page: Observation | None = None
+        self._shell: ShellSession | None = None
+        self._browsers: BrowserPool | None = None
+        self._secrets: set[str] = set()
         self._editor: FileEditor | None = None
         self._starting = asyncio.Lock()
         self._threads = ThreadPoolExecutor(
@@ -110,7 +119,16 @@ class ActionExecutor:
             FileEditAction: self._edit,
             BrowseURLAction: self._browse,
             BrowseInteractiveAction: self._browse,
+            MCPAction: self._call_tool,
         }
+        self.mcp = McpProxy(self.in_thread, workspace_dir, parse_servers(settings.mcp_servers))
+        self.tools = ToolRegistry(self.in_thread)
+        self.tools.add("skills", skill_tools(self.in_thread))
+        self.tools.add("mcp", self.mcp.tools)
+        self.transfers = Transfers(self.in_thread)
+        self.confirmations = Confirmations(
+            settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
+        )
         prepare_workspace(workspace_dir, shell_user(settings))
 
     @property
@@ -132,11 +150,16 @@ class ActionExecutor:
             asyncio.CancelledError: The asker went away; that is recorded, too.
         """
         action.id = None
+        reason = self.confirmations.reason(action, source)
+        if reason is not None and hasattr(action, "confirmation_state"):
+            action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
         self.events.add_event(action, source)
         key = cast(int, action.id)
         self.running[key] = action
         try:
-            observation = _decided(action) or await self._execute(action)
+            observation = await self.confirmations.decide(action, reason)
+            if observation is None:
+                observation = await self._execute(action)
         except asyncio.CancelledError:
             self._record(ErrorObservation("The action was cancelled."), action)
             raise
@@ -190,14 +213,27 @@ class ActionExecutor:
     async def _edit(self, action: FileEditAction) -> Observation:
         from oh_jupyter.editor.actions import edit_file
 
-        return await self.in_thread(edit_file, action, cwd=self.cwd, editor=self.editor)
+        return await self.in_thread(
+            edit_file, action, cwd=self.cwd, editor=self.editor, settings=self.settings
+        )
 
     async def _browse(self, action: BrowseURLAction | BrowseInteractiveAction) -> Observation:
         from oh_jupyter.browser.browse import browse
 
         if not self.settings.enable_browser:
             return ErrorObservation(NO_BROWSER)
-        return await self.in_thread(browse, action, self.browser, self.workspace_dir)
+        browser = self.browser
+        try:
+            observation = await self.in_thread(browse, action, browser, self.workspace_dir)
+            self.last_page = observation
+            return observation
+        except asyncio.CancelledError:
+            browser.interrupt(action)
+            raise
+
+    async def _call_tool(self, action: MCPAction) -> Observation:
+        await self.mcp.begin()
+        return await self.tools.call(action)
 
     async def in_thread(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Run blocking code beside the loop, on a thread that debuggers leave alone.
@@ -213,7 +249,7 @@ class ActionExecutor:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
-    async def shell(self) -> BashSession:
+    async def shell(self) -> ShellSession:
         """The shell session, started when it is first asked for.
 
         Returns:
@@ -242,7 +278,10 @@ class ActionExecutor:
         """
         await (await self.shell()).set_env_async(variables)
         os.environ.update(variables)
-        self.events.mask(value for value in variables.values() if len(value) >= SECRET_LENGTH)
+        self._secrets |= {value for value in variables.values() if len(value) >= SECRET_LENGTH}
+        self.events.mask(self._secrets)
+        if self._browsers is not None:
+            self._browsers.mask(self._secrets)
         await self.plugins.set_env(variables)
 
     @property
@@ -251,20 +290,27 @@ class ActionExecutor:
         if self._editor is None:
             from oh_jupyter.editor import FileEditor
 
-            self._editor = FileEditor(workspace_root=self.workspace_dir)
+            self._editor = FileEditor(
+                workspace_root=self.workspace_dir,
+                history_limit=self.settings.editor_history_limit,
+                history_mb=self.settings.editor_history_mb,
+            )
         return self._editor
 
     @property
-    def browser(self) -> BrowserEnv:
-        """The browser environment; its process starts with the first step."""
-        if self._browser is None:
-            from oh_jupyter.browser import BrowserEnv
+    def browsers(self) -> BrowserPool:
+        """The browsers by name, made when they are first asked for."""
+        if self._browsers is None:
+            from oh_jupyter.browser.pool import BrowserPool
 
-            self._browser = BrowserEnv(
-                headless=self.settings.browser_headless,
-                executable_path=self.settings.browser_path,
-            )
-        return self._browser
+            self._browsers = BrowserPool(self.settings)
+            self._browsers.mask(self._secrets)
+        return self._browsers
+
+    @property
+    def browser(self) -> BrowserEnv:
+        """The current browser; its process starts with the first step."""
+        return self.browsers.current
 
     def status(self) -> dict[str, Any]:
         """What a person would want to know about the runtime.
@@ -278,10 +324,11 @@ class ActionExecutor:
             "events": self.events.latest_id + 1,
             "idle_time": time.time() - self.last_action_time,
             "running": [action.message for action in self.running.values()],
+            "waiting": {id: entry.reason for id, entry in self.confirmations.waiting.items()},
             "plugins": self.plugins.names,
             "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,
-            "browser": self._browser is not None,
+            "browser": self._browsers is not None,
             "memory": memory_figures(self._shell),
         }
 
@@ -290,20 +337,12 @@ class ActionExecutor:
 
         It blocks the loop where it must: at interpreter exit no pool takes work any more.
         """
+        self.transfers.close()
+        await self.mcp.close()
         await self.plugins.close()
         if self._shell is not None:
             await self._shell.close_async()
-        if self._browser is not None:
-            self._browser.close()
+        if self._browsers is not None:
+            self._browsers.close_all()
         self.events.close()
         self._threads.shutdown(wait=False)
-
-
-def _decided(action: Action) -> Observation | None:
-    """The Observation of an Action on which a person has decided, or still has to."""
-    state = getattr(action, "confirmation_state", ActionConfirmationStatus.CONFIRMED)
-    if state is ActionConfirmationStatus.REJECTED:
-        return UserRejectObservation(REJECTED)
-    if state is ActionConfirmationStatus.AWAITING_CONFIRMATION:
-        return NullObservation("")
-    return None

@@ -88,6 +88,19 @@ class PluginSet:
             raise PluginError(f"Cells cannot run: plugin 'jupyter' is not loaded: {problem}")
         return plugin
 
+    async def find(self, name: str) -> Plugin | None:
+        """A plugin that has started; those that were asked for are started now.
+
+        Args:
+            name: Its name.
+
+        Returns:
+            The plugin, or None if it was not asked for or did not start.
+        """
+        if name in self._plugins:
+            await self.start()
+        return self._plugins.get(name)
+
     async def set_env(self, variables: Mapping[str, str]) -> None:
         """Set environment variables in a kernel that a plugin has started.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
-import pwd
 from typing import TYPE_CHECKING
 
 import psutil
@@ -14,9 +13,9 @@ from oh_jupyter.config import Settings
 from oh_jupyter.errors import ConfigError
 
 if TYPE_CHECKING:
-    from oh_jupyter.shell import BashSession
+    from oh_jupyter.shell import ShellSession
 
-__all__ = ["make_shell", "memory_figures", "prepare_workspace", "shell_user"]
+__all__ = ["make_shell", "memory_figures", "prepare_workspace", "shell_owner", "shell_user"]
 
 
 def shell_user(settings: Settings) -> str | None:
@@ -34,6 +33,13 @@ def shell_user(settings: Settings) -> str | None:
     name = settings.username
     if not name or not settings.su_to_user or name == getpass.getuser():
         return None
+    if os.name != "posix":
+        raise ConfigError(
+            f"The shell cannot run as {name!r}: this system has no way to change users without a "
+            "password. Leave username out"
+        )
+    import pwd
+
     try:
         pwd.getpwnam(name)
     except KeyError:
@@ -48,6 +54,27 @@ def shell_user(settings: Settings) -> str | None:
     return name
 
 
+def shell_owner(settings: Settings) -> tuple[int, int] | None:
+    """Who should own what is made for the shell's user.
+
+    Args:
+        settings: What the operator set.
+
+    Returns:
+        User and group id; None if the shell runs as the kernel's own user.
+
+    Raises:
+        ConfigError: There is no such user, or this process may not change to it.
+    """
+    name = shell_user(settings)
+    if name is None:
+        return None
+    import pwd
+
+    entry = pwd.getpwnam(name)
+    return entry.pw_uid, entry.pw_gid
+
+
 def prepare_workspace(workspace_dir: str, user: str | None) -> None:
     """Make the workspace, and give a new one to the user who works there.
 
@@ -59,11 +86,13 @@ def prepare_workspace(workspace_dir: str, user: str | None) -> None:
         return
     os.makedirs(workspace_dir)
     if user is not None:
+        import pwd
+
         entry = pwd.getpwnam(user)
         os.chown(workspace_dir, entry.pw_uid, entry.pw_gid)
 
 
-def make_shell(settings: Settings, workspace_dir: str) -> BashSession:
+def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
     """The shell session that the settings describe, not started yet.
 
     Args:
@@ -76,10 +105,11 @@ def make_shell(settings: Settings, workspace_dir: str) -> BashSession:
     Raises:
         ConfigError: The user cannot be changed to.
     """
-    from oh_jupyter.shell import BashSession
+    from oh_jupyter.shell import BashSession, PowerShellSession
 
+    session = PowerShellSession if os.name == "nt" else BashSession
     limit = settings.max_memory_gb
-    return BashSession(
+    return session(
         workspace_dir,
         shell_user(settings),
         settings.no_change_timeout_seconds,
@@ -88,7 +118,7 @@ def make_shell(settings: Settings, workspace_dir: str) -> BashSession:
     )
 
 
-def memory_figures(shell: BashSession | None) -> dict[str, int]:
+def memory_figures(shell: ShellSession | None) -> dict[str, int]:
     """Memory in use, in bytes.
 
     Args:

@@ -6,13 +6,16 @@ import logging
 import os
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events.stream import EventStream
-from oh_jupyter.plugins import JupyterPlugin, Plugin, make_plugins
-from oh_jupyter.runtime.executor import ActionExecutor
+from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
+from oh_jupyter.runtime.executor import SECRET_LENGTH, ActionExecutor
+from oh_jupyter.runtime.mcp import parse_servers
 from oh_jupyter.runtime.thread import RuntimeThread
 from oh_jupyter.storage import FileStore, InMemoryFileStore, get_file_store
 
@@ -58,14 +61,14 @@ class Runtime:
 
     async def _make_executor(self, plugins: Mapping[str, Plugin] | None) -> ActionExecutor:
         store = make_file_store(self.settings)
+        workspace = os.path.abspath(os.path.expanduser(self.settings.workspace_dir or os.getcwd()))
+        ready = {**(plugins or self._remote_plugin()), **self._vscode_plugin(workspace)}
         return ActionExecutor(
             self.settings,
-            workspace_dir=os.path.abspath(
-                os.path.expanduser(self.settings.workspace_dir or os.getcwd())
-            ),
+            workspace_dir=workspace,
             file_store=store,
-            events=EventStream(store, self.generation),
-            plugins=make_plugins(self.settings.plugins, plugins or self._remote_plugin()),
+            events=_event_log(store, self.generation, self.settings),
+            plugins=make_plugins(self.settings.plugins, ready),
         )
 
     def _remote_plugin(self) -> dict[str, Plugin]:
@@ -76,6 +79,14 @@ class Runtime:
 
         kernel = RemoteKernel(self.settings.kernel_url, self.settings.kernel_token)
         return {JupyterPlugin.name: JupyterPlugin(kernel=kernel)}
+
+    def _vscode_plugin(self, workspace: str) -> dict[str, Plugin]:
+        """The plugin for VS Code as the settings want it; used if they ask for it."""
+        settings = self.settings
+        plugin = VSCodePlugin(
+            workspace, path=settings.vscode_path, base_url=settings.vscode_base_url
+        )
+        return {plugin.name: plugin}
 
     @property
     def generation(self) -> str:
@@ -138,6 +149,25 @@ class Runtime:
             self._thread.close()
 
 
+def _event_log(store: FileStore, sid: str, settings: Settings) -> EventStream:
+    """The log of a session, in which nobody finds the operator's secrets."""
+    events = EventStream(store, sid)
+    values = [
+        os.environ.get("SESSION_API_KEY", ""),
+        urlsplit(settings.file_store_web_hook_url or "").password or "",
+    ]
+    for setting in fields(Settings):
+        value = getattr(settings, setting.name)
+        if setting.metadata["secret"] and isinstance(value, dict | str):
+            values += value.values() if isinstance(value, dict) else [value]
+    for server in parse_servers(settings.mcp_servers):
+        values += server.env.values()  # the rest of it is no secret
+    # Of "Bearer token" the token alone is a secret, too.
+    words = {word for value in values for word in (value, *value.split())}
+    events.mask(word for word in words if len(word) >= SECRET_LENGTH)
+    return events
+
+
 def make_file_store(settings: Settings) -> FileStore:
     """The file store that the settings describe.
 
@@ -162,6 +192,8 @@ def make_file_store(settings: Settings) -> FileStore:
             settings.file_store_web_hook_url,
             settings.file_store_web_hook_headers,
             settings.file_store_web_hook_batch,
+            file_store_web_hook_outbox=settings.file_store_web_hook_outbox,
+            file_store_web_hook_secret=settings.file_store_web_hook_secret,
         )
     except (OhJupyterError, OSError) as problem:
         if not by_default:

@@ -1,0 +1,220 @@
+"""VS Code in the browser, on the workspace of the runtime.
+
+The editor is a program of its own, ``openvscode-server`` or ``code-server``. It listens on
+loopback only, wants a token, ends with the kernel, and is reached through the Jupyter server
+by jupyter-server-proxy, which is where people are authenticated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import tempfile
+import uuid
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+from urllib.parse import quote, urlencode
+
+from oh_jupyter.errors import PluginError
+from oh_jupyter.plugins.base import Plugin, PluginRequirement
+from oh_jupyter.process import Child, spawn
+
+__all__ = ["VSCodePlugin", "VSCodeRequirement"]
+
+PROGRAMS = ("openvscode-server", "code-server")
+"""Names under which the editor is looked for on the PATH, the first one first."""
+
+LOOK_AGAIN = 0.1
+"""Seconds between two attempts to connect while it starts: it has no way to tell us."""
+
+INSTALL = (
+    "Install code-server (npm install -g code-server, or https://coder.com/docs/code-server) or "
+    "openvscode-server (https://github.com/gitpod-io/openvscode-server/releases), and put it on "
+    "the PATH or name it by the setting vscode_path"
+)
+
+
+@dataclass(frozen=True)
+class VSCodeRequirement(PluginRequirement):
+    """Asks for VS Code in the browser."""
+
+    name: str = "vscode"
+
+
+class VSCodePlugin(Plugin):
+    """Starts VS Code and knows where it is.
+
+    Attributes:
+        vscode_port: Port on loopback; None while it does not run.
+        vscode_connection_token: What a browser has to show; None while it does not run.
+        workspace_dir: The folder that it opens.
+    """
+
+    name: ClassVar[str] = "vscode"
+
+    def __init__(
+        self,
+        workspace_dir: str | None = None,
+        *,
+        path: str | None = None,
+        base_url: str | None = None,
+    ) -> None:
+        """Make the plugin.
+
+        Args:
+            workspace_dir: The folder to open; the working directory when not given.
+            path: The program; looked for on the PATH when not given.
+            base_url: Where the Jupyter server is as browsers see it, such as ``/user/ann/``;
+                JupyterHub's prefix, or ``/``, when not given.
+        """
+        self.workspace_dir = workspace_dir or os.getcwd()
+        self.vscode_port: int | None = None
+        self.vscode_connection_token: str | None = None
+        self._path = path
+        self._base_url = base_url or os.environ.get("JUPYTERHUB_SERVICE_PREFIX") or "/"
+        self._child: Child | None = None
+        self._scratch: str | None = None
+        self._is_code_server = False
+
+    async def initialize(self, username: str) -> None:
+        """Start the editor and wait until it answers.
+
+        Args:
+            username: Not needed: it runs as whoever runs the kernel.
+
+        Raises:
+            PluginError: No such program is installed, $VSCODE_PORT is in use, or it ended.
+        """
+        program = _find_program(self._path)
+        port = _port()
+        token = str(uuid.uuid4())
+        # code-server answers under any address; the other one must know its own.
+        self._is_code_server = os.path.basename(program).startswith("code-server")
+        self._scratch = tempfile.mkdtemp(prefix="oh_jupyter-vscode-")
+        try:
+            await asyncio.to_thread(self._start, program, port, token)
+            await self._wait_until_it_answers(port)
+        except BaseException:
+            await self.close()
+            raise
+        self.vscode_port = port
+        self.vscode_connection_token = token
+
+    def _start(self, program: str, port: int, token: str) -> None:
+        assert self._scratch is not None
+        environment = {**os.environ}
+        if self._is_code_server:
+            environment["PASSWORD"] = token
+            arguments = [
+                "--bind-addr", f"127.0.0.1:{port}", "--auth", "password",
+                "--disable-telemetry", "--disable-update-check", self.workspace_dir,
+            ]  # fmt: skip
+        else:
+            # By a file: everybody on the machine can read command lines.
+            secret = Path(self._scratch, "token")
+            secret.touch(mode=0o600)
+            secret.write_text(token)
+            arguments = [
+                "--host", "127.0.0.1", "--port", str(port),
+                "--connection-token-file", str(secret),
+                "--server-base-path", self._base_path(port),
+                "--telemetry-level", "off", "--disable-workspace-trust",
+            ]  # fmt: skip
+        with open(self._log(), "wb") as log:
+            self._child = spawn(
+                [program, *arguments],
+                cwd=self.workspace_dir,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                remove_when_orphaned=self._scratch,
+            )
+
+    async def _wait_until_it_answers(self, port: int) -> None:
+        """Connect until it is accepted; the plugin set limits how long that may take."""
+        assert self._child is not None
+        while True:
+            if self._child.poll() is not None:
+                raise PluginError(
+                    f"VS Code ended with status {self._child.returncode} while it was starting: "
+                    f"{self._last_words() or 'it gave no reason'}"
+                )
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+            except OSError:
+                await asyncio.sleep(LOOK_AGAIN)
+                continue
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+            return
+
+    def url(self) -> str | None:
+        """Where a browser finds it, below the address of the Jupyter server.
+
+        Returns:
+            A path such as ``/proxy/8080/?folder=...``, behind the server's base address;
+            None while it does not run.
+        """
+        if self.vscode_port is None or self.vscode_connection_token is None:
+            return None
+        query = {"tkn": self.vscode_connection_token, "folder": self.workspace_dir}
+        if self._is_code_server:
+            del query["tkn"]  # it asks for the token as its password
+        return f"{self._base_path(self.vscode_port)}/?{urlencode(query, quote_via=quote)}"
+
+    def _base_path(self, port: int) -> str:
+        kind = "proxy" if self._is_code_server else "proxy/absolute"
+        return f"{self._base_url.rstrip('/')}/{kind}/{port}"
+
+    def _log(self) -> Path:
+        return Path(str(self._scratch), "log.txt")
+
+    def _last_words(self) -> str:
+        text = self._log().read_text(encoding="utf-8", errors="replace")
+        return " ".join(text.split("\n")[-6:]).strip()
+
+    async def close(self) -> None:
+        """End the editor and everything that it has started."""
+        self.vscode_port = self.vscode_connection_token = None
+        child, self._child = self._child, None
+        scratch, self._scratch = self._scratch, None
+        # At interpreter exit no pool takes work any more: this blocks.
+        if child is not None:
+            child.terminate()
+        if scratch is not None:
+            shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _find_program(path: str | None) -> str:
+    if path is not None:
+        found = shutil.which(os.path.expanduser(path))
+        if found is None:
+            raise PluginError(f"There is no program {path!r}, which vscode_path names. {INSTALL}")
+        return found
+    for name in PROGRAMS:
+        found = shutil.which(name)
+        if found is not None:
+            return found
+    raise PluginError(f"Neither of {' and '.join(PROGRAMS)} is on the PATH. {INSTALL}")
+
+
+def _port() -> int:
+    """$VSCODE_PORT, as OpenHands sets it, or any that is free."""
+    wanted = os.environ.get("VSCODE_PORT", "")
+    if wanted and not wanted.isdecimal():
+        raise PluginError(f"VSCODE_PORT must be the number of a port, not {wanted!r}")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", int(wanted or 0)))
+        except (OSError, OverflowError) as problem:
+            raise PluginError(
+                f"Port {wanted} of VSCODE_PORT cannot be used: {problem}. Choose another, or unset "
+                "the variable for any free one"
+            ) from problem
+        return int(probe.getsockname()[1])

@@ -1,0 +1,244 @@
+"""One MCP server behind the runtime: its process, and the session with it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter._version import __version__
+from oh_jupyter.errors import McpError, OhJupyterError
+from oh_jupyter.process import PIPE, Child, spawn
+from oh_jupyter.runtime.mcp.servers import McpServer
+
+if TYPE_CHECKING:
+    from mcp import ClientSession
+
+__all__ = ["Connection"]
+
+START_TIMEOUT = 50.0
+"""Seconds until a server must have answered; a package may have to be downloaded first."""
+
+GRACE = 2.0
+"""Seconds that a server gets to end."""
+
+InThread = Callable[..., Awaitable[Any]]
+
+logger = logging.getLogger(__name__)
+
+
+class Connection:
+    """A server that runs, or can be started again when it has ended.
+
+    Attributes:
+        server: What runs.
+        tools: Its tools, as it lists them.
+    """
+
+    def __init__(
+        self, server: McpServer, cwd: str, in_thread: InThread, changed: Callable[[], None]
+    ) -> None:
+        """Prepare; ``start`` starts it.
+
+        Args:
+            server: What is to run.
+            cwd: Its working directory.
+            in_thread: Runs blocking code beside the loop.
+            changed: Called when its tools have become others.
+        """
+        self.server = server
+        self.tools: list[dict[str, Any]] = []
+        self._cwd = cwd
+        self._in_thread = in_thread
+        self._changed = changed
+        self._session: ClientSession | None = None
+        self._errors: deque[str] = deque(maxlen=20)
+        self._closing = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._starting = asyncio.Lock()
+
+    async def start(self) -> None:
+        """Start the server, unless it runs, and learn its tools.
+
+        Raises:
+            McpError: It does not start, or does not speak MCP.
+        """
+        async with self._starting:
+            if self._session is not None:
+                return
+            self._closing.clear()
+            self._errors.clear()
+            ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._task = asyncio.create_task(self._run(ready))
+            try:
+                async with asyncio.timeout(START_TIMEOUT):
+                    await asyncio.shield(ready)
+            except TimeoutError:
+                await self.close()
+                raise McpError(
+                    f"MCP server {self.server.name!r} did not answer within "
+                    f"{START_TIMEOUT:.0f} s.{self._last_words()}"
+                ) from None
+
+    async def _run(self, ready: asyncio.Future[None]) -> None:
+        """The server's life, in one task, as the SDK's scopes want it."""
+        try:
+            await self._live(ready)
+        except Exception as problem:
+            reason = _reason(problem)
+            if ready.done():
+                logger.warning("MCP server %s: %s", self.server.name, reason)
+            else:
+                ready.set_exception(
+                    McpError(
+                        f"MCP server {self.server.name!r} cannot be used: {reason}"
+                        f"{self._last_words()}"
+                    )
+                )
+        finally:
+            self._session = None
+            if not ready.done():
+                ready.set_exception(
+                    McpError(
+                        f"MCP server {self.server.name!r} ended before it answered."
+                        f"{self._last_words()}"
+                    )
+                )
+            ready.exception()  # it may be that nobody waits any more
+
+    async def _live(self, ready: asyncio.Future[None]) -> None:
+        import anyio
+        from mcp import ClientSession
+        from mcp_types import Implementation
+
+        from oh_jupyter.runtime.mcp.transport import pipes, read_lines
+
+        child: Child = await self._in_thread(self._spawn)
+        try:
+            async with (
+                anyio.create_task_group() as group,
+                pipes(child, self._in_thread) as (reading, writing, ended),
+            ):
+                group.start_soon(read_lines, child.stderr, self._errors)
+                group.start_soon(self._until_closed, ended, group.cancel_scope)
+                session = ClientSession(
+                    reading,
+                    writing,
+                    client_info=Implementation(name="oh_jupyter", version=__version__),
+                    message_handler=self._heard,
+                )
+                async with session:
+                    await session.initialize()
+                    self.tools = await _listed(session)
+                    self._session = session
+                    ready.set_result(None)
+                    await ended.wait()
+        finally:
+            self._session = None
+            await self._end(child)
+
+    async def _end(self, child: Child) -> None:
+        try:
+            await asyncio.shield(self._in_thread(_end, child))
+        except RuntimeError:  # at interpreter exit no pool takes work any more
+            _end(child)
+
+    def _spawn(self) -> Child:
+        from mcp.client.stdio import get_default_environment
+
+        server = self.server
+        return spawn(
+            [server.command, *server.args],
+            cwd=self._cwd,
+            env=get_default_environment() | server.env,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+
+    async def _until_closed(self, ended: asyncio.Event, scope: Any) -> None:
+        """End the session when the server has ended, or is to."""
+        waits = [asyncio.ensure_future(e.wait()) for e in (ended, self._closing)]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        scope.cancel()
+
+    async def _heard(self, message: Any) -> None:
+        """Look at the tools again when the server says that they have changed."""
+        if getattr(message, "method", "") != "notifications/tools/list_changed":
+            return
+        if self._session is not None:
+            self.tools = await _listed(self._session)
+            self._changed()
+
+    def _last_words(self) -> str:
+        return f" It said: {' | '.join(self._errors)[-2000:]}" if self._errors else ""
+
+    async def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Call a tool.
+
+        Args:
+            tool: Its name, as the server knows it.
+            arguments: Its arguments.
+
+        Returns:
+            The result as it is on the wire.
+
+        Raises:
+            McpError: There is none: the server refused, or has ended.
+        """
+        await self.start()
+        session = self._session
+        if session is None:
+            raise McpError(f"MCP server {self.server.name!r} has ended.{self._last_words()}")
+        try:
+            found = await session.call_tool(tool, arguments)
+        except Exception as problem:
+            raise McpError(
+                f"MCP server {self.server.name!r}, tool {tool!r}: {_reason(problem)}"
+            ) from problem
+        return found.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+    async def close(self) -> None:
+        """End the server."""
+        self._closing.set()
+        if self._task is not None:
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+
+def _end(child: Child) -> None:
+    child.terminate(GRACE)
+    if child.stdin is not None:
+        with suppress(OSError):
+            child.stdin.close()
+
+
+async def _listed(session: ClientSession) -> list[dict[str, Any]]:
+    """All tools of a server, page by page."""
+    from mcp_types import PaginatedRequestParams
+
+    tools: list[dict[str, Any]] = []
+    cursor: str | None = None
+    while True:
+        params = None if cursor is None else PaginatedRequestParams(cursor=cursor)
+        page = await session.list_tools(params=params)
+        tools += [t.model_dump(mode="json", by_alias=True, exclude_none=True) for t in page.tools]
+        cursor = page.next_cursor
+        if not cursor:
+            return tools
+
+
+def _reason(problem: BaseException) -> str:
+    """What a person can use of an error, which a task group may have wrapped."""
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    if isinstance(problem, OhJupyterError):
+        return str(problem)
+    return str(problem) or type(problem).__name__

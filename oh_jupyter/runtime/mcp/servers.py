@@ -1,0 +1,113 @@
+"""Which MCP servers are to run, as OpenHands' configuration and protocol write them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field
+from typing import Any
+
+from oh_jupyter.errors import WireError
+
+__all__ = ["McpServer", "parse_servers"]
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_KEYS = ("name", "command", "args", "env")
+
+
+@dataclass(frozen=True)
+class McpServer:
+    """A program that speaks MCP on its standard input and output.
+
+    Attributes:
+        name: What it is called.
+        command: The program.
+        args: Its arguments.
+        env: Variables that are added to its environment. Secret: never logged.
+    """
+
+    name: str
+    command: str
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict, repr=False)
+
+
+def parse_servers(data: Any) -> list[McpServer]:
+    """Read a list of servers.
+
+    Args:
+        data: Parsed JSON or TOML: an array of ``{name, command, args, env}``.
+
+    Returns:
+        The servers.
+
+    Raises:
+        WireError: It is no such array; ``field`` names what is wrong.
+    """
+    if not isinstance(data, list | tuple):
+        raise WireError("Request must be a list of MCP tools to sync", "mcp_servers")
+    servers = [_server(entry, f"[{index}]") for index, entry in enumerate(data)]
+    names = [server.name for server in servers]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise WireError(f"Two MCP servers are called {name!r}", f"[{index}].name")
+    return servers
+
+
+def _server(entry: Any, where: str) -> McpServer:
+    if not isinstance(entry, dict):
+        raise WireError(f"MCP server {where} must be an object with {', '.join(_KEYS)}", where)
+    for key in entry:
+        if key not in _KEYS:
+            raise WireError(
+                f"MCP server {where} has an unknown key {key!r}; known: {', '.join(_KEYS)}",
+                f"{where}.{key}",
+            )
+    name, command = entry.get("name"), entry.get("command")
+    if not isinstance(name, str) or not _NAME.fullmatch(name.strip()):
+        raise WireError(
+            f"MCP server {where}: name must be letters, digits, '_' and '-', not {name!r}",
+            f"{where}.name",
+        )
+    if not isinstance(command, str) or len(command.split()) != 1:
+        raise WireError(
+            f"MCP server {name}: command must be one word, not {command!r}; its arguments belong "
+            "into args",
+            f"{where}.command",
+        )
+    return McpServer(
+        name.strip(),
+        command.strip(),
+        _args(entry.get("args"), name, f"{where}.args"),
+        _env(entry.get("env"), name, f"{where}.env"),
+    )
+
+
+def _args(value: Any, name: str, where: str) -> tuple[str, ...]:
+    """A list, or one string as a shell would split it."""
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        try:
+            return tuple(shlex.split(value))
+        except ValueError as problem:
+            raise WireError(f"MCP server {name}: args cannot be split: {problem}", where) from None
+    if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+        raise WireError(f"MCP server {name}: args must be a list of strings", where)
+    return tuple(value)
+
+
+def _env(value: Any, name: str, where: str) -> dict[str, str]:
+    """An object, or ``K=V,K2=V2``. Messages do not repeat it: there may be secrets in it."""
+    if value is None:
+        return {}
+    if isinstance(value, str):
+        pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+        if not all(equals and key.strip() for key, equals, _ in pairs):
+            raise WireError(f"MCP server {name}: env must be KEY=VALUE, with commas between", where)
+        return {key.strip(): text.strip() for key, _, text in pairs}
+    if not isinstance(value, dict) or not all(
+        isinstance(key, str) and isinstance(text, str) for key, text in value.items()
+    ):
+        raise WireError(f"MCP server {name}: env must be an object of strings", where)
+    return dict(value)

@@ -1,0 +1,125 @@
+"""MCP over the pipes of a child that cannot outlive us.
+
+The SDK's own stdio client starts its processes itself, and leaves them behind when this
+one is killed; here they are guarded like all children of the runtime. Pipes are read in
+threads, which works on every system.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import anyio
+import mcp_types as types
+from mcp.shared.message import SessionMessage
+
+from oh_jupyter.process import Child
+from oh_jupyter.runtime.thread import exempt_from_debugger
+
+__all__ = ["pipes", "read_lines"]
+
+LONGEST_LINE = 64 * 1024**2
+"""Bytes that one message may have."""
+
+CHUNK = 65536
+
+
+@asynccontextmanager
+async def pipes(
+    child: Child, in_thread: Callable[..., Awaitable[Any]]
+) -> AsyncIterator[tuple[Any, Any, asyncio.Event]]:
+    """Carry messages to and from a child, one JSON object a line.
+
+    Args:
+        child: A child with pipes for its standard input and output.
+        in_thread: Runs blocking code beside the loop.
+
+    Yields:
+        A stream to read messages from and one to write them to, for a ``ClientSession``;
+        and an event that is set when nothing more comes from the child.
+    """
+    arrived, incoming = anyio.create_memory_object_stream[Any](0)
+    outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
+    reader = _reader(child.stdout)
+    ended = asyncio.Event()
+
+    async def receive() -> None:
+        async with arrived:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                while line := await _line(reader):
+                    await arrived.send(_message(line))
+        ended.set()
+
+    async def send() -> None:
+        async with leaving:
+            async for message in leaving:
+                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                try:
+                    await in_thread(_write, child.stdin, line.encode() + b"\n")
+                except (OSError, ValueError):  # the end of its output tells the same
+                    return
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(receive)
+        group.start_soon(send)
+        try:
+            yield incoming, outgoing, ended
+        finally:
+            incoming.close()
+            outgoing.close()
+            group.cancel_scope.cancel()
+
+
+async def read_lines(pipe: Any, kept: deque[str]) -> None:
+    """Read a child's standard error to its end, so that it never has to wait for us.
+
+    Args:
+        pipe: The pipe.
+        kept: Where its last lines are put.
+    """
+    reader = _reader(pipe)
+    while line := await _line(reader):
+        kept.append(line.decode(errors="replace").rstrip())
+
+
+def _reader(pipe: Any) -> asyncio.StreamReader:
+    """A pipe's contents, which a thread reads until the end and then closes it."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=LONGEST_LINE)
+
+    def pump() -> None:
+        with pipe, suppress(OSError, ValueError, RuntimeError):  # the loop may be closed
+            while chunk := pipe.read1(CHUNK):
+                loop.call_soon_threadsafe(reader.feed_data, chunk)
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(reader.feed_eof)
+
+    thread = threading.Thread(target=pump, name="oh_jupyter-mcp", daemon=True)
+    exempt_from_debugger(thread)
+    thread.start()
+    return reader
+
+
+def _write(pipe: Any, data: bytes) -> None:
+    pipe.write(data)
+    pipe.flush()
+
+
+async def _line(reader: asyncio.StreamReader) -> bytes:
+    """The next line, or b"" at the end, which a line beyond all measure is, too."""
+    try:
+        return await reader.readline()
+    except ValueError:
+        return b""
+
+
+def _message(line: bytes) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
+    except ValueError as problem:
+        return problem

@@ -1,0 +1,184 @@
+"""MCP servers behind the runtime, with a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from oh_jupyter.config import Settings
+from oh_jupyter.events import MCPAction, MCPObservation
+from oh_jupyter.runtime import Runtime
+from oh_jupyter.runtime.mcp import McpServer
+
+SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
+
+
+def small(name: str = "small", *more: str, **env: str) -> McpServer:
+    return McpServer(name, sys.executable, (SCRIPT, *more), env)
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[Runtime]:
+    runtime = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory", plugins=()))
+    yield runtime
+    runtime.close()
+
+
+@pytest.fixture
+def sync(runtime: Runtime):
+    def sync(*servers: McpServer) -> str:
+        return runtime.submit(runtime.executor.mcp.sync(servers)).result(timeout=60)
+
+    return sync
+
+
+@pytest.fixture
+def call(runtime: Runtime):
+    def call(tool: str, time_limit: float | None = None, **arguments: object) -> dict:
+        action = MCPAction(tool, arguments)
+        action.timeout = time_limit
+        observation = runtime.submit_action(action).result(timeout=60)
+        assert isinstance(observation, MCPObservation), observation.content
+        assert (observation.name, observation.arguments) == (tool, arguments)
+        return json.loads(observation.content)
+
+    return call
+
+
+def names(runtime: Runtime, taken: tuple[str, ...] = ()) -> set[str]:
+    return {tool["name"] for tool in runtime.executor.mcp.listed(taken)}
+
+
+def test_a_server_is_started_and_called(runtime, sync, call, tmp_path) -> None:
+    assert sync(small(KEY="value")) == ""
+    assert {"echo", "environment", "picture"} <= names(runtime)
+    answer = call("echo", text="héllo\n" * 3)
+    assert answer.keys() == {"meta", "content", "structuredContent", "isError"}
+    assert answer["content"][0]["text"] == "héllo\n" * 3
+    assert answer["isError"] is False
+    assert call("environment", name="KEY")["content"][0]["text"] == "value"
+    os.environ["NOT_FOR_SERVERS"] = "secret"
+    assert call("environment", name="NOT_FOR_SERVERS")["content"][0]["text"] == "not set"
+    (image,) = call("picture")["content"]
+    assert (image["type"], image["mimeType"]) == ("image", "image/png")
+
+
+def test_what_a_tool_says_is_wrong_is_an_error(sync, call) -> None:
+    sync(small())
+    answer = call("fail")
+    assert answer["isError"] is True
+    assert "it does not work" in answer["content"][0]["text"]
+    assert call("echo")["isError"] is True
+
+
+def test_large_results_come_whole(sync, call) -> None:
+    sync(small())
+    text = "0123456789" * 200_000
+    assert call("echo", text=text)["content"][0]["text"] == text
+
+
+def test_several_servers_have_their_names_in_front(runtime, sync, call) -> None:
+    assert sync(small("one"), small("two")) == ""
+    assert {"one_echo", "two_echo"} <= names(runtime)
+    assert "echo" not in names(runtime)
+    assert call("one_pid") != call("two_pid")
+    assert call("two_echo", text="x")["content"][0]["text"] == "x"
+
+
+def test_no_name_of_ours_is_taken(runtime, sync, call) -> None:
+    sync(small())
+    assert "run" in names(runtime)
+    taken = names(runtime, ("run", "small_echo", "echo"))
+    assert "small_run" in taken
+    assert not taken & {"run", "echo", "small_echo"}
+    assert call("small_run")["content"][0]["text"] == "the small server's"
+
+
+def test_a_server_that_fails_is_named_and_the_others_run(sync, call) -> None:
+    log = sync(small("bad", "--fail"), small("good"), McpServer("none", "no-such-program"))
+    bad, none = sorted(log.splitlines(), key=lambda line: "no-such" in line)
+    assert "'bad'" in bad
+    assert "this server has no configuration" in bad
+    assert "'none'" in none
+    assert call("good_echo", text="x")["content"][0]["text"] == "x"
+
+
+def test_a_program_that_does_not_speak_mcp_is_named(sync) -> None:
+    log = sync(McpServer("talks", "echo", ("hello",)))
+    assert "'talks'" in log
+
+
+def test_a_second_update_keeps_starts_and_ends(runtime, sync, call) -> None:
+    sync(small("stays"), small("goes"))
+    kept = call("stays_pid")["content"][0]["text"]
+    gone = psutil.Process(int(call("goes_pid")["content"][0]["text"]))
+    sync(small("stays"), small("comes"))
+    assert not gone.is_running()
+    assert call("stays_pid")["content"][0]["text"] == kept
+    assert {"comes_echo", "stays_echo"} <= names(runtime)
+    assert "goes_echo" not in names(runtime)
+    sync(small("stays", KEY="another"))
+    assert call("pid")["content"][0]["text"] != kept
+    assert sync() == ""
+    assert names(runtime) == set()
+    action = MCPAction("echo", {"text": "x"})
+    observation = runtime.submit_action(action).result(timeout=30)
+    assert observation.kind == "error"
+    assert "no tool 'echo'" in observation.content
+
+
+def test_time_limits_and_cancelling_reach_the_server(runtime, sync, call, tmp_path) -> None:
+    sync(small())
+    slow = tmp_path / "slow"
+    answer = call("wait", time_limit=0.5, path=str(slow))
+    assert answer["isError"] is True
+    assert "0.5 seconds" in answer["error"]
+    assert answer["content"] == []
+    assert call("echo", text="still there")["isError"] is False
+    assert (tmp_path / "slow.cancelled").exists()
+
+
+def test_a_server_that_dies_is_started_again(sync, call) -> None:
+    sync(small())
+    answer = call("die")
+    assert answer["isError"] is True
+    assert "'small'" in answer["error"]
+    assert call("echo", text="again")["content"][0]["text"] == "again"
+
+
+def test_a_server_may_change_its_tools(runtime, sync, call) -> None:
+    changed = asyncio.Event()
+    runtime.executor.mcp.on_change(lambda: changed.set())
+    sync(small())
+    changed.clear()
+    call("grow")
+
+    async def heard() -> None:
+        await asyncio.wait_for(changed.wait(), 30)
+
+    runtime.submit(heard()).result(timeout=40)
+    assert "grown" in names(runtime)
+    assert call("grown")["content"][0]["text"] == "grown"
+
+
+def test_the_settings_servers_start_when_tools_are_first_asked_for(tmp_path) -> None:
+    server = {"name": "small", "command": sys.executable, "args": [SCRIPT]}
+    settings = Settings(
+        workspace_dir=str(tmp_path), file_store="memory", plugins=(), mcp_servers=(server,)
+    )
+    runtime = Runtime(settings)
+    try:
+        assert not psutil.Process().children(recursive=True)
+        observation = runtime.submit_action(MCPAction("pid", {})).result(timeout=60)
+        process = psutil.Process(int(json.loads(observation.content)["content"][0]["text"]))
+        assert process.is_running()
+    finally:
+        runtime.close()
+    assert not process.is_running()
