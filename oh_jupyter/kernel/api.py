@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, cast
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.events import (
     Action,
@@ -13,15 +14,25 @@ from oh_jupyter.events import (
     FileReadObservation,
     FileWriteObservation,
     IPythonRunCellObservation,
+    MCPObservation,
     Observation,
 )
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.events.wire import runnable_from_wire
+from oh_jupyter.kernel.diff import Diff
 from oh_jupyter.kernel.mainthread import MainThread
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.storage import FileStore
 
+if TYPE_CHECKING:
+    from oh_jupyter.browser import BrowserEnv
+    from oh_jupyter.browser.pool import BrowserPool
+    from oh_jupyter.editor import HistoryEntry
+    from oh_jupyter.runtime.confirmation import Waiting
+
 __all__ = ["Oh"]
+
+T = TypeVar("T")
 
 
 class Oh:
@@ -76,10 +87,30 @@ class Oh:
         """
         if isinstance(action, dict):
             action = runnable_from_wire(action)
-        coroutine = self._runtime.executor.run_action(action, "user")
-        if threading.current_thread() is threading.main_thread():
-            return MainThread().wait_for(self._runtime.submit, coroutine)
-        return self._runtime.submit(coroutine).result()
+        return self._wait(self._runtime.executor.run_action(action, "user"))
+
+    @property
+    def waiting(self) -> dict[int, Waiting]:
+        """The Actions of agents that wait for you, by id."""
+        return self._runtime.executor.confirmations.waiting
+
+    def confirm(self, id: int | None = None, *, approve: bool = True) -> None:
+        """Let an agent's Action begin that waits for you, or reject it.
+
+        Args:
+            id: Its id, as ``%oh_log`` shows it; None for the one that waits longest.
+            approve: Whether it may begin.
+
+        Raises:
+            ConfirmationError: No such Action waits.
+        """
+        confirmations = self._runtime.executor.confirmations
+
+        async def decide() -> None:
+            chosen = next(iter(confirmations.waiting), -1) if id is None else id
+            confirmations.resolve(chosen, approve)
+
+        self._wait(decide())
 
     def set_env(self, variables: dict[str, str]) -> None:
         """Set environment variables for the shell and for cells, with their literal values.
@@ -179,15 +210,42 @@ class Oh:
         """Edit a file.
 
         Args:
-            command: view, create, str_replace, insert or undo_edit.
-            path: The file, absolute.
-            **args: ``file_text``, ``old_str``, ``new_str``, ``insert_line`` as the command
-                needs them.
+            command: view, create, str_replace, insert, write, apply_patch, notebook_edit,
+                undo_edit or redo_edit.
+            path: The file, absolute; for a patch the directory of its files.
+            **args: What the command needs, such as ``file_text``, ``old_str``, ``new_str``,
+                ``insert_line`` or ``content``; ``dry_run`` and ``enable_linting``.
 
         Returns:
             What the editor says, and the diff.
         """
         return cast(FileEditObservation, self._act("edit", path=path, command=command, **args))
+
+    def history(self, path: str) -> list[HistoryEntry]:
+        """List the edits of a file that can be undone or redone.
+
+        Args:
+            path: The file, absolute; it need not exist any more.
+
+        Returns:
+            The edits, the oldest first.
+        """
+        return self.call(self._runtime.executor.editor.history, path)
+
+    def diff(self, path: str, steps: int = 1) -> Diff:
+        """Compare a file with what it was some edits ago.
+
+        Args:
+            path: The file, absolute.
+            steps: How many edits to look back.
+
+        Returns:
+            A unified diff, which shows itself in colours.
+
+        Raises:
+            EditorError: There are not as many edits, or somebody else changed the file since.
+        """
+        return Diff(self.call(self._runtime.executor.editor.diff, path, steps))
 
     def browse(self, url: str, *, return_axtree: bool = False) -> BrowserOutputObservation:
         """Open a page.
@@ -216,3 +274,65 @@ class Oh:
             "browse_interactive", browser_actions=actions, return_axtree=return_axtree
         )
         return cast(BrowserOutputObservation, observation)
+
+    def tool(self, name: str, **arguments: Any) -> MCPObservation:
+        """Call a tool by name: an agent skill, or a tool of a configured MCP server.
+
+        Args:
+            name: Its name.
+            **arguments: Its arguments.
+
+        Returns:
+            The result, as JSON of the Model Context Protocol.
+        """
+        return cast("MCPObservation", self._act("call_tool_mcp", name=name, arguments=arguments))
+
+    def tables(self, url: str | None = None) -> list[Any]:
+        """Read the tables of the page that is open, or of another one.
+
+        Args:
+            url: Address to open first.
+
+        Returns:
+            One pandas DataFrame for each table.
+
+        Raises:
+            BrowserError: The page cannot be read, or pandas is not installed.
+        """
+        from oh_jupyter.browser.tables import read_tables
+
+        if url is not None:
+            self.browse(url)
+        return self.call(read_tables, self.browser)
+
+    @property
+    def browsers(self) -> BrowserPool:
+        """The browsers by name; ``oh.browsers.use("other")`` changes to one of its own."""
+        return self._runtime.executor.browsers
+
+    @property
+    def browser(self) -> BrowserEnv:
+        """The current browser, for what is no Action: log-ins, traces, JavaScript."""
+        return self.browsers.current
+
+    def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Call a blocking function beside the kernel, and wait for it as for an Action.
+
+        Args:
+            function: What to call.
+            *args: Its arguments.
+            **kwargs: Its keyword arguments.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            KeyboardInterrupt: The wait was interrupted.
+        """
+        return self._wait(self._runtime.executor.in_thread(function, *args, **kwargs))
+
+    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if threading.current_thread() is threading.main_thread():
+            found: T = MainThread().wait_for(self._runtime.submit, coroutine)
+            return found
+        return self._runtime.submit(coroutine).result()

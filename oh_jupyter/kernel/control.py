@@ -8,6 +8,7 @@ thread is done. Large JSON travels as a message buffer, encoded once.
 from __future__ import annotations
 
 import asyncio
+import logging
 from concurrent.futures import Future
 from typing import Any
 
@@ -15,6 +16,7 @@ from oh_jupyter._version import __version__
 from oh_jupyter.config import REPLY_MESSAGE, REQUEST_MESSAGE
 from oh_jupyter.errors import (
     GenerationChangedError,
+    KernelError,
     OhJupyterError,
     RuntimeClosedError,
     WireError,
@@ -24,6 +26,8 @@ from oh_jupyter.kernel.urgency import LINGER, Urgency
 from oh_jupyter.runtime import Runtime
 
 __all__ = ["ControlDoor"]
+
+logger = logging.getLogger(__name__)
 
 
 class ControlDoor:
@@ -77,7 +81,9 @@ class ControlDoor:
         loop = self._kernel.control_thread.io_loop
         # Under this key the asker can take its request back.
         key = content.get("key") or parent["header"]["msg_id"]
-        self._urgency.begin()
+        urgent = not content.get("wait")
+        if urgent:
+            self._urgency.begin()
 
         async def answer_later() -> None:
             try:
@@ -86,15 +92,24 @@ class ControlDoor:
                 answer = _failure(RuntimeClosedError("It was cancelled, or the runtime closed"))
             except OhJupyterError as problem:
                 answer = _failure(problem)
+            except Exception as problem:  # whoever asked must not wait for ever
+                logger.exception("Operation %s failed", operation)
+                answer = _failure(
+                    KernelError(
+                        f"Internal error in {operation}: {type(problem).__name__}: {problem}"
+                    )
+                )
             loop.add_callback(reply, answer)
-            loop.add_callback(loop.call_later, LINGER, self._urgency.end)
+            if urgent:
+                loop.add_callback(loop.call_later, LINGER, self._urgency.end)
 
         try:
             future = self._runtime.submit(answer_later())
             self._pending[key] = future
             future.add_done_callback(lambda _: self._pending.pop(key, None))
         except RuntimeClosedError as problem:
-            self._urgency.end()
+            if urgent:
+                self._urgency.end()
             reply(_failure(problem))
 
     def _cancel(self, key: Any) -> bool:

@@ -5,6 +5,7 @@ The Observations stay plain data; IPython's formatters are taught about their cl
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -21,10 +22,12 @@ from oh_jupyter.events import (
     FileReadObservation,
     FileWriteObservation,
     IPythonRunCellObservation,
+    MCPObservation,
     Observation,
     UserRejectObservation,
 )
 from oh_jupyter.kernel import html
+from oh_jupyter.kernel.diff import coloured
 
 __all__ = ["Table", "register_formatters", "screenshot", "unregister_formatters"]
 
@@ -37,6 +40,7 @@ _SHOWN: tuple[type[Observation], ...] = (
     FileReadObservation,
     FileWriteObservation,
     IPythonRunCellObservation,
+    MCPObservation,
     UserRejectObservation,
 )
 
@@ -128,7 +132,8 @@ def screenshot(observation: Observation) -> bytes | None:
 
 
 def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:
-    printer.text(observation_text(observation))
+    text = observation_text(observation)
+    printer.text(coloured(text) if isinstance(observation, FileEditObservation) else text)
 
 
 def observation_text(observation: Observation) -> str:
@@ -144,11 +149,42 @@ def observation_text(observation: Observation) -> str:
         note = _exit_note(observation)
         return "\n".join(part for part in (observation.content, note) if part)
     if isinstance(observation, FileEditObservation) and observation.diff:
-        return observation.diff
+        return "\n".join(filter(None, (observation.diff, remarks(observation.content))))
+    if isinstance(observation, MCPObservation):
+        return _tool_text(observation)[0]
     if isinstance(observation, BrowserOutputObservation):
         problem = observation.last_browser_action_error
         return f"{observation.url}\n{problem}".rstrip()
     return observation.content or observation.message
+
+
+def remarks(content: str) -> str:
+    """What the editor says besides what the difference shows.
+
+    Args:
+        content: All that it says.
+
+    Returns:
+        That nothing was written, what the linter found, what somebody else changed, and
+        how well a patch fitted.
+    """
+    lines = content.split("\n")
+    wanted: tuple[str, ...] = ("DRY RUN", "NOTE: ", "Linting issues found", "- Line ")
+    if any(line.startswith("The patch was ") for line in lines):
+        wanted = (*wanted, "- ")
+    return "\n".join(line for line in lines if line.startswith(wanted))
+
+
+def _tool_text(observation: MCPObservation) -> tuple[str, str]:
+    """The text in the result of a tool, and the tone to show it in."""
+    try:
+        result = json.loads(observation.content)
+        failed = bool(result.get("isError"))
+        parts = [str(part.get("text") or f"[{part.get('type')}]") for part in result["content"]]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return observation.content, "info"
+    text = "\n".join(parts) or str(result.get("error") or "")
+    return text, "error" if failed else "ok"
 
 
 def _exit_note(observation: CmdOutputObservation) -> str:
@@ -179,6 +215,11 @@ def observation_html(observation: Observation) -> str:
         return html.card(html.output_block(observation.content, "error"), tone="error")
     if isinstance(observation, IPythonRunCellObservation):
         return html.card(html.output_block(observation.content), tone="ok")
+    if isinstance(observation, MCPObservation):
+        text, tone = _tool_text(observation)
+        return html.card(
+            html.heading(f"{observation.name}()"), html.output_block(text, tone), tone=tone
+        )
     if isinstance(observation, FileReadObservation):
         failed = observation.content.startswith("ERROR:\n")
         tone = "error" if failed else "info"
@@ -208,6 +249,7 @@ def _edit_html(observation: FileEditObservation) -> str:
     return html.card(
         html.heading(observation.path),
         html.diff_block(observation.diff),
+        html.output_block(remarks(observation.content)),
         html.folded("What the editor says", html.output_block(observation.content)),
         tone="ok",
     )

@@ -75,6 +75,7 @@ class LoadedExtension:
         unregister_formatters(self._shell)
         self._shell.configurables.remove(self._traits)  # type: ignore[arg-type]
         for magics in self._magics:
+            magics.close()
             for kind, names in magics.magics.items():
                 for name in names:
                     self._shell.magics_manager.magics[kind].pop(name, None)

@@ -99,6 +99,11 @@ def test_wrong_input_gets_one_clear_answer(kernel, line: str, word: str) -> None
     assert kernel.execute("1 + 1") == "2"
 
 
+def test_an_open_bracket_in_a_command_is_no_python(kernel) -> None:
+    assert kernel.execute("%oh_run echo '('") == "("
+    assert kernel.execute("%%oh_run\necho '('\n") == "("
+
+
 def test_the_store_keeps_things(kernel) -> None:
     kernel.execute("%%oh_store put notes/a.txt\nfirst\n")
     (kernel.directory / "b.bin").write_bytes(bytes(range(256)))

@@ -2,8 +2,10 @@
 
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.browse import BrowseMagics
+from oh_jupyter.kernel.magics.confirm import ConfirmMagics
 from oh_jupyter.kernel.magics.edit import EditMagics
 from oh_jupyter.kernel.magics.log import LogMagics
+from oh_jupyter.kernel.magics.replay import ReplayMagics
 from oh_jupyter.kernel.magics.run import RunMagics
 from oh_jupyter.kernel.magics.skills import SkillsMagics
 from oh_jupyter.kernel.magics.store import StoreMagics
@@ -17,5 +19,7 @@ MAGICS: tuple[type[OhMagics], ...] = (
     StoreMagics,
     SkillsMagics,
     LogMagics,
+    ReplayMagics,
+    ConfirmMagics,
 )
 """Every magics class that ``%load_ext oh_jupyter`` registers."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from argparse import Namespace
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -15,7 +16,7 @@ from IPython.core.magic_arguments import argument, parse_argstring
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
 
-__all__ = ["OhMagics", "help_option", "wants_help"]
+__all__ = ["OhMagics", "help_option", "silenced_by_semicolon", "wants_help"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -32,6 +33,9 @@ class OhMagics(Magics):
         """
         super().__init__(shell)
         self.oh = oh
+
+    def close(self) -> None:
+        """Take out of the shell what was put into it besides the magics; by default nothing."""
 
     def expand(self, text: str) -> str:
         """Put values of the person's variables into an argument.
@@ -50,6 +54,27 @@ class OhMagics(Magics):
             return str(namespace[match[1]]) if match[1] in namespace else match[0]
 
         return re.sub(r"\{([A-Za-z_]\w*)\}", value, text)
+
+
+def silenced_by_semicolon(method: Method) -> Method:
+    """Let a semicolon at the end of a line or body keep the value from being shown.
+
+    IPython's own ``output_can_be_silenced`` reads the text as Python to find it, and
+    raises where that has an open bracket or quote: when all is done already.
+
+    Args:
+        method: The magic's function.
+
+    Returns:
+        A function that returns None then.
+    """
+
+    @wraps(method)
+    def quiet(self: OhMagics, line: str, cell: str | None = None) -> Any:
+        value = method(self, line) if cell is None else method(self, line, cell)
+        return None if (line if cell is None else cell).rstrip().endswith(";") else value
+
+    return cast(Method, quiet)
 
 
 def help_option(method: Method) -> Method:

@@ -3,47 +3,94 @@
 from __future__ import annotations
 
 import re
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
-from IPython.core.error import UsageError
-from IPython.core.magic import line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
+from IPython.core.error import TryNext, UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.display import Image, display
 
 from oh_jupyter.events import Observation
-from oh_jupyter.kernel.display import screenshot
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, leading_options, wants_help
+from oh_jupyter.kernel.api import Oh
+from oh_jupyter.kernel.display import Table, screenshot
+from oh_jupyter.kernel.magics.base import (
+    OhMagics,
+    help_option,
+    leading_options,
+    silenced_by_semicolon,
+    wants_help,
+)
+from oh_jupyter.kernel.trials import run_evaluation
 
 __all__ = ["BrowseMagics"]
 
 WIDTH = 760
 """Width of the picture in a cell, in CSS pixels; the page's is 1280."""
+DOWNLOADS = ".downloads"
 
 _CALL = re.compile(r"[a-z_]+\(")
 
 
 @magics_class
 class BrowseMagics(OhMagics):
-    """Open pages and act on them."""
+    """Open pages, act on them, and look at what the browser has."""
+
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        """Make the magic.
+
+        Args:
+            shell: The shell that gets it.
+            oh: What it calls.
+        """
+        super().__init__(shell, oh)
+        self._commands: dict[str, Callable[[str], Any]] = {
+            "text": self._text,
+            "marks": self._marks,
+            "tabs": self._tabs,
+            "tables": self._tables,
+            "downloads": self._downloads,
+            "console": self._console,
+            "save": self._save,
+            "session": self._session,
+            "status": self._status,
+            "close": self._close,
+            "eval": self._eval,
+        }
+        for prefix in ("%oh_browse", "%%oh_browse", "oh_browse"):
+            shell.set_hook("complete_command", self._complete, str_key=prefix)
 
     @no_var_expand
-    @output_can_be_silenced
+    @silenced_by_semicolon
     @magic_arguments()
     @help_option
     @argument("--no-picture", action="store_true", help="do not show the page")
     @argument("--axtree", action="store_true", help="return the accessibility tree as an object")
     @line_cell_magic
-    def oh_browse(self, line: str, cell: str | None = None) -> Observation | None:
+    def oh_browse(self, line: str, cell: str | None = None) -> Any:
         """Open a page, or act on the one that is open.
 
         ``%oh_browse URL`` opens it; ``%oh_browse click("12")`` acts on it, and so does
         ``%%oh_browse`` with one or more calls in the body. The page is shown with its
         marks; the value is the Observation.
+
+        Of what is open: ``text`` of the page; ``marks``, its picture; ``tabs``;
+        ``tables`` as pandas DataFrames; ``console`` and requests of the next moment;
+        ``downloads``. ``save FILE`` keeps cookies and local storage, to be logged in
+        later; ``session [NAME]`` changes to a browser of its own; ``status``;
+        ``close``. ``eval TASK … --agent FUNCTION`` tries tasks (see ``eval --help``).
         """
         if wants_help(self.oh_browse, line):
             return None
         options, rest = leading_options(self.oh_browse, line)
         if cell is None and not rest:
             raise UsageError('say where to go: %oh_browse URL, or what to do: click("12")')
+        word, _, arguments = rest.partition(" ")
+        if cell is None and word in self._commands:
+            return self._commands[word](arguments.strip())
         observation: Observation
         if cell is None and not _CALL.match(rest):
             observation = self.oh.browse(_address(self.expand(rest)), return_axtree=options.axtree)
@@ -52,8 +99,93 @@ class BrowseMagics(OhMagics):
             observation = self.oh.interact(actions.strip(), return_axtree=options.axtree)
         picture = None if options.no_picture else screenshot(observation)
         if picture is not None:
-            display(Image(picture, format="png", width=WIDTH, alt="The page, with marks"))
+            _show(picture)
         return observation
+
+    def _look(self, *parts: str) -> dict[str, Any]:
+        """Observe the page as it is."""
+        browser = self.oh.browser
+        seen: dict[str, Any] = self.oh.call(browser.step, "noop(0)", include=parts)
+        return seen
+
+    def _text(self, _: str) -> None:
+        print(self._look("text_content")["text_content"].rstrip())
+
+    def _marks(self, _: str) -> None:
+        from base64 import b64decode
+
+        picture = self._look("screenshot", "set_of_marks", "extra_element_properties")
+        _show(b64decode(picture["set_of_marks"].partition(",")[2]))
+
+    def _tabs(self, _: str) -> Table:
+        seen = self._look()
+        rows = [
+            (number, "→" if number == seen["active_page_index"] else "", title, url)
+            for number, (title, url) in enumerate(
+                zip(seen["open_pages_titles"], seen["open_pages_urls"], strict=True)
+            )
+        ]
+        return Table(("tab", "active", "title", "url"), tuple(rows))
+
+    def _tables(self, _: str) -> list[Any]:
+        return self.oh.tables()
+
+    def _console(self, _: str) -> Table:
+        seen = self._look("console_messages", "network_requests")
+        rows = [("console", item["type"], item["text"]) for item in seen["console_messages"]]
+        for item in seen["network_requests"]:
+            outcome = item["failure"] or item["status"]
+            rows.append(("request", outcome, f"{item['method']} {item['url']}"))
+        return Table(("what", "kind", "text"), tuple(rows))
+
+    def _downloads(self, _: str) -> Table:
+        folder = Path(self.oh.status()["workspace_dir"]) / DOWNLOADS
+        files = sorted(folder.iterdir()) if folder.is_dir() else []
+        rows = [(path.name, path.stat().st_size, str(path)) for path in files]
+        return Table(("name", "size", "path"), tuple(rows))
+
+    def _save(self, line: str) -> None:
+        if not line:
+            raise UsageError("say where to: %oh_browse save FILE")
+        path = Path(self.expand(line.strip("'\""))).expanduser()
+        state = self.oh.call(self.oh.browser.storage_state, path)
+        print(f"{len(state['cookies'])} cookies, {len(state['origins'])} origins → {path}")
+
+    def _session(self, name: str) -> Table:
+        if name:
+            self.oh.browsers.use(name)
+        rows = [
+            ("→" if item["current"] else "", item["name"]) for item in self.oh.browsers.status()
+        ]
+        return Table(("current", "session"), tuple(rows))
+
+    def _status(self, _: str) -> Table:
+        rows = [
+            (item["name"], "→" if item["current"] else "", "yes" if item["alive"] else "no")
+            for item in self.oh.call(self.oh.browsers.status)
+        ]
+        return Table(("session", "current", "running"), tuple(rows))
+
+    def _close(self, name: str) -> None:
+        self.oh.call(self.oh.browsers.close, name or None)
+
+    def _eval(self, line: str) -> Table | None:
+        shell: Any = self.shell
+        return run_evaluation(shlex.split(line), shell.user_ns)
+
+    def _complete(self, _: Any, event: Any) -> list[str]:
+        from oh_jupyter.browser.tasks import TASKS
+
+        line = event.text_until_cursor
+        if line.lstrip("% ").startswith("oh_browse eval"):
+            return [*TASKS, "--agent", "--seeds", "--steps", "--headed"]
+        if len(line.split()) > 2 or (len(line.split()) == 2 and line.endswith(" ")):
+            raise TryNext
+        return [*self._commands, "--no-picture", "--axtree", "--help"]
+
+
+def _show(picture: bytes) -> None:
+    display(Image(picture, format="png", width=WIDTH, alt="The page, with marks"))
 
 
 def _address(text: str) -> str:

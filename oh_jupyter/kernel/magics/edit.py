@@ -3,78 +3,176 @@
 from __future__ import annotations
 
 import os
-import re
+import time
 from argparse import Namespace
+from typing import Any
 
 from IPython.core.error import UsageError
-from IPython.core.magic import line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from oh_jupyter.events import Observation
+from oh_jupyter.kernel.api import Oh
+from oh_jupyter.kernel.completion import Completion
+from oh_jupyter.kernel.display import Table
 from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
+from oh_jupyter.kernel.rawcell import RawCell
 
 __all__ = ["EditMagics"]
 
-# IPython takes three of the closing signs for a prompt and removes them.
-_BLOCK = re.compile(
-    r"\A\s*<{5,}\s*SEARCH\s*\n(?P<old>.*?)\n?={5,}\s*\n(?P<new>.*?)\n?>+\s*REPLACE\s*\Z",
-    re.DOTALL,
-)
+_LINE = ("view", "undo", "redo", "history", "diff")
+_CELL = ("create", "str_replace", "insert", "write", "draft", "patch")
+_ANYWHERE = ("view", "patch")  # without a path they mean the working directory
 
 
 @magics_class
 class EditMagics(OhMagics):
     """View and edit files."""
 
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        """Make the magic, and complete its commands, options and paths.
+
+        Args:
+            shell: The shell that gets it.
+            oh: What it calls.
+        """
+        super().__init__(shell, oh)
+        self._cell = RawCell(shell, "oh_edit")
+        options = [
+            name
+            for action in self.oh_edit.parser._actions
+            for name in action.option_strings
+            if name.startswith("--")
+        ]
+        self._completion = Completion(shell, "oh_edit", (*_LINE, *_CELL), options)
+
+    def close(self) -> None:
+        """Take out of the shell what was put into it."""
+        self._cell.close()
+        self._completion.close()
+
     @no_var_expand
-    @output_can_be_silenced
     @magic_arguments()
     @help_option
     @argument("-r", "--range", nargs=2, type=int, metavar=("FIRST", "LAST"), help="lines to view")
     @argument("-l", "--line", type=int, metavar="N", help="insert after this line; 0 is the top")
     @argument(
-        "command", choices=["view", "create", "str_replace", "insert", "undo"], help="what to do"
+        "--start", type=int, metavar="N", help="first line to write or to draft; 1 is the top"
     )
-    @argument("path", help="the file, or a directory to view")
+    @argument("--end", type=int, metavar="N", help="last line to write or to draft; -1 is the end")
+    @argument("--steps", type=int, default=1, metavar="N", help="how many edits diff looks back")
+    @argument("--all", action="store_true", help="replace the text wherever it is")
+    @argument("--lint", action="store_true", help="report what the edit broke")
+    @argument("-n", "--dry-run", action="store_true", help="write nothing, show what would be")
+    @argument("command", choices=[*_LINE, *_CELL], help="what to do")
+    @argument("path", nargs="?", help="the file; for view and patch also a directory")
     @line_cell_magic
-    def oh_edit(self, line: str, cell: str | None = None) -> Observation | None:
-        """View or edit a file; every edit can be undone.
+    def oh_edit(self, line: str, cell: str | None = None) -> Any:
+        """View or edit files; every edit can be undone.
 
-        ``%oh_edit view|undo PATH``; with the text in the body: ``%%oh_edit create PATH``,
-        ``%%oh_edit insert PATH --line N`` and ``%%oh_edit str_replace PATH``, whose body is
-        a block of SEARCH and REPLACE between lines of <<<<<<<, ======= and >>>>>>>.
-        The value is the Observation.
+        ``%oh_edit view|undo|redo|history|diff PATH``. With the text in the body:
+        ``%%oh_edit create PATH``, ``insert PATH --line N`` and ``write PATH``, of all
+        lines or those from ``--start`` to ``--end``.
+
+        ``%%oh_edit str_replace PATH`` takes blocks of SEARCH and REPLACE between lines
+        of <<<<<<<, ======= and >>>>>>>. ``%%oh_edit patch PATH`` takes such blocks, a
+        unified diff or a *** Begin Patch envelope, for one file or for all of a
+        directory. ``%%oh_edit draft PATH`` takes new text in which comments such as
+        ``# ... existing code ...`` stand for what stays.
+
+        The value is the Observation; of history a table, of diff a text.
         """
         if wants_help(self.oh_edit, line):
             return None
+        if cell is None and line.rstrip().endswith(";"):
+            self.oh_edit(line.rstrip()[:-1])
+            return None
         options = parse_argstring(self.oh_edit, line)
-        path = os.path.abspath(os.path.expanduser(_unquoted(self.expand(options.path))))
-        if options.command == "view":
-            return self.oh.read(path, numbered=True, view_range=options.range)
-        if options.command == "undo":
-            return self.oh.edit("undo_edit", path)
+        if options.path is None and options.command not in _ANYWHERE:
+            raise UsageError(f"say which file: %oh_edit {options.command} PATH")
+        name = _unquoted(self.expand(options.path or "."))
+        path = os.path.abspath(os.path.expanduser(name))
+        if options.command in _LINE:
+            if cell is not None:
+                raise UsageError(f"{options.command} takes no text: write %oh_edit with one %")
+            return self._look_or_walk(options, path)
         if cell is None:
             raise UsageError(
                 f"{options.command} takes its text from the cell: begin it with "
-                f"%%oh_edit {options.command} {options.path}"
+                f"%%oh_edit {options.command} {options.path or ''}"
             )
-        return self.oh.edit(options.command, path, **_arguments(options, cell))
+        body = self._cell.body(line, cell)
+        command, arguments = _arguments(options, body)
+        if options.lint:
+            arguments["enable_linting"] = True
+        if options.dry_run:
+            arguments["dry_run"] = True
+        return self.oh.edit(command, path, **arguments)
+
+    def _look_or_walk(self, options: Namespace, path: str) -> Any:
+        if options.command == "view":
+            return self.oh.read(path, numbered=True, view_range=options.range)
+        if options.command == "diff":
+            return self.oh.diff(path, options.steps)
+        if options.command == "history":
+            rows = (
+                (
+                    entry.number,
+                    entry.command,
+                    time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(entry.time)),
+                    "undone" if entry.undone else "",
+                )
+                for entry in self.oh.history(path)
+            )
+            return Table(("step", "command", "when", "state"), tuple(rows))
+        dry = {"dry_run": True} if options.dry_run else {}
+        return self.oh.edit(f"{options.command}_edit", path, **dry)
 
 
-def _arguments(options: Namespace, cell: str) -> dict[str, str | int]:
-    if options.command == "create":
-        return {"file_text": cell}
-    if options.command == "insert":
-        if options.line is None:
-            raise UsageError("insert needs --line N: the text goes after that line, 0 is the top")
-        return {"insert_line": options.line, "new_str": cell.removesuffix("\n")}
-    block = _BLOCK.match(cell)
-    if block is None:
+def _arguments(options: Namespace, body: str) -> tuple[str, dict[str, Any]]:
+    """Turn options and body into a command of the editor and its arguments."""
+    start = 1 if options.start is None else options.start
+    end = -1 if options.end is None else options.end
+    match options.command:
+        case "create":
+            return "create", {"file_text": body}
+        case "insert":
+            if options.line is None:
+                raise UsageError("insert needs --line N: the text goes after it, 0 is the top")
+            return "insert", {"insert_line": options.line, "new_str": body.removesuffix("\n")}
+        case "write":
+            if start < 1 or (end != -1 and end < start - 1):
+                raise UsageError("--start counts from 1, and --end is not before it (-1: the end)")
+            return "write", {"content": body, "start": start, "end": end}
+        case "draft":
+            draft = {"content": body, "start": start, "end": end}
+            return "", {**draft, "impl_source": "llm_based_edit"}
+        case "patch":
+            return "apply_patch", {"content": body}
+    return _str_replace(options, body)
+
+
+def _str_replace(options: Namespace, body: str) -> tuple[str, dict[str, Any]]:
+    """One block is ``str_replace`` itself, several are one patch."""
+    from oh_jupyter.editor.patch.blocks import split_blocks
+    from oh_jupyter.errors import PatchError
+
+    try:
+        blocks = split_blocks(body)
+    except PatchError as error:
+        raise UsageError(str(error)) from None
+    if not blocks:
         raise UsageError(
-            "str_replace takes one block in the cell's body:\n"
+            "str_replace takes blocks in the cell's body:\n"
             "<<<<<<< SEARCH\nold text\n=======\nnew text\n>>>>>>> REPLACE"
         )
-    return {"old_str": block["old"], "new_str": block["new"]}
+    if len(blocks) > 1:
+        if options.all:
+            raise UsageError("--all is for a single block")
+        return "apply_patch", {"content": body}
+    (old, new), *_ = blocks
+    every = {"replace_all": True} if options.all else {}
+    return "str_replace", {"old_str": old, "new_str": new, **every}
 
 
 def _unquoted(text: str) -> str:

@@ -2,39 +2,84 @@
 
 from __future__ import annotations
 
+import re
+from argparse import Namespace
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from oh_jupyter.events import Event
+from oh_jupyter.events.stream import EventStream
+from oh_jupyter.kernel.api import Oh
+from oh_jupyter.kernel.completion import Completion
 from oh_jupyter.kernel.display import Table
 from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
 
-__all__ = ["LogMagics"]
+__all__ = ["LogMagics", "session_log"]
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 @magics_class
 class LogMagics(OhMagics):
     """Look at the event log."""
 
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        """Make the magics, and complete the options.
+
+        Args:
+            shell: The shell that gets them.
+            oh: What they call.
+        """
+        super().__init__(shell, oh)
+        options = [
+            name
+            for action in self.oh_log.parser._actions
+            for name in action.option_strings
+            if name.startswith("--")
+        ]
+        self._completion = Completion(shell, "oh_log", (), options, lambda beginning: [])
+
+    def close(self) -> None:
+        """Take out of the shell what was put into it."""
+        self._completion.close()
+
     @output_can_be_silenced
     @magic_arguments()
     @help_option
-    @argument("-n", "--last", type=int, default=20, metavar="N", help="how many events (20)")
+    @argument("-n", "--last", "--limit", type=int, default=20, metavar="N", help="how many (20)")
     @argument("-k", "--kind", action="append", metavar="TYPE", help="only this type; may repeat")
-    @argument("-s", "--source", choices=["agent", "user"], help="only what one of them did")
+    @argument(
+        "-s", "--source", choices=["agent", "user", "environment"], help="only what one of them did"
+    )
+    @argument("--since", metavar="WHEN", help="an id, a time, or how long ago: 90s, 5m, 2h, 1d")
+    @argument("-t", "--text", metavar="TEXT", help="only events in which this text is")
+    @argument("--session", metavar="ID", help="another session of the store")
+    @argument("id", nargs="?", type=int, help="show this event as a whole")
     @line_magic
-    def oh_log(self, line: str) -> Table | None:
-        """Show the latest Actions and Observations, whichever door they came through."""
+    def oh_log(self, line: str) -> Table | Event | None:
+        """Show the latest Actions and Observations, whichever door they came through.
+
+        With an id the value is that event; otherwise a table.
+        """
         if wants_help(self.oh_log, line):
             return None
         options = parse_argstring(self.oh_log, line)
-        found = [
-            event
-            for event in self.oh.events.search()
-            if (options.kind is None or event.kind in options.kind)
-            and (options.source is None or event.source == options.source)
-        ]
-        rows = [_row(event) for event in found[-options.last :]]
+        events = session_log(self.oh, options.session)
+        if options.id is not None:
+            try:
+                return events.get_event(options.id)
+            except FileNotFoundError:
+                raise UsageError(f"there is no event {options.id} in this log") from None
+        wanted = _filter(options)
+        kinds = None if options.kind is None else set(options.kind)
+        found = [event for event in events.search(kinds=kinds) if wanted(event)]
+        rows = [_row(event) for event in found[-options.last :]] if options.last > 0 else []
         return Table(("id", "who", "type", "what"), tuple(rows))
 
     @output_can_be_silenced
@@ -47,6 +92,66 @@ class LogMagics(OhMagics):
             return None
         parse_argstring(self.oh_status, line)
         return Table(("what", "value"), tuple(self.oh.status().items()))
+
+
+def session_log(oh: Oh, session: str | None) -> EventStream:
+    """Find the log of a session.
+
+    Args:
+        oh: Whose store has it.
+        session: Its id; None for the one that is running.
+
+    Returns:
+        The log.
+
+    Raises:
+        UsageError: There is no such session.
+    """
+    if session is None or session == oh.events.sid:
+        return oh.events
+    log = EventStream(oh.store, session)
+    if log.latest_id < 0:
+        raise UsageError(f"the store has no session {session!r}; see %oh_store ls sessions")
+    return log
+
+
+def _filter(options: Namespace) -> Callable[[Event], bool]:
+    since_id, since_time = _since(options.since)
+    text = (options.text or "").strip("'\"").casefold()
+
+    def wanted(event: Event) -> bool:
+        if options.source is not None and event.source != options.source:
+            return False
+        if (event.id or 0) < since_id or (event.timestamp or "") < since_time:
+            return False
+        return not text or text in _text(event).casefold()
+
+    return wanted
+
+
+def _since(when: str | None) -> tuple[int, str]:
+    """Read a beginning: an id, or a local time as the log writes it."""
+    if when is None:
+        return 0, ""
+    when = when.strip("'\"")
+    if when.isdigit():
+        return int(when), ""
+    if ago := re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", when):
+        length = timedelta(**{_UNITS[ago[2]]: float(ago[1])})
+        return 0, (datetime.now() - length).isoformat()
+    try:
+        time = datetime.fromisoformat(when)
+    except ValueError:
+        raise UsageError(
+            f"--since takes an id, a time such as 2026-01-31T12:00, or 90s, 5m, 2h, 1d; not {when}"
+        ) from None
+    return 0, (time.astimezone().replace(tzinfo=None) if time.tzinfo else time).isoformat()
+
+
+def _text(event: Event) -> str:
+    own: dict[str, Any] = vars(event)
+    words = [value for value in own.values() if isinstance(value, str)]
+    return "\n".join([event.message, *words])
 
 
 def _row(event: Event) -> tuple[int | None, str | None, str, str]:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from IPython.core.magic import line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
+from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from oh_jupyter.events import Observation
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, leading_options, wants_help
+from oh_jupyter.kernel.magics.base import (
+    OhMagics,
+    help_option,
+    leading_options,
+    silenced_by_semicolon,
+    wants_help,
+)
 
 __all__ = ["RunMagics"]
 
@@ -16,7 +22,7 @@ class RunMagics(OhMagics):
     """Commands and cells."""
 
     @no_var_expand
-    @output_can_be_silenced
+    @silenced_by_semicolon
     @magic_arguments()
     @help_option
     @argument("-t", "--timeout", type=float, metavar="SECONDS", help="hard time limit")

@@ -2,44 +2,137 @@
 
 from __future__ import annotations
 
-from IPython.core.error import UsageError
-from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
+import json
+from collections.abc import Callable
+from typing import Any
+
+from IPython.core.error import TryNext, UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from oh_jupyter.errors import SkillError
+from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
+from oh_jupyter.kernel.magics.base import OhMagics, help_option, silenced_by_semicolon, wants_help
 
 __all__ = ["SkillsMagics"]
+
+_COMMANDS = {"add": "add NAME", "remove": "remove NAME", "schema": "schema NAME", "docs": "docs"}
 
 
 @magics_class
 class SkillsMagics(OhMagics):
-    """List and explain the agent skills."""
+    """List, explain, add and remove agent skills."""
 
-    @output_can_be_silenced
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        """Make the magic.
+
+        Args:
+            shell: The shell that gets it.
+            oh: What it calls.
+        """
+        super().__init__(shell, oh)
+        for prefix in ("%oh_skills", "oh_skills"):
+            shell.set_hook("complete_command", self._complete, str_key=prefix)
+
+    @silenced_by_semicolon
     @magic_arguments()
     @help_option
-    @argument("name", nargs="?", help="a skill, to read its documentation")
+    @argument(
+        "words",
+        nargs="*",
+        help="a skill, to read its documentation; or add, remove, schema with a name; or docs",
+    )
     @line_magic
-    def oh_skills(self, line: str) -> Table | None:
-        """List the agent skills, or explain one.
+    def oh_skills(self, line: str) -> Any:
+        """List the agent skills, explain one, or change which there are.
 
-        Skills are plain functions: ``from oh_jupyter.skills.agentskills import *``.
+        ``%oh_skills`` lists them, ``%oh_skills NAME`` explains one, ``%oh_skills schema NAME``
+        describes its arguments for tools, ``%oh_skills docs`` prints what an agent is told
+        of all of them. ``%oh_skills add NAME`` offers a function of this notebook to
+        agents, ``%oh_skills add module:function`` one of a module, and ``%oh_skills remove
+        NAME`` takes any of them away. Skills are plain functions:
+        ``from oh_jupyter.skills.agentskills import *``.
         """
-        from oh_jupyter.skills import registry
+        from oh_jupyter.skills import documentation, find, registry, schema
 
         if wants_help(self.oh_skills, line):
             return None
-        options = parse_argstring(self.oh_skills, line)
-        skills = registry()
-        if options.name is None:
+        words: list[str] = parse_argstring(self.oh_skills, line).words
+        if not words:
             rows = [
                 (name, skill.signature, skill.docstring.partition("\n")[0])
-                for name, skill in skills.items()
+                for name, skill in registry().items()
             ]
             return Table(("skill", "arguments", "what it does"), tuple(rows))
-        if options.name not in skills:
-            raise UsageError(f"there is no skill {options.name!r}. Skills: {', '.join(skills)}")
-        skill = skills[options.name]
-        print(f"{options.name}{skill.signature}\n\n{skill.docstring}")
+        command, names = words[0], words[1:]
+        if command == "docs" and not names:
+            print(documentation().rstrip())
+            return None
+        change: dict[str, Callable[[str], Any]] = {
+            "add": self._add,
+            "remove": self._remove,
+            "schema": lambda name: print(json.dumps(schema(name), indent=2)),
+        }
+        try:
+            if command in change and len(names) == 1:
+                return change[command](names[0])
+            if names or (command in change and command not in registry()):
+                raise UsageError(f"write %oh_skills [NAME], or one of: {', '.join(_usages())}")
+            find(command)
+        except SkillError as problem:
+            raise UsageError(str(problem)) from None
+        skill = registry()[command]
+        print(f"{command}{skill.signature}\n\n{skill.docstring}")
         return None
+
+    def _add(self, target: str) -> None:
+        from oh_jupyter.skills import add, find, register
+
+        shell: Any = self.shell
+        function = shell.user_ns.get(target)
+        if ":" not in target and callable(function):
+            try:
+                register(function, target)
+            except TypeError as problem:
+                raise UsageError(str(problem)) from None
+            name = target
+        else:
+            name = add(target)
+            # Agents' cells have it at once; a name that the person uses stays as it is.
+            shell.user_ns.setdefault(name, find(name))
+        print(f"{name} is a skill now.")
+
+    def _remove(self, name: str) -> None:
+        from oh_jupyter.skills import find, remove
+
+        function = find(name)
+        remove(name)
+        shell: Any = self.shell
+        # A function that was written in this notebook is the person's own.
+        if getattr(function, "__module__", "") != shell.user_module.__name__:
+            shell.drop_by_id({name: function})
+        print(f"{name} is no skill any more.")
+
+    def _complete(self, _: Any, event: Any) -> list[str]:
+        from oh_jupyter.skills import available
+
+        words = event.text_until_cursor.split()
+        typed = len(words) - 1 + event.text_until_cursor.endswith((" ", "\t"))
+        if typed <= 1:
+            return [*available(), *_COMMANDS]
+        if typed > 2 or words[1] not in _COMMANDS:
+            raise TryNext
+        if words[1] == "add":
+            shell: Any = self.shell
+            return [
+                name
+                for name, value in shell.user_ns.items()
+                if callable(value) and not name.startswith("_")
+            ]
+        return list(available())
+
+
+def _usages() -> list[str]:
+    return list(_COMMANDS.values())

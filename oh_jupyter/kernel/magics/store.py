@@ -1,83 +1,275 @@
-"""``%oh_store``: the file store of events and artefacts."""
+"""``%oh_store``: the file store of events and artefacts, and any other one."""
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
+from oh_jupyter.kernel.api import Oh
+from oh_jupyter.kernel.completion import Completion, complete_path
 from oh_jupyter.kernel.display import Table
 from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
+from oh_jupyter.kernel.magics.progress import progress_bar
+from oh_jupyter.kernel.magics.store_views import (
+    Tree,
+    delivery_table,
+    entry_table,
+    report_table,
+    transfer_table,
+)
+from oh_jupyter.storage import (
+    FileStore,
+    LocalFileStore,
+    Transfer,
+    WebHookFileStore,
+    copy,
+    get_file_store,
+    sync,
+)
 
 __all__ = ["StoreMagics"]
+
+_COMMANDS = (
+    "use",
+    "ls",
+    "tree",
+    "cat",
+    "info",
+    "put",
+    "get",
+    "rm",
+    "cp",
+    "sync",
+    "webhooks",
+    "flush",
+)
+_ON_DISK = ("./", "../", "~")
 
 
 @magics_class
 class StoreMagics(OhMagics):
     """Look into the store, and keep things there."""
 
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        """Make the magic, and complete its commands and the paths in the store.
+
+        Args:
+            shell: The shell that gets it.
+            oh: What it calls.
+        """
+        super().__init__(shell, oh)
+        self._used: FileStore | None = None
+        options = [
+            name
+            for action in self.oh_store.parser._actions
+            for name in action.option_strings
+            if name.startswith("--")
+        ]
+        self._completion = Completion(shell, "oh_store", _COMMANDS, options, self._complete)
+
+    def close(self) -> None:
+        """Take out of the shell what was put into it."""
+        self._completion.close()
+
+    @property
+    def store(self) -> FileStore:
+        """The store that is in use: the runtime's own, until another one is chosen."""
+        return self.oh.store if self._used is None else self._used
+
     @no_var_expand
     @output_can_be_silenced
     @magic_arguments()
     @help_option
-    @argument("command", choices=["ls", "cat", "put", "get", "rm", "info"], help="what to do")
-    @argument("path", nargs="?", default="", help="path in the store")
-    @argument("file", nargs="?", help="a file on disk: what to put, or where to get it to")
+    @argument("--delete", action="store_true", help="sync: delete what the source does not have")
+    @argument("--checksum", action="store_true", help="sync: compare contents, not times")
+    @argument("--force", action="store_true", help="replay: also what is superseded")
+    @argument("--timeout", type=float, metavar="S", help="flush: seconds to wait at most")
+    @argument("command", choices=_COMMANDS, help="what to do")
+    @argument("args", nargs="*", metavar="PATH", help="what to do it with; see above")
     @line_cell_magic
     def oh_store(self, line: str, cell: str | None = None) -> Any:
-        """Use the file store of this runtime.
+        """Use a file store.
 
-        ``%oh_store ls|cat|info|rm PATH``, ``%oh_store put PATH FILE`` and ``get PATH FILE``
-        for files on disk; ``%%oh_store put PATH`` stores the body of the cell. The value is
-        what was found: a table of entries, or the text.
+        ``ls|tree|info [PATH]``, ``cat|rm PATH``; ``put PATH FILE`` and ``get PATH [FILE]``
+        for files and folders on disk; ``%%oh_store put PATH`` stores the body of the cell.
+        ``cp FROM TO`` and ``sync FROM TO`` go from anywhere to anywhere: a path is one in
+        the store, ./, ../ and ~ begin one on disk, and a URL names another store.
+
+        ``use URL`` looks into another store (``s3://bucket/prefix``, a folder), ``use``
+        alone into the runtime's own again. ``webhooks`` lists what the receiver does not
+        have, ``webhooks replay|discard [ID ...]`` does so with dead letters, and ``flush``
+        waits until all is sent. The value is what was found.
         """
         if wants_help(self.oh_store, line):
             return None
         options = parse_argstring(self.oh_store, self.expand(line))
+        args = [_unquoted(arg) for arg in options.args]
         try:
-            return self._done(options, cell)
-        except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as problem:
-            raise UsageError(str(problem)) from problem
+            return self._done(options, args, cell)
+        except (
+            FileNotFoundError,
+            IsADirectoryError,
+            NotADirectoryError,
+            FileExistsError,
+        ) as problem:
+            raise UsageError(_sentence(problem)) from problem
 
-    def _done(self, options: Namespace, cell: str | None) -> Any:
-        if options.command == "ls":
-            return self._table(self.oh.store.list(options.path))
-        if not options.path:
-            raise UsageError(f"{options.command} needs a path in the store")
-        if options.command == "put":
-            return self._put(options.path, options.file, cell)
-        if options.command == "get":
-            return self._get(options.path, options.file)
-        if options.command == "rm":
-            self.oh.store.delete(options.path)
+    def _done(self, options: Namespace, args: list[str], cell: str | None) -> Any:
+        command = options.command
+        if cell is not None and command != "put":
+            raise UsageError(f"{command} takes no text: write %oh_store with one %")
+        if command == "use":
+            return self._use(args)
+        if command == "webhooks":
+            return self._webhooks(args, options.force)
+        if command == "flush":
+            return report_table(self._hook().flush(options.timeout))
+        if command in ("cp", "sync"):
+            return self._between(options, args)
+        if command == "put":
+            return self._put(args, cell)
+        path = args[0] if args else ""
+        if command == "ls":
+            return entry_table(self.store.entries(path))
+        if command == "tree":
+            return Tree(self.store, path)
+        if command == "info":
+            return entry_table([self.store.info(path)], modified=True)
+        if not path:
+            raise UsageError(f"{command} needs a path in the store")
+        if command == "get":
+            return self._get(args)
+        if command == "rm":
+            self.store.delete_many(args)
             return None
-        if options.command == "info":
-            return self._table([options.path])
-        return self.oh.store.read(options.path)
+        return self.store.read(path)
 
-    def _table(self, paths: list[str]) -> Table:
-        rows = [
-            (path, "" if path.endswith("/") else self.oh.store.info(path)["size"])
-            for path in sorted(paths)
-        ]
-        return Table(("path", "size"), tuple(rows))
+    def _use(self, args: list[str]) -> FileStore:
+        if not args:
+            self._used = None
+            return self.store
+        elsewhere = "://" in args[0] or args[0] == "memory"
+        store = get_file_store(args[0]) if elsewhere else LocalFileStore(args[0])
+        store.exists("no/such/file")  # so that a wrong bucket or password is known at once
+        self._used = store
+        return store
 
-    def _put(self, path: str, file: str | None, cell: str | None) -> Table:
-        if (file is None) == (cell is None):
+    def _hook(self) -> WebHookFileStore:
+        if isinstance(self.store, WebHookFileStore):
+            return self.store
+        raise UsageError(
+            "this store reports to no webhook; set file_store_web_hook_url to have one"
+        )
+
+    def _webhooks(self, args: list[str], force: bool) -> Table:
+        hook = self._hook()
+        what, *ids = args or ["list"]
+        if what == "replay":
+            hook.replay(*ids, force=force)
+        elif what == "discard":
+            hook.discard(*ids)
+        elif what != "list":
+            raise UsageError(f"webhooks takes replay or discard, not {what!r}")
+        return delivery_table(hook.deliveries())
+
+    def _put(self, args: list[str], cell: str | None) -> Table:
+        if not args:
+            raise UsageError("put needs a path in the store")
+        if (len(args) == 1) == (cell is None):
             raise UsageError(
                 "put takes its contents from one place: a FILE, or the body of a %%oh_store cell"
             )
+        path = args[0]
         if cell is not None:
-            self.oh.store.write(path, cell)
-        else:
-            self.oh.store.write(path, Path(str(file)).expanduser().read_bytes())
-        return self._table([path])
+            self.store.write(path, cell)
+            return entry_table([self.store.info(path)])
+        done = self._carry("put", copy, *_read_from(args[1]), self.store, path)
+        return entry_table(self.store.info(name) for name in done.copied)
 
-    def _get(self, path: str, file: str | None) -> Path:
-        target = Path(file or Path(path).name).expanduser().absolute()
-        target.write_bytes(self.oh.store.read_bytes(path))
-        return target
+    def _get(self, args: list[str]) -> Path | Table:
+        path = args[0].rstrip("/")
+        name = path.rpartition("/")[2]
+        target = os.path.expanduser(args[1] if len(args) > 1 else name)
+        one = self.store.info(path)["type"] == "file"
+        if one and os.path.isdir(target):
+            target = os.path.join(target, name)
+        done = self._carry("get", copy, self.store, path, *_write_to(target))
+        return Path(target).absolute() if one else transfer_table(done)
+
+    def _between(self, options: Namespace, args: list[str]) -> Table:
+        if len(args) != 2:
+            raise UsageError(f"{options.command} needs two places: FROM and TO")
+        places = (*self._place(args[0], _read_from), *self._place(args[1], _write_to))
+        if options.command == "cp":
+            return transfer_table(self._carry("cp", copy, *places))
+        how = {"delete": options.delete, "checksum": options.checksum}
+        return transfer_table(self._carry("sync", sync, *places, **how))
+
+    def _place(
+        self, text: str, on_disk: Callable[[str], tuple[FileStore, str]]
+    ) -> tuple[FileStore, str]:
+        """Find what a place stands for: a store and a path in it."""
+        if text.startswith(_ON_DISK) or text in (".", ".."):
+            return on_disk(text)
+        if "://" not in text:
+            return self.store, text
+        parent, _, name = text.rstrip("/").rpartition("/")
+        if parent.endswith(":/") or not name:
+            return get_file_store(text), ""
+        # A file needs a store around it; a directory may be one itself.
+        return get_file_store(parent), name + "/" * text.endswith("/")
+
+    def _carry(self, title: str, work: Any, *places: Any, **options: Any) -> Transfer:
+        with progress_bar(self.shell, title) as progress:
+            done: Transfer = work(*places, progress=progress, **options)
+        return done
+
+    def _complete(self, beginning: str) -> list[str]:
+        quote = beginning[:1] if beginning[:1] in ("'", '"') else ""
+        text = beginning[len(quote) :]
+        if text.startswith(_ON_DISK):
+            return complete_path(beginning)
+        folder = text.rpartition("/")[0]
+        try:
+            entries = self.store.list(folder)
+        except (OSError, ValueError):
+            return []
+        slash = "/" if text.startswith("/") else ""
+        return [
+            f"{quote}{slash}{entry}" + ("" if entry.endswith("/") else quote)
+            for entry in entries
+            if f"{slash}{entry}".startswith(text) and (quote or " " not in entry)
+        ]
+
+
+def _read_from(text: str) -> tuple[FileStore, str]:
+    """Find a file or folder on disk that is there; a folder is the root of a store."""
+    path = os.path.realpath(os.path.expanduser(text))
+    if not os.path.exists(path):
+        raise UsageError(f"there is no file {text}")
+    return _write_to(path)
+
+
+def _write_to(text: str) -> tuple[FileStore, str]:
+    path = os.path.realpath(os.path.expanduser(text))
+    if os.path.isdir(path):
+        return LocalFileStore(path), ""
+    folder, name = os.path.split(path)
+    return LocalFileStore(folder), name
+
+
+def _sentence(problem: OSError) -> str:
+    return f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
+
+
+def _unquoted(text: str) -> str:
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if quoted else text

@@ -1,0 +1,120 @@
+"""Tab completion of a magic's commands, options and paths."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+from IPython.core.interactiveshell import InteractiveShell
+
+__all__ = ["Completion", "complete_path"]
+
+_MAX_PATHS = 1000
+_ARGUMENT = re.compile(r"""("[^"]*|'[^']*|[^\s"']*)\Z""")
+
+
+class Completion:
+    """Completes ``%name COMMAND PATH --options``, in a kernel and in a terminal.
+
+    A matcher of IPython's second interface, not a hook for ``complete_command``: what
+    jedi finds for the same letters would stand among the paths otherwise.
+    """
+
+    def __init__(
+        self,
+        shell: InteractiveShell,
+        name: str,
+        commands: Sequence[str],
+        options: Iterable[str],
+        complete: Callable[[str], list[str]] | None = None,
+    ) -> None:
+        """Put the completion into a shell.
+
+        Args:
+            shell: The shell.
+            name: Name of the magic.
+            commands: What its first argument may be.
+            options: Its options.
+            complete: Completes any other argument; by default as a path.
+        """
+        self._commands = commands
+        self._options = sorted(options)
+        self._complete = complete or complete_path
+        # A line may begin with an assignment, and the sign of a magic may be left out.
+        self._line = re.compile(rf"\s*(?:[\w, ]+=\s*)?%{{0,2}}{name}\s(.*)", re.DOTALL)
+
+        @context_matcher(identifier=name)
+        def matcher(context: CompletionContext) -> Any:
+            return self._match(context)
+
+        self._matcher: Any = matcher
+        self._matchers: list[Any] = shell.Completer.custom_matchers
+        self._matchers.append(self._matcher)
+
+    def close(self) -> None:
+        """Take the completion out of the shell."""
+        if self._matcher in self._matchers:
+            self._matchers.remove(self._matcher)
+
+    def _match(self, context: CompletionContext) -> dict[str, Any]:
+        line = self._line.match(context.text_until_cursor)
+        found: list[str] = []
+        argument = ""
+        if line is not None:
+            argument, found = self.find(line[1])
+        return {
+            "completions": [SimpleCompletion(text=text, type="path") for text in found],
+            "matched_fragment": argument,
+            "suppress": bool(found),
+            "ordered": True,
+        }
+
+    def find(self, typed: str) -> tuple[str, list[str]]:
+        """Complete the last argument.
+
+        Args:
+            typed: What stands between the magic's name and the cursor.
+
+        Returns:
+            The argument, and what it may become.
+        """
+        match = _ARGUMENT.search(typed)
+        argument = match[0] if match is not None else ""
+        words = typed[: len(typed) - len(argument)].split()
+        if argument.startswith("-"):
+            return argument, [name for name in self._options if name.startswith(argument)]
+        if not [word for word in words if not word.startswith("-")]:
+            return argument, [name for name in self._commands if name.startswith(argument)]
+        return argument, self._complete(argument)
+
+
+def complete_path(argument: str) -> list[str]:
+    """Complete a path.
+
+    Args:
+        argument: Its beginning, perhaps after a quote.
+
+    Returns:
+        Files, and directories with a slash; hidden ones only where a dot was typed. A
+        name with a blank needs a quote in front, which is closed.
+    """
+    quote = argument[:1] if argument[:1] in ("'", '"') else ""
+    folder, _, beginning = argument[len(quote) :].rpartition("/")
+    shown = f"{quote}{folder}/" if "/" in argument else quote
+    where = os.path.expanduser(folder or ("/" if "/" in argument else "."))
+    found = []
+    try:
+        with os.scandir(where) as entries:
+            for entry in entries:
+                name = entry.name
+                if not name.startswith(beginning) or (name[0] == "." and beginning[:1] != "."):
+                    continue
+                if not quote and re.search(r"[\s'\"]", name):
+                    continue
+                found.append(f"{shown}{name}" + ("/" if entry.is_dir() else quote))
+    except OSError:
+        return []
+    return sorted(found)[:_MAX_PATHS]

@@ -1,0 +1,132 @@
+"""What ``%oh_store`` shows: entries, trees, transfers and deliveries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from oh_jupyter.kernel.display import Table
+from oh_jupyter.storage import Delivery, DeliveryReport, FileStore, Transfer
+from oh_jupyter.storage.base import FileInfo
+
+__all__ = ["Tree", "delivery_table", "entry_table", "report_table", "transfer_table"]
+
+_SHOWN = 1000
+
+
+class Tree:
+    """A directory and everything below it, drawn as a tree.
+
+    Attributes:
+        paths: The files in it.
+    """
+
+    def __init__(self, store: FileStore, path: str) -> None:
+        """Read the directory.
+
+        Args:
+            store: Where it is.
+            path: Which.
+        """
+        self.paths: list[str] = []
+        self._lines = [path.strip("/") or "."]
+        self._lines += self._below(store, path, "")
+
+    def _below(self, store: FileStore, path: str, indent: str) -> Iterator[str]:
+        entries = store.list(path)
+        for entry in entries:
+            if len(self.paths) >= _SHOWN:
+                return
+            last = entry == entries[-1]
+            name = entry.rstrip("/").rpartition("/")[2]
+            yield f"{indent}{'└── ' if last else '├── '}{name}{'/' * entry.endswith('/')}"
+            if entry.endswith("/"):
+                yield from self._below(store, entry, indent + ("    " if last else "│   "))
+            else:
+                self.paths.append(entry)
+
+    def __repr__(self) -> str:
+        """The drawing."""
+        more = [f"… and more than {_SHOWN} files"] if len(self.paths) >= _SHOWN else []
+        return "\n".join([*self._lines, *more])
+
+
+def entry_table(entries: Iterable[FileInfo], modified: bool = False) -> Table:
+    """Show entries of a directory.
+
+    Args:
+        entries: The entries.
+        modified: Show as well when they changed.
+
+    Returns:
+        A table of paths and sizes; directories have a slash and no size.
+    """
+    rows = [
+        (
+            entry["path"] + "/" * (entry["type"] == "directory"),
+            "" if entry["size"] is None else entry["size"],
+            *([_when(entry["modified"])] if modified else []),
+        )
+        for entry in entries
+    ]
+    return Table(("path", "size", *(["modified"] if modified else [])), tuple(rows))
+
+
+def transfer_table(done: Transfer) -> Table:
+    """Show what a transfer did.
+
+    Args:
+        done: The transfer.
+
+    Returns:
+        A table of paths; of very many, the first ones and how many there are.
+    """
+    rows = [("copied", path) for path in done.copied] + [("deleted", p) for p in done.deleted]
+    if len(rows) > _SHOWN:
+        rows = [*rows[:_SHOWN], ("…", f"{len(rows) - _SHOWN} more")]
+    if done.unchanged:
+        rows.append(("unchanged", f"{done.unchanged} files"))
+    return Table(("what", "path"), tuple(rows))
+
+
+def delivery_table(deliveries: Iterable[Delivery]) -> Table:
+    """Show what a receiver does not have.
+
+    Args:
+        deliveries: The changes.
+
+    Returns:
+        A table.
+    """
+    rows = [
+        (d.id, d.method, d.path, d.size, _state(d), d.attempts, d.reason, _when(d.due))
+        for d in deliveries
+    ]
+    columns = ("id", "method", "path", "size", "state", "attempts", "reason", "due")
+    return Table(columns, tuple(rows))
+
+
+def report_table(report: DeliveryReport) -> Table:
+    """Show what became of changes.
+
+    Args:
+        report: What ``flush`` returned.
+
+    Returns:
+        A table: counts, and each change that was given up.
+    """
+    rows: list[tuple[str, object]] = [
+        ("delivered", report.delivered),
+        ("pending", report.pending),
+        ("failed", len(report.failed)),
+    ]
+    rows += [(f"{f.method} {f.path}", f.reason) for f in report.failed]
+    return Table(("what", "value"), tuple(rows))
+
+
+def _state(delivery: Delivery) -> str:
+    return "superseded" if delivery.superseded else delivery.state
+
+
+def _when(time: datetime | None) -> str:
+    return "" if time is None else time.astimezone().strftime("%Y-%m-%d %H:%M:%S")

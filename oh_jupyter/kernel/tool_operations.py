@@ -1,0 +1,94 @@
+"""Operations of the control channel that the server's MCP tools are made of."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from oh_jupyter.errors import WireError
+from oh_jupyter.events.wire import runnable_from_wire
+from oh_jupyter.plugins.outputs import CellOutput, kept_output
+from oh_jupyter.runtime import Runtime
+from oh_jupyter.runtime.mcp import McpTool, parse_servers
+
+__all__ = ["list_tools", "run_cell", "update_mcp_server"]
+
+Answer = tuple[dict[str, Any], list[bytes]]
+
+
+async def list_tools(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
+    """List the tools that ``call_tool_mcp`` calls, as MCP lists them.
+
+    Args:
+        runtime: The runtime.
+        content: ``taken``: names that the server's own tools have.
+        buffers: None.
+
+    Returns:
+        The list, as JSON.
+    """
+    executor = runtime.executor
+    await executor.mcp.begin()
+    tools = await executor.in_thread(executor.tools.tools)
+    own = [tool for tool in tools.values() if not isinstance(tool, McpTool)]
+    taken = {*content.get("taken", ()), *(tool.name for tool in own)}
+    listing = [
+        {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+        for tool in own
+    ]
+    listing += executor.mcp.listed(taken)
+    return {"status": "ok", "tools": executor.mcp.version}, [json.dumps(listing).encode()]
+
+
+async def update_mcp_server(
+    runtime: Runtime, content: dict[str, Any], buffers: list[bytes]
+) -> Answer:
+    """Have those MCP servers run behind the runtime that are given, and no others.
+
+    Args:
+        runtime: The runtime.
+        content: Nothing more.
+        buffers: The servers, as a JSON array.
+
+    Returns:
+        ``router_error_log``: which do not start, and why.
+
+    Raises:
+        WireError: It is no such array.
+    """
+    servers = parse_servers(_json(buffers))
+    return {"status": "ok", "router_error_log": await runtime.executor.mcp.sync(servers)}, []
+
+
+async def run_cell(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
+    """Carry out a ``run_ipython`` Action, and tell its outputs as a notebook stores them.
+
+    Args:
+        runtime: The runtime.
+        content: Nothing more.
+        buffers: ``{"action": {...}}`` as JSON.
+
+    Returns:
+        The Observation, ``outputs`` and ``execution_count``, as JSON.
+
+    Raises:
+        WireError: It is no such Action.
+    """
+    data = _json(buffers)
+    action = runnable_from_wire(data.get("action") if isinstance(data, dict) else data)
+    kept: list[CellOutput] = []
+    kept_output.set(kept)
+    observation = await runtime.executor.run_action(action, action.source or "agent")
+    found = {
+        "observation": json.loads(runtime.events.encoded(observation)),
+        "outputs": kept[-1].notebook_outputs if kept else [],
+        "execution_count": kept[-1].execution_count if kept else None,
+    }
+    return {"status": "ok"}, [json.dumps(found).encode()]
+
+
+def _json(buffers: list[bytes]) -> Any:
+    try:
+        return json.loads(buffers[0])
+    except (IndexError, ValueError):
+        raise WireError("The body is not JSON", "body") from None

@@ -1,0 +1,192 @@
+"""``%oh_browse`` in a real kernel, with a real browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+PAGE = """<!doctype html><title>Harbour</title>
+<h1>Harbour</h1><button onclick="this.textContent = 'pressed'">press</button>
+<table><tr><th>ship<th>tons</tr><tr><td>Ada<td>12</tr><tr><td>Bob<td>30</tr></table>
+<a href=cargo.csv download>cargo</a><p>the key is tide-and-time-7</p>
+<script>console.log("anchored")</script>"""
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "index.html").write_text(PAGE)
+    (folder / "cargo.csv").write_text("a,b\n1,2\n")
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=folder))
+    thread = Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def shown(kernel: Any, code: str) -> list[dict[str, Any]]:
+    """The MIME bundles that a cell shows."""
+    bundles: list[dict[str, Any]] = []
+    kernel.client.execute_interactive(
+        code,
+        output_hook=lambda m: bundles.append(m["content"].get("data") or {}),
+        timeout=120,
+    )
+    return [bundle for bundle in bundles if bundle]
+
+
+def test_a_page_is_shown_and_is_a_value(kernel, url: str):
+    picture, card = shown(kernel, f"page = %oh_browse {url}\npage")
+    assert picture["image/png"]
+    assert card["text/plain"] == url
+    assert "<details>" in card["text/html"]
+    assert kernel.execute("'# Harbour' in page.content, page.error") == "(True, False)"
+    (card,) = shown(kernel, f"%oh_browse --no-picture {url}")
+    assert "What an agent reads" in card["text/html"]
+
+
+def test_actions_in_the_body_and_in_the_line(kernel, url: str):
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    kernel.execute("import re\ntree = oh.interact('noop(0)').content")
+    kernel.execute("bid = re.search(r\"\\[(\\w+)\\] button 'press'\", tree)[1]")
+    kernel.execute("shell = get_ipython().run_line_magic")
+    assert "pressed" in kernel.execute(
+        "print(shell('oh_browse', f'--no-picture click(\"{bid}\")').content)"
+    )
+    failed = kernel.execute('%%oh_browse --no-picture\nclick("99")\nnoop(0)')
+    assert 'Could not find element with bid "99"' in failed
+
+
+def test_views_of_what_is_open(kernel, url: str):
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    assert "# Harbour" in kernel.execute("%oh_browse text")
+    assert "Harbour" in kernel.execute("%oh_browse tabs")
+    (picture,) = shown(kernel, "%oh_browse marks")
+    assert picture["image/png"]
+    assert kernel.execute("ships, = %oh_browse tables\nint(ships.tons.sum())") == "42"
+    assert kernel.execute(f"list(oh.tables('{url}')[0].columns)") == "['ship', 'tons']"
+    kernel.execute("%oh_browse console")
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    seen = kernel.execute("%oh_browse console")
+    assert "anchored" in seen
+    assert "200" in seen
+    assert "yes" in kernel.execute("%oh_browse status")
+
+
+def test_downloads_are_listed(kernel, url: str):
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    kernel.execute("oh.browser.evaluate(\"document.querySelector('a').click()\")")
+    kernel.execute("oh.interact('noop(500)')")
+    assert "cargo.csv" in kernel.execute("%oh_browse downloads")
+
+
+def test_sessions_side_by_side(kernel, url: str):
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    kernel.execute("oh.browser.evaluate(\"document.cookie = 'who=ada'\")")
+    assert "guest" in kernel.execute("%oh_browse session guest")
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    assert kernel.execute("oh.browser.evaluate('document.cookie')") == "''"
+    kernel.execute("%oh_browse close")
+    kernel.execute("%oh_browse session default")
+    assert kernel.execute("oh.browser.evaluate('document.cookie')") == "'who=ada'"
+    assert "guest" not in kernel.execute("%oh_browse status")
+
+
+def test_logged_in_state_is_saved(kernel, url: str):
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    kernel.execute("oh.browser.evaluate(\"document.cookie = 'key=1'\")")
+    assert "cookies" in kernel.execute("%oh_browse save state.json")
+    state = json.loads(Path(kernel.directory, "state.json").read_text())
+    assert "key" in {cookie["name"] for cookie in state["cookies"]}
+    assert "say where to" in kernel.execute("%oh_browse save")
+
+
+def test_secrets_of_the_environment_are_hidden(kernel, url: str):
+    assert "tide-and-time-7" in kernel.execute(f"print(oh.browse('{url}').content)")
+    kernel.execute("oh.set_env({'TIDE': 'tide-and-time-7'})")
+    seen = kernel.execute(f"print(oh.browse('{url}').content)")
+    assert "tide-and-time-7" not in seen
+    assert "the key is <secret_hidden>" in seen
+
+
+AGENT = """
+import re
+from oh_jupyter.browser import flatten_axtree
+
+def presser(seen):
+    wanted = re.search('"(.*)"', seen["goal"])[1]
+    return 'click("%s")' % re.search(
+        r"\\[(\\w+)\\] button '%s'" % wanted, flatten_axtree(seen["axtree_object"]))[1]
+
+class Wait:
+    name = "wait"
+    def setup(self, page, seed):
+        page.set_content("<button>go</button>")
+        return 'Press "go".'
+    def validate(self, page, messages):
+        return seen_before.append(1) or (float(len(seen_before) > 1), len(seen_before) > 1)
+
+seen_before = []
+wait = Wait()
+"""
+
+
+def test_an_agent_is_evaluated(kernel):
+    kernel.execute(AGENT)
+    seen = kernel.execute("results = %oh_browse eval click-* wait --agent presser --seeds 2", 120)
+    assert "of 4 solved" in seen
+    rows = kernel.execute("[(r['task'], r['seed'], r['reward']) for r in results][:3]")
+    assert rows == (
+        "[('oh_jupyter/click-button', 0, 1.0),\n ('oh_jupyter/click-button', 1, 1.0),\n"
+        " ('wait', 0, 1.0)]"
+    )
+    assert "oh_jupyter/log-in" in kernel.execute("%oh_browse eval --help")
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("%oh_browse eval", "name a function of yours: --agent"),
+        ("%oh_browse eval --agent nobody", "no function 'nobody'"),
+        ("%oh_browse eval fly --agent print", "There is no task 'fly'"),
+        ("%oh_browse eval --seeds many", "invalid int value"),
+        ("oh.browser.evaluate('throw 1')", "The expression failed"),
+    ],
+)
+def test_wrong_input_gets_one_clear_answer(kernel, line: str, word: str):
+    seen = kernel.execute(line)
+    assert word in seen
+    assert "Traceback" not in seen
+
+
+def test_an_interrupt_stops_the_step_and_leaves_the_browser(kernel, url: str):
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    cell = kernel.start("%oh_browse noop(600000)")
+    while "noop(600000)" not in json.dumps(kernel.ask("status")[0]["runtime"]["running"]):
+        pass
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(cell)["status"] == "error"
+    assert "# Harbour" in kernel.execute("%oh_browse text")
+
+
+def test_commands_are_completed(kernel):
+    def complete(line: str) -> list[str]:
+        reply = kernel.client.complete(line, reply=True, timeout=30)
+        return list(reply["content"]["matches"])
+
+    assert {"tables", "tabs", "text"} <= set(complete("%oh_browse t"))
+    assert "oh_jupyter/log-in" in complete("%oh_browse eval oh_jupyter/l")
