@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
+        if options.command == "mcp":
+            return _relay_mcp(options.notebook, options.url, options.token)
         return _print_environment(options.notebook) if options.command == "env" else _install()
     except OhJupyterError as problem:
         print(f"oh-jupyter: {problem}", file=sys.stderr)
@@ -49,7 +52,34 @@ def _parser() -> argparse.ArgumentParser:
         'env)"',
     )
     environment.add_argument("--notebook", help="an open notebook, for its own kernel's address")
+    relay = commands.add_parser(
+        "mcp",
+        help="offer the running server's MCP tools on standard input and output",
+        description="For MCP clients that start a program: relays to the server that is running "
+        "here, or to the one at --url.",
+    )
+    relay.add_argument("--notebook", help="an open notebook, for the tools of its own kernel")
+    relay.add_argument(
+        "--url",
+        default=os.environ.get("OH_URL"),
+        help="address of a Jupyter server, or of oh_jupyter in it (default: $OH_URL, else the "
+        "server that is running here)",
+    )
+    relay.add_argument(
+        "--token", default=os.environ.get("OH_TOKEN"), help="its token (default: $OH_TOKEN)"
+    )
     return parser
+
+
+def _relay_mcp(notebook: str | None, url: str | None, token: str | None) -> int:
+    from oh_jupyter.server.running import find_server, server_at
+
+    server = find_server(notebook) if url is None else server_at(url, token or "", notebook)
+    # It imports the MCP SDK.
+    from oh_jupyter.server.mcp.launcher import run
+
+    run(server)
+    return 0
 
 
 def _install() -> int:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import fields
 from typing import Any
 
 from jupyter_server.extension.application import ExtensionApp
-from traitlets import Unicode
+from jupyter_server.gateway.gateway_client import GatewayClient
+from traitlets import Bool, Float, Int, Unicode
 
 from oh_jupyter._version import __version__
-from oh_jupyter.config import REQUEST_MESSAGE
-from oh_jupyter.server.handlers import HANDLERS, Activity
+from oh_jupyter.config import REQUEST_MESSAGE, Settings
+from oh_jupyter.server.handlers import HANDLERS, Activity, Requests
+from oh_jupyter.server.handlers.base import SESSION_KEY_VARIABLE
+from oh_jupyter.server.limits import Limits, RateLimit
+from oh_jupyter.server.logs import set_up_logging
+from oh_jupyter.server.mcp.endpoints import Endpoints
 from oh_jupyter.server.router import Router
-from oh_jupyter.traits import SettingsTraits, explicit_settings
+from oh_jupyter.traits import SettingsTraits, explicit_settings, settings_from_traits
 
 __all__ = ["OhJupyter"]
 
@@ -31,34 +38,83 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         "", help="Where that kernel starts, relative to the server's root."
     ).tag(config=True)
 
+    share_tools = Bool(
+        True,
+        help="Offer the MCP tools through jupyter-server-mcp, too, where that is installed. Its "
+        "port has no login: everybody on this machine can use them there.",
+    ).tag(config=True)
+
+    max_body_mb = Float(
+        64.0,
+        help="Size that a request may have, in MiB, unless it is an upload, see max_upload_mb.",
+    ).tag(config=True)
+
+    max_concurrent_actions = Int(
+        64, help="Actions that each kernel gets at once; more of them wait for their turn."
+    ).tag(config=True)
+
+    max_queued_actions = Int(
+        256, help="Actions that may wait for their turn in each kernel; more are refused (429)."
+    ).tag(config=True)
+
+    rate_limit = Float(
+        None,
+        allow_none=True,
+        help="Requests per second that each user may make; more are refused (429). All who use "
+        "the server's token are one user. Default: any number.",
+    ).tag(config=True)
+
     def initialize_settings(self) -> None:
         """Put the router where the handlers find it."""
         server: Any = self.serverapp
+        self._restore_logging = set_up_logging(self.log, self._secrets)
         self.settings["oh_jupyter_activity"] = Activity()
+        self.settings["oh_jupyter_requests"] = Requests()
+        settings, given = settings_from_traits(self), explicit_settings(self)
+        self.settings["oh_jupyter_max_upload"] = int(settings.max_upload_mb * 1024**2)
+        self.settings["oh_jupyter_vscode"] = "vscode" in settings.plugins
+        # Nobody may be looking at the default kernel.
+        given.setdefault("confirmation", settings.confirmation or "never")
+        if "vscode" in settings.plugins:
+            given.setdefault("vscode_base_url", server.base_url)
+        limits = self.settings["oh_jupyter_limits"] = Limits(
+            max_body=int(self.max_body_mb * 1024**2),
+            max_concurrent_actions=self.max_concurrent_actions,
+            max_queued_actions=self.max_queued_actions,
+            rate=RateLimit(self.rate_limit),
+        )
         self.settings["oh_jupyter_router"] = Router(
             server.kernel_manager,
             server.event_logger,
             kernel_name=self.default_kernel_name or None,
-            start_arguments=self._kernel_arguments(),
+            settings=given,
             path=self.default_kernel_path,
+            limits=limits,
         )
+        self.settings["oh_jupyter_mcp"] = Endpoints(server, self.settings)
         _keep_kernels_busy(server)
 
     def initialize_handlers(self) -> None:
         """Add the endpoints."""
         self.handlers.extend(HANDLERS)
 
-    def _kernel_arguments(self) -> list[str]:
-        """The settings given to the server, for the default kernel's command line."""
-        return [
-            f"--OhJupyter.{name}={value}"
-            for name, value in explicit_settings(self).items()
-            if isinstance(value, str | bool | float)
-        ]
-
     async def stop_extension(self) -> None:
-        """Disconnect from the kernels."""
+        """End the MCP sessions, and disconnect from the kernels."""
+        await self.settings["oh_jupyter_mcp"].close()
         self.settings["oh_jupyter_router"].close()
+        self._restore_logging()
+
+    def _secrets(self) -> list[str]:
+        """What must not be in the log: the server's credentials, and the secret settings."""
+        found = [os.environ.get(SESSION_KEY_VARIABLE, "")]
+        found.append(str(getattr(getattr(self.serverapp, "identity_provider", None), "token", "")))
+        if GatewayClient.initialized():
+            gateway = GatewayClient.instance()
+            found += [gateway.auth_token or "", gateway.http_pwd or ""]
+        for setting in fields(Settings):
+            value = getattr(self, setting.name) if setting.metadata["secret"] else None
+            found += value.values() if isinstance(value, dict) else [value or ""]
+        return [value for value in found if isinstance(value, str)]
 
 
 def _keep_kernels_busy(server: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from oh_jupyter.errors import KernelNotFoundError
 
-__all__ = ["RunningServer", "find_server"]
+__all__ = ["RunningServer", "find_server", "server_at"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,26 @@ def find_server(notebook: str | None = None) -> RunningServer:
     if notebook is not None:
         url = f"{url}/kernels/{_kernel_of(notebook, base, token)}"
     return RunningServer(url, token)
+
+
+def server_at(url: str, token: str, notebook: str | None = None) -> RunningServer:
+    """Take a server whose address is known.
+
+    Args:
+        url: Address of a Jupyter server, of the extension on it, or of a kernel below that.
+        token: Its token, "" if it has none.
+        notebook: As for ``find_server``.
+
+    Returns:
+        The server.
+
+    Raises:
+        KernelNotFoundError: The notebook is not open in it.
+    """
+    base, extension, below = url.partition("?")[0].rstrip("/").partition("/oh_jupyter")
+    if notebook is not None:
+        below = f"/kernels/{_kernel_of(notebook, base, token)}"
+    return RunningServer(f"{base}/oh_jupyter{below if extension or notebook else ''}", token)
 
 
 def _kernel_of(notebook: str, base: str, token: str) -> str:

@@ -1,27 +1,49 @@
 """What an Action costs through REST, over what the server's HTTP costs by itself.
 
-Run it with ``python tests/benchmarks/bench_rest.py``. The floor is ``GET alive`` of the
-same server, measured in turn with the rest.
+Run it with ``python tests/benchmarks/bench_rest.py``. The floors are ``GET alive`` of the same
+server and, for a megabyte, an address of the same server that sends back what it gets; both are
+measured in turn with the rest. Memory is the proportional set size of the server, its kernel
+and everything below.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import psutil
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 CALLS = 100
-LARGE_CALLS = 20
-MEGABYTE = "x" * 79 + "\n"
+LARGE_CALLS = 30
+MEGABYTE = ("x" * 79 + "\n") * 13107
+
+ECHO = """
+from jupyter_server.base.handlers import APIHandler
+from tornado import web
+
+class Echo(APIHandler):
+    @web.authenticated
+    async def post(self):
+        self.set_header("Content-Type", "application/json")
+        self.finish(self.request.body)
+
+def _load_jupyter_server_extension(server):
+    server.web_app.add_handlers(".*", [("/echo", Echo)])
+"""
+"""An extension of the server that does nothing but HTTP with a body."""
 
 
 def action(kind: str, **args: Any) -> dict[str, Any]:
@@ -33,29 +55,44 @@ class Server:
     """A Jupyter server with the extension, and a session to it."""
 
     def __init__(self, directory: str) -> None:
-        environment = {**os.environ, "FILE_STORE_PATH": f"{directory}/store"}
+        Path(directory, "bench_echo.py").write_text(ECHO)
+        environment = {
+            **os.environ, "FILE_STORE_PATH": f"{directory}/store",
+            "PYTHONPATH": f"{directory}:{os.environ.get('PYTHONPATH', '')}",
+        }  # fmt: skip
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
         self.process = subprocess.Popen(
             [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root",
-             "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", "--IdentityProvider.token=t",
+             f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1", "--IdentityProvider.token=t",
+             "--ServerApp.jpserver_extensions={'oh_jupyter': True, 'bench_echo': True}",
              f"--ServerApp.root_dir={directory}"],
-            stderr=subprocess.PIPE, text=True, env=environment,
+            stderr=subprocess.DEVNULL, env=environment,
         )  # fmt: skip
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            if match := re.search(r"(http://127\.0\.0\.1:\d+)/", line):
-                self.url = f"{match[1]}/oh_jupyter"
-                break
+        self.root = f"http://127.0.0.1:{port}"
+        self.url = f"{self.root}/oh_jupyter"
         self.session = requests.Session()
         self.session.headers["Authorization"] = "token t"
+        patience = Retry(total=1000, read=0, backoff_factor=0.02, backoff_max=0.05)
+        self.session.mount("http://", HTTPAdapter(max_retries=patience))
 
     def get(self, path: str) -> Any:
         return self.session.get(f"{self.url}/{path}", timeout=60).json()
 
-    def act(self, body: dict[str, Any]) -> Any:
-        data = json.dumps(body).encode()
-        answer = self.session.post(f"{self.url}/execute_action", data=data, timeout=60)
+    def post(self, url: str, body: dict[str, Any]) -> Any:
+        answer = self.session.post(url, data=json.dumps(body).encode(), timeout=60)
         answer.raise_for_status()
         return answer.json()
+
+    def act(self, body: dict[str, Any]) -> Any:
+        return self.post(f"{self.url}/execute_action", body)
+
+    def memory(self) -> float:
+        """Megabytes of the server and all that it has started."""
+        server = psutil.Process(self.process.pid)
+        processes = [server, *server.children(recursive=True)]
+        return sum(process.memory_full_info().pss for process in processes) / 1e6
 
 
 def milliseconds(call: Callable[[], object]) -> float:
@@ -68,17 +105,19 @@ def measure(server: Server, directory: str, cells_too: bool) -> dict[str, tuple[
     """Median and 95th percentile by name, each round taking all in turn."""
     small, large = f"{directory}/small.txt", f"{directory}/large.txt"
     server.act(action("write", path=small, content="one\ntwo\n"))
-    server.act(action("write", path=large, content=MEGABYTE * 13107))
+    server.act(action("write", path=large, content=MEGABYTE))
+    echoed = {"content": MEGABYTE}
     calls: dict[str, tuple[int, Callable[[], object]]] = {
         "GET alive (floor)": (CALLS, lambda: server.get("alive")),
         "run true": (CALLS, lambda: server.act(action("run", command="true"))),
         "read, small": (CALLS, lambda: server.act(action("read", path=small))),
         "write, small": (CALLS, lambda: server.act(action("write", path=small, content="x"))),
         "edit view": (CALLS, lambda: server.act(action("edit", path=small, command="view"))),
+        "echo, 1 MB (floor)": (LARGE_CALLS, lambda: server.post(f"{server.root}/echo", echoed)),
         "read, 1 MB": (LARGE_CALLS, lambda: server.act(action("read", path=large))),
         "write, 1 MB": (
             LARGE_CALLS,
-            lambda: server.act(action("write", path=large, content=MEGABYTE * 13107)),
+            lambda: server.act(action("write", path=large, content=MEGABYTE)),
         ),
     }
     if cells_too:
@@ -96,8 +135,8 @@ def measure(server: Server, directory: str, cells_too: bool) -> dict[str, tuple[
 
 def show(title: str, figures: dict[str, tuple[float, float]]) -> None:
     print(f"\n{title:24} {'median ms':>10} {'p95 ms':>8} {'x floor':>8}")
-    floor = figures["GET alive (floor)"][0]
     for name, (median, p95) in figures.items():
+        floor = figures["echo, 1 MB (floor)" if "1 MB" in name else "GET alive (floor)"][0]
         print(f"{name:24} {median:10.2f} {p95:8.2f} {median / floor:8.1f}")
 
 
@@ -115,14 +154,13 @@ def main() -> None:
                 f"{time.perf_counter() - begun:.2f} s"
             )
             server.act(action("run_ipython", code="import time, threading"))
+            print(f"server, kernel and shell use {server.memory():.0f} MB")
             show("idle", measure(server, directory, cells_too=True))
             for title, body in (("in time.sleep", "time.sleep(.1)"), ("in a Python loop", "pass")):
                 cell = f"end = time.monotonic() + 40\nwhile time.monotonic() < end: {body}"
                 data = json.dumps(action("run_ipython", code=cell) | {}).encode()
                 waiting = requests.Session()
                 waiting.headers["Authorization"] = "token t"
-                import threading
-
                 thread = threading.Thread(
                     target=waiting.post,
                     args=(f"{server.url}/execute_action",),

@@ -6,9 +6,27 @@ from tornado import web
 from oh_jupyter.server.handlers.actions import ExecuteActionHandler, ListFilesHandler
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.events import EventHandler, EventsHandler
+from oh_jupyter.server.handlers.files import DownloadHandler, UploadHandler
 from oh_jupyter.server.handlers.info import Activity, AliveHandler, ServerInfoHandler
+from oh_jupyter.server.handlers.mcp import (
+    McpHandler,
+    McpMessagesHandler,
+    McpSseHandler,
+    UpdateMcpServerHandler,
+)
+from oh_jupyter.server.handlers.openapi import OpenApiHandler
+from oh_jupyter.server.handlers.requests import RequestHandler, Requests
+from oh_jupyter.server.handlers.runtime import (
+    ConfirmationsHandler,
+    ConfirmHandler,
+    MarksHandler,
+    ScreenshotHandler,
+    SkillsHandler,
+)
+from oh_jupyter.server.handlers.store import StoreHandler
+from oh_jupyter.server.handlers.vscode import VSCodeHandler, VSCodeTokenHandler
 
-__all__ = ["HANDLERS", "Activity"]
+__all__ = ["HANDLERS", "Activity", "Requests"]
 
 
 class NotFoundHandler(OhHandler):
@@ -23,17 +41,38 @@ class NotFoundHandler(OhHandler):
     post = put = patch = delete = get
 
 
-_KERNEL = r"/oh_jupyter/kernels/(?P<kernel_id>[\w-]+)"
+# On the default kernel, and on an open notebook's.
+_OF_A_KERNEL: list[tuple[str, type[OhHandler]]] = [
+    (r"/execute_action", ExecuteActionHandler),
+    (r"/list_files", ListFilesHandler),
+    (r"/upload_file", UploadHandler),
+    (r"/download_files", DownloadHandler),
+    (r"/events", EventsHandler),
+    (r"/events/(?P<event_id>\d{1,15})", EventHandler),
+    (r"/confirmations", ConfirmationsHandler),
+    (r"/confirmations/(?P<event_id>\d{1,15})", ConfirmHandler),
+    (r"/skills", SkillsHandler),
+    (r"/store/(?P<path>.*)", StoreHandler),
+    (r"/browser/(?P<kind>screenshot|set_of_marks)", ScreenshotHandler),
+    (r"/browser/marks", MarksHandler),
+    (r"/mcp", McpHandler),
+    (r"/mcp/sse", McpSseHandler),
+    (r"/mcp/messages/", McpMessagesHandler),
+    (r"/update_mcp_server", UpdateMcpServerHandler),
+    (r"/vscode", VSCodeHandler),
+    (r"/vscode/connection_token", VSCodeTokenHandler),
+]
 
 HANDLERS: list[tuple[str, type[OhHandler]]] = [
     (r"/oh_jupyter/alive", AliveHandler),
     (r"/oh_jupyter/server_info", ServerInfoHandler),
-    (r"/oh_jupyter/execute_action", ExecuteActionHandler),
-    (r"/oh_jupyter/list_files", ListFilesHandler),
-    (rf"{_KERNEL}/execute_action", ExecuteActionHandler),
-    (rf"{_KERNEL}/list_files", ListFilesHandler),
-    (rf"{_KERNEL}/events", EventsHandler),
-    (rf"{_KERNEL}/events/(?P<event_id>\d+)", EventHandler),
+    (r"/oh_jupyter/openapi\.yaml", OpenApiHandler),
+    (r"/oh_jupyter/requests/(?P<key>[^/]+)", RequestHandler),
+    *((f"/oh_jupyter{path}", handler) for path, handler in _OF_A_KERNEL),
+    *(
+        (rf"/oh_jupyter/kernels/(?P<kernel_id>[\w-]+){path}", handler)
+        for path, handler in _OF_A_KERNEL
+    ),
     (r"/oh_jupyter(?:/.*)?", NotFoundHandler),
 ]
 """Patterns below the server's base address, and their handlers."""

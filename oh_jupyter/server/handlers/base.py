@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import os
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any, cast
 
 from jupyter_core.utils import ensure_async
@@ -12,21 +14,31 @@ from jupyter_server.auth.identity import User
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
+from tornado.iostream import StreamClosedError
 
 from oh_jupyter.errors import (
+    ConfirmationError,
     EventNotFoundError,
     ExtensionMissingError,
+    GatewayError,
     KernelDiedError,
     KernelNotFoundError,
     KernelTimeoutError,
+    LimitExceededError,
     NotRunnableError,
     OhJupyterError,
+    RequestNotFoundError,
     RuntimeClosedError,
+    StorePathError,
+    TransferError,
+    TransferNotFoundError,
+    TransferTooLargeError,
     UnknownTypeError,
     WireError,
 )
 
 if TYPE_CHECKING:
+    from oh_jupyter.server.limits import Limits
     from oh_jupyter.server.links import KernelLink
     from oh_jupyter.server.router import Router
 
@@ -39,9 +51,17 @@ _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
     (UnknownTypeError, 400),
     (NotRunnableError, 400),
     (WireError, 422),
+    (TransferNotFoundError, 404),
+    (TransferTooLargeError, 413),
+    (TransferError, 400),
+    (StorePathError, 400),
     (KernelNotFoundError, 404),
     (EventNotFoundError, 404),
+    (ConfirmationError, 404),
+    (RequestNotFoundError, 404),
+    (LimitExceededError, 429),
     (ExtensionMissingError, 424),
+    (GatewayError, 502),
     (KernelDiedError, 503),
     (RuntimeClosedError, 503),
     (KernelTimeoutError, 504),
@@ -49,8 +69,21 @@ _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
 )
 
 
+_background: set[asyncio.Task[Any]] = set()
+
+
+@web.stream_request_body
 class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
-    """Base of the handlers."""
+    """Base of the handlers.
+
+    Bodies come in pieces, so that none is read of who may not send it, and none is kept that
+    is too large.
+
+    Attributes:
+        by_session_key: Whether the request showed the session key, which agents have.
+    """
+
+    by_session_key = False
 
     async def prepare(self, **kwargs: Any) -> None:
         """Let a client in that shows the session key, as OpenHands' clients do.
@@ -64,13 +97,75 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             name = "openhands"
             self._jupyter_current_user = User(username=name, name=name, display_name="OpenHands")
             self._token_authenticated = True
+            self.by_session_key = True
+        self._body: list[bytes] = []
+        self._body_size = 0
         prepared: Any = super().prepare(**kwargs)
         await ensure_async(prepared)
+        if self.current_user is None:
+            return  # the decorators of the method say so
+        self.limits.rate.take(self.asker)
+        announced = self.request.headers.get("Content-Length", "0")
+        if announced.isdigit() and not self.is_upload():
+            self.limits.check_body(int(announced))
+
+    def is_upload(self) -> bool:
+        """Whether the request's body is passed on instead of being kept.
+
+        Returns:
+            Whether it is.
+        """
+        return False
+
+    def data_received(self, chunk: bytes) -> Awaitable[None] | None:
+        """Keep some of the body.
+
+        Args:
+            chunk: The next bytes.
+        """
+        self._body_size += len(chunk)
+        if self._body_size <= self.limits.max_body:
+            self._body.append(chunk)
+        return None
+
+    @property
+    def body(self) -> bytes:
+        """The body.
+
+        Raises:
+            TransferTooLargeError: It is larger than the limit.
+        """
+        self.limits.check_body(self._body_size)
+        return b"".join(self._body)
+
+    def json_body(self) -> Any:
+        """What the body says.
+
+        Returns:
+            Parsed JSON.
+
+        Raises:
+            WireError: It is no JSON.
+        """
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError):
+            raise WireError("The body is not JSON", "body") from None
+
+    @property
+    def limits(self) -> Limits:
+        """The server's limits."""
+        return cast("Limits", self.settings["oh_jupyter_limits"])
 
     @property
     def router(self) -> Router:
         """The extension's router."""
         return cast("Router", self.settings["oh_jupyter_router"])
+
+    @property
+    def asker(self) -> str:
+        """Who asks. A token is one asker: Jupyter makes up a user for each request with it."""
+        return "" if self.token_authenticated else str(self.current_user.username)
 
     async def link(self, kernel_id: str | None) -> KernelLink:
         """The link that a request is for.
@@ -95,6 +190,43 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             raise web.HTTPError(403, "User is not authorized to execute on resource: kernels.")
         return self.router.link(kernel_id)
 
+    async def send_pieces(self, link: KernelLink, key: str) -> None:
+        """Send what a kernel has to give, each piece when the one before was taken.
+
+        Args:
+            link: The kernel.
+            key: Id of the download there.
+        """
+        try:
+            while piece := (await link.request("receive", {"id": key}, load=False)).body:
+                self.write(piece)
+                await self.flush()
+        except StreamClosedError:
+            self.in_background(link.request("give_up", {"id": key}, load=False))
+        except OhJupyterError:
+            if not self._headers_written:
+                raise
+            # The head says that all is well: only a broken connection tells the client.
+            self.log.warning("oh_jupyter: a download broke off", exc_info=True)
+            connection: Any = self.request.connection
+            connection.stream.close()
+
+    def in_background(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something for which the client need not wait.
+
+        Args:
+            work: What to do; that it fails is logged at most.
+        """
+
+        def done(task: asyncio.Task[Any]) -> None:
+            _background.discard(task)
+            if not task.cancelled() and task.exception() is not None:
+                self.log.debug("oh_jupyter: %s", task.exception())
+
+        task = asyncio.get_running_loop().create_task(work)
+        _background.add(task)  # the loop itself holds tasks weakly
+        task.add_done_callback(done)
+
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer an error as FastAPI would, which OpenHands' clients read, and as Jupyter does.
 
@@ -114,8 +246,12 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         if status_code == 403 and SESSION_KEY_HEADER in self.request.headers:
             detail = "Invalid API Key"
         body = {"detail": detail, "message": detail}
+        if isinstance(problem, OhJupyterError):
+            body["error"] = type(problem).__name__
         if isinstance(problem, WireError) and problem.field:
             body["field"] = problem.field
+        if isinstance(problem, LimitExceededError):
+            self.set_header("Retry-After", str(problem.retry_after))
         self.set_status(status_code)
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(body))

@@ -1,6 +1,7 @@
-"""Ways to reach a kernel's runtime."""
+"""Links to kernels: what carries a request to the runtime in a kernel, and its reply back."""
 
 from oh_jupyter.server.links.base import KernelLink, Reply
+from oh_jupyter.server.links.gateway import GatewayLink
 from oh_jupyter.server.links.zmq import ZmqLink
 
-__all__ = ["KernelLink", "Reply", "ZmqLink"]
+__all__ = ["GatewayLink", "KernelLink", "Reply", "ZmqLink"]

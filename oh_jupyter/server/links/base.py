@@ -8,6 +8,7 @@ from typing import Any
 
 from oh_jupyter import errors
 from oh_jupyter.errors import KernelError, OhJupyterError, WireError
+from oh_jupyter.server.limits import Turns
 
 __all__ = ["KernelLink", "Reply"]
 
@@ -26,9 +27,24 @@ class Reply:
 
 
 class KernelLink(ABC):
-    """Carries requests to the runtime in one kernel."""
+    """Carries requests to the runtime in one kernel.
+
+    Attributes:
+        kernel_id: The server's id of the kernel.
+        turns: How many actions the kernel gets at once; None for any number.
+    """
 
     kernel_id: str
+    turns: Turns | None = None
+
+    async def open(self) -> None:
+        """Connect, where that is not done already.
+
+        Raises:
+            KernelNotFoundError: The kernel is no more.
+            GatewayError: The gateway that runs the kernel cannot be reached.
+        """
+        return None
 
     @abstractmethod
     async def request(
@@ -54,7 +70,10 @@ class KernelLink(ABC):
         Raises:
             KernelDiedError: The kernel died or restarted meanwhile.
             KernelTimeoutError: The kernel has stopped answering.
+            KernelNotFoundError: The kernel is no more.
+            GatewayError: The gateway that runs the kernel cannot be reached.
             ExtensionMissingError: oh_jupyter is not loaded in it, or cannot be.
+            LimitExceededError: Too many actions wait for the kernel already.
             OhJupyterError: What the runtime refused, as the error it raised there.
         """
 

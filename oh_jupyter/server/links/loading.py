@@ -1,32 +1,73 @@
-"""Loading oh_jupyter into a kernel that somebody else started."""
+"""Loading oh_jupyter into a kernel that was started without it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any
-
-from jupyter_client.session import Session
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 from oh_jupyter.errors import ExtensionMissingError
 
-__all__ = ["load_extension"]
+__all__ = ["LOAD", "load_extension", "loading_with"]
 
-CODE = "%load_ext oh_jupyter"
+LOAD = "%load_ext oh_jupyter"
+"""The cell that loads it."""
 
-Ask = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
+PATIENCE = 1.0
+"""Seconds that a free main shell may take to answer."""
 
 
-async def load_extension(manager: Any, ask: Ask, kernel_id: str) -> None:
-    """Run ``%load_ext oh_jupyter`` in a kernel.
+class Ask(Protocol):
+    """Sends a request and returns the reply."""
+
+    async def __call__(
+        self,
+        msg_type: str,
+        content: dict[str, Any],
+        *,
+        channel: str = "control",
+        subshell: str | None = None,
+    ) -> dict[str, Any]:
+        """Send a request.
+
+        Args:
+            msg_type: Its type.
+            content: Its content.
+            channel: "control" or "shell".
+            subshell: The subshell that it is for.
+
+        Returns:
+            The reply message.
+        """
+        ...
+
+
+def loading_with(settings: Mapping[str, Any]) -> str:
+    """The cell that loads oh_jupyter with settings of the server.
+
+    Args:
+        settings: Values by name, plain data.
+
+    Returns:
+        The cell.
+    """
+    plain = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()
+    }
+    return f"get_ipython().config.OhJupyter.update({plain!r})\n{LOAD}" if plain else LOAD
+
+
+async def load_extension(ask: Ask, kernel_id: str, *, busy: bool, code: str = LOAD) -> None:
+    """Load oh_jupyter into a kernel.
 
     A busy kernel is reached through a subshell, where it has them; elsewhere the request
     waits behind the running cell.
 
     Args:
-        manager: The kernel's KernelManager.
-        ask: Sends a control request and returns the reply.
+        ask: Sends a request and returns the reply.
         kernel_id: The server's id of the kernel, for messages.
+        busy: Whether the kernel runs a cell; gateways do not always know.
+        code: The cell that loads it.
 
     Raises:
         ExtensionMissingError: It is no IPython kernel, or its environment has no oh_jupyter.
@@ -38,27 +79,9 @@ async def load_extension(manager: Any, ask: Ask, kernel_id: str) -> None:
             f"Kernel {kernel_id} runs {language}: oh_jupyter needs an IPython kernel"
         )
     subshell = None
-    busy = getattr(manager, "execution_state", "idle") == "busy"
-    if busy and "kernel subshells" in info.get("supported_features", []):
+    has_subshells = "kernel subshells" in info.get("supported_features", [])
+    if has_subshells and (busy or not await _shell_is_free(ask)):
         subshell = (await ask("create_subshell_request", {}))["content"].get("subshell_id")
-    try:
-        reply = await _execute(manager, CODE, subshell)
-    finally:
-        if subshell is not None:
-            await ask("delete_subshell_request", {"subshell_id": subshell})
-    if reply.get("status") != "ok":
-        raise ExtensionMissingError(
-            f"oh_jupyter cannot be loaded into kernel {kernel_id}: "
-            f"{reply.get('ename')}: {reply.get('evalue')}. Install it in the kernel's "
-            "environment with: pip install oh_jupyter"
-        )
-
-
-async def _execute(manager: Any, code: str, subshell: str | None) -> dict[str, Any]:
-    """Run code silently on the shell channel and return the content of the reply."""
-    session = Session(key=manager.session.key, signature_scheme=manager.session.signature_scheme)
-    replied: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-    stream = manager.connect_shell(identity=session.bsession)
     content = {
         "code": code,
         "silent": True,
@@ -67,21 +90,24 @@ async def _execute(manager: Any, code: str, subshell: str | None) -> dict[str, A
         "allow_stdin": False,
         "stop_on_error": False,
     }
-    message = session.msg("execute_request", content)
-    if subshell is not None:
-        message["header"]["subshell_id"] = subshell
-
-    def receive(frames: list[Any]) -> None:
-        _, parts = session.feed_identities(frames)
-        reply = session.deserialize(parts)
-        ours = reply["parent_header"].get("msg_id") == message["header"]["msg_id"]
-        if ours and not replied.done():
-            replied.set_result(reply["content"])
-
-    stream.on_recv(receive)
     try:
-        session.send(stream, message)
-        return await replied
+        message = await ask("execute_request", content, channel="shell", subshell=subshell)
     finally:
-        stream.on_recv(None)
-        stream.close(linger=0)
+        if subshell is not None:
+            await ask("delete_subshell_request", {"subshell_id": subshell})
+    reply = message["content"]
+    if reply.get("status") != "ok":
+        raise ExtensionMissingError(
+            f"oh_jupyter cannot be loaded into kernel {kernel_id}: "
+            f"{reply.get('ename')}: {reply.get('evalue')}. Install it in the kernel's "
+            "environment with: pip install oh_jupyter"
+        )
+
+
+async def _shell_is_free(ask: Ask) -> bool:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await ask("kernel_info_request", {}, channel="shell")
+    except TimeoutError:
+        return False
+    return True

@@ -1,0 +1,14 @@
+"""Clients of the server extension: Actions and Observations as objects, over HTTP.
+
+::
+
+    with RuntimeClient("http://127.0.0.1:8888", token) as runtime:
+        print(runtime.execute(CmdRunAction("ls")).content)
+
+``AsyncRuntimeClient`` has the same methods, to be awaited.
+"""
+
+from oh_jupyter.client.aio import AsyncRuntimeClient
+from oh_jupyter.client.sync import RuntimeClient
+
+__all__ = ["AsyncRuntimeClient", "RuntimeClient"]

@@ -1,0 +1,243 @@
+"""``upload_file`` and ``download_files``: streamed to and from the kernel's machine."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+from urllib.parse import quote
+
+from jupyter_core.utils import ensure_async
+from jupyter_server.auth.decorator import authorized
+from tornado import web
+
+from oh_jupyter.errors import OhJupyterError, TransferTooLargeError, WireError
+from oh_jupyter.server.file_form import FileForm
+from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.links import KernelLink
+
+__all__ = ["DownloadHandler", "StreamedUploadHandler", "UploadHandler"]
+
+PIECE = 1024 * 1024
+"""Bytes that go to the kernel in one message."""
+
+FORM_OVERHEAD = 64 * 1024
+"""Bytes of a form that are not the file's, at most."""
+
+
+@web.stream_request_body
+class StreamedUploadHandler(OhHandler):
+    """Passes a body on to the kernel in pieces, as fast as the kernel takes them."""
+
+    resource = "oh_jupyter:actions"
+    action = "execute"
+
+    async def prepare(self, **kwargs: Any) -> None:
+        """Refuse what will be refused before the body is sent.
+
+        Args:
+            **kwargs: Jupyter's.
+        """
+        self._target: tuple[KernelLink, str] | None = None
+        self.problem: Exception | None = None
+        await super().prepare(**kwargs)
+        if not self.is_upload():
+            return
+        self._waiting: list[bytes] = []
+        self._size = 0
+        # The decorators of the method itself are asked when the body is there already.
+        if self.current_user is None:
+            raise web.HTTPError(403)
+        allowed = self.authorizer.is_authorized(self, self.current_user, self.action, self.resource)
+        if not await ensure_async(allowed):
+            raise web.HTTPError(403)
+        limit = self.settings["oh_jupyter_max_upload"] + FORM_OVERHEAD
+        connection: Any = self.request.connection
+        connection.set_max_body_size(limit)
+        announced = self.request.headers.get("Content-Length", "0")
+        if announced.isdigit() and int(announced) > limit:
+            raise TransferTooLargeError(
+                f"The upload is larger than {limit / 1024**2:.0f} MiB; the setting max_upload_mb "
+                "allows no more"
+            )
+
+    @property
+    def begun(self) -> bool:
+        """Whether the kernel knows of the upload."""
+        return self._target is not None
+
+    def is_upload(self) -> bool:
+        """Whether the request's body is to be passed on.
+
+        Returns:
+            Whether it is.
+        """
+        return True
+
+    async def settle(self, begin: Callable[[], Awaitable[None]]) -> None:
+        """The whole body was there: have it put in its place, or forgotten.
+
+        Args:
+            begin: Begins the upload; needed if the file is empty.
+
+        Raises:
+            Exception: What went wrong while the body came, or goes wrong now.
+        """
+        try:
+            if self.problem is not None:
+                raise self.problem
+            if not self.begun:
+                await begin()
+            await self.end()
+        except Exception:
+            await self.abandon()
+            raise
+
+    async def send(self, piece: bytes) -> None:
+        """Pass on contents.
+
+        Args:
+            piece: Some bytes; small ones are gathered.
+        """
+        self._waiting.append(piece)
+        self._size += len(piece)
+        if self._size >= PIECE:
+            await self._send_waiting()
+
+    async def begin(self, kernel_id: str | None, operation: str, **fields: Any) -> None:
+        """Begin the upload in the kernel.
+
+        Args:
+            kernel_id: An open kernel; None for the default one.
+            operation: What begins it.
+            **fields: Its arguments.
+        """
+        link = await self.link(kernel_id)
+        self.settings["oh_jupyter_activity"].touch()
+        reply = await link.request(operation, fields)
+        self._target = (link, reply.fields["id"])
+
+    async def end(self) -> None:
+        """All contents are there: have them put in their place."""
+        assert self._target is not None
+        await self._send_waiting()
+        link, key = self._target
+        await link.request("finish", {"id": key})
+        self._target = None
+
+    async def abandon(self) -> None:
+        """Have the kernel forget what it got."""
+        target, self._target = self._target, None
+        if target is not None:
+            link, key = target
+            with suppress(OhJupyterError):
+                await link.request("give_up", {"id": key}, load=False)
+
+    async def _send_waiting(self) -> None:
+        assert self._target is not None
+        link, key = self._target
+        body = b"".join(self._waiting)
+        self._waiting, self._size = [], 0
+        if body:
+            await link.request("send", {"id": key}, body)
+
+    def on_connection_close(self) -> None:
+        """Forget what will not be ended: the client went away."""
+        self.in_background(self.abandon())
+        super().on_connection_close()
+
+
+class UploadHandler(StreamedUploadHandler):
+    """POST a file, or a zipped folder, as a form."""
+
+    async def prepare(self, **kwargs: Any) -> None:
+        """Read the head of the request.
+
+        Args:
+            **kwargs: Jupyter's.
+        """
+        await super().prepare(**kwargs)
+        self._form = FileForm(self.request.headers.get("Content-Type", ""))
+
+    async def data_received(self, chunk: bytes) -> None:
+        """Pass the file on.
+
+        Args:
+            chunk: Some of the body.
+        """
+        if self.problem is not None:
+            return
+        try:
+            for piece in self._form.feed(chunk):
+                if self._target is None:
+                    await self._begin()
+                await self.send(piece)
+        except Exception as problem:  # raised here, it would only break the connection
+            self.problem = problem
+
+    @web.authenticated
+    @authorized("execute", resource="oh_jupyter:actions")
+    async def post(self, kernel_id: str | None = None) -> None:
+        """Put the file in its place.
+
+        Args:
+            kernel_id: An open kernel; None for the default one.
+        """
+        if self.problem is None and not (self._form.filename is not None and self._form.complete):
+            self.problem = WireError(
+                "There is no whole file in the form, in a part named 'file'", "file"
+            )
+        await self.settle(self._begin)
+        self.finish_json(
+            {
+                "filename": self._form.filename,
+                "destination": self._destination(),
+                "recursive": self._recursive(),
+            }
+        )
+
+    async def _begin(self) -> None:
+        await self.begin(
+            self.path_kwargs.get("kernel_id"),
+            "upload",
+            destination=self._destination(),
+            filename=self._form.filename,
+            recursive=self._recursive(),
+        )
+
+    def _destination(self) -> str:
+        return self.get_query_argument("destination", "/", strip=False)
+
+    def _recursive(self) -> bool:
+        text = self.get_query_argument("recursive", "false").lower()
+        if text not in ("true", "false", "1", "0"):
+            raise WireError(f"'recursive' must be true or false, not {text!r}", "recursive")
+        return text in ("true", "1")
+
+
+class DownloadHandler(OhHandler):
+    """GET a file or directory as a zip file."""
+
+    @web.authenticated
+    @authorized("execute", resource="oh_jupyter:actions")
+    async def get(self, kernel_id: str | None = None) -> None:
+        """Send the zip file while it is made.
+
+        Args:
+            kernel_id: An open kernel; None for the default one.
+        """
+        path = self.get_query_argument("path", None, strip=False)
+        if path is None:
+            raise WireError("Say what to download: ?path=/absolute/path", "path")
+        link = await self.link(kernel_id)
+        self.settings["oh_jupyter_activity"].touch()
+        reply = await link.request("download", {"path": path})
+        self.set_header("Content-Type", "application/zip")
+        self.set_header("Content-Disposition", _attachment(f"{reply.fields['name']}.zip"))
+        await self.send_pieces(link, reply.fields["id"])
+
+
+def _attachment(name: str) -> str:
+    """The header that names a file, also one whose name is not ASCII (RFC 6266)."""
+    plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "_" for c in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"

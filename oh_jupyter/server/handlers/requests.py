@@ -1,0 +1,152 @@
+"""Answers that outlive their connection: a request with an id can be asked for again."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from jupyter_server.auth.decorator import authorized
+from tornado import web
+
+from oh_jupyter.errors import RequestNotFoundError, WireError
+from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.links import Reply
+
+__all__ = ["ID_HEADER", "RequestHandler", "Requests"]
+
+ID_HEADER = "X-Request-ID"
+"""Header by which a client names its request; the answer has it, too."""
+
+_ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
+_KEPT_SECONDS = 900.0
+_MOST_KEPT = 1000
+_LONGEST_WAIT = 300.0
+
+
+@dataclass
+class _Kept:
+    owner: str
+    task: asyncio.Task[Reply]
+
+
+class Requests:
+    """Requests that were given an id, under way and for a while afterwards."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._kept: dict[str, _Kept] = {}
+
+    def start(self, key: str, owner: str, work: Coroutine[Any, Any, Reply]) -> asyncio.Task[Reply]:
+        """Start a request, unless there is one of that id already, which then is taken.
+
+        Args:
+            key: The client's id of it.
+            owner: Name of the user.
+            work: What answers it.
+
+        Returns:
+            The task; it goes on when the connection breaks.
+
+        Raises:
+            WireError: The id is unusable, another user's, or there are too many.
+        """
+        if not _ID.fullmatch(key):
+            work.close()
+            raise WireError(f"{ID_HEADER} must be 1 to 128 letters, digits, '-', '_', '.'", "id")
+        known = self._kept.get(key)
+        if known is not None:
+            work.close()
+            if known.owner != owner:
+                raise WireError(f"{ID_HEADER} {key!r} is taken; choose another one", "id")
+            return known.task
+        if len(self._kept) >= _MOST_KEPT:
+            work.close()
+            raise WireError("Too many requests with an id are kept; fetch their answers", "id")
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(work)
+        self._kept[key] = _Kept(owner, task)
+
+        def done(task: asyncio.Task[Reply]) -> None:
+            if not task.cancelled():
+                task.exception()  # it may be that nobody asks
+            loop.call_later(_KEPT_SECONDS, self._kept.pop, key, None)
+
+        task.add_done_callback(done)
+        return task
+
+    def find(self, key: str, owner: str) -> asyncio.Task[Reply]:
+        """Find a request.
+
+        Args:
+            key: Its id.
+            owner: Name of the user.
+
+        Returns:
+            The task.
+
+        Raises:
+            RequestNotFoundError: This user has none of that id, or no more.
+        """
+        known = self._kept.get(key)
+        if known is None or known.owner != owner:
+            raise RequestNotFoundError(
+                f"There is no request {key!r}; an answer is kept for "
+                f"{_KEPT_SECONDS / 60:.0f} minutes"
+            )
+        return known.task
+
+
+class RequestHandler(OhHandler):
+    """GET the answer of a request that was sent with an id; DELETE to take it back."""
+
+    @web.authenticated
+    @authorized("execute", resource="oh_jupyter:actions")
+    async def get(self, key: str) -> None:
+        """Send the answer as ``execute_action`` would have, or 202 while there is none.
+
+        Args:
+            key: The id.
+        """
+        wait = self._seconds()
+        task = self._requests.find(key, self.asker)
+        await asyncio.wait({task}, timeout=wait)
+        self.set_header(ID_HEADER, key)
+        if not task.done():
+            self.set_status(202)
+            self.finish_json({"status": "running"})
+        elif task.cancelled():
+            raise web.HTTPError(410, "The request was cancelled")
+        else:
+            self.finish_json(task.result().body or b"null")
+
+    @web.authenticated
+    @authorized("execute", resource="oh_jupyter:actions")
+    async def delete(self, key: str) -> None:
+        """Cancel it, if it is not done.
+
+        Args:
+            key: The id.
+        """
+        self._requests.find(key, self.asker).cancel()
+        self.set_status(204)
+        self.finish()
+
+    @property
+    def _requests(self) -> Requests:
+        found: Requests = self.settings["oh_jupyter_requests"]
+        return found
+
+    def _seconds(self) -> float:
+        text = self.get_query_argument("wait", "0")
+        try:
+            seconds = float(text)
+        except ValueError:
+            seconds = -1
+        if not 0 <= seconds <= _LONGEST_WAIT:
+            raise WireError(
+                f"'wait' must be 0 to {_LONGEST_WAIT:.0f} seconds, not {text!r}", "wait"
+            )
+        return seconds

@@ -1,0 +1,132 @@
+"""What a kernel's runtime has and waits for: skills, the last page, confirmations."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from jupyter_server.auth.decorator import authorized
+from tornado import web
+
+from oh_jupyter.errors import WireError
+from oh_jupyter.server.handlers.base import OhHandler
+
+__all__ = [
+    "ConfirmHandler",
+    "ConfirmationsHandler",
+    "MarksHandler",
+    "ScreenshotHandler",
+    "SkillsHandler",
+]
+
+
+class SkillsHandler(OhHandler):
+    """GET the agent skills."""
+
+    @web.authenticated
+    @authorized("read", resource="oh_jupyter:actions")
+    async def get(self, kernel_id: str | None = None) -> None:
+        """List name, signature and docstring of each.
+
+        Args:
+            kernel_id: An open kernel; None for the default one.
+        """
+        link = await self.link(kernel_id)
+        reply = await link.request("skills")
+        self.finish_json(reply.fields["skills"])
+
+
+class ScreenshotHandler(OhHandler):
+    """GET what the browser showed last, as a picture."""
+
+    @web.authenticated
+    @authorized("read", resource="oh_jupyter:events")
+    async def get(self, kind: str, kernel_id: str | None = None) -> None:
+        """Send a PNG.
+
+        Args:
+            kind: ``screenshot``, or ``set_of_marks`` for the one with the elements marked.
+            kernel_id: An open kernel; None for the default one.
+        """
+        link = await self.link(kernel_id)
+        page = json.loads((await link.request("page", load=False)).body or b"{}")
+        picture = str(page["extras"].get(kind) or "")
+        if not picture:
+            raise web.HTTPError(404, f"The last page has no {kind}")
+        self.set_header("Cache-Control", "no-store")
+        data = base64.b64decode(picture.partition(",")[2])
+        self.finish(data, set_content_type="image/png")
+
+
+class MarksHandler(OhHandler):
+    """GET what is marked in the last picture."""
+
+    @web.authenticated
+    @authorized("read", resource="oh_jupyter:events")
+    async def get(self, kernel_id: str | None = None) -> None:
+        """Send the address, the focused element, and the properties of elements by bid.
+
+        Args:
+            kernel_id: An open kernel; None for the default one.
+        """
+        link = await self.link(kernel_id)
+        page = json.loads((await link.request("page", load=False)).body or b"{}")
+        extras = page["extras"]
+        self.finish_json(
+            {
+                name: extras.get(name)
+                for name in (
+                    "url",
+                    "open_pages_urls",
+                    "active_page_index",
+                    "focused_element_bid",
+                    "last_browser_action",
+                    "last_browser_action_error",
+                    "extra_element_properties",
+                )
+            }
+        )
+
+
+class ConfirmationsHandler(OhHandler):
+    """GET the actions that wait for a person."""
+
+    @web.authenticated
+    @authorized("read", resource="oh_jupyter:events")
+    async def get(self, kernel_id: str | None = None) -> None:
+        """List id, message and reason of each.
+
+        Args:
+            kernel_id: An open kernel; None for the default one.
+        """
+        # Frontends ask for every kernel, also for those that have nothing to do with us.
+        if not self.router.is_linked(kernel_id):
+            self.finish_json([])
+            return
+        link = await self.link(kernel_id)
+        reply = await link.request("confirmations", load=False)
+        self.finish_json(reply.fields["waiting"])
+
+
+class ConfirmHandler(OhHandler):
+    """POST what a person has decided on a waiting action."""
+
+    @web.authenticated
+    @authorized("execute", resource="oh_jupyter:confirmations")
+    async def post(self, event_id: str, kernel_id: str | None = None) -> None:
+        """Let it begin, or reject it: ``{"approve": true}`` or ``{"approve": false}``.
+
+        Args:
+            event_id: The action's id.
+            kernel_id: An open kernel; None for the default one.
+        """
+        if self.by_session_key:
+            raise web.HTTPError(403, "An agent cannot confirm its own actions")
+        body = self.json_body()
+        if not isinstance(body, dict) or not isinstance(body.get("approve"), bool):
+            raise WireError('The body must be {"approve": true} or {"approve": false}', "approve")
+        link = await self.link(kernel_id)
+        fields = {"id": int(event_id), "approve": body["approve"]}
+        await link.request("confirm", fields, load=False)
+        self.set_status(204)
+        self.finish()

@@ -1,0 +1,97 @@
+"""The kernel's file store: list, read, write and delete, contents streamed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jupyter_server.auth.decorator import authorized
+from tornado import web
+
+from oh_jupyter.server.handlers.files import StreamedUploadHandler
+
+__all__ = ["StoreHandler"]
+
+
+@web.stream_request_body
+class StoreHandler(StreamedUploadHandler):
+    """Files of the store by path.
+
+    A path that ends in a slash, or none, is a directory; so is any with ``?list=true``.
+    """
+
+    resource = "oh_jupyter:store"
+    action = "write"
+
+    def is_upload(self) -> bool:
+        """Whether the body is a file to keep.
+
+        Returns:
+            Whether it is.
+        """
+        return self.request.method == "PUT"
+
+    async def data_received(self, chunk: bytes) -> None:
+        """Pass contents on.
+
+        Args:
+            chunk: Some of the body.
+        """
+        if not self.is_upload() or self.problem is not None:
+            return
+        try:
+            await self._begin()
+            await self.send(chunk)
+        except Exception as problem:  # raised here, it would only break the connection
+            self.problem = problem
+
+    @web.authenticated
+    @authorized("read", resource="oh_jupyter:store")
+    async def get(self, path: str = "", kernel_id: str | None = None) -> None:
+        """Send a file, or the entries of a directory.
+
+        Args:
+            path: Which.
+            kernel_id: An open kernel; None for the default one.
+        """
+        link = await self.link(kernel_id)
+        listing = self.get_query_argument("list", "false").lower() in ("true", "1")
+        if listing or path == "" or path.endswith("/"):
+            reply = await link.request("list_store", {"path": path.rstrip("/")})
+            self.finish_json({"path": path, "entries": reply.fields["entries"]})
+            return
+        reply = await link.request("download_from_store", {"path": path})
+        self.set_header("Content-Type", "application/octet-stream")
+        self.set_header("X-Content-Type-Options", "nosniff")
+        await self.send_pieces(link, reply.fields["id"])
+
+    @web.authenticated
+    @authorized("write", resource="oh_jupyter:store")
+    async def put(self, path: str = "", kernel_id: str | None = None) -> None:
+        """Keep the body as a file, which becomes visible as a whole.
+
+        Args:
+            path: Where.
+            kernel_id: An open kernel; None for the default one.
+        """
+        await self.settle(self._begin)
+        self.set_status(204)
+        self.finish()
+
+    @web.authenticated
+    @authorized("write", resource="oh_jupyter:store")
+    async def delete(self, path: str = "", kernel_id: str | None = None) -> None:
+        """Delete a file, or a directory with all that is in it.
+
+        Args:
+            path: Which.
+            kernel_id: An open kernel; None for the default one.
+        """
+        link = await self.link(kernel_id)
+        await link.request("delete_from_store", {"path": path.rstrip("/")})
+        self.set_status(204)
+        self.finish()
+
+    async def _begin(self) -> None:
+        if not self.begun:
+            fields: dict[str, Any] = {"path": self.path_kwargs.get("path") or ""}
+            await self.begin(self.path_kwargs.get("kernel_id"), "upload_to_store", **fields)

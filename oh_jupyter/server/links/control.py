@@ -1,0 +1,224 @@
+"""What every link does on the control channel: requests, generations, loading.
+
+How messages travel is left to the subclasses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from typing import Any
+
+from jupyter_client.session import Session
+
+from oh_jupyter.config import REQUEST_MESSAGE
+from oh_jupyter.errors import (
+    ExtensionMissingError,
+    GenerationChangedError,
+    KernelDiedError,
+    KernelTimeoutError,
+)
+from oh_jupyter.server.links.base import KernelLink, Reply, raise_failure
+from oh_jupyter.server.links.loading import LOAD, load_extension
+from oh_jupyter.server.links.pending import PendingReplies
+
+__all__ = ["ControlLink"]
+
+GRACE = 6.0
+"""Seconds that a kernel may leave a ping unanswered."""
+
+ACTIONS = {"execute_action", "run_cell"}
+"""Operations that may last, so that too many of them are a burden."""
+
+START_GRACE = 60.0
+"""The same for a kernel that has not answered yet: it may be starting."""
+
+
+class ControlLink(KernelLink):
+    """Requests on the control channel of one kernel."""
+
+    def __init__(self, kernel_id: str, session: Session, load: str = LOAD) -> None:
+        """Make a link.
+
+        Args:
+            kernel_id: The server's id of the kernel.
+            session: Makes the messages; nobody else's.
+            load: The cell that loads oh_jupyter into the kernel.
+        """
+        self.kernel_id = kernel_id
+        self._session = session
+        self._load_code = load
+        self._loading = asyncio.Lock()
+        self._generation: str | None = None
+        self._pending = PendingReplies(
+            ping=self._ping,
+            grace=lambda: START_GRACE if self._generation is None else GRACE,
+            silent=self._silent,
+        )
+
+    @abstractmethod
+    def _post(
+        self,
+        channel: str,
+        message: dict[str, Any],
+        buffers: list[bytes | memoryview[bytes]] | None = None,
+    ) -> None:
+        """Send a message over the open connection, without waiting.
+
+        Args:
+            channel: "control" or "shell".
+            message: The message.
+            buffers: Its buffers.
+        """
+
+    @abstractmethod
+    async def _is_busy(self) -> bool:
+        """Whether the kernel runs a cell, as far as its manager knows."""
+
+    async def request(
+        self,
+        operation: str,
+        fields: dict[str, Any] | None = None,
+        body: bytes | None = None,
+        *,
+        load: bool = True,
+    ) -> Reply:
+        """Ask the runtime, see ``KernelLink.request``."""
+        if self.turns is None or operation not in ACTIONS:
+            return await self._request(operation, fields, body, load)
+        async with self.turns.turn():
+            return await self._request(operation, fields, body, load)
+
+    async def _request(
+        self, operation: str, fields: dict[str, Any] | None, body: bytes | None, load: bool
+    ) -> Reply:
+        buffers: list[bytes | memoryview[bytes]] = [] if body is None else [body]
+        while True:
+            generation = await self._find_generation(load)
+            # A request that was on its way when the kernel died reaches the next one, where
+            # nobody waits for it any more: the generation keeps it from being carried out.
+            content = {**(fields or {}), "op": operation, "generation": generation}
+            message = await self.ask(REQUEST_MESSAGE, content, buffers)
+            try:
+                raise_failure(message["content"])
+                break
+            except GenerationChangedError:
+                self._generation = None
+        found = message.get("buffers") or []
+        return Reply(message["content"], bytes(found[0]) if found else None)
+
+    async def ask(
+        self,
+        msg_type: str,
+        content: dict[str, Any],
+        buffers: list[bytes | memoryview[bytes]] | None = None,
+        *,
+        channel: str = "control",
+        subshell: str | None = None,
+    ) -> dict[str, Any]:
+        """Send any request and wait for its reply.
+
+        Args:
+            msg_type: Type of the request.
+            content: Its content.
+            buffers: Its buffers.
+            channel: "control" or "shell".
+            subshell: The subshell that it is for; None for the main shell.
+
+        Returns:
+            The reply message.
+
+        Raises:
+            GatewayError: The kernel's gateway cannot be reached.
+            KernelNotFoundError: The kernel is no more.
+            KernelDiedError: The kernel died or restarted meanwhile.
+            KernelTimeoutError: The kernel has stopped answering.
+        """
+        await self.open()
+        message = self._session.msg(msg_type, content)
+        if subshell is not None:
+            message["header"]["subshell_id"] = subshell
+        msg_id = message["header"]["msg_id"]
+        reply = self._pending.expect(msg_id)
+        try:
+            self._post(channel, message, buffers)
+            return await reply
+        finally:
+            self._pending.forget(msg_id)
+
+    async def _find_generation(self, load: bool) -> str:
+        """The generation of the runtime, which is loaded first if that is allowed."""
+        if self._generation is not None:
+            return self._generation
+        async with self._loading:
+            if self._generation is None:
+                generation = await self._ask_generation()
+                if generation is None and not load:
+                    raise ExtensionMissingError(
+                        f"oh_jupyter is not loaded in kernel {self.kernel_id}. Load it there with "
+                        "%load_ext oh_jupyter, or send an action"
+                    )
+                if generation is None:
+                    busy = await self._is_busy()
+                    await load_extension(self.ask, self.kernel_id, busy=busy, code=self._load_code)
+                    generation = await self._ask_generation()
+                if generation is None:
+                    raise ExtensionMissingError(
+                        f"oh_jupyter was loaded into kernel {self.kernel_id}, but does not answer: "
+                        "its version there may be older than the server's, or a gateway on the "
+                        f"way does not let messages of type {REQUEST_MESSAGE!r} pass"
+                    )
+                self._generation = generation
+            return self._generation
+
+    async def _ask_generation(self) -> str | None:
+        """The generation of the runtime, or None if oh_jupyter is not there.
+
+        A request of an unknown type gets no reply. Control requests are answered in
+        order, so when the later one is answered first, the ping was not understood.
+        """
+        await self.open()
+        ping = asyncio.ensure_future(self.ask(REQUEST_MESSAGE, {"op": "ping"}))
+        info = asyncio.ensure_future(self.ask("kernel_info_request", {}))
+        try:
+            await asyncio.wait({ping, info}, return_when=asyncio.FIRST_COMPLETED)
+            if not ping.done():
+                info.result()
+                return None
+            return str(ping.result()["content"]["generation"])
+        finally:
+            for task in (ping, info):
+                task.cancel()
+            await asyncio.gather(ping, info, return_exceptions=True)
+
+    def kernel_gone(self, reason: str) -> None:
+        """End all pending requests, see ``KernelLink.kernel_gone``."""
+        self._generation = None
+        self._pending.fail(
+            KernelDiedError(
+                f"Kernel {self.kernel_id} {reason} before it answered; the state of its "
+                "runtime is lost. The next request finds a fresh one"
+            )
+        )
+
+    def _ping(self, unanswered: bool) -> None:
+        """Ask for a sign of life.
+
+        Args:
+            unanswered: Whether the ping before was left unanswered.
+        """
+        self._post("control", self._session.msg("kernel_info_request", {}))
+
+    def _silent(self, grace: float) -> None:
+        """The kernel has left the pings unanswered."""
+        self._pending.fail(
+            KernelTimeoutError(
+                f"Kernel {self.kernel_id} has not answered for {grace:.0f} s: it is "
+                "suspended, or busy in code that holds the GIL. Try again, or restart it"
+            )
+        )
+
+    def close(self) -> None:
+        """Disconnect."""
+        self.kernel_gone("was shut down")
+        self._pending.close()

@@ -1,0 +1,90 @@
+"""Cells as an agent reads them: text, and the pictures among the outputs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from oh_jupyter.server.mcp.documents import Cell
+from oh_jupyter.server.mcp.results import image, text
+
+__all__ = ["cell_blocks", "summary"]
+
+LONGEST = 10_000
+"""Characters of one output that are shown."""
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "application/json", "text/html")
+_IMAGE_TYPES = ("image/png", "image/jpeg")
+
+
+def cell_blocks(index: int, cell: Cell, outputs: bool) -> list[dict[str, Any]]:
+    """Describe a cell.
+
+    Args:
+        index: Its position.
+        cell: The cell.
+        outputs: Whether its outputs are shown.
+
+    Returns:
+        Content blocks: a text, then pictures.
+    """
+    head = f"=== cell {index} | {cell.get('id', '-')} | {cell['cell_type']}"
+    if cell.get("execution_count"):
+        head += f" [{cell['execution_count']}]"
+    lines = [f"{head} ===", _joined(cell.get("source", ""))]
+    pictures = []
+    for output in (cell.get("outputs") or []) if outputs else []:
+        told, shown = _output(output)
+        if told:
+            lines += ["--- output ---", told]
+        pictures += shown
+    return [text("\n".join(lines)), *pictures]
+
+
+def summary(index: int, cell: Cell) -> dict[str, Any]:
+    """What a program wants to know of a cell.
+
+    Args:
+        index: Its position.
+        cell: The cell.
+
+    Returns:
+        Position, id, type and execution count.
+    """
+    return {
+        "index": index,
+        "id": cell.get("id"),
+        "cell_type": cell["cell_type"],
+        "execution_count": cell.get("execution_count"),
+    }
+
+
+def _output(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
+    kind = output.get("output_type")
+    if kind == "stream":
+        return _clipped(_joined(output.get("text", ""))), []
+    if kind == "error":
+        return _clipped("\n".join(output.get("traceback") or [str(output.get("evalue"))])), []
+    data = output.get("data") or {}
+    for name in _IMAGE_TYPES:
+        if name in data:
+            encoded = "".join(_joined(data[name]).split())
+            shown = image(f"data:{name};base64,{encoded}")
+            return _clipped(_joined(data.get("text/plain", ""))), [shown] if shown else []
+    for name in _TEXT_TYPES:
+        if name in data:
+            return _clipped(_joined(data[name])), []
+    return f"({', '.join(data)})" if data else "", []
+
+
+def _joined(value: Any) -> str:
+    return "".join(value) if isinstance(value, list) else str(value)
+
+
+def _clipped(told: str) -> str:
+    told = _ANSI.sub("", told).rstrip("\n")
+    if len(told) <= LONGEST:
+        return told
+    half = LONGEST // 2
+    return f"{told[:half]}\n[... {len(told) - LONGEST} characters left out ...]\n{told[-half:]}"

@@ -1,0 +1,115 @@
+"""The endpoint of each kernel, made when its first client comes."""
+
+from __future__ import annotations
+
+import asyncio
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from oh_jupyter.server.mcp.actions import action_tools
+from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, state_tools
+from oh_jupyter.server.mcp.notebook_tools import notebook_tools
+from oh_jupyter.server.mcp.notebooks import Notebooks
+from oh_jupyter.server.mcp.toolbox import Toolbox
+from oh_jupyter.server.router import KERNEL_EVENTS
+
+if TYPE_CHECKING:
+    from oh_jupyter.server.mcp.endpoint import McpEndpoint
+
+__all__ = ["Endpoints"]
+
+
+class Endpoints:
+    """The MCP endpoints of a server, by kernel."""
+
+    def __init__(self, serverapp: Any, settings: dict[str, Any]) -> None:
+        """Make none yet.
+
+        Args:
+            serverapp: The Jupyter server.
+            settings: Its web application's; the router and the activity are in there.
+        """
+        self._serverapp = serverapp
+        self._settings = settings
+        self._notebooks = Notebooks(serverapp)
+        self._endpoints: dict[str | None, McpEndpoint] = {}
+        self._starting = asyncio.Lock()
+        self._telling: set[asyncio.Future[None]] = set()
+        serverapp.event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
+
+    def toolbox(self, kernel_id: str | None) -> Toolbox:
+        """The tools for a kernel.
+
+        Args:
+            kernel_id: The server's id of it; None for the default one.
+
+        Returns:
+            The tools.
+        """
+        activity = self._settings["oh_jupyter_activity"]
+        kernel = Kernel(
+            self._settings["oh_jupyter_router"],
+            kernel_id,
+            activity.touch,
+            lambda: self._changed(kernel_id),
+        )
+        fixed = [
+            *action_tools(kernel),
+            *state_tools(kernel),
+            *notebook_tools(self._notebooks, kernel),
+        ]
+        return Toolbox(fixed, KernelTools(kernel, (tool.name for tool in fixed)))
+
+    async def get(self, kernel_id: str | None) -> McpEndpoint:
+        """The endpoint of a kernel.
+
+        Args:
+            kernel_id: The server's id of it; None for the default one.
+
+        Returns:
+            The endpoint, open.
+        """
+        async with self._starting:
+            if kernel_id not in self._endpoints:
+                # The SDK takes half a second, in which nobody else should have to wait.
+                module = await asyncio.to_thread(import_module, "oh_jupyter.server.mcp.endpoint")
+                # The SDK quotes it again.
+                base = unquote(self._serverapp.web_app.settings["base_url"]).rstrip("/")
+                below = "" if kernel_id is None else f"/kernels/{kernel_id}"
+                root_path = f"{base}/oh_jupyter{below}"
+                endpoint = module.McpEndpoint(self.toolbox(kernel_id), root_path)
+                await endpoint.start()
+                self._endpoints[kernel_id] = endpoint
+            return self._endpoints[kernel_id]
+
+    async def _kernel_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        """Close the endpoint of a kernel that is no more."""
+        gone = data.get("action") == "shutdown" and data.get("status") == "success"
+        endpoint = self._endpoints.pop(data.get("kernel_id"), None) if gone else None
+        if endpoint is not None:
+            await endpoint.close()
+
+    def _changed(self, kernel_id: str | None) -> None:
+        task = asyncio.ensure_future(self.tools_changed(kernel_id))
+        self._telling.add(task)  # the loop itself holds tasks weakly
+        task.add_done_callback(self._telling.discard)
+
+    async def tools_changed(self, kernel_id: str | None) -> None:
+        """Tell the sessions of a kernel that its tools are others now.
+
+        Args:
+            kernel_id: The server's id of it; None for the default one.
+        """
+        router = self._settings["oh_jupyter_router"]
+        same = {kernel_id, kernel_id or router.default_kernel_id}
+        if kernel_id is not None and kernel_id == router.default_kernel_id:
+            same.add(None)
+        for known in same & self._endpoints.keys():
+            await self._endpoints[known].tools_changed()
+
+    async def close(self) -> None:
+        """End all sessions."""
+        self._serverapp.event_logger.remove_listener(listener=self._kernel_event)
+        for kernel_id in list(self._endpoints):
+            await self._endpoints.pop(kernel_id).close()

@@ -1,0 +1,258 @@
+"""The kernel that a set of tools works on, and its own tools."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from oh_jupyter.server.links import KernelLink, Reply
+from oh_jupyter.server.mcp.results import Result, of_observation, result, text
+from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema
+from oh_jupyter.server.router import Router
+
+__all__ = ["Kernel", "KernelTools", "state_tools"]
+
+RECENT = 20
+"""Events that are listed when no number is given."""
+
+
+class Kernel:
+    """One kernel of the server, or the default one, whichever that is at the moment."""
+
+    def __init__(
+        self,
+        router: Router,
+        kernel_id: str | None,
+        touch: Callable[[], None] = lambda: None,
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Name a kernel; it is started and connected to when it is first asked.
+
+        Args:
+            router: Knows the kernels.
+            kernel_id: The server's id of it; None for the default one.
+            touch: Called when the kernel is asked to do something.
+            changed: Called when an answer shows that its tools are others than before.
+        """
+        self._router = router
+        self._touch = touch
+        self._changed = changed
+        self._known: tuple[str, int] | None = None
+        self.kernel_id = kernel_id
+
+    def other(self, kernel_id: str) -> Kernel:
+        """Another kernel of the same server.
+
+        Args:
+            kernel_id: The server's id of it.
+
+        Returns:
+            The kernel.
+        """
+        return Kernel(self._router, kernel_id, self._touch)
+
+    async def link(self) -> KernelLink:
+        """The link to it.
+
+        Returns:
+            The link.
+
+        Raises:
+            KernelError: There is no such kernel, or it cannot be started.
+        """
+        if self.kernel_id is None:
+            return await self._router.default()
+        return self._router.link(self.kernel_id)
+
+    async def request(
+        self, operation: str, fields: Mapping[str, Any] | None = None, body: bytes | None = None
+    ) -> Reply:
+        """Ask the runtime in it; when this is cancelled, so is what was asked.
+
+        Args:
+            operation: Name of the operation.
+            fields: Its arguments.
+            body: JSON that goes with them.
+
+        Returns:
+            The answer.
+
+        Raises:
+            OhJupyterError: There is none, or the runtime refused.
+        """
+        link = await self.link()
+        key = uuid.uuid4().hex
+        try:
+            reply = await link.request(operation, {**(fields or {}), "key": key}, body)
+        except asyncio.CancelledError:
+            cancel = asyncio.ensure_future(link.request("cancel", {"key": key}, load=False))
+            _in_background.add(cancel)  # the loop itself holds tasks weakly
+            cancel.add_done_callback(_forget)
+            raise
+        self._look(reply)
+        return reply
+
+    def _look(self, reply: Reply) -> None:
+        """Notice other tools by the number that comes with answers, and by a new generation."""
+        if "tools" in reply.fields:
+            now = (str(reply.fields.get("generation")), int(reply.fields["tools"]))
+            before, self._known = self._known, now
+            if before not in (None, now):
+                self._changed()
+
+    async def act(self, kind: str, args: Mapping[str, Any], timeout: float | None = None) -> Any:
+        """Have an Action carried out.
+
+        Args:
+            kind: Its type.
+            args: Its arguments.
+            timeout: Hard time limit in seconds.
+
+        Returns:
+            The wire form of its Observation.
+
+        Raises:
+            OhJupyterError: The runtime cannot be asked, or refuses the Action.
+        """
+        self._touch()
+        action: dict[str, Any] = {"action": kind, "args": dict(args)}
+        if timeout is not None:
+            action["timeout"] = timeout
+        reply = await self.request("execute_action", body=json.dumps({"action": action}).encode())
+        return json.loads(reply.body or b"{}")
+
+    async def run_cell(self, code: str, timeout: float | None = None) -> Any:
+        """Run a cell, and get its outputs as a notebook stores them.
+
+        Args:
+            code: The cell.
+            timeout: Seconds after which it is interrupted.
+
+        Returns:
+            The Observation's wire form, ``outputs`` and ``execution_count``.
+
+        Raises:
+            OhJupyterError: The runtime cannot be asked, or refuses.
+        """
+        self._touch()
+        args = {"code": code, "include_extra": False}
+        action: dict[str, Any] = {"action": "run_ipython", "args": args}
+        if timeout is not None:
+            action["timeout"] = timeout
+        reply = await self.request("run_cell", body=json.dumps({"action": action}).encode())
+        return json.loads(reply.body or b"{}")
+
+
+_in_background: set[asyncio.Task[Reply]] = set()
+
+
+def _forget(task: asyncio.Task[Reply]) -> None:
+    _in_background.discard(task)
+    if not task.cancelled():
+        task.exception()  # a kernel that is gone has nothing to cancel
+
+
+class KernelTools:
+    """The tools that live in the kernel: skills, and those of the MCP servers behind it."""
+
+    def __init__(self, kernel: Kernel, taken: Iterable[str] = ()) -> None:
+        """Prepare.
+
+        Args:
+            kernel: The kernel.
+            taken: Names of other tools; a tool that has one of them is told by its server's.
+        """
+        self._kernel = kernel
+        self._taken = list(taken)
+
+    async def tools(self) -> list[Tool]:
+        """List them.
+
+        Returns:
+            The tools, described as they describe themselves.
+
+        Raises:
+            OhJupyterError: The kernel cannot be asked.
+        """
+        reply = await self._kernel.request("tools", {"taken": self._taken})
+        return [self._tool(wire) for wire in json.loads(reply.body or b"[]")]
+
+    def _tool(self, wire: dict[str, Any]) -> Tool:
+        name = str(wire["name"])
+
+        async def call(arguments: dict[str, Any], caller: Caller) -> Result:
+            args = {"name": name, "arguments": arguments}
+            return of_observation(await self._kernel.act("call_tool_mcp", args))
+
+        # What the arguments have to be is checked where the tool is.
+        return Tool(name, str(wire.get("description") or ""), {}, call, wire=wire)
+
+
+def state_tools(kernel: Kernel) -> list[Tool]:
+    """Tools that look at the runtime.
+
+    Args:
+        kernel: The kernel.
+
+    Returns:
+        The tools.
+    """
+
+    async def status(arguments: dict[str, Any], caller: Caller) -> Result:
+        reply = await kernel.request("status")
+        found = reply.fields["runtime"]
+        return result(text(json.dumps(found, indent=2)), structured=found)
+
+    async def events(arguments: dict[str, Any], caller: Caller) -> Result:
+        limit = arguments.get("limit", RECENT)
+        start = arguments.get("start_id")
+        if start is None:
+            reply = await kernel.request("status")
+            start = max(0, int(reply.fields["runtime"]["events"]) - limit)
+        reply = await kernel.request("events", {"start_id": start, "limit": limit})
+        found = json.loads(reply.body or b"[]")
+        lines = [_line(event) for event in found] or ["Nothing has happened yet."]
+        return result(text("\n".join(lines)), structured={"events": [_brief(e) for e in found]})
+
+    return [
+        Tool(
+            "status",
+            "How the runtime in the kernel does: working directory, commands and cells that are "
+            "running now, plugins, memory, number of events so far.",
+            schema(),
+            status,
+            {"readOnlyHint": True},
+        ),
+        Tool(
+            "events",
+            "What has happened in the runtime, by whomever: the person's and the agents' actions "
+            "and what came of them, oldest first. Without start_id the most recent ones.",
+            schema(
+                start_id={"type": "integer", "minimum": 0, "description": "Id of the first event."},
+                limit={
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": 500,
+                    "default": RECENT,
+                    "description": "How many at most.",
+                },
+            ),
+            events,
+            {"readOnlyHint": True},
+        ),
+    ]
+
+
+def _brief(event: Mapping[str, Any]) -> dict[str, Any]:
+    names = ("id", "timestamp", "source", "cause", "action", "observation", "message")
+    return {name: event[name] for name in names if event.get(name) is not None}
+
+
+def _line(event: Mapping[str, Any]) -> str:
+    kind = event.get("action") or event.get("observation")
+    what = "->" if "observation" in event else ""
+    told = str(event.get("content") or event.get("message") or "").strip()
+    return f"[{event.get('id')}] {event.get('source')} {what}{kind}: {told[:500]}"

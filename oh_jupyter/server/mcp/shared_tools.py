@@ -1,0 +1,137 @@
+"""Our tools in jupyter-server-mcp, where that is installed, for Jupyter AI's agents.
+
+It finds ``tool_specs`` by the entry point group ``jupyter_server_mcp.tools`` and loads each
+``module:function`` that is listed. The functions are made of the tools' own descriptions
+when they are asked for, so that nothing is described twice.
+
+That server has a port of its own, without Jupyter's authentication: whoever reaches it
+could run code. So the tools are offered on the loopback interface only, and not at all
+with ``c.OhJupyter.share_tools = False``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from oh_jupyter.server.mcp.results import Result
+from oh_jupyter.server.mcp.toolbox import Tool, Toolbox
+
+if TYPE_CHECKING:
+    from oh_jupyter.server.mcp.endpoints import Endpoints
+
+__all__ = ["tool_specs"]
+
+PREFIX = "oh_"
+"""Before our names: other packages' tools are in the same list."""
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+_KERNEL = "Id of the open kernel to work in, as list_notebooks tells. Default: one of its own."
+_TYPES: dict[str, Any] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "object": dict,
+    "array": list,
+}
+
+logger = logging.getLogger(__name__)
+
+
+def tool_specs() -> list[str]:
+    """The tools to register; jupyter-server-mcp calls it when it starts.
+
+    Returns:
+        ``module:function`` of each; none if they are not to be shared.
+    """
+    server = _server()
+    apps = () if server is None else server.extension_manager.extension_apps.get("oh_jupyter", ())
+    if not any(app.share_tools for app in apps):
+        return []
+    host = server.config.get("MCPServer", {}).get("host", LOOPBACK[0])
+    if host not in LOOPBACK:
+        logger.warning("oh_jupyter shares no tools with an MCP server on %s: no login there", host)
+        return []
+    return [f"{__name__}:{PREFIX}{name}" for name in _toolbox(None).fixed]
+
+
+def __getattr__(name: str) -> Any:
+    """Make the function of a tool, when jupyter-server-mcp loads it by its name."""
+    if name.startswith(PREFIX) and _server() is not None:
+        tool = _toolbox(None).fixed.get(name.removeprefix(PREFIX))
+        if tool is not None:
+            return _function(tool)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class _Owner:
+    """Who calls through that server: it knows of no users, so it stands for its owner."""
+
+    async def allowed(self, action: str, resource: str) -> bool:
+        return True
+
+
+def _function(tool: Tool) -> Callable[..., Awaitable[Any]]:
+    async def call(kernel_id: str | None = None, **arguments: Any) -> Any:
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return _content(await _toolbox(kernel_id).call(tool.name, given, _Owner()))
+
+    wanted = tool.schema.get("required", ())
+    parameters = [
+        _parameter(name, described, name in wanted)
+        for name, described in sorted(
+            tool.schema["properties"].items(), key=lambda item: item[0] not in wanted
+        )
+    ]
+    parameters.append(_parameter("kernel_id", {"type": "string", "description": _KERNEL}, False))
+    call.__name__ = call.__qualname__ = f"{PREFIX}{tool.name}"
+    call.__doc__ = tool.description
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return call
+
+
+def _parameter(name: str, described: dict[str, Any], required: bool) -> inspect.Parameter:
+    from pydantic import Field
+
+    kind = described.get("type", "string")
+    hint: Any = _TYPES[kind] if isinstance(kind, str) else int | str
+    if "enum" in described:
+        hint = Literal[tuple(described["enum"])]
+    hint = hint if required else hint | None
+    return inspect.Parameter(
+        name,
+        inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        default=inspect.Parameter.empty if required else None,
+        annotation=Annotated[hint, Field(description=described.get("description", ""))],
+    )
+
+
+def _content(found: Result) -> Any:
+    """Content blocks, as functions of that server return them; an error is raised."""
+    from mcp import types
+
+    if found.get("isError"):
+        told = [block["text"] for block in found["content"] if block["type"] == "text"]
+        raise RuntimeError("\n".join(told))
+    kinds: dict[str, Any] = {
+        "text": types.TextContent,
+        "image": types.ImageContent,
+        "resource": types.EmbeddedResource,
+    }
+    return [kinds[block["type"]].model_validate(block) for block in found["content"]]
+
+
+def _server() -> Any:
+    from jupyter_server.serverapp import ServerApp
+
+    return ServerApp.instance() if ServerApp.initialized() else None
+
+
+def _toolbox(kernel_id: str | None) -> Toolbox:
+    endpoints: Endpoints = _server().web_app.settings["oh_jupyter_mcp"]
+    return endpoints.toolbox(kernel_id)

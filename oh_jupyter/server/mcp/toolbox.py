@@ -1,0 +1,162 @@
+"""Tools, and the box that they are in: what can be listed and called, whoever carries it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.server.mcp.results import Result, failure
+
+__all__ = ["Caller", "Source", "Tool", "Toolbox", "schema"]
+
+
+class Caller(Protocol):
+    """Who calls a tool."""
+
+    async def allowed(self, action: str, resource: str) -> bool:
+        """Ask Jupyter's authorizer.
+
+        Args:
+            action: read, write or execute.
+            resource: Such as ``contents`` or ``kernels``.
+
+        Returns:
+            Whether the caller may.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Tool:
+    """Something that an agent can call.
+
+    Attributes:
+        name: Its name.
+        description: What an agent reads about it.
+        schema: JSON schema of its arguments.
+        call: Carries it out.
+        hints: MCP's annotations, such as ``readOnlyHint``.
+        wire: A tool that is described already, as it is sent; the rest is then not.
+    """
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    call: Callable[[dict[str, Any], Caller], Awaitable[Result]]
+    hints: Mapping[str, bool] = field(default_factory=dict)
+    wire: Mapping[str, Any] | None = None
+
+    def to_wire(self) -> dict[str, Any]:
+        """The tool as MCP lists it.
+
+        Returns:
+            A ``Tool`` of the MCP specification, as JSON.
+        """
+        if self.wire is not None:
+            return {**self.wire, "name": self.name}
+        listed: dict[str, Any] = {
+            "name": self.name,
+            "description": self.description,
+            "inputSchema": self.schema,
+        }
+        if self.hints:
+            listed["annotations"] = dict(self.hints)
+        return listed
+
+
+class Source(Protocol):
+    """Where tools come from."""
+
+    async def tools(self) -> list[Tool]:
+        """List the tools that there are now."""
+        ...
+
+
+def schema(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
+    """A JSON schema of arguments.
+
+    Args:
+        *required: Names of those that must be there.
+        **properties: Schemas by name.
+
+    Returns:
+        The schema; no other arguments are allowed.
+    """
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+class Toolbox:
+    """The tools of several sources, under names that are theirs alone.
+
+    Attributes:
+        fixed: Those that are always there, by name.
+    """
+
+    def __init__(self, fixed: Iterable[Tool], *sources: Source) -> None:
+        """Collect tools.
+
+        Args:
+            fixed: Tools that are always there; nothing takes their names.
+            *sources: Where others come from, asked each time.
+        """
+        self.fixed = {tool.name: tool for tool in fixed}
+        self._sources = sources
+
+    async def tools(self) -> list[Tool]:
+        """List all tools.
+
+        Returns:
+            The tools: ours first.
+
+        Raises:
+            OhJupyterError: A source cannot be asked.
+        """
+        found = dict(self.fixed)
+        for source in self._sources:
+            for tool in await source.tools():
+                found.setdefault(tool.name, tool)
+        return list(found.values())
+
+    async def call(self, name: str, arguments: dict[str, Any], caller: Caller) -> Result:
+        """Call a tool.
+
+        Args:
+            name: Its name.
+            arguments: Its arguments.
+            caller: Who asks.
+
+        Returns:
+            Its result; what goes wrong is one, too, for the agent to read.
+        """
+        try:
+            tool = self.fixed.get(name)
+            if tool is None:
+                others = {tool.name: tool for tool in await self.tools()}
+                tool = others.get(name)
+                if tool is None:
+                    return failure(f"There is no tool {name!r}. Tools: {', '.join(others)}")
+            problem = _problem(arguments, tool.schema)
+            if problem:
+                return failure(f"{name}: {problem}")
+            return await tool.call(arguments, caller)
+        except OhJupyterError as refused:
+            return failure(str(refused))
+
+
+def _problem(arguments: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """What is wrong with arguments, or ""."""
+    from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
+    from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
+
+    error = best_match(Draft202012Validator(wanted).iter_errors(arguments))
+    if error is None:
+        return ""
+    where = ".".join(str(part) for part in error.absolute_path)
+    return f"argument {where!r}: {error.message}" if where else str(error.message)

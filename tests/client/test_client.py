@@ -1,0 +1,221 @@
+"""The clients against a real server, whole ways there and back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.client import AsyncRuntimeClient, RuntimeClient
+from oh_jupyter.errors import (
+    KernelNotFoundError,
+    ServerError,
+    TransferError,
+    TransferNotFoundError,
+    WireError,
+)
+from oh_jupyter.events import CmdOutputObservation, CmdRunAction, MessageAction
+
+TOKEN = "a-token"
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    directory = tmp_path_factory.mktemp("server")
+    environment = {
+        **os.environ,
+        "FILE_STORE_PATH": str(directory / "store"),
+        "JUPYTER_CONFIG_DIR": str(directory / "config"),
+        "JUPYTER_RUNTIME_DIR": str(directory / "run"),
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root",
+         "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", f"--IdentityProvider.token={TOKEN}",
+         "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
+         f"--ServerApp.root_dir={directory}"],
+        stderr=subprocess.PIPE, text=True, env=environment,
+    )  # fmt: skip
+    assert process.stderr is not None
+    found = None
+    for line in process.stderr:
+        if found := re.search(r"(http://127\.0\.0\.1:\d+)/", line):
+            break
+    assert found is not None
+    drain = threading.Thread(target=process.stderr.read, daemon=True)
+    drain.start()
+    yield found[1]
+    process.terminate()
+    process.wait(30)
+    drain.join()
+    process.stderr.close()
+
+
+@pytest.fixture
+def client(url: str) -> Iterator[RuntimeClient]:
+    with RuntimeClient(url, TOKEN) as client:
+        yield client
+
+
+def test_actions_and_observations(client: RuntimeClient, tmp_path: Path) -> None:
+    path = str(tmp_path / "a.txt")
+    observation = client.run("echo hello; exit_code() { return 3; }; exit_code")
+    assert isinstance(observation, CmdOutputObservation)
+    assert (observation.content, observation.exit_code) == ("hello", 3)
+    assert client.write(path, "one\n").kind == "write"
+    edited = client.edit("str_replace", path, old_str="one", new_str="two")
+    assert "has been edited" in edited.content
+    assert client.read(path).content == "two\n"
+    assert client.run_ipython("6*7").content.startswith("42")
+    assert client.execute({"action": "run", "args": {"command": "echo raw"}}).content == "raw"
+    timed_out = client.run("sleep 100", timeout=0.5)
+    assert "timed out after 0.5 seconds" in timed_out.metadata.suffix
+    client.run("C-c", is_input=True)
+    assert client.alive()
+    assert client.server_info()["runtime"]["workspace_dir"]
+    assert client.list_files(str(tmp_path)) == ["a.txt"]
+    assert "open_file" in {skill["name"] for skill in client.skills()}
+    assert client.waiting() == []
+
+
+def test_refusals_are_the_errors_of_the_runtime(client: RuntimeClient, url: str) -> None:
+    with pytest.raises(WireError, match=r"args\.command") as caught:
+        client.execute({"action": "run", "args": {}})
+    assert caught.value.field == "args.command"
+    with pytest.raises(WireError):
+        client.execute(MessageAction("hello"))
+    with pytest.raises(TransferError, match="absolute"):
+        client.download("relative", "never-written.zip")
+    assert not Path("never-written.zip").exists()
+    with RuntimeClient(url, TOKEN, "no-such-kernel") as other, pytest.raises(KernelNotFoundError):
+        other.run("ls")
+    with RuntimeClient(url, "wrong") as other, pytest.raises(ServerError, match="token") as refused:
+        other.run("ls")
+    assert refused.value.status == 403
+    with RuntimeClient("http://127.0.0.1:1", TOKEN) as other:
+        assert not other.alive()
+        with pytest.raises(ServerError, match="cannot be reached"):
+            other.run("ls")
+
+
+def test_files_there_and_back(client: RuntimeClient, tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "sub" / "empty").mkdir(parents=True)
+    (source / "sub" / "a.bin").write_bytes(os.urandom(1_500_000))
+    target = tmp_path / "target"
+    client.upload(source, str(target))
+    client.upload(source / "sub" / "a.bin", str(target))
+    assert (target / "a.bin").read_bytes() == (source / "sub" / "a.bin").read_bytes()
+    assert (target / "source/sub/a.bin").is_file()
+    assert (target / "source/sub/empty").is_dir()
+    found = client.download(str(target), tmp_path / "back.zip")
+    with zipfile.ZipFile(found) as archive:
+        assert archive.namelist() == ["a.bin", "source/sub/a.bin", "source/sub/empty/"]
+
+
+def test_the_store(client: RuntimeClient) -> None:
+    client.store_write("notes/a é.txt", b"text")
+    assert client.store_read("notes/a é.txt") == b"text"
+    assert client.store_list("notes") == ["notes/a é.txt"]
+    client.store_delete("notes/a é.txt")
+    with pytest.raises(TransferNotFoundError):
+        client.store_read("notes/a é.txt")
+
+
+def test_events(client: RuntimeClient) -> None:
+    client.run("echo first")
+    start = client.history()[-1].id
+    assert start is not None
+    seen = []
+    with RuntimeClient(client._calls.server_address, TOKEN) as watcher:
+        events = watcher.events(start)
+        seen.append(next(events))
+        client.run("echo second")
+        seen += [next(events), next(events)]
+        events.close()
+    assert [event.kind for event in seen] == ["run"] * 3
+    assert seen[2].content == "second"
+
+
+def test_many_at_once_on_an_event_loop(url: str, tmp_path: Path) -> None:
+    async def scenario() -> list[str]:
+        async with AsyncRuntimeClient(url, TOKEN) as client:
+            path = tmp_path / "x"
+            await client.write(str(path), "x\n")
+            await client.upload(path, str(tmp_path / "up"))
+            await client.download(str(path), tmp_path / "x.zip")
+            events = client.events()
+            assert (await anext(events)).id == 0
+            await events.aclose()
+            answers = await asyncio.gather(
+                *(client.run_ipython(f"{n} * 2") for n in range(10)), client.run("true")
+            )
+            return [answer.content.split("\n")[0] for answer in answers[:-1]]
+
+    assert asyncio.run(scenario()) == [str(n * 2) for n in range(10)]
+    assert (tmp_path / "up" / "x").read_text() == "x\n"
+
+
+def test_a_cancelled_task_takes_its_cell_back(url: str) -> None:
+    async def scenario() -> str:
+        async with AsyncRuntimeClient(url, TOKEN) as client:
+            await client.run_ipython("import time, threading; begun = threading.Event()")
+            code = "begun.set(); time.sleep(300)"
+            task = asyncio.ensure_future(client.run_ipython(code))
+            while not (await client.server_info())["runtime"]["running"]:
+                pass
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            return (await client.run_ipython("1 + 1")).content
+
+    assert asyncio.run(scenario()).startswith("2")
+
+
+def test_an_answer_survives_a_broken_connection(url: str) -> None:
+    """A proxy of our own cuts the first connection in the middle of the answer's wait."""
+    host, port = url.removeprefix("http://").split(":")
+
+    async def scenario() -> str:
+        cut, relayed = asyncio.Event(), asyncio.Event()
+
+        async def relay(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            up, down = await asyncio.open_connection(host, int(port))
+            pipes = [asyncio.ensure_future(_pump(reader, down))]
+            if cut.is_set():
+                pipes.append(asyncio.ensure_future(_pump(up, writer)))
+            cut.set()
+            # The first connection gets a second, in which no answer comes back.
+            whole = len(pipes) == 2
+            await asyncio.wait(
+                pipes, timeout=None if whole else 1, return_when=asyncio.FIRST_COMPLETED
+            )
+            for pipe in pipes:
+                pipe.cancel()
+            for end in (down, writer):
+                end.close()
+                await asyncio.gather(end.wait_closed(), return_exceptions=True)
+            relayed.set()
+
+        proxy = await asyncio.start_server(relay, "127.0.0.1", 0)
+        address = "http://127.0.0.1:%d" % proxy.sockets[0].getsockname()[1]  # noqa: UP031
+        async with proxy, AsyncRuntimeClient(address, TOKEN) as client:
+            answer = await client.execute(CmdRunAction("sleep 2; echo kept", blocking=True))
+            relayed.clear()
+            await client.close()
+            await relayed.wait()
+        return answer.content
+
+    assert asyncio.run(scenario()) == "kept"
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    while data := await reader.read(65536):
+        writer.write(data)
+        await writer.drain()

@@ -1,0 +1,424 @@
+"""Kernels that a gateway runs for the Jupyter server, with real servers and gateways.
+
+Each test runs with three gateways: a Jupyter server that speaks the websocket subprotocol, one
+that speaks JSON only, and Enterprise Gateway where it is installed. It needs older packages
+than we do; OH_JUPYTER_TEST_GATEWAY can name its command in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
+
+from oh_jupyter.plugins.remote_kernel import RemoteKernel
+
+TOKEN = "gateway-token"
+ENTERPRISE = os.environ.get("OH_JUPYTER_TEST_GATEWAY") or shutil.which("jupyter-enterprisegateway")
+KINDS = [
+    "subprotocol",
+    "json",
+    pytest.param(
+        "enterprise",
+        marks=pytest.mark.skipif(
+            ENTERPRISE is None,
+            reason="no jupyter-enterprisegateway on the PATH or in OH_JUPYTER_TEST_GATEWAY",
+        ),
+    ),
+]
+MEGABYTE = ("x" * 79 + "\n") * 13107
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Process:
+    """A server, ready when it has said where it is."""
+
+    def __init__(self, *argv: str, port: int, token: str, folder: Path, **environment: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        runtime = {"JUPYTER_RUNTIME_DIR": str(folder / "runtime")}
+        self.process = subprocess.Popen(
+            argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=folder,
+            env={**os.environ, **runtime, "KERNEL_USERNAME": "someone", **environment},
+        )  # fmt: skip
+        self.said: list[str] = []
+        self._ready: Future[None] = Future()
+        threading.Thread(target=self._listen, daemon=True).start()
+        self._ready.result(timeout=60)
+        self.url = f"http://127.0.0.1:{port}"
+        self.session = requests.Session()
+        self.session.trust_env = False
+        self.session.headers["Authorization"] = f"token {token}"
+        # It says so a moment before it listens.
+        patient = HTTPAdapter(
+            max_retries=Retry(total=30, read=0, backoff_factor=0.05, backoff_max=1)
+        )
+        self.session.mount("http://", patient)
+        self.ask("GET", "api")
+
+    def _listen(self) -> None:
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            self.said.append(line)
+            if re.search("is (running|available) at", line) and not self._ready.done():
+                self._ready.set_result(None)
+        if not self._ready.done():
+            self._ready.set_exception(RuntimeError("".join(self.said)))
+        self.process.stderr.close()
+
+    def ask(self, method: str, path: str, **options: Any) -> requests.Response:
+        return self.session.request(method, f"{self.url}/{path}", timeout=90, **options)
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        self.process.send_signal(number)
+        self.process.wait(60)
+        self.session.close()
+
+
+class Ours(Process):
+    """A Jupyter server with the extension, which uses a gateway."""
+
+    def __init__(self, gateway: str, folder: Path, *options: str, token: str = TOKEN) -> None:
+        port = free_port()
+        super().__init__(
+            sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root",
+            "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}",
+            "--IdentityProvider.token=ours", f"--ServerApp.root_dir={folder}",
+            "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
+            f"--gateway-url={gateway}", f"--GatewayClient.auth_token={token}", *options,
+            port=port, token="ours", folder=folder,
+        )  # fmt: skip
+
+    def act(self, kind: str, kernel: str | None = None, **args: Any) -> tuple[int, Any]:
+        where = "oh_jupyter" if kernel is None else f"oh_jupyter/kernels/{kernel}"
+        body = {"action": {"action": kind, "args": args}}
+        answer = self.ask("POST", f"{where}/execute_action", json=body)
+        return answer.status_code, answer.json()
+
+    def cell(self, code: str, kernel: str | None = None) -> str:
+        status, observation = self.act("run_ipython", kernel, code=code, include_extra=False)
+        assert status == 200, observation
+        return str(observation["content"])
+
+    def default_kernel(self) -> str:
+        return str(self.ask("GET", "oh_jupyter/server_info").json()["default_kernel"])
+
+
+def start_gateway(kind: str, folder: Path, port: int | None = None) -> Process:
+    spec = folder / "share" / "kernels" / "there" / "kernel.json"
+    spec.parent.mkdir(parents=True, exist_ok=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    spec.write_text(json.dumps({"argv": argv, "display_name": "there", "language": "python"}))
+    port = port or free_port()
+    options = (
+        f"--port={port}",
+        "--ip=127.0.0.1",
+        "--MultiKernelManager.default_kernel_name=there",
+    )
+    if kind == "enterprise":
+        command = [str(ENTERPRISE), *options, "--EnterpriseGatewayApp.list_kernels=True"]
+    else:
+        command = [
+            sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", *options,
+            f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={folder}",
+            "--ServerApp.jpserver_extensions={}",
+        ]  # fmt: skip
+        if kind == "json":
+            command.append("--ZMQChannelsWebsocketConnection.kernel_ws_protocol=")
+    return Process(
+        *command, port=port, token=TOKEN, folder=folder,
+        EG_AUTH_TOKEN=TOKEN, JUPYTER_PATH=str(folder / "share"),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def gateway(request, tmp_path_factory, own_places):
+    started = start_gateway(request.param, tmp_path_factory.mktemp("gateway"))
+    yield started
+    started.stop()
+
+
+@pytest.fixture(scope="module")
+def ours(gateway, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ours")
+    (folder / "work").mkdir()
+    started = Ours(gateway.url, folder, f"--OhJupyter.workspace_dir={folder / 'work'}")
+    started.folder = folder
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def pool():
+    with ThreadPoolExecutor(8) as pool:
+        yield pool
+
+
+def test_every_kind_of_action(ours, gateway, tmp_path) -> None:
+    """With the settings of the server, on the gateway's default kernel."""
+    assert ours.act("run", command="pwd")[1]["content"] == str(ours.folder / "work")
+    models = gateway.ask("GET", "api/kernels").json()
+    assert {model["id"]: model["name"] for model in models}[ours.default_kernel()] == "there"
+    file = str(tmp_path / "a.txt")
+    assert ours.act("write", path=file, content="one\ntwo\n")[1]["observation"] == "write"
+    assert ours.act("read", path=file)[1]["content"] == "one\ntwo\n"
+    edited = ours.act("edit", path=file, command="str_replace", old_str="two", new_str="three")
+    assert edited[1]["observation"] == "edit"
+    assert Path(file).read_text() == "one\nthree\n"
+    assert ours.cell("6 * 7") == "42"
+    names = ours.ask("POST", "oh_jupyter/list_files", json={"path": str(tmp_path)})
+    assert names.json() == ["a.txt"]
+    kernel = ours.default_kernel()
+    events = ours.ask("GET", f"oh_jupyter/kernels/{kernel}/events").json()["events"]
+    assert [event["id"] for event in events] == list(range(len(events)))
+    assert {"write", "read", "edit", "run_ipython"} <= {event.get("action") for event in events}
+    assert ours.act("run", command=1)[0] == 422
+
+
+def test_a_megabyte_both_ways_and_more_than_a_gateway_takes(ours, tmp_path) -> None:
+    file = str(tmp_path / "large.txt")
+    assert ours.act("write", path=file, content=MEGABYTE)[1]["observation"] == "write"
+    assert ours.act("read", path=file)[1]["content"] == MEGABYTE
+    status, answer = ours.act("write", path=file, content=MEGABYTE * 11)
+    assert status == 413
+    assert "gateway takes" in answer["detail"]
+    assert Path(file).read_text() == MEGABYTE
+
+
+def test_files_go_up_and_come_down(ours, tmp_path) -> None:
+    content = os.urandom(3_000_000)
+    there = tmp_path / "there"
+    sent = ours.ask(
+        "POST",
+        "oh_jupyter/upload_file",
+        params={"destination": str(there)},
+        files={"file": ("a.bin", content)},
+    )
+    assert sent.status_code == 200, sent.text
+    assert (there / "a.bin").read_bytes() == content
+    got = ours.ask("GET", "oh_jupyter/download_files", params={"path": str(there)})
+    with zipfile.ZipFile(io.BytesIO(got.content)) as archive:
+        assert archive.read("a.bin") == content
+
+
+def test_twenty_requests_at_once(ours, pool) -> None:
+    answers = pool.map(lambda number: ours.cell(f"print({number})"), range(20))
+    assert list(answers) == [str(number) for number in range(20)]
+
+
+def test_a_kernel_that_dies_ends_what_waits_for_it(ours, pool) -> None:
+    pid = int(ours.cell("import os; os.getpid()"))
+    waiting = pool.submit(ours.act, "run_ipython", code="import time; time.sleep(600)")
+    assert ours.act("run", command="true")[0] == 200
+    os.kill(pid, signal.SIGKILL)
+    status, answer = waiting.result(60)
+    assert status == 503
+    assert "state of its runtime is lost" in answer["detail"]
+    assert int(ours.cell("import os; os.getpid()")) != pid
+
+
+def test_a_restart_ends_what_waits_for_the_kernel(ours, pool) -> None:
+    ours.cell("here = 1")
+    waiting = pool.submit(ours.act, "run_ipython", code="import time; time.sleep(600)")
+    assert ours.act("run", command="true")[0] == 200
+    assert ours.ask("POST", f"api/kernels/{ours.default_kernel()}/restart").ok
+    assert waiting.result(60)[0] == 503
+    assert ours.cell("'here' in globals()") == "False"
+
+
+def test_a_suspended_kernel_is_reported_and_found_again(ours) -> None:
+    pid = int(ours.cell("import os; os.getpid()"))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        status, answer = ours.act("run", command="true")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert status == 504
+    assert "has not answered" in answer["detail"]
+    assert int(ours.cell("import os; os.getpid()")) == pid
+
+
+def test_a_kernel_that_the_gateway_has_culled_is_replaced(ours, gateway) -> None:
+    ours.cell("here = 1")
+    kernel = ours.default_kernel()
+    assert gateway.ask("DELETE", f"api/kernels/{kernel}").ok
+    status, answer = ours.act("run", kernel, command="true")
+    assert status == 503
+    assert "was shut down at its gateway" in answer["detail"]
+    assert ours.cell("'here' in globals()") == "False"
+    assert ours.default_kernel() != kernel
+
+
+def test_it_is_loaded_into_an_open_kernel_that_is_busy(ours, tmp_path) -> None:
+    kernel = ours.ask("POST", "api/kernels", json={"name": "there"}).json()["id"]
+    assert ours.ask("GET", f"oh_jupyter/kernels/{kernel}/events").status_code == 424
+    sign = tmp_path / "busy"
+
+    async def work() -> Any:
+        person = RemoteKernel(ours.url, "ours", kernel_id=kernel)
+        code = f"import time; open({str(sign)!r}, 'w').close(); time.sleep(600)"
+        cell = asyncio.ensure_future(person.run_cell(code))
+        try:
+            async with asyncio.timeout(60):
+                while not sign.exists():
+                    await asyncio.sleep(0.05)
+                return await asyncio.to_thread(ours.act, "run", kernel, command="echo meanwhile")
+        finally:
+            cell.cancel()
+            await asyncio.gather(cell, return_exceptions=True)
+            await person.close()
+
+    status, observation = asyncio.run(work())
+    assert (status, observation["content"]) == (200, "meanwhile")
+    ours.ask("DELETE", f"api/kernels/{kernel}")
+
+
+def test_a_gateway_that_goes_and_comes_back(gateway, request, tmp_path, pool) -> None:
+    kind = request.node.callspec.params["gateway"]
+    port = free_port()
+    second = start_gateway(kind, tmp_path / "gateway", port)
+    ours = Ours(second.url, tmp_path / "ours")
+    try:
+        ours.cell("here = 1")
+        waiting = pool.submit(ours.act, "run_ipython", code="import time; time.sleep(600)")
+        assert ours.act("run", command="true")[0] == 200
+        second.stop(signal.SIGKILL)
+        status, answer = waiting.result(60)
+        assert status == 502
+        assert "was lost" in answer["detail"]
+        assert ours.act("run", command="true")[0] == 502
+        second = start_gateway(kind, tmp_path / "gateway", port)
+        assert ours.cell("'here' in globals()") == "False"
+    finally:
+        ours.stop()
+        second.stop()
+
+
+class Wire:
+    """A connection to a server that can be cut."""
+
+    def __init__(self, target: str) -> None:
+        self._target = int(target.rpartition(":")[2])
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        self._ends: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                here, _ = self._listener.accept()
+            except OSError:
+                return
+            there = socket.create_connection(("127.0.0.1", self._target))
+            self._ends += [here, there]
+            for source, sink in ((here, there), (there, here)):
+                threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
+
+    def _copy(self, source: socket.socket, sink: socket.socket) -> None:
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            self._shut(end)
+
+    @staticmethod
+    def _shut(end: socket.socket) -> None:
+        with suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+    def cut(self) -> None:
+        for end in self._ends:
+            self._shut(end)
+            end.close()
+        self._ends.clear()
+
+    def close(self) -> None:
+        self._shut(self._listener)
+        self._listener.close()
+        self.cut()
+
+
+def test_a_cut_connection_loses_the_request_but_not_the_kernel(gateway, tmp_path, pool) -> None:
+    wire = Wire(gateway.url)
+    ours = Ours(wire.url, tmp_path)
+    try:
+        ours.cell("here = 'still'")
+        waiting = pool.submit(ours.act, "run", command="sleep 600", blocking=True)
+        assert ours.cell("here") == "'still'"
+        wire.cut()
+        status, answer = waiting.result(60)
+        assert status == 502
+        assert "was lost" in answer["detail"]
+        assert ours.cell("here") == "'still'"
+    finally:
+        ours.stop()
+        wire.close()
+
+
+def test_a_wrong_token_is_reported(gateway, tmp_path) -> None:
+    ours = Ours(gateway.url, tmp_path, token="wrong-token")
+    try:
+        status, answer = ours.act("run", command="true")
+        assert status in (500, 502)
+        assert "403" in answer["detail"] or "401" in answer["detail"]
+        assert "wrong-token" not in "".join(ours.said)
+    finally:
+        ours.stop()
+
+
+def test_an_idle_link_lets_the_gateway_cull(gateway, monkeypatch) -> None:
+    from jupyter_server.gateway.gateway_client import GatewayClient
+
+    from oh_jupyter.server.links import GatewayLink
+    from oh_jupyter.server.links import gateway as links_gateway
+
+    kernel = gateway.ask("POST", "api/kernels", json={"name": "there"}).json()["id"]
+
+    def connections() -> int:
+        return int(gateway.ask("GET", f"api/kernels/{kernel}").json()["connections"])
+
+    async def work() -> None:
+        link = GatewayLink(kernel, None)
+        assert (await link.ask("kernel_info_request", {}))["content"]["status"] == "ok"
+        assert await asyncio.to_thread(connections) == 1
+        monkeypatch.setattr(links_gateway, "IDLE", 0.1)
+        await link.ask("kernel_info_request", {})
+        deadline = time.monotonic() + 30
+        while await asyncio.to_thread(connections):
+            assert time.monotonic() < deadline
+            await asyncio.sleep(0.05)
+        link.close()
+
+    GatewayClient.clear_instance()
+    try:
+        GatewayClient.instance(url=gateway.url, auth_token=TOKEN)
+        asyncio.run(work())
+    finally:
+        GatewayClient.clear_instance()
+        gateway.ask("DELETE", f"api/kernels/{kernel}")

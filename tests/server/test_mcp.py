@@ -1,0 +1,355 @@
+"""MCP over streamable HTTP and SSE, by the official client, on real kernels."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+
+import httpx2
+import pytest
+
+PIXEL = (
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+    "gg=="
+)
+ACTIONS = {"run", "run_ipython", "read", "write", "edit", "browse", "browse_interactive"}
+
+
+def told(result) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> None:
+    async with mcp_connect(transport=transport) as session:
+        tools = {tool.name: tool for tool in (await session.list_tools()).tools}
+        assert tools.keys() >= ACTIONS | {"status", "events", "read_cells", "run_cell", "open_file"}
+        assert all(tool.description for tool in tools.values())
+        assert all(tool.input_schema["type"] == "object" for tool in tools.values())
+        answer = await session.call_tool("run", {"command": "echo here && exit_code=3"})
+        assert not answer.is_error
+        assert told(answer).startswith("here\n")
+        assert answer.structured_content["exit_code"] == 0
+        answer = await session.call_tool("run_ipython", {"code": "6 * 7"})
+        assert told(answer).startswith("42\n")
+
+
+async def test_all_tools_of_files_work(mcp_connect, tmp_path) -> None:
+    path = str(tmp_path / "a.txt")
+    async with mcp_connect() as session:
+        answer = await session.call_tool("write", {"path": path, "content": "one\ntwo"})
+        assert "I wrote to the file" in told(answer)
+        edit = {"command": "str_replace", "path": path, "old_str": "two", "new_str": "three"}
+        assert not (await session.call_tool("edit", edit)).is_error
+        failed = await session.call_tool("edit", edit)
+        assert failed.is_error
+        assert "No replacement was performed" in told(failed)
+        assert told(await session.call_tool("read", {"path": path})) == "one\nthree\n"
+        view = {"command": "view", "path": path, "view_range": [2, 2]}
+        shown = told(await session.call_tool("edit", view))
+        assert "2\tthree" in shown
+        assert "one" not in shown
+        await session.call_tool("edit", {"command": "undo_edit", "path": path})
+        assert told(await session.call_tool("read", {"path": path})) == "one\ntwo\n"
+
+
+async def test_pictures_are_image_content(mcp_connect, tmp_path) -> None:
+    (tmp_path / "dot.png").write_bytes(base64.b64decode(PIXEL))
+    code = f"import base64\nfrom IPython.display import Image\nImage(base64.b64decode('{PIXEL}'))"
+    async with mcp_connect() as session:
+        shown = await session.call_tool("run_ipython", {"code": code})
+        images = [block for block in shown.content if block.type == "image"]
+        assert [(image.mime_type, image.data) for image in images] == [("image/png", PIXEL)]
+        seen = await session.call_tool("read", {"path": str(tmp_path / "dot.png")})
+        assert [(block.type, block.data) for block in seen.content] == [("image", PIXEL)]
+
+
+async def test_a_page_comes_with_its_screenshot(mcp_connect, tmp_path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("<title>t</title><h1>Hello there</h1><button>Press</button>")
+    async with mcp_connect() as session:
+        answer = await session.call_tool(
+            "browse_interactive", {"browser_actions": f"goto('{page.as_uri()}')"}
+        )
+        assert "Hello there" in told(answer)
+        (screenshot,) = [block for block in answer.content if block.type == "image"]
+        assert base64.b64decode(screenshot.data).startswith(b"\x89PNG")
+        answer = await session.call_tool(
+            "browse_interactive", {"browser_actions": "noop(1)", "picture": "none"}
+        )
+        assert [block.type for block in answer.content] == ["text"]
+
+
+async def test_skills_are_tools(mcp_connect, tmp_path) -> None:
+    (tmp_path / "found.txt").write_text("needle\n")
+    async with mcp_connect() as session:
+        answer = await session.call_tool(
+            "search_dir", {"search_term": "needle", "dir_path": str(tmp_path)}
+        )
+        assert not answer.is_error
+        assert "found.txt" in told(answer)
+
+
+async def test_what_is_wrong_with_arguments_is_said(mcp_connect) -> None:
+    async with mcp_connect() as session:
+        answer = await session.call_tool("run", {})
+        assert answer.is_error
+        assert "'command' is a required property" in told(answer)
+        answer = await session.call_tool("run", {"command": 1})
+        assert answer.is_error
+        assert "argument 'command'" in told(answer)
+        answer = await session.call_tool("no_such_tool", {})
+        assert answer.is_error
+        assert "no tool 'no_such_tool'" in told(answer)
+
+
+async def test_state_and_events_are_tools(mcp_connect) -> None:
+    async with mcp_connect() as session:
+        await session.call_tool("run", {"command": "echo remembered"})
+        status = await session.call_tool("status", {})
+        assert status.structured_content["events"] >= 2
+        events = await session.call_tool("events", {"limit": 2})
+        assert "remembered" in told(events)
+        kinds = [e.get("action") or e["observation"] for e in events.structured_content["events"]]
+        assert kinds == ["run", "run"]
+
+
+async def test_two_sessions_work_on_their_own_kernels(
+    mcp_connect, plain_kernel, jp_serverapp
+) -> None:
+    other = await jp_serverapp.kernel_manager.start_kernel()
+    async with mcp_connect(plain_kernel) as one, mcp_connect(other, transport="sse") as two:
+        await asyncio.gather(
+            one.call_tool("run_ipython", {"code": "mine = 'first'"}),
+            two.call_tool("run_ipython", {"code": "mine = 'second'"}),
+        )
+        found = await asyncio.gather(
+            one.call_tool("run_ipython", {"code": "mine"}),
+            two.call_tool("run_ipython", {"code": "mine"}),
+        )
+    assert [told(answer).partition("\n")[0] for answer in found] == ["'first'", "'second'"]
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_a_long_call_shows_signs_of_life(mcp_connect, transport: str, tmp_path) -> None:
+    seen: list[float] = []
+    go = tmp_path / "go"
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        seen.append(done)
+        assert message
+        if len(seen) == 2:
+            go.touch()
+
+    async with mcp_connect(transport=transport) as session:
+        wait = f"until [ -e {go} ]; do sleep 0.05; done; echo done"
+        command = {"command": wait, "blocking": True}
+        answer = await session.call_tool("run", command, progress_callback=progress)
+        assert told(answer).startswith("done")
+    assert seen == sorted(set(seen))
+
+
+async def cancelled_event(session) -> None:
+    """Wait until the log says that an action was cancelled."""
+    start = 0
+    while True:
+        answer = await session.call_tool("events", {"start_id": start, "limit": 500})
+        if "The action was cancelled." in told(answer):
+            return
+        await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_a_cancelled_call_is_cancelled_in_the_kernel(
+    mcp_connect, transport: str, plain_kernel
+) -> None:
+    async with mcp_connect(plain_kernel, transport=transport) as session:
+        await session.call_tool("run_ipython", {"code": "import time"})
+        started = asyncio.Event()
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            started.set()
+
+        call = asyncio.ensure_future(
+            session.call_tool(
+                "run_ipython", {"code": "time.sleep(600)"}, progress_callback=progress
+            )
+        )
+        await asyncio.wait_for(started.wait(), 30)
+        call.cancel()
+        await asyncio.wait_for(cancelled_event(session), 30)
+        answer = await session.call_tool("run_ipython", {"code": "'free again'"})
+        assert "free again" in told(answer)
+
+
+@pytest.mark.parametrize("transport", ["http", "sse"])
+async def test_a_client_that_goes_away_takes_its_call_back(
+    mcp_connect, transport: str, plain_kernel
+) -> None:
+    started = asyncio.Event()
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        started.set()
+
+    async def leave() -> None:
+        async with mcp_connect(plain_kernel, transport=transport) as session:
+            await session.call_tool(
+                "run_ipython",
+                {"code": "input_ = __import__('time').sleep(600)"},
+                progress_callback=progress,
+            )
+
+    async with mcp_connect(plain_kernel) as watching:
+        await watching.list_tools()
+        client = asyncio.ensure_future(leave())
+        await asyncio.wait_for(started.wait(), 30)
+        client.cancel()
+        await asyncio.gather(client, return_exceptions=True)
+        await asyncio.wait_for(cancelled_event(watching), 30)
+
+
+async def test_the_announced_address_has_the_whole_path(
+    mcp_url, jp_auth_header, jp_base_url, plain_kernel
+) -> None:
+    for below in ("", f"/kernels/{plain_kernel}"):
+        async with (
+            httpx2.AsyncClient(headers=jp_auth_header, timeout=30) as client,
+            client.stream("GET", f"{mcp_url}{below}/mcp/sse") as response,
+        ):
+            assert response.headers["content-type"].startswith("text/event-stream")
+            lines = response.aiter_lines()
+            assert await anext(lines) == "event: endpoint"
+            address = (await anext(lines)).removeprefix("data: ")
+        assert address.startswith(f"{jp_base_url}oh_jupyter{below}/mcp/messages/?session_id=")
+
+
+MESSAGE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"},
+    },
+}
+ACCEPT = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+
+
+@pytest.mark.parametrize(
+    ("credential", "allowed"),
+    [
+        ("none", False),
+        ("wrong token", False),
+        ("token header", True),
+        ("bearer token", True),
+        ("token in query", True),
+        ("session key", True),
+        ("bearer session key", True),
+        ("as openhands", True),
+        ("wrong session key", False),
+        ("wrong bearer", False),
+    ],
+)
+async def test_who_may_use_which_address(
+    mcp_url, plain_kernel, jp_auth_header, monkeypatch, credential: str, allowed: bool
+) -> None:
+    monkeypatch.setenv("SESSION_API_KEY", "secret")
+    token = jp_auth_header["Authorization"].split()[1]
+    headers = {
+        "none": {},
+        "wrong token": {"Authorization": "token guess"},
+        "token header": jp_auth_header,
+        "bearer token": {"Authorization": f"Bearer {token}"},
+        "token in query": {},
+        "session key": {"X-Session-API-Key": "secret"},
+        "bearer session key": {"Authorization": "Bearer secret"},
+        "as openhands": {
+            "Authorization": "Bearer secret",
+            "s": "secret",
+            "X-Session-API-Key": "secret",
+            "X-OpenHands-ServerConversation-ID": "1",
+        },
+        "wrong session key": {"X-Session-API-Key": "guess"},
+        "wrong bearer": {"Authorization": "Bearer guess"},
+    }[credential]
+    query = {"token": token} if credential == "token in query" else {}
+    async with httpx2.AsyncClient(headers=ACCEPT | headers, params=query, timeout=30) as client:
+        for below in ("", f"/kernels/{plain_kernel}"):
+            answer = await client.post(f"{mcp_url}{below}/mcp", json=MESSAGE)
+            assert answer.status_code == (200 if allowed else 403), answer.text
+            async with client.stream("GET", f"{mcp_url}{below}/mcp/sse") as response:
+                assert response.status_code == (200 if allowed else 403)
+            answer = await client.post(
+                f"{mcp_url}{below}/mcp/messages/", params={"session_id": "0" * 32}, json=MESSAGE
+            )
+            assert answer.status_code == (404 if allowed else 403)
+            answer = await client.get(f"{mcp_url}{below}/mcp")
+            assert answer.status_code == (400 if allowed else 403)
+
+
+async def test_a_cookie_alone_does_not_do(mcp_url, jp_auth_header) -> None:
+    """A page of another site could send it: Jupyter wants its XSRF token with it."""
+    async with httpx2.AsyncClient(headers=ACCEPT, timeout=30) as client:
+        root = mcp_url.removesuffix("oh_jupyter")
+        token = jp_auth_header["Authorization"].split()[1]
+        await client.post(f"{root}login", data={"password": token}, params={"token": token})
+        assert client.cookies
+        answer = await client.post(f"{mcp_url}/mcp", json=MESSAGE)
+        assert answer.status_code == 403
+
+
+async def test_the_authorizer_decides(mcp_url, jp_auth_header, jp_serverapp, monkeypatch) -> None:
+    other = await jp_serverapp.kernel_manager.start_kernel()
+    asked: list[tuple[str, str]] = []
+
+    def is_authorized(handler, user, action, resource) -> bool:
+        asked.append((action, resource))
+        return resource != "kernels"
+
+    monkeypatch.setattr(jp_serverapp.authorizer, "is_authorized", is_authorized)
+    async with httpx2.AsyncClient(headers=ACCEPT | jp_auth_header, timeout=30) as client:
+        assert (await client.post(f"{mcp_url}/mcp", json=MESSAGE)).status_code == 200
+        assert asked == [("execute", "oh_jupyter:actions")]
+        answer = await client.post(f"{mcp_url}/kernels/{other}/mcp", json=MESSAGE)
+        assert answer.status_code == 403
+        assert asked[1:] == [("execute", "oh_jupyter:actions"), ("execute", "kernels")]
+
+
+async def test_unknown_kernels_and_methods(mcp_url, jp_auth_header) -> None:
+    async with httpx2.AsyncClient(headers=ACCEPT | jp_auth_header, timeout=30) as client:
+        answer = await client.post(f"{mcp_url}/kernels/none/mcp", json=MESSAGE)
+        assert answer.status_code == 404
+        assert "none" in answer.json()["detail"]
+        assert (await client.put(f"{mcp_url}/mcp", json=MESSAGE)).status_code == 405
+        answer = await client.post(f"{mcp_url}/mcp", content=b"{")
+        assert answer.status_code == 400
+        assert json.loads(answer.content)["error"]["code"] == -32700
+
+
+async def test_newer_clients_need_no_session(mcp_url, jp_auth_header) -> None:
+    from mcp.client.client import Client
+    from mcp.client.streamable_http import streamable_http_client
+
+    http = httpx2.AsyncClient(headers=jp_auth_header, timeout=60)
+    transport = streamable_http_client(f"{mcp_url}/mcp", http_client=http)
+    async with http, Client(transport) as client:
+        tools = await client.list_tools()
+        assert {tool.name for tool in tools.tools} >= ACTIONS
+        answer = await client.call_tool("run", {"command": "echo modern"})
+        assert told(answer).startswith("modern")
+
+
+async def test_sessions_end_when_their_kernel_is_shut_down(
+    mcp_connect, plain_kernel, jp_serverapp, mcp_url, jp_auth_header
+) -> None:
+    async with (
+        httpx2.AsyncClient(headers=jp_auth_header, timeout=60) as client,
+        client.stream("GET", f"{mcp_url}/kernels/{plain_kernel}/mcp/sse") as response,
+    ):
+        lines = response.aiter_lines()
+        await anext(lines)
+        await jp_serverapp.kernel_manager.shutdown_kernel(plain_kernel)
+        async for _ in lines:
+            pass

@@ -1,0 +1,276 @@
+"""Open notebooks as MCP tools: in the file, and in the shared document."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+PLOT = """\
+from IPython.display import HTML, display
+import base64, sys
+print("to stdout"); print("to stderr", file=sys.stderr)
+display(HTML("<b>bold</b>"))
+display({"image/png": "iVBORw0KGgo=", "text/plain": "a plot"}, raw=True)
+6 * 7
+"""
+
+
+def told(result) -> str:
+    return "\n".join(block.text for block in result.content if block.type == "text")
+
+
+@pytest.fixture
+def opened(jp_serverapp, jp_root_dir: Path):
+    """Open a notebook as JupyterLab does, and get its path and its kernel's id."""
+
+    async def opened(name: str = "work/book.ipynb", minor: int = 5) -> tuple[str, str]:
+        book = new_notebook(cells=[new_markdown_cell("# Title"), new_code_cell("x = 20")])
+        book["nbformat_minor"] = minor
+        if minor < 5:
+            for cell in book.cells:
+                del cell["id"]
+        path = jp_root_dir / name
+        path.parent.mkdir(exist_ok=True)
+        nbformat.write(book, path)
+        session = await jp_serverapp.session_manager.create_session(
+            path=name, name=path.name, type="notebook", kernel_name="python3"
+        )
+        return name, session["kernel"]["id"]
+
+    return opened
+
+
+@pytest.fixture
+def stored(jp_root_dir: Path):
+    def stored(name: str = "work/book.ipynb") -> list[dict]:
+        book = nbformat.read(jp_root_dir / name, as_version=4)
+        nbformat.validate(book)
+        return [dict(cell) for cell in book.cells]
+
+    return stored
+
+
+async def test_open_notebooks_are_listed(mcp_connect, opened) -> None:
+    async with mcp_connect() as session:
+        assert told(await session.call_tool("list_notebooks", {})) == "No notebook is open."
+        path, kernel = await opened()
+        answer = await session.call_tool("list_notebooks", {})
+        (found,) = answer.structured_content["notebooks"]
+        assert (found["path"], found["kernel_id"]) == (path, kernel)
+        assert json.loads(told(answer)) == [found]
+
+
+async def test_cells_are_read_inserted_edited_moved_deleted(mcp_connect, opened, stored) -> None:
+    _, kernel = await opened()
+    async with mcp_connect(kernel) as session:
+        answer = await session.call_tool("read_cells", {})
+        assert "# Title" in told(answer)
+        assert answer.structured_content["total"] == 2
+        ids = [cell["id"] for cell in answer.structured_content["cells"]]
+        answer = await session.call_tool(
+            "insert_cell", {"source": "some *text*", "cell_type": "markdown", "index": 1}
+        )
+        assert "Inserted cell 1" in told(answer)
+        assert "whether to load it again" in told(answer)
+        assert [cell["source"] for cell in stored()] == ["# Title", "some *text*", "x = 20"]
+        edit = {"cell": ids[1], "old_str": "20", "new_str": "21"}
+        assert not (await session.call_tool("edit_cell", edit)).is_error
+        failed = await session.call_tool("edit_cell", edit)
+        assert failed.is_error
+        assert "0 times" in told(failed)
+        await session.call_tool("edit_cell", {"cell": 0, "source": "## Other"})
+        await session.call_tool("move_cell", {"cell": ids[1], "index": 0})
+        assert [cell["source"] for cell in stored()] == ["x = 21", "## Other", "some *text*"]
+        await session.call_tool("delete_cell", {"cell": -1})
+        assert [cell["source"] for cell in stored()] == ["x = 21", "## Other"]
+        await session.call_tool("edit_cell", {"cell": 1, "cell_type": "code", "source": "y = 1"})
+        assert [cell["cell_type"] for cell in stored()] == ["code", "code"]
+        for wrong in (2, -3, "no-such-id"):
+            answer = await session.call_tool("delete_cell", {"cell": wrong})
+            assert answer.is_error
+            assert "There is no cell" in told(answer)
+
+
+async def test_a_cell_is_run_in_the_notebooks_kernel(mcp_connect, opened, stored, act) -> None:
+    _, kernel = await opened()
+    async with mcp_connect(kernel) as session:
+        answer = await session.call_tool("run_cell", {"cell": 1})
+        assert not answer.is_error
+        answer = await session.call_tool("insert_cell", {"source": PLOT, "run": True})
+        assert "42" in told(answer)
+        assert [block.type for block in answer.content].count("image") == 1
+        cell = stored()[2]
+        kinds = [output["output_type"] for output in cell["outputs"]]
+        assert kinds[-3:] == ["display_data", "display_data", "execute_result"]
+        texts = {o["name"]: o["text"] for o in cell["outputs"] if o["output_type"] == "stream"}
+        assert texts == {"stdout": "to stdout\n", "stderr": "to stderr\n"}
+        assert cell["outputs"][-3]["data"]["text/html"] == "<b>bold</b>"
+        assert cell["outputs"][-1]["data"]["text/plain"] == "42"
+        read = await session.call_tool("read_cells", {"start": 2})
+        assert [block.type for block in read.content].count("image") == 1
+        assert "to stdout" in told(read)
+        unseen = await session.call_tool("read_cells", {"start": 2, "outputs": False})
+        assert [block.type for block in unseen.content] == ["text", "text"]
+        failed = await session.call_tool("insert_cell", {"source": "1 / 0", "run": True})
+        assert "ZeroDivisionError" in told(failed)
+        (error,) = stored()[3]["outputs"]
+        assert (error["output_type"], error["ename"]) == ("error", "ZeroDivisionError")
+    # The person has the variable, and the log has the cells.
+    _, observation = await act("run_ipython", kernel, code="x")
+    assert observation["content"].startswith("20\n")
+
+
+async def test_another_notebook_is_named_by_its_path(mcp_connect, opened, stored) -> None:
+    _, one = await opened()
+    await opened("other.ipynb")
+    async with mcp_connect(one) as session:
+        await session.call_tool("edit_cell", {"cell": 1, "source": "a = 1"})
+        await session.call_tool(
+            "edit_cell", {"cell": 1, "source": "a = 2", "notebook": "other.ipynb"}
+        )
+        assert stored()[1]["source"] == "a = 1"
+        assert stored("other.ipynb")[1]["source"] == "a = 2"
+        for name in ("book.ipynb", "other.ipynb"):
+            answer = await session.call_tool("run_cell", {"cell": 1, "notebook": name})
+            assert not answer.is_error
+        answer = await session.call_tool("run_ipython", {"code": "a"})
+        assert told(answer).startswith("1\n")
+    async with mcp_connect() as session:
+        answer = await session.call_tool("read_cells", {})
+        assert answer.is_error
+        assert "'work/book.ipynb'" in told(answer)
+        answer = await session.call_tool("read_cells", {"notebook": "missing.ipynb"})
+        assert answer.is_error
+        assert "missing.ipynb" in told(answer)
+
+
+async def test_notebooks_of_older_formats_stay_valid(mcp_connect, opened, stored) -> None:
+    _, kernel = await opened(minor=4)
+    async with mcp_connect(kernel) as session:
+        assert not (await session.call_tool("insert_cell", {"source": "y = 2"})).is_error
+        assert not (await session.call_tool("run_cell", {"cell": 2})).is_error
+    assert [cell["source"] for cell in stored()] == ["# Title", "x = 20", "y = 2"]
+
+
+async def test_what_somebody_else_saves_meanwhile_is_not_lost(
+    mcp_connect, opened, stored, jp_serverapp, monkeypatch, jp_root_dir
+) -> None:
+    path, kernel = await opened()
+    contents = jp_serverapp.contents_manager
+    get = contents.get
+
+    async def slow_get(name, content=True, **more):
+        model = get(name, content=content, **more)
+        model = await model if asyncio.iscoroutine(model) else model
+        if content and name == path:
+            book = nbformat.read(jp_root_dir / path, as_version=4)
+            book.cells[0]["source"] = "# The person's"
+            nbformat.write(book, jp_root_dir / path)
+        return model
+
+    monkeypatch.setattr(contents, "get", slow_get)
+    async with mcp_connect(kernel) as session:
+        answer = await session.call_tool("edit_cell", {"cell": 1, "source": "gone"})
+        assert answer.is_error
+        assert "saved by somebody else" in told(answer)
+    assert [cell["source"] for cell in stored()] == ["# The person's", "x = 20"]
+
+
+async def test_changes_at_once_are_all_kept(mcp_connect, opened, stored) -> None:
+    _, kernel = await opened()
+    async with mcp_connect(kernel) as one, mcp_connect() as two:
+        answers = await asyncio.gather(
+            *(
+                session.call_tool("insert_cell", {"source": f"# {number}"})
+                for number, session in enumerate([one, two] * 5)
+            )
+        )
+    assert [told(answer) for answer in answers if answer.is_error] == []
+    assert {f"# {number}" for number in range(10)} <= {cell["source"] for cell in stored()}
+
+
+async def test_who_may_not_read_or_run_does_not(
+    mcp_connect, opened, jp_serverapp, monkeypatch
+) -> None:
+    await opened()
+    denied = {("write", "contents"), ("execute", "kernels")}
+
+    def is_authorized(handler, user, action, resource) -> bool:
+        return (action, resource) not in denied
+
+    monkeypatch.setattr(jp_serverapp.authorizer, "is_authorized", is_authorized)
+    async with mcp_connect() as session:
+        assert not (await session.call_tool("read_cells", {})).is_error
+        answer = await session.call_tool("delete_cell", {"cell": 0})
+        assert answer.is_error
+        assert "may not write" in told(answer)
+        denied.discard(("write", "contents"))
+        answer = await session.call_tool("run_cell", {"cell": 1})
+        assert answer.is_error
+        assert "may not run code" in told(answer)
+
+
+class TestLive:
+    """With jupyter-collaboration's server part."""
+
+    @pytest.fixture
+    def jp_server_config(self, jp_server_config):
+        pytest.importorskip(
+            "jupyter_server_ydoc", reason="needs jupyter-server-ydoc, of jupyter-collaboration"
+        )
+        config = {**jp_server_config}
+        extensions = {"jupyter_server_ydoc": True, "jupyter_server_fileid": True}
+        config["ServerApp"] = {
+            **config["ServerApp"],
+            "jpserver_extensions": {
+                **config["ServerApp"]["jpserver_extensions"],
+                **extensions,
+            },
+        }
+        return config
+
+    @pytest.fixture
+    def shared(self, jp_serverapp):
+        """The document that people's tabs would show."""
+
+        async def shared(path: str):
+            (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_server_ydoc"]
+            return await app.get_document(
+                path=path, content_type="notebook", file_format="json", copy=False, create=True
+            )
+
+        return shared
+
+    @pytest.mark.filterwarnings("ignore")
+    async def test_tools_work_on_the_shared_document(self, mcp_connect, opened, shared) -> None:
+        path, kernel = await opened()
+        document = await shared(path)
+
+        def cells() -> list[dict]:
+            return document.get()["cells"]
+
+        async with mcp_connect(kernel) as session:
+            answer = await session.call_tool("insert_cell", {"source": PLOT, "run": True})
+            assert "whether to load it again" not in told(answer)
+            assert "42" in told(answer)
+            assert [cell["source"] for cell in cells()] == ["# Title", "x = 20", PLOT]
+            outputs = cells()[2]["outputs"]
+            streams = {o["name"]: o["text"] for o in outputs if o["output_type"] == "stream"}
+            assert streams == {"stdout": "to stdout\n", "stderr": "to stderr\n"}
+            assert outputs[-1]["data"] == {"text/plain": "42"}
+            edited = document.ycells[1]
+            await session.call_tool("edit_cell", {"cell": 1, "old_str": "20", "new_str": "21"})
+            assert str(edited["source"]) == "x = 21"
+            await session.call_tool("move_cell", {"cell": 2, "index": 0})
+            await session.call_tool("delete_cell", {"cell": 1})
+            assert [cell["source"] for cell in cells()] == [PLOT, "x = 21"]
+            await session.call_tool("edit_cell", {"cell": 1, "cell_type": "markdown"})
+            assert cells()[1]["cell_type"] == "markdown"
+            read = await session.call_tool("read_cells", {})
+            assert "to stdout" in told(read)
+            assert [block.type for block in read.content].count("image") == 1

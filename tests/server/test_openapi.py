@@ -1,0 +1,247 @@
+"""``openapi.yaml`` against the code: its schemas, its addresses, and what a server really answers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from dataclasses import MISSING, fields
+from typing import Any
+
+import pytest
+import requests
+import schemathesis
+import yaml
+from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+from schemathesis import GenerationMode, checks
+
+from oh_jupyter.errors import WireError
+from oh_jupyter.events import ACTIONS, OBSERVATIONS, Event
+from oh_jupyter.events.fields import field_types
+from oh_jupyter.events.wire import from_wire, to_wire
+from oh_jupyter.server.handlers import HANDLERS, NotFoundHandler
+from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.schemas import OPENAPI, updated
+
+DOCUMENT = yaml.safe_load(OPENAPI.read_text(encoding="utf-8"))
+METHODS = ("get", "put", "post", "delete", "patch")
+
+
+def test_it_is_openapi() -> None:
+    validate(DOCUMENT)
+
+
+def test_the_generated_parts_are_those_of_the_code() -> None:
+    text = OPENAPI.read_text(encoding="utf-8")
+    assert updated(text) == text, "run python -m oh_jupyter.server.schemas"
+
+
+def path_of(pattern: str) -> str:
+    """A handler's pattern as OpenAPI writes it."""
+    kinds = r"\(\?P<kind>screenshot\|set_of_marks\)"
+    return re.sub(rf"{kinds}|\(\?P<(\w+)>[^)]*\)", lambda m: f"{{{m[1] or 'kind'}}}", pattern)
+
+
+def methods_of(handler: type[OhHandler]) -> set[str]:
+    inherited = {name: getattr(OhHandler, name) for name in METHODS}
+    return {name for name in METHODS if getattr(handler, name) is not inherited[name]}
+
+
+def test_handlers_and_addresses_agree() -> None:
+    served = {
+        path_of(pattern).replace("\\.", "."): methods_of(handler)
+        for pattern, handler in HANDLERS
+        if handler is not NotFoundHandler
+    }
+    described = {path: set(item) & set(METHODS) for path, item in DOCUMENT["paths"].items()}
+    assert described == served
+
+
+def validator(name: str) -> Draft202012Validator:
+    components = {"schemas": DOCUMENT["components"]["schemas"]}
+    return Draft202012Validator({"$ref": f"#/components/schemas/{name}", "components": components})
+
+
+NAMED_JSON = st.dictionaries(st.text(), st.none() | st.integers() | st.text(), max_size=2)
+
+
+def events(cls: type[Event]) -> st.SearchStrategy[Event]:
+    """Any event of a class."""
+    mappings = {
+        name: NAMED_JSON if "None" not in str(hint) else st.none() | NAMED_JSON
+        for name, hint in field_types(cls).items()
+        if "dict" in str(hint)
+    }
+    seconds = {"timeout": st.none() | st.floats(0, 1e8)} if cls in ACTIONS.values() else {}
+    return st.builds(cls, **mappings, **seconds)
+
+
+def required(cls: type[Event]) -> list[str]:
+    return [f.name for f in fields(cls) if f.default is MISSING and f.default_factory is MISSING]
+
+
+@pytest.mark.parametrize("cls", [*ACTIONS.values(), *OBSERVATIONS.values()])
+def test_schemas_describe_what_is_written_and_read(cls: type[Event]) -> None:
+    described = validator(cls.__name__)
+    union = validator("Action" if cls in ACTIONS.values() else "Observation")
+
+    @settings(max_examples=30, deadline=None)
+    @given(events(cls))
+    def agree(event: Event) -> None:
+        written = to_wire(event)
+        described.validate(written)
+        union.validate(written)
+        assert to_wire(from_wire(written)) == written
+
+    agree()
+
+
+@pytest.mark.parametrize("cls", ACTIONS.values())
+def test_schemas_refuse_what_is_refused(cls: type[Event]) -> None:
+    described = validator(cls.__name__)
+    good = to_wire(cls(**dict.fromkeys(required(cls), "x")))
+    assert described.is_valid(good)
+    wrong = [{**good, "args": {**good["args"], "unknown": 1}}, {**good, "timeout": -1}]
+    wrong += [{**good, "args": {**good["args"], name: 3.5}} for name in good["args"]]
+    wrong += [
+        {**good, "args": {n: value for n, value in good["args"].items() if n != name}}
+        for name in required(cls)
+    ]
+    for data in wrong:
+        assert not described.is_valid(data)
+        if data["args"].get("security_risk") != 3.5:  # which the protocol drops
+            with pytest.raises(WireError):
+                from_wire(data)
+
+
+ENDLESS = "These answers are streams that end with the session; test_mcp.py follows them."
+NOT_FUZZED = {"mcpStream": ENDLESS, "mcpStreamOnKernel": ENDLESS}
+NOT_FUZZED |= {"mcpSse": ENDLESS, "mcpSseOnKernel": ENDLESS}
+
+# Credentials are the matter of test_authorization.py.
+PUBLIC = {**DOCUMENT, "security": [], "components": {**DOCUMENT["components"]}}
+del PUBLIC["components"]["securitySchemes"]
+OPERATIONS = [found.ok() for found in schemathesis.openapi.from_dict(PUBLIC).get_all_operations()]
+
+
+def name_of(operation: Any) -> str:
+    return str(operation.definition.raw["operationId"]).removesuffix("OnKernel")
+
+
+ENDLESS = {"mcpStream", "mcpSse"}
+"""Streams that last as long as their session; test_mcp.py follows them."""
+
+UNLIKELY = {
+    # Only of a browser; starting one and a second for each step would take minutes.
+    *("screenshot", "marks"),
+    # Only with a session, or an action that waits for a person, which chance does not make.
+    *("mcpMessage", "mcpEnd", "mcpSseMessage", "confirm"),
+}
+"""What random requests do not succeed with; they must be refused well."""
+
+CHECKS = [
+    checks.not_a_server_error,
+    checks.status_code_conformance,
+    checks.content_type_conformance,
+    checks.response_headers_conformance,
+    checks.response_schema_conformance,
+]
+
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "12"))
+"""Requests to each address by each method."""
+
+
+@pytest.fixture(scope="module")
+def known(live_server: Any) -> dict[str, Any]:
+    """What there is at the addresses: a kernel, an answer, an event, a file of the store."""
+    address = f"{live_server.url}/oh_jupyter"
+
+    def send(method: str, url: str, **options: Any) -> Any:
+        answer = requests.request(method, url, headers=headers, timeout=60, **options)
+        answer.raise_for_status()
+        return answer
+
+    headers = {**live_server.headers, "X-Request-ID": "known"}
+    kernel = send("post", f"{live_server.url}/api/kernels").json()["id"]
+    action = {"action": {"action": "run", "args": {"command": "true"}}}
+    send("post", f"{address}/execute_action", json=action)
+    headers.pop("X-Request-ID")
+    for below in (address, f"{address}/kernels/{kernel}"):
+        send("post", f"{below}/execute_action", json=action)
+        send("put", f"{below}/store/known", data=b"contents")
+    return {"kernel_id": kernel, "key": "known", "path": "known", "event_id": 1}
+
+
+def inside(place: str, path: str) -> str:
+    return f"{place}/{path.replace('..', '').lstrip('/')}"
+
+
+def tamed(action: dict[str, Any], place: str) -> dict[str, Any]:
+    """An action that can do no harm to the machine: what is random in it is data only."""
+    args = dict(action["args"])
+    if isinstance(args.get("path"), str):
+        args["path"] = inside(place, args["path"])
+    if isinstance(args.get("code"), str):
+        args["code"] = repr(args["code"])
+    if action.get("action") == "run" and isinstance(args.get("command"), str):
+        args["command"] = f"printf %s {shlex.quote(args['command'])}"
+    if args.get("confirmation_state") == "awaiting_confirmation":
+        del args["confirmation_state"]  # a person would have to come
+    return {**action, "args": args}
+
+
+def confine(case: Any, place: str, known: dict[str, Any]) -> None:
+    """Keep what a random request changes in one directory; mostly let it find something."""
+    for name, value in (case.path_parameters or {}).items():
+        chosen = hashlib.md5(str(value).encode()).digest()[0]
+        if name in known and chosen % 4:
+            case.path_parameters[name] = known[name]
+    for name in ("destination", "path"):
+        if isinstance((case.query or {}).get(name), str):
+            case.query[name] = inside(place, case.query[name])
+    if isinstance(case.body, dict) and isinstance(case.body.get("action"), dict):
+        action = case.body["action"]
+        if isinstance(action.get("args"), dict):
+            case.body = {**case.body, "action": tamed(action, place)}
+    if case.path.endswith("/update_mcp_server") and isinstance(case.body, list):
+        case.body = [
+            {**server, "command": "no-such-program"} if isinstance(server, dict) else server
+            for server in case.body
+        ]
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [operation for operation in OPERATIONS if name_of(operation) not in ENDLESS],
+    ids=lambda operation: operation.label,
+)
+def test_whatever_is_sent_is_answered_as_described(
+    operation: Any, live_server: Any, known: dict[str, Any]
+) -> None:
+    place = live_server.directory / "place"
+    place.mkdir(exist_ok=True)
+    cases = [operation.as_strategy(generation_mode=mode) for mode in GenerationMode]
+    statuses = set()
+
+    # Without a seed of its own, a run would find what the next one does not.
+    @seed(20)
+    @settings(
+        max_examples=EXAMPLES,
+        deadline=None,
+        database=None,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.one_of(*cases))
+    def answered(case: Any) -> None:
+        confine(case, str(place), known)
+        answer = case.call_and_validate(
+            base_url=live_server.url, headers=live_server.headers, checks=CHECKS, timeout=60
+        )
+        statuses.add(answer.status_code)
+
+    answered()
+    assert min(statuses) < 300 or name_of(operation) in UNLIKELY

@@ -1,0 +1,121 @@
+"""The store, the skills, the last page and confirmations over REST."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from typing import Any
+
+import pytest
+from tornado.httpclient import HTTPClientError
+
+
+@pytest.fixture
+def store(jp_fetch: Any) -> Any:
+    async def store(method: str, path: str, body: bytes | None = None, **options: Any) -> Any:
+        try:
+            answer = await jp_fetch(
+                "oh_jupyter", "store", *path.split("/"), method=method, body=body, **options
+            )
+        except HTTPClientError as problem:
+            return problem.code, json.loads(problem.response.body)
+        return answer.code, answer.body
+
+    return store
+
+
+async def test_files_of_the_store(store: Any) -> None:
+    data = os.urandom(2_500_000)
+    assert (await store("PUT", "a b/é.bin", data)) == (204, b"")
+    assert (await store("PUT", "a b/empty", b""))[0] == 204
+    assert (await store("GET", "a b/é.bin")) == (200, data)
+    assert (await store("GET", "a b/empty")) == (200, b"")
+    status, listing = await store("GET", "a b", params={"list": "true"})
+    assert (status, json.loads(listing)["entries"]) == (200, ["a b/empty", "a b/é.bin"])
+    assert (await store("DELETE", "a b/empty"))[0] == 204
+    status, answer = await store("GET", "a b/empty")
+    assert (status, answer["detail"]) == (404, "The store has no file 'a b/empty'")
+
+
+async def test_what_the_store_refuses(store: Any) -> None:
+    assert (await store("GET", "no/such"))[0] == 404
+    assert (await store("GET", "no/such", params={"list": "true"}))[0] in (200, 404)
+    for path in ("../x", "a/../../x"):
+        status, answer = await store("PUT", path, b"x")
+        assert (status, bool(answer["detail"])) == (400, True), path
+    wrong = {"headers": {"Authorization": "token wrong"}}
+    for method, body in (("GET", None), ("PUT", b"x" * 200_000), ("DELETE", None)):
+        assert (await store(method, "x", body, **wrong))[0] == 403
+    assert (await store("GET", "x"))[0] == 404
+
+
+async def test_skills_are_listed(ask: Any) -> None:
+    status, skills = await ask("skills")
+    assert status == 200
+    found = {skill["name"]: skill for skill in skills}
+    assert "path: str" in found["open_file"]["signature"]
+    assert found["open_file"]["docstring"]
+
+
+async def test_the_last_page(ask: Any, act: Any, jp_fetch: Any, tmp_path: Any) -> None:
+    await act("run", command="true")
+    status, answer = await ask("browser", "marks")
+    assert (status, answer["detail"][:19]) == (404, "No page was visited")
+    page = tmp_path / "page.html"
+    page.write_text("<title>T</title><button>press</button>")
+    await act("browse_interactive", browser_actions=f'goto("file://{page}")', return_axtree=True)
+    status, marks = await ask("browser", "marks")
+    assert (status, marks["url"]) == (200, f"file://{page}")
+    assert marks["extra_element_properties"]
+    for kind in ("screenshot", "set_of_marks"):
+        picture = await jp_fetch("oh_jupyter", "browser", kind)
+        assert picture.headers["Content-Type"] == "image/png"
+        assert picture.body.startswith(b"\x89PNG")
+
+
+async def _waiting(ask: Any, kernel: str) -> Any:
+    async with asyncio.timeout(60):
+        while True:
+            status, found = await ask("kernels", kernel, "confirmations")
+            if status == 200 and found:
+                return found
+
+
+async def test_a_risky_action_waits_in_a_shared_kernel(
+    ask: Any, act: Any, plain_kernel: str, monkeypatch: Any
+) -> None:
+    await act("run", plain_kernel, command="true")
+    for approve in (True, False):
+        asked = asyncio.ensure_future(act("run", plain_kernel, command="echo x; sudo -n true"))
+        (found,) = await _waiting(ask, plain_kernel)
+        assert found["reason"] == "it becomes another user"
+        where = ("kernels", plain_kernel, "confirmations", str(found["id"]))
+        assert (await ask(*where, body={"approve": "yes"}))[0] == 422
+        monkeypatch.setenv("SESSION_API_KEY", "secret")
+        agent = {"X-Session-API-Key": "secret"}
+        assert (await ask(*where, body={"approve": True}, headers=agent))[0] == 403
+        monkeypatch.delenv("SESSION_API_KEY")
+        with pytest.raises(json.JSONDecodeError):  # there is no body: 204
+            await ask(*where, body={"approve": approve})
+        status, observation = await asked
+        assert status == 200
+        assert observation["observation"] == ("run" if approve else "user_rejected")
+        assert (await ask(*where, body={"approve": True}))[0] == 404
+    _, log = await ask("kernels", plain_kernel, "events")
+    asked_for = [e for e in log["events"] if "sudo" in e.get("args", {}).get("command", "")]
+    assert [e["args"]["confirmation_state"] for e in asked_for] == ["awaiting_confirmation"] * 2
+
+
+async def test_kernels_that_nobody_asked_anything_are_left_alone(
+    ask: Any, plain_kernel: str, jp_serverapp: Any
+) -> None:
+    assert await ask("kernels", plain_kernel, "confirmations") == (200, [])
+    assert await ask("confirmations") == (200, [])
+    assert (await ask("kernels", "none", "confirmations"))[0] == 404
+    assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == [plain_kernel]
+
+
+async def test_the_default_kernel_asks_nobody(act: Any) -> None:
+    status, observation = await act("run", command="echo x; sudo -n true")
+    assert (status, observation["observation"]) == (200, "run")

@@ -1,0 +1,113 @@
+"""``vscode/connection_token`` and the way to VS Code, with a stand-in for the program."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import uuid
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+STAND_IN = f"""#!{sys.executable}
+import http.server, sys
+arguments = dict(zip(sys.argv[1::2], sys.argv[2::2]))
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.path.encode())
+    def log_message(self, *args):
+        pass
+address = (arguments["--host"], int(arguments["--port"]))
+http.server.ThreadingHTTPServer(address, Handler).serve_forever()
+"""
+
+NEEDS_PROXY = pytest.mark.skipif(
+    importlib.util.find_spec("jupyter_server_proxy") is None,
+    reason="jupyter-server-proxy is not installed",
+)
+
+
+async def test_there_is_no_token_where_nobody_asked_for_the_plugin(
+    ask, jp_serverapp, plain_kernel
+) -> None:
+    assert await ask("vscode", "connection_token") == (200, {"token": None})
+    assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == [plain_kernel]
+    assert await ask("kernels", plain_kernel, "vscode", "connection_token") == (
+        200,
+        {"token": None},
+    )
+    assert (await ask("kernels", plain_kernel, "events"))[0] == 424
+    status, found = await ask("vscode")
+    assert (status, found["url"], found["token"]) == (200, None, None)
+    assert "not among the settings' plugins" in found["problem"]
+    assert (await ask("kernels", "nobody", "vscode", "connection_token"))[0] == 404
+
+
+async def test_the_token_is_for_those_who_may_execute(ask, jp_serverapp, monkeypatch) -> None:
+    asked = []
+
+    def is_authorized(handler, user, action, resource) -> bool:
+        asked.append((action, resource))
+        return action != "execute"
+
+    monkeypatch.setattr(jp_serverapp.authorizer, "is_authorized", is_authorized)
+    assert (await ask("vscode", "connection_token"))[0] == 403
+    assert (await ask("vscode"))[0] == 403
+    assert asked == [("execute", "oh_jupyter:actions")] * 2
+
+
+class TestWithThePlugin:
+    @pytest.fixture
+    def jp_server_config(self, jp_server_config, tmp_path):
+        program = tmp_path / "openvscode-server"
+        program.write_text(STAND_IN)
+        program.chmod(0o755)
+        server = jp_server_config["ServerApp"]
+        extensions = {**server["jpserver_extensions"], "jupyter_server_proxy": True}
+        # Not all of that extension's handlers say that they authenticate, though they do.
+        server = {**server, "allow_unauthenticated_access": True}
+        return {
+            **jp_server_config,
+            "ServerApp": {**server, "jpserver_extensions": extensions},
+            "OhJupyter": {
+                "plugins": ["agent_skills", "jupyter", "vscode"],
+                "vscode_path": str(program),
+            },
+        }
+
+    async def test_the_default_kernel_is_started_for_it(self, ask, act, tmp_path) -> None:
+        status, answer = await ask("vscode", "connection_token")
+        assert status == 200
+        assert str(uuid.UUID(answer["token"])) == answer["token"]
+        assert await ask("vscode", "connection_token") == (200, answer)
+        status, info = await ask("server_info")
+        kernel = info["default_kernel"]
+        assert await ask("kernels", kernel, "vscode", "connection_token") == (200, answer)
+        status, observation = await act("run_ipython", code="6 * 7")
+        assert observation["content"].startswith("42\n")
+
+    @NEEDS_PROXY
+    async def test_it_is_reached_through_the_servers_proxy(self, ask, jp_fetch) -> None:
+        status, found = await ask("vscode")
+        assert (status, found["problem"]) == (200, None)
+        parts = urlsplit(found["url"])
+        assert dict(parse_qsl(parts.query))["tkn"] == found["token"]
+        below = parts.path.split("/proxy/absolute/")[1]
+        answer = await jp_fetch("proxy", "absolute", below, params={"tkn": found["token"]})
+        # It is asked by its whole address (of which the proxy quotes the base once more).
+        assert f"/proxy/absolute/{below}?tkn={found['token']}" in answer.body.decode()
+
+
+class TestWithoutTheProgram:
+    @pytest.fixture
+    def jp_server_config(self, jp_server_config):
+        missing = {"plugins": ["vscode"], "vscode_path": "/no/openvscode-server"}
+        return {**jp_server_config, "OhJupyter": missing}
+
+    async def test_it_says_how_to_get_one(self, ask) -> None:
+        assert await ask("vscode", "connection_token") == (200, {"token": None})
+        status, found = await ask("vscode")
+        assert (status, found["url"]) == (200, None)
+        assert "npm install -g code-server" in found["problem"]
