@@ -2,6 +2,7 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { cellsPlugin } from './plugins/cells.js';
 import { commandsPlugin } from './plugins/commands.js';
+import { confirmPlugin } from './plugins/confirm.js';
 import { eventsPlugin } from './plugins/events.js';
 import { logPlugin } from './plugins/log.js';
 
@@ -11,6 +12,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   eventsPlugin,
   logPlugin,
   cellsPlugin,
+  confirmPlugin,
   commandsPlugin
 ];
 

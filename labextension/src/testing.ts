@@ -57,6 +57,7 @@ export function card(
     id,
     action: asked,
     observation: answer,
+    confirmation: null,
     lost
   };
 }

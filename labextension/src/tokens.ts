@@ -9,6 +9,9 @@ import type { IEventMessage } from './events/wire.js';
 export type RuntimeState =
   'no-kernel' | 'unknown' | 'not-loaded' | 'ready' | 'failed';
 
+/** What came of a decision: told to the kernel, too late for it, or not told. */
+export type Decision = 'done' | 'gone' | 'failed';
+
 /** The events of one notebook's or console's kernel. */
 export interface IKernelEvents {
   /** Of the notebook or console. */
@@ -21,6 +24,10 @@ export interface IKernelEvents {
   /** Cards and fresh starts, oldest first; a new array whenever one changed. */
   readonly entries: readonly LogEntry[];
   readonly changed: ISignal<IKernelEvents, void>;
+  /** The cards that wait for a person, the one that waits longest first. */
+  readonly waiting: readonly ICard[];
+  /** Whether a person has them before their eyes, in the panel. */
+  isShown: boolean;
   /** Emitted for each event that comes live, once `entries` has it; not for history. */
   readonly arrived: ISignal<IKernelEvents, IEventMessage>;
   /** Ask the server for the events that did not come live. */
@@ -32,6 +39,12 @@ export interface IKernelEvents {
    *   the reason, if the server could not be asked.
    */
   complete(card: ICard): Promise<void>;
+  /**
+   * Let a waiting Action begin, or reject it.
+   *
+   * Its card tells meanwhile that this is under way, and why it failed.
+   */
+  decide(card: ICard, approve: boolean): Promise<Decision>;
 }
 
 /** The runtime that a person and an agent share, seen from JupyterLab. */

@@ -12,6 +12,13 @@ export interface IHistoryPage {
   readonly nextId: number | null;
 }
 
+/** An Action that a person has to decide on. */
+export interface IWaiting {
+  readonly id: number;
+  /** Why it waits, in the kernel's words. */
+  readonly reason: string;
+}
+
 const NOT_LOADED: ReadonlySet<number> = new Set([404, 424, 501]);
 
 /** How many events to ask for at once. */
@@ -34,7 +41,7 @@ export class EventsApi {
       start_id: startId,
       limit: PAGE_SIZE
     });
-    const reply = await this._get(kernelId, `events${query}`);
+    const reply = await this._ask(kernelId, `events${query}`);
     if (
       !isRecord(reply) ||
       typeof reply.generation !== 'string' ||
@@ -51,14 +58,40 @@ export class EventsApi {
 
   /** One event in full length, with its images. */
   async event(kernelId: string, id: number): Promise<WireEvent> {
-    const event = parseEvent(await this._get(kernelId, `events/${id}`));
+    const event = parseEvent(await this._ask(kernelId, `events/${id}`));
     if (event === null) {
       throw new Error('The server sent an event of an unknown form.');
     }
     return event;
   }
 
-  private async _get(kernelId: string, path: string): Promise<unknown> {
+  /** The Actions that wait for a person. */
+  async confirmations(kernelId: string): Promise<readonly IWaiting[]> {
+    const reply = await this._ask(kernelId, 'confirmations');
+    if (!Array.isArray(reply)) {
+      throw new Error('The server sent confirmations of an unknown form.');
+    }
+    return reply
+      .filter(isRecord)
+      .filter(({ id }) => Number.isSafeInteger(id))
+      .map(each => ({ id: each.id as number, reason: text(each, 'reason') }));
+  }
+
+  /**
+   * Let a waiting Action begin, or reject it.
+   *
+   * @throws NotLoadedError if it does not wait any more.
+   */
+  async decide(kernelId: string, id: number, approve: boolean): Promise<void> {
+    const body = JSON.stringify({ approve });
+    await this._ask(kernelId, `confirmations/${id}`, { method: 'POST', body });
+  }
+
+  private async _ask(
+    kernelId: string,
+    path: string,
+    init: RequestInit = {}
+  ): Promise<unknown> {
     const kernel = URLExt.join(
       this._settings.baseUrl,
       'oh_jupyter/kernels',
@@ -66,7 +99,7 @@ export class EventsApi {
     );
     const response = await ServerConnection.makeRequest(
       `${kernel}/${path}`,
-      {},
+      init,
       this._settings
     );
     if (NOT_LOADED.has(response.status)) {

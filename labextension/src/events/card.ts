@@ -1,5 +1,15 @@
 import type { IAction, IObservation } from './wire.js';
 
+/** A person has to decide on an Action before it begins. */
+export interface IConfirmation {
+  /** Why, in the kernel's words; "" while that is not known. */
+  readonly reason: string;
+  /** What was decided is under way. */
+  readonly busy: boolean;
+  /** Why the last decision did not reach the kernel; "" if none was lost. */
+  readonly error: string;
+}
+
 /**
  * An Action with its Observation, as one entry of the log.
  *
@@ -12,6 +22,8 @@ export interface ICard {
   readonly id: number;
   readonly action: IAction | null;
   readonly observation: IObservation | null;
+  /** What it waits for before it begins; null if it does not wait. */
+  readonly confirmation: IConfirmation | null;
   /** The runtime went away before an Observation came. */
   readonly lost: boolean;
 }

@@ -5,7 +5,7 @@ import type { ISessionContext } from '@jupyterlab/apputils';
 import { Signal } from '@lumino/signaling';
 
 import { action, observation } from '../testing.js';
-import type { IHistoryPage } from './api.js';
+import type { IHistoryPage, IWaiting } from './api.js';
 import { isCard } from './card.js';
 import { KernelEvents } from './connection.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
@@ -29,6 +29,18 @@ class Server {
     const events = this.events.slice(startId, startId + PAGE);
     const nextId = events.length < PAGE ? null : startId + PAGE;
     return { generation: this.generation, events, nextId };
+  }
+
+  waiting: IWaiting[] = [];
+  readonly decided: string[] = [];
+
+  async confirmations(): Promise<readonly IWaiting[]> {
+    await Promise.resolve();
+    return this.waiting;
+  }
+
+  async decide(kernelId: string, id: number, approve: boolean): Promise<void> {
+    this.decided.push(`${kernelId} ${id} ${approve}`);
   }
 
   async event(kernelId: string, id: number): Promise<WireEvent> {
@@ -201,6 +213,50 @@ describe('KernelEvents', () => {
     const header = { msg_type: 'oh_jupyter_event' };
     session.iopubMessage.emit({ header, content: { event: 'none' } });
     assert.deepEqual(ids(), []);
+  });
+
+  it('reads the history of what waits although nobody looks', async () => {
+    const args = { confirmation_state: 'awaiting_confirmation' };
+    server.events = [action(0), action(1, 'run', args), action(2, 'write', {})];
+    server.waiting = [
+      { id: 1, reason: 'why' },
+      { id: 2, reason: 'so' }
+    ];
+    await events.refreshWaiting();
+    await settled();
+    const reasons = events.waiting.map(({ id, confirmation }) => [
+      id,
+      confirmation?.reason
+    ]);
+    assert.deepEqual(reasons, [
+      [1, 'why'],
+      [2, 'so']
+    ]);
+    assert.equal(await events.decide(events.waiting[1]!, false), 'done');
+    assert.deepEqual(server.decided, ['k 2 false']);
+    session.publish(observation(3, 1));
+    assert.deepEqual(events.waiting, []);
+  });
+
+  it('has nothing that waits after a restart', async () => {
+    const args = { confirmation_state: 'awaiting_confirmation' };
+    server.waiting = [{ id: 0, reason: 'why' }];
+    session.publish(action(0, 'run', args));
+    await settled();
+    assert.equal(events.waiting.length, 1);
+    session.statusChanged.emit('restarting');
+    assert.deepEqual(events.waiting, []);
+    await events.refreshWaiting();
+    assert.deepEqual(events.waiting, []);
+  });
+
+  it('tells when it comes before the eyes of a person, and when it goes', () => {
+    let told = 0;
+    events.changed.connect(() => (told += 1));
+    events.isShown = true;
+    events.isShown = true;
+    events.isShown = false;
+    assert.equal(told, 2);
   });
 
   it('hears nothing any more once it is disposed', () => {

@@ -3,29 +3,39 @@ import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import type { IKernelEvents, RuntimeState } from '../tokens.js';
+import type { Decision, IKernelEvents, RuntimeState } from '../tokens.js';
 import type { EventsApi, IHistoryPage } from './api.js';
-import type { ICard, LogEntry } from './card.js';
+import { isCard, type ICard, type LogEntry } from './card.js';
+import { Confirmations } from './confirmations.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import { EventLog } from './log.js';
-import { parseMessage, text, type IEventMessage } from './wire.js';
+import { isAction, parseMessage, text, type IEventMessage } from './wire.js';
 
 const MESSAGE_TYPE = 'oh_jupyter_event';
 
 /** What is asked of the server. */
-type History = Pick<EventsApi, 'history' | 'event'>;
+type Api = Pick<EventsApi, 'history' | 'event' | 'confirmations' | 'decide'>;
 
 /** Keeps the log of one notebook: live messages, completed from history. */
 export class KernelEvents implements IKernelEvents, IDisposable {
   /**
    * @param session - Of the notebook or console.
-   * @param api - Where to ask for history.
+   * @param api - Where to ask for history and for what waits.
    * @param limit - How many cards to keep.
    */
-  constructor(session: ISessionContext, api: History, limit: number) {
+  constructor(session: ISessionContext, api: Api, limit: number) {
     this._session = session;
     this._api = api;
     this._log = new EventLog(limit);
+    this._confirmations = new Confirmations(api, this._log, {
+      kernelId: () => this._kernelId,
+      onChanged: () => this._changed.emit(),
+      onUnknown: () => {
+        if (!this._watched) {
+          void this.refresh();
+        }
+      }
+    });
     session.iopubMessage.connect(this._onMessage, this);
     session.kernelChanged.connect(this._onKernelChanged, this);
     session.statusChanged.connect(this._onStatus, this);
@@ -53,6 +63,22 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     return this._log.entries;
   }
 
+  get waiting(): readonly ICard[] {
+    return this.entries
+      .filter(isCard)
+      .filter(({ confirmation }) => confirmation !== null);
+  }
+
+  get isShown(): boolean {
+    return this._isShown;
+  }
+  set isShown(isShown: boolean) {
+    if (isShown !== this._isShown) {
+      this._isShown = isShown;
+      this._changed.emit();
+    }
+  }
+
   get changed(): ISignal<this, void> {
     return this._changed;
   }
@@ -73,6 +99,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
 
   dispose(): void {
     this._isDisposed = true;
+    this._confirmations.dispose();
     Signal.clearData(this);
   }
 
@@ -108,6 +135,19 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     this._changed.emit();
   }
 
+  async decide(card: ICard, approve: boolean): Promise<Decision> {
+    const decision = await this._confirmations.decide(card, approve);
+    if (decision === 'gone') {
+      void this.refresh();
+    }
+    return decision;
+  }
+
+  /** Ask the server which Actions wait for a person, whether or not anybody looks. */
+  async refreshWaiting(): Promise<void> {
+    await this._confirmations.look();
+  }
+
   private get _kernelId(): string | null {
     return this._session.session?.kernel?.id ?? null;
   }
@@ -120,6 +160,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
         if (kernelId !== null) {
           await this._readHistory(kernelId);
           this._state = 'ready';
+          void this._confirmations.refresh();
         }
       } catch (error) {
         this._state = error instanceof NotLoadedError ? 'not-loaded' : 'failed';
@@ -173,6 +214,9 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     this._state = this._state === 'failed' ? 'failed' : 'ready';
     this._changed.emit();
     this._arrived.emit(message);
+    if (isAction(message.event)) {
+      this._confirmations.onAction(message.generation, message.event);
+    }
     if (!follows) {
       this._refreshIfWatched();
     }
@@ -183,6 +227,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     this._state = 'unknown';
     this._changed.emit();
     this._refreshIfWatched();
+    void this._confirmations.look();
   }
 
   private _onStatus(_: unknown, status: Kernel.Status): void {
@@ -207,6 +252,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
   private _onConnection(_: unknown, status: Kernel.ConnectionStatus): void {
     if (status === 'connected') {
       this._refreshIfWatched();
+      void this._confirmations.look();
     }
   }
 
@@ -217,14 +263,16 @@ export class KernelEvents implements IKernelEvents, IDisposable {
   }
 
   private readonly _session: ISessionContext;
-  private readonly _api: History;
+  private readonly _api: Api;
   private readonly _log: EventLog;
+  private readonly _confirmations: Confirmations;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _arrived = new Signal<this, IEventMessage>(this);
   private _state: RuntimeState = 'unknown';
   private _error = '';
   private _lastSeq = -1;
   private _watched = false;
+  private _isShown = false;
   private _stale = false;
   private _refreshing: Promise<void> | null = null;
   private _refreshWhenIdle = false;

@@ -1,4 +1,9 @@
-import { isPending, preferred, type ICard } from './card.js';
+import {
+  isPending,
+  preferred,
+  type ICard,
+  type IConfirmation
+} from './card.js';
 import {
   isAction,
   type IAction,
@@ -39,8 +44,24 @@ export class Generation {
   /** Mark what is still pending as lost: its runtime is gone. */
   end(): void {
     this._cards = this._cards.map(card =>
-      isPending(card) && !card.lost ? { ...card, lost: true } : card
+      (isPending(card) || card.confirmation) && !card.lost
+        ? { ...card, confirmation: null, lost: true }
+        : card
     );
+  }
+
+  /** The card with an id. */
+  find(id: number): ICard | undefined {
+    const card = this._cards[this._position(id)];
+    return card?.id === id ? card : undefined;
+  }
+
+  /** Say what an Action waits for; one that was answered or lost does not wait. */
+  confirm(id: number, confirmation: IConfirmation | null): void {
+    const card = this.find(id);
+    if (card?.action && card.observation === null && !card.lost) {
+      this._put({ ...card, confirmation });
+    }
   }
 
   /** Drop the oldest cards. */
@@ -65,7 +86,7 @@ export class Generation {
     if (action.id <= this._droppedUpTo) {
       return;
     }
-    const known = this._find(action.id);
+    const known = this.find(action.id);
     const early = this._cards.find(
       card => card.action === null && card.observation?.cause === action.id
     );
@@ -76,6 +97,7 @@ export class Generation {
       ...this._card(action.id),
       action: preferred(known?.action ?? null, action),
       observation: known?.observation ?? early?.observation ?? null,
+      confirmation: known?.confirmation ?? null,
       lost: known?.lost ?? false
     });
   }
@@ -85,9 +107,9 @@ export class Generation {
     if ((cause ?? observation.id) <= this._droppedUpTo) {
       return;
     }
-    const asked = cause === null ? undefined : this._find(cause);
+    const asked = cause === null ? undefined : this.find(cause);
     if (!asked?.action) {
-      const known = this._find(observation.id)?.observation ?? null;
+      const known = this.find(observation.id)?.observation ?? null;
       this._put({
         ...this._card(observation.id),
         observation: preferred(known, observation)
@@ -97,6 +119,7 @@ export class Generation {
       this._put({
         ...asked,
         observation: preferred(asked.observation, observation),
+        confirmation: null,
         lost: false
       });
     }
@@ -109,6 +132,7 @@ export class Generation {
       id,
       action: null,
       observation: null,
+      confirmation: null,
       lost: false
     };
   }
@@ -126,11 +150,6 @@ export class Generation {
       }
     }
     return low;
-  }
-
-  private _find(id: number): ICard | undefined {
-    const card = this._cards[this._position(id)];
-    return card?.id === id ? card : undefined;
   }
 
   private _put(card: ICard): void {

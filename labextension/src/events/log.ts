@@ -1,4 +1,4 @@
-import type { LogEntry } from './card.js';
+import type { ICard, IConfirmation, LogEntry } from './card.js';
 import { Generation } from './generation.js';
 import type { WireEvent } from './wire.js';
 
@@ -70,6 +70,17 @@ export class EventLog {
       target.add(event);
     }
     this._trim();
+    this._entries = null;
+  }
+
+  /** Say what the Action of a card waits for; null if it does not wait. */
+  confirm(
+    { generation, id }: Pick<ICard, 'generation' | 'id'>,
+    confirmation: IConfirmation | null
+  ): void {
+    this._generations
+      .find(each => each.id === generation)
+      ?.confirm(id, confirmation);
     this._entries = null;
   }
 

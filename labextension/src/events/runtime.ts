@@ -75,6 +75,8 @@ export class OhRuntime implements IOhRuntime {
     if (!events) {
       events = new KernelEvents(session, this._api, this._limit);
       this._known.set(session, events);
+      // What waits is told even to those who have not opened the panel.
+      void events.refreshWaiting();
       session.disposed.connect(() => {
         this._known.get(session)?.dispose();
         this._known.delete(session);

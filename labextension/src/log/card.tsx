@@ -3,6 +3,7 @@ import * as React from 'react';
 
 import { AddButton } from '../cells/button.js';
 import { isCell } from '../cells/cell.js';
+import { ConfirmBar } from '../confirm/bar.js';
 import type { ICard } from '../events/card.js';
 import { KindIcon, OutcomeIcon } from './icons.js';
 import {
@@ -13,7 +14,7 @@ import {
   statusLabel
 } from './labels.js';
 import { Section } from './section.js';
-import { sections } from './sections.js';
+import { sections, tellsMore } from './sections.js';
 import { seconds, status } from './status.js';
 import { kind, summary } from './summary.js';
 
@@ -25,15 +26,19 @@ interface ICardProps {
   onFocus: (key: string) => void;
   /** Makes it a cell of the notebook; null where there is none. */
   onAdd: ((card: ICard) => void) | null;
+  /** Approves an Action that waits, or rejects it. */
+  onDecide: (card: ICard, approve: boolean) => void;
   trans: TranslationBundle;
 }
 
 /** An Action and what came of it: a line that opens. */
 export const Card = React.memo(function Card(props: ICardProps) {
-  const { card, reachable, onOpen, onFocus, onAdd, trans } = props;
-  const [open, setOpen] = React.useState(false);
+  const { card, reachable, onOpen, onFocus, onAdd, onDecide, trans } = props;
+  const [chosen, setOpen] = React.useState<boolean | null>(null);
   const { title, detail } = summary(card);
   const state = status(card);
+  // Nobody is to decide on what they have not seen.
+  const open = chosen ?? (card.confirmation !== null && tellsMore(card));
   const label = kindLabel(kind(card), trans);
   const addable = onAdd !== null && isCell(card);
   const bodyId = `oh-body-${card.key}`;
@@ -72,6 +77,14 @@ export const Card = React.memo(function Card(props: ICardProps) {
           <Body card={card} onOpen={onOpen} trans={trans} />
         </div>
       )}
+      {card.confirmation && (
+        <ConfirmBar
+          card={card}
+          confirmation={card.confirmation}
+          onDecide={onDecide}
+          trans={trans}
+        />
+      )}
     </article>
   );
 });
@@ -97,7 +110,11 @@ function Facts({
         </span>
       )}
       {state.outcome !== 'ok' && state.outcome !== 'none' && (
-        <span className="oh-Card-status">{statusLabel(state, trans)}</span>
+        <span
+          className={`oh-Card-status ${card.confirmation ? 'oh-Badge' : ''}`}
+        >
+          {statusLabel(state, trans)}
+        </span>
       )}
       <span className="oh-Card-times">
         {took !== null && (

@@ -30,6 +30,13 @@ describe('filtered', () => {
     assert.deepEqual(keys({ words: 'sea pwd' }), []);
   });
 
+  it('hides nothing that waits for the person', () => {
+    const confirmation = { reason: 'why', busy: false, error: '' };
+    const waiting = { ...pwd, confirmation };
+    const filter = { words: 'sea', kind: null };
+    assert.deepEqual(filtered([ls, waiting], filter), [waiting]);
+  });
+
   it('keeps a fresh start only between cards that are shown', () => {
     assert.deepEqual(keys({ kind: 'run' }), [ls.key, restart.key, pwd.key]);
     assert.deepEqual(keys({ kind: 'read' }), [read.key]);

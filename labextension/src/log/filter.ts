@@ -30,9 +30,11 @@ export function filtered(
   if (words.length === 0 && filter.kind === null) {
     return entries;
   }
+  // What waits for the person is not to be overlooked.
   const isWanted = (card: ICard) =>
-    (filter.kind === null || kind(card) === filter.kind) &&
-    words.every(word => contents(card).includes(word));
+    card.confirmation !== null ||
+    ((filter.kind === null || kind(card) === filter.kind) &&
+      words.every(word => contents(card).includes(word)));
   return entries
     .filter(entry => !isCard(entry) || isWanted(entry))
     .filter((entry, index, kept) => {

@@ -35,6 +35,7 @@ const OUTCOME_PATHS: Readonly<Partial<Record<Outcome, string>>> = {
   waiting: 'M5.7 3.5v9M10.3 3.5v9',
   ok: 'M3.2 8.6 6.5 12 12.8 4.6',
   failed: 'M4 4l8 8M12 4l-8 8',
+  unconfirmed: 'M5.7 3.5v9M10.3 3.5v9',
   unfinished: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM8 5v3.2l2 1.3',
   rejected: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM4.3 4.3l7.4 7.4',
   lost: 'M3.5 8h1M7.5 8h1M11.5 8h1'

@@ -48,6 +48,8 @@ export function statusLabel(
     case 'running':
       return trans.__('running');
     case 'waiting':
+      return trans.__('waits for you');
+    case 'unconfirmed':
       return trans.__('waits for approval');
     case 'ok':
       return trans.__('done');

@@ -11,6 +11,7 @@ interface IListProps {
   onFollow: (follow: boolean) => void;
   onOpen: (card: ICard) => Promise<void>;
   onAdd: ((card: ICard) => void) | null;
+  onDecide: (card: ICard, approve: boolean) => void;
   /** What stands below the last card. */
   children: React.ReactNode;
   trans: TranslationBundle;
@@ -18,7 +19,16 @@ interface IListProps {
 
 /** The cards, oldest first, as a feed that arrow keys walk through. */
 export function CardList(props: IListProps) {
-  const { entries, follow, onFollow, onOpen, onAdd, children, trans } = props;
+  const {
+    entries,
+    follow,
+    onFollow,
+    onOpen,
+    onAdd,
+    onDecide,
+    children,
+    trans
+  } = props;
   const list = React.useRef<HTMLDivElement>(null);
   const [focused, setFocused] = React.useState('');
   const onScroll = useFollow(list, entries, follow, onFollow);
@@ -43,6 +53,7 @@ export function CardList(props: IListProps) {
             reachable={entry.key === reachable}
             onOpen={onOpen}
             onAdd={onAdd}
+            onDecide={onDecide}
             onFocus={setFocused}
             trans={trans}
           />

@@ -2,6 +2,7 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import { ReactWidget } from '@jupyterlab/ui-components';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import type { Message } from '@lumino/messaging';
+import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { origin } from '../cells/cell.js';
@@ -60,7 +61,7 @@ export class LogPanel extends ReactWidget {
   protected override onAfterShow(message: Message): void {
     super.onAfterShow(message);
     this.update();
-    void this._events?.refresh();
+    this._show();
   }
 
   protected override render(): React.ReactElement {
@@ -74,19 +75,37 @@ export class LogPanel extends ReactWidget {
         onFollow={this._setFollow}
         onOpen={this._complete}
         onAdd={this._commands.isEnabled(CommandIDs.addCell) ? this._add : null}
+        onDecide={this._decide}
         trans={this._trans}
       />
     );
   }
 
+  protected override onAfterHide(message: Message): void {
+    super.onAfterHide(message);
+    if (this._events) {
+      this._events.isShown = isUncovered(this);
+    }
+  }
+
   private _onCurrentChanged(_: IOhRuntime, events: IKernelEvents | null): void {
     this._events?.changed.disconnect(this.update, this);
+    if (this._events) {
+      this._events.isShown = false;
+    }
     this._events = events;
     this._shownCount += 1;
     events?.changed.connect(this.update, this);
     this.update();
     if (this.isVisible) {
-      void events?.refresh();
+      this._show();
+    }
+  }
+
+  private _show(): void {
+    if (this._events) {
+      this._events.isShown = true;
+      void this._events.refresh();
     }
   }
 
@@ -102,9 +121,21 @@ export class LogPanel extends ReactWidget {
     void this._commands.execute(CommandIDs.addCell, { event, generation });
   };
 
+  private readonly _decide = (card: ICard, approve: boolean): void => {
+    const command = approve ? CommandIDs.approve : CommandIDs.reject;
+    const { id: event, generation } = card;
+    void this._commands.execute(command, { event, generation });
+  };
+
   private readonly _commands: JupyterFrontEnd['commands'];
   private readonly _trans: TranslationBundle;
   private _events: IKernelEvents | null = null;
   private _follow = true;
   private _shownCount = 0;
+}
+
+/** The application hides itself for a moment when its theme changes: that is not meant. */
+function isUncovered(widget: Widget): boolean {
+  const { isHidden, parent } = widget;
+  return parent === null || (!isHidden && isUncovered(parent));
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import { action, card, observation } from '../testing.js';
-import { isImage, sections } from './sections.js';
+import { isImage, sections, tellsMore } from './sections.js';
 
 const PNG = 'data:image/png;base64,iVBORw0KGgo=';
 
@@ -94,5 +94,17 @@ describe('isImage', () => {
     assert.ok(!isImage('data:text/html;base64,AAAA'));
     assert.ok(!isImage('data:image/png;base64,AAAA" onload="x'));
     assert.ok(!isImage('https://example.org/a.png'));
+  });
+});
+
+describe('tellsMore', () => {
+  const more = (...parts: Parameters<typeof action>) =>
+    tellsMore(card(action(...parts)));
+
+  it('knows where the line of a card is not all of its action', () => {
+    assert.ok(!more(0, 'run', { command: 'sudo ls' }));
+    assert.ok(more(0, 'run', { command: 'ls\nsudo ls' }));
+    assert.ok(more(0, 'run', { command: 'ls' }, { clipped: true }));
+    assert.ok(more(0, 'write', { path: '/etc/a', content: 'b' }));
   });
 });

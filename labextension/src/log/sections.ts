@@ -1,6 +1,7 @@
 import type { ICard } from '../events/card.js';
 import { text, type IAction, type IObservation } from '../events/wire.js';
 import { withoutAnsi } from './status.js';
+import { summary } from './summary.js';
 
 /** What a part of an opened card is called. */
 export type SectionName =
@@ -47,6 +48,15 @@ export function sections(card: ICard): readonly ISection[] {
     ...(observation ? answered(observation) : [])
   ].filter(({ kind, body }) =>
     kind === 'image' ? isImage(body) : body.trim() !== ''
+  );
+}
+
+/** Whether an opened card says more of its Action than its line does. */
+export function tellsMore(card: ICard): boolean {
+  const { title } = summary(card);
+  return (
+    card.action?.clipped === true ||
+    sections(card).some(({ body }) => body.trim() !== title)
   );
 }
 

@@ -16,9 +16,13 @@ describe('status', () => {
       confirmation_state: 'awaiting_confirmation'
     });
     assert.equal(status(card(action(0))).outcome, 'running');
-    assert.equal(status(card(asked)).outcome, 'waiting');
+    const confirmation = { reason: 'why', busy: false, error: '' };
+    const waiting = { ...card(asked), confirmation };
+    assert.equal(status(waiting).outcome, 'waiting');
+    // Its event stays as it was; that it waits no more, only the list tells.
+    assert.equal(status(card(asked)).outcome, 'running');
     const pending = observation(1, 0, 'null');
-    assert.equal(status(card(asked, pending)).outcome, 'waiting');
+    assert.equal(status(card(asked, pending)).outcome, 'unconfirmed');
     assert.equal(status(card(action(0), null, true)).outcome, 'lost');
   });
 

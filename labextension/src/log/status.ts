@@ -5,6 +5,7 @@ import { isRecord, type IObservation } from '../events/wire.js';
 export type Outcome =
   | 'running'
   | 'waiting'
+  | 'unconfirmed'
   | 'ok'
   | 'failed'
   | 'unfinished'
@@ -23,14 +24,15 @@ const TRACEBACK = /^-{40,}\n.*Traceback \(most recent call last\)/m;
 
 /** Read how an Action went from its Observation, or from there being none. */
 export function status(card: ICard): IStatus {
+  if (card.confirmation !== null) {
+    return { outcome: 'waiting' };
+  }
   if (isPending(card)) {
     if (card.lost) {
       return { outcome: 'lost' };
     }
-    const asked = card.action?.args.confirmation_state;
-    return {
-      outcome: asked === 'awaiting_confirmation' ? 'waiting' : 'running'
-    };
+    // An empty answer: its client wants to hear from a person before it asks again.
+    return { outcome: card.observation ? 'unconfirmed' : 'running' };
   }
   return card.observation ? answered(card.observation) : { outcome: 'none' };
 }

@@ -56,8 +56,35 @@ export function Toolbar(props: IToolbarProps) {
           trans={trans}
         />
       </div>
+      <WaitingButton entries={entries} trans={trans} />
     </header>
   );
+}
+
+/** Leads to the card that waits longest. */
+function WaitingButton({
+  entries,
+  trans
+}: Pick<IToolbarProps, 'entries' | 'trans'>) {
+  const count = entries.filter(
+    entry => isCard(entry) && entry.confirmation !== null
+  ).length;
+  return count === 0 ? null : (
+    <button
+      className="oh-Waiting"
+      onClick={({ currentTarget }) => showWaiting(currentTarget)}
+    >
+      {trans._n('%1 waits for you', '%1 wait for you', count)}
+    </button>
+  );
+}
+
+function showWaiting(button: HTMLElement): void {
+  const card = button
+    .closest('.oh-Panel')
+    ?.querySelector<HTMLElement>('.oh-Card.oh-mod-waiting');
+  card?.scrollIntoView({ block: 'nearest' });
+  card?.querySelector<HTMLElement>('.oh-Confirm button')?.focus();
 }
 
 function KindSelect({

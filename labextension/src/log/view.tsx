@@ -18,6 +18,7 @@ interface ILogViewProps {
   onFollow: (follow: boolean) => void;
   onOpen: (card: ICard) => Promise<void>;
   onAdd: ((card: ICard) => void) | null;
+  onDecide: (card: ICard, approve: boolean) => void;
   trans: TranslationBundle;
 }
 
@@ -25,7 +26,7 @@ const NO_FILTER: IFilter = { words: '', kind: null };
 
 /** Everything in the panel: the toolbar, the cards, and what there is to say otherwise. */
 export function LogView(props: ILogViewProps) {
-  const { events, entries, follow, onFollow, onOpen, onAdd, trans } = props;
+  const { events, entries, follow, onFollow, trans } = props;
   const [filter, setFilter] = React.useState(NO_FILTER);
   const shown = React.useMemo(
     () => filtered(entries, filter),
@@ -48,8 +49,9 @@ export function LogView(props: ILogViewProps) {
         entries={shown}
         follow={follow}
         onFollow={onFollow}
-        onOpen={onOpen}
-        onAdd={onAdd}
+        onOpen={props.onOpen}
+        onAdd={props.onAdd}
+        onDecide={props.onDecide}
         trans={trans}
       >
         {entries.length > 0 && shown.length === 0 && (

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { ICard, IConfirmation } from '../events/card.js';
+import { action, card } from '../testing.js';
+import { findWaiting } from './find.js';
+import { notificationLabel, reasonLabel } from './labels.js';
+
+/** English; JupyterLab's own cannot be imported outside of a bundle. */
+const trans = {
+  __: (text: string, ...values: unknown[]) =>
+    text.replace(/%(\d)/g, (_, n: string) => String(values[Number(n) - 1]))
+} as TranslationBundle;
+
+function waits(id: number, more: Partial<IConfirmation> = {}): ICard {
+  const confirmation = { reason: 'why', busy: false, error: '', ...more };
+  return { ...card(action(id)), confirmation };
+}
+
+describe('findWaiting', () => {
+  const waiting = [waits(1, { busy: true }), waits(2), waits(3)];
+
+  it('takes the one that waits longest and is not decided on', () => {
+    assert.equal(findWaiting({ waiting }, {})?.id, 2);
+    assert.equal(findWaiting({ waiting: [] }, {}), undefined);
+  });
+
+  it('takes the one that is named, or none', () => {
+    assert.equal(findWaiting({ waiting }, { event: 3 })?.id, 3);
+    assert.equal(findWaiting({ waiting }, { event: 1 }), undefined);
+    const other = { event: 3, generation: 'another' };
+    assert.equal(findWaiting({ waiting }, other), undefined);
+  });
+});
+
+describe('labels', () => {
+  it('name the action, the notebook and the reason', () => {
+    assert.equal(
+      notificationLabel(waits(1), 'a.ipynb', trans),
+      '“command 1” waits for you in a.ipynb: why'
+    );
+    assert.equal(
+      notificationLabel(waits(1, { reason: '' }), 'a.ipynb', trans),
+      '“command 1” waits for you in a.ipynb'
+    );
+    assert.equal(reasonLabel('it does', trans), 'It waits because it does.');
+  });
+
+  it('leave the reason its place beside a long command', () => {
+    const long = {
+      ...waits(1),
+      action: action(1, 'run', { command: 'x'.repeat(500) })
+    };
+    const said = notificationLabel(long, 'a.ipynb', trans);
+    assert.ok(said.length < 140 && said.endsWith('a.ipynb: why'));
+  });
+
+  it('say in place of that why a decision was lost', () => {
+    const failed = waits(1, { error: '403 Forbidden' });
+    assert.match(notificationLabel(failed, 'a.ipynb', trans), /403 Forbidden$/);
+  });
+});

@@ -1,0 +1,137 @@
+import { Notification } from '@jupyterlab/apputils';
+import type { TranslationBundle } from '@jupyterlab/translation';
+
+import type { ICard, IConfirmation } from '../events/card.js';
+import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import { notificationLabel } from './labels.js';
+
+interface INotified {
+  /** Of the notification. */
+  readonly id: string;
+  /** What it tells of. */
+  readonly confirmation: IConfirmation | null;
+}
+
+/** What a notification's buttons do. */
+interface IButtons {
+  readonly decide: (
+    events: IKernelEvents,
+    card: ICard,
+    approve: boolean
+  ) => void;
+  readonly show: (events: IKernelEvents) => void;
+}
+
+/** Notifies of Actions that wait while nobody sees their cards. */
+export class WaitingNotifier {
+  /**
+   * @param runtime - Tells of notebooks as they come to the front.
+   * @param buttons - What the notifications' buttons do.
+   * @param trans - The language of the notifications.
+   */
+  constructor(
+    runtime: IOhRuntime,
+    buttons: IButtons,
+    trans: TranslationBundle
+  ) {
+    this._buttons = buttons;
+    this._trans = trans;
+    runtime.currentChanged.connect(this._onCurrentChanged, this);
+    this._onCurrentChanged(runtime, runtime.current);
+  }
+
+  /** Once in front, a notebook is watched until it is closed. */
+  private _onCurrentChanged(_: IOhRuntime, events: IKernelEvents | null): void {
+    if (events && !this._watched.has(events)) {
+      this._watched.add(events);
+      events.changed.connect(this._update, this);
+      events.sessionContext.disposed.connect(() => {
+        this._watched.delete(events);
+        this._update();
+      });
+      this._update();
+    }
+  }
+
+  private _update(): void {
+    const unseen = this._unseen();
+    for (const [key, { id }] of this._notified) {
+      if (!unseen.has(key)) {
+        Notification.dismiss(id);
+        this._notified.delete(key);
+      }
+    }
+    for (const [events, card] of unseen.values()) {
+      this._notify(events, card);
+    }
+  }
+
+  /** Several notebooks may share a kernel, and one of them may be seen. */
+  private _unseen(): Map<string, [IKernelEvents, ICard]> {
+    const watched = [...this._watched].filter(each => each.waiting.length > 0);
+    const seen = new Set(
+      watched
+        .filter(({ isShown }) => isShown)
+        .flatMap(({ waiting }) => waiting.map(({ key }) => key))
+    );
+    return new Map(
+      watched
+        .flatMap(each => each.waiting.map(card => [each, card] as const))
+        .filter(([, { key }]) => !seen.has(key))
+        .map(([each, card]) => [card.key, [each, card]])
+    );
+  }
+
+  private _notify(events: IKernelEvents, card: ICard): void {
+    const known = this._notified.get(card.key);
+    const { confirmation } = card;
+    if (known && known.confirmation === confirmation) {
+      return;
+    }
+    const message = notificationLabel(card, events.name, this._trans);
+    const actions = confirmation?.busy ? [] : this._actions(events, card);
+    const isUpdated =
+      known && Notification.update({ id: known.id, message, actions });
+    // One that was closed comes back only to tell that a decision was lost.
+    if (known && (isUpdated || !confirmation?.error)) {
+      this._notified.set(card.key, { id: known.id, confirmation });
+    } else {
+      const id = Notification.warning(message, { autoClose: false, actions });
+      this._notified.set(card.key, { id, confirmation });
+    }
+  }
+
+  private _actions(events: IKernelEvents, card: ICard): Notification.IAction[] {
+    const decide = (approve: boolean) => (click: MouseEvent) => {
+      // It goes when the kernel has heard of it.
+      click.preventDefault();
+      this._buttons.decide(events, card, approve);
+    };
+    return [
+      {
+        label: this._trans.__('Approve'),
+        caption: this._trans.__('Let it begin'),
+        displayType: 'accent',
+        callback: decide(true)
+      },
+      {
+        label: this._trans.__('Reject'),
+        caption: this._trans.__(
+          'It is not carried out, and the agent hears so'
+        ),
+        callback: decide(false)
+      },
+      {
+        label: this._trans.__('Show'),
+        caption: this._trans.__('Show all of it in the panel'),
+        displayType: 'link',
+        callback: () => this._buttons.show(events)
+      }
+    ];
+  }
+
+  private readonly _buttons: IButtons;
+  private readonly _trans: TranslationBundle;
+  private readonly _watched = new Set<IKernelEvents>();
+  private readonly _notified = new Map<string, INotified>();
+}

@@ -1,0 +1,211 @@
+import assert from 'node:assert/strict';
+import { beforeEach, describe, it, mock } from 'node:test';
+
+import { action, observation } from '../testing.js';
+import type { IWaiting } from './api.js';
+import { isCard, type ICard } from './card.js';
+import { Confirmations } from './confirmations.js';
+import { NotLoadedError } from './errors.js';
+import { EventLog } from './log.js';
+import type { WireEvent } from './wire.js';
+
+const AWAITING = { confirmation_state: 'awaiting_confirmation' };
+
+/** A kernel that has Actions waiting. */
+class Server {
+  waiting: IWaiting[] = [];
+  failure: Error | null = null;
+  timestamp: string | null = null;
+  readonly decided: [number, boolean][] = [];
+  asked = 0;
+  /** Answers are sent when this is fulfilled, and tell how things were before. */
+  held: Promise<void> = Promise.resolve();
+
+  async confirmations(): Promise<readonly IWaiting[]> {
+    this.asked += 1;
+    return this._answer(this.waiting);
+  }
+
+  async event(_: string, id: number): Promise<WireEvent> {
+    return action(id, 'run', {}, { timestamp: this.timestamp });
+  }
+
+  async decide(_: string, id: number, approve: boolean): Promise<void> {
+    await this._answer(null);
+    this.decided.push([id, approve]);
+  }
+
+  private async _answer<T>(answer: T): Promise<T> {
+    const failure = this.failure;
+    await this.held;
+    if (failure) {
+      throw failure;
+    }
+    return answer;
+  }
+}
+
+describe('Confirmations', () => {
+  let server: Server;
+  let log: EventLog;
+  let confirmations: Confirmations;
+  let unknown: number;
+  beforeEach(() => {
+    server = new Server();
+    log = new EventLog();
+    unknown = 0;
+    confirmations = new Confirmations(server, log, {
+      kernelId: () => 'k',
+      onChanged: () => undefined,
+      onUnknown: () => (unknown += 1)
+    });
+  });
+  const settled = () => new Promise(resolve => setImmediate(resolve));
+  const cards = () => log.entries.filter(isCard);
+  const waiting = () =>
+    cards()
+      .filter(({ confirmation }) => confirmation)
+      .map(({ id }) => id);
+  const card = (id: number): ICard => cards().find(each => each.id === id)!;
+  const live = (id: number, args = {}, type = 'run', source = 'agent') => {
+    const event = { ...action(id, type, args), source: source as 'agent' };
+    log.add('g', 'k', [event]);
+    confirmations.onAction('g', event);
+  };
+  /** Hold the server's answers back until the function is called. */
+  const hold = (): (() => void) => {
+    let release = () => {};
+    server.held = new Promise(resolve => (release = resolve));
+    return release;
+  };
+
+  it('lets an action wait at once, and gives the reason when it is known', async () => {
+    server.waiting = [{ id: 0, reason: 'it becomes another user' }];
+    live(0, AWAITING);
+    assert.deepEqual(waiting(), [0]);
+    await settled();
+    assert.equal(card(0).confirmation?.reason, 'it becomes another user');
+  });
+
+  it('does not let wait what history says had to wait', async () => {
+    log.add('g', 'k', [action(0, 'run', AWAITING)]);
+    await confirmations.refresh();
+    assert.deepEqual(waiting(), []);
+  });
+
+  it('believes the event where the server cannot tell', async () => {
+    log.add('g', 'k', [action(0, 'run', AWAITING), action(1)]);
+    server.failure = new Error('500');
+    await confirmations.refresh();
+    assert.deepEqual(waiting(), [0]);
+    server.failure = new NotLoadedError();
+    await confirmations.refresh();
+    assert.deepEqual(waiting(), []);
+  });
+
+  it('does not take an older list for news of a newer action', async () => {
+    const release = hold();
+    const refreshed = confirmations.refresh();
+    server.waiting = [{ id: 0, reason: 'why' }];
+    live(0, AWAITING);
+    release();
+    await refreshed;
+    assert.equal(card(0).confirmation?.reason, 'why');
+    assert.equal(server.asked, 2);
+  });
+
+  it('ends with the observation, whoever decided', async () => {
+    server.waiting = [{ id: 0, reason: 'why' }];
+    live(0, AWAITING);
+    await settled();
+    log.add('g', 'k', [observation(1, 0, 'user_rejected')]);
+    assert.deepEqual(waiting(), []);
+    await confirmations.refresh();
+    assert.deepEqual(waiting(), []);
+  });
+
+  it('asks of actions that do not say so, once they take their time', async () => {
+    mock.timers.enable({ apis: ['setTimeout'] });
+    try {
+      live(0, {}, 'write', 'user');
+      live(1, { confirmation_state: 'confirmed' });
+      live(2, {}, 'read');
+      log.add('g', 'k', [observation(3, 2, 'read')]);
+      mock.timers.tick(10_000);
+      assert.equal(server.asked, 0);
+      server.waiting = [{ id: 4, reason: 'it changes /etc' }];
+      live(4, {}, 'write');
+      mock.timers.tick(10_000);
+      assert.equal(server.asked, 1);
+    } finally {
+      mock.timers.reset();
+    }
+    await settled();
+    assert.deepEqual(waiting(), [4]);
+  });
+
+  it('looks into a kernel without a runtime once', async () => {
+    server.failure = new NotLoadedError();
+    await Promise.all([confirmations.look(), confirmations.look()]);
+    await confirmations.look();
+    assert.equal(server.asked, 1);
+    server.failure = null;
+    live(0, AWAITING);
+    await settled();
+    assert.equal(server.asked, 2);
+  });
+
+  it('tells of what waits that the log does not have', async () => {
+    server.waiting = [{ id: 7, reason: 'why' }];
+    await confirmations.refresh();
+    assert.equal(unknown, 1);
+  });
+
+  describe('decide', () => {
+    beforeEach(async () => {
+      server.waiting = [{ id: 0, reason: 'why' }];
+      live(0, AWAITING);
+      await settled();
+    });
+
+    it('is under way until the kernel has heard of it', async () => {
+      const release = hold();
+      const decided = confirmations.decide(card(0), true);
+      assert.equal(card(0).confirmation?.busy, true);
+      assert.equal(await confirmations.decide(card(0), false), 'gone');
+      release();
+      assert.equal(await decided, 'done');
+      assert.deepEqual(server.decided, [[0, true]]);
+      assert.deepEqual(waiting(), []);
+      // The list that was on its way still has it.
+      await confirmations.refresh();
+      assert.deepEqual(waiting(), []);
+    });
+
+    it('keeps the card waiting, with the error, where it fails', async () => {
+      server.failure = new Error('403 Forbidden');
+      assert.equal(await confirmations.decide(card(0), true), 'failed');
+      assert.deepEqual(card(0).confirmation, {
+        reason: 'why',
+        busy: false,
+        error: '403 Forbidden'
+      });
+      server.failure = null;
+      assert.equal(await confirmations.decide(card(0), true), 'done');
+    });
+
+    it('is too late where the action does not wait any more', async () => {
+      server.failure = new NotLoadedError();
+      assert.equal(await confirmations.decide(card(0), true), 'gone');
+      assert.deepEqual(waiting(), []);
+    });
+
+    it('never reaches the action of another runtime with the same id', async () => {
+      server.timestamp = '2026-01-02T00:00:00';
+      assert.equal(await confirmations.decide(card(0), true), 'gone');
+      assert.deepEqual(server.decided, []);
+      log.end();
+      assert.equal(await confirmations.decide(card(0), true), 'gone');
+    });
+  });
+});

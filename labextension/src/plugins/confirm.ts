@@ -1,0 +1,132 @@
+import type {
+  JupyterFrontEnd,
+  JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import {
+  ITranslator,
+  nullTranslator,
+  type TranslationBundle
+} from '@jupyterlab/translation';
+
+import { findWaiting } from '../confirm/find.js';
+import { WaitingNotifier } from '../confirm/notifier.js';
+import type { ICard } from '../events/card.js';
+import { CommandIDs } from '../ids.js';
+import { IOhRuntime, type IKernelEvents } from '../tokens.js';
+
+/** Milliseconds; without them a notification is only counted in the status bar. */
+const TOAST = { autoClose: 6000 };
+
+const ARGS = {
+  type: 'object',
+  properties: {
+    event: {
+      type: 'integer',
+      minimum: 0,
+      description:
+        'Id of the action; without it, the one that has waited longest in the notebook in front.'
+    },
+    generation: {
+      type: 'string',
+      description:
+        'The life of the runtime to which the id belongs; without it, the one that is alive.'
+    }
+  },
+  additionalProperties: false
+} as const;
+
+/** Lets a person decide on what an agent may do: by command, or asked by a notification. */
+export const confirmPlugin: JupyterFrontEndPlugin<void> = {
+  id: 'oh-jupyter:confirm',
+  description: 'Approves or rejects the actions that wait for a person.',
+  autoStart: true,
+  requires: [IOhRuntime],
+  optional: [ITranslator, ICommandPalette],
+  activate: (
+    app: JupyterFrontEnd,
+    runtime: IOhRuntime,
+    translator: ITranslator | null,
+    palette: ICommandPalette | null
+  ): void => {
+    const trans = (translator ?? nullTranslator).load('oh_jupyter');
+    addCommands(app, runtime, trans);
+    for (const command of [CommandIDs.approve, CommandIDs.reject]) {
+      palette?.addItem({ command, category: trans.__('OpenHands') });
+    }
+    const buttons = {
+      decide: (events: IKernelEvents, card: ICard, approve: boolean) =>
+        void decide(events, card, approve, trans),
+      show: (events: IKernelEvents) => show(app, events)
+    };
+    new WaitingNotifier(runtime, buttons, trans);
+  }
+};
+
+function addCommands(
+  app: JupyterFrontEnd,
+  runtime: IOhRuntime,
+  trans: TranslationBundle
+): void {
+  const add = (id: string, approve: boolean, label: string, caption: string) =>
+    app.commands.addCommand(id, {
+      label,
+      caption,
+      describedBy: { args: ARGS },
+      isEnabled: () => (runtime.current?.waiting.length ?? 0) > 0,
+      execute: async args => {
+        const events = runtime.current;
+        const card = events && findWaiting(events, args);
+        if (!card) {
+          tellNothingWaits(trans);
+          return false;
+        }
+        return decide(events, card, approve, trans);
+      }
+    });
+  add(
+    CommandIDs.approve,
+    true,
+    trans.__('Approve the Action That Waits'),
+    trans.__('Let the action begin that has waited longest in this notebook')
+  );
+  add(
+    CommandIDs.reject,
+    false,
+    trans.__('Reject the Action That Waits'),
+    trans.__('Do not carry out what has waited longest in this notebook')
+  );
+}
+
+/** Whether the kernel was told; where it was not, the card and its notification say why. */
+async function decide(
+  events: IKernelEvents,
+  card: ICard,
+  approve: boolean,
+  trans: TranslationBundle
+): Promise<boolean> {
+  const decision = await events.decide(card, approve);
+  if (decision === 'gone') {
+    tellNothingWaits(trans);
+  }
+  return decision === 'done';
+}
+
+function tellNothingWaits(trans: TranslationBundle): void {
+  Notification.info(
+    trans.__('This action does not wait for you, or not any more.'),
+    TOAST
+  );
+}
+
+function show(app: JupyterFrontEnd, events: IKernelEvents): void {
+  for (const widget of app.shell.widgets('main')) {
+    if (
+      'sessionContext' in widget &&
+      widget.sessionContext === events.sessionContext
+    ) {
+      app.shell.activateById(widget.id);
+    }
+  }
+  void app.commands.execute(CommandIDs.showLog);
+}

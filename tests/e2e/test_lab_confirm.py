@@ -1,0 +1,229 @@
+"""What an agent may not do unasked waits in JupyterLab until the person has decided."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+pytestmark = pytest.mark.timeout(180)
+expect.set_options(timeout=60_000)
+
+NAME = "confirm.ipynb"
+COMMAND = "sudo -n true"
+REASON = "It waits because it becomes another user."
+STILL = """() => document.getAnimations().every(({ effect, playState }) =>
+    playState !== "running" || effect.getTiming().iterations === Infinity)"""
+THEMES = ("JupyterLab Light", "JupyterLab Dark")
+
+Ask = Callable[..., "Future[Any]"]
+
+
+@pytest.fixture
+def agents():
+    """Threads in which agents wait for their answers."""
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+@pytest.fixture
+def notebook(lab, open_notebook, agents) -> tuple[Page, Ask]:
+    """Open a notebook with a runtime in its kernel: the page, and an agent that asks for things."""
+    load = {
+        "cell_type": "code", "id": "load", "metadata": {}, "outputs": [],
+        "execution_count": None, "source": "%load_ext oh_jupyter",
+    }  # fmt: skip
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    content = {
+        "nbformat": 4, "nbformat_minor": 5,
+        "metadata": {"kernelspec": kernel}, "cells": [load],
+    }  # fmt: skip
+    (lab.root / NAME).write_text(json.dumps(content))
+    page = open_notebook(NAME)
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    address = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}"
+
+    def ask(type_: str = "run", **args: Any) -> Future[Any]:
+        action = {"action": {"action": type_, "args": args or {"command": COMMAND}}}
+        return agents.submit(answered, lab, f"{address}/execute_action", action)
+
+    yield page, ask
+    # An agent that still waited would hold its thread until the time-out.
+    waiting = answered(lab, f"{address}/confirmations")
+    for each in waiting if isinstance(waiting, list) else ():
+        lab.request(f"{address}/confirmations/{each['id']}", {"approve": False})
+
+
+def answered(lab, address: str, body: Any = None) -> Any:
+    """The JSON of an answer, or the status of one without."""
+    try:
+        return lab.request(address, body)
+    except HTTPError as problem:
+        with problem:
+            return problem.code
+
+
+def waiting_cards(page: Page) -> Locator:
+    return page.locator("#oh-jupyter-log .oh-Card.oh-mod-waiting")
+
+
+def hide_panel(page: Page) -> None:
+    page.locator('.lm-TabBar-tab[data-id="oh-jupyter-log"]').click()
+    page.locator("#oh-jupyter-log").wait_for(state="hidden")
+
+
+def take_pictures(page: Page, name: str) -> None:
+    if directory := os.environ.get("OH_JUPYTER_SCREENSHOTS"):
+        for theme in THEMES:
+            page.evaluate(
+                f"jupyterapp.commands.execute('apputils:change-theme', {{theme: '{theme}'}})"
+            )
+            page.wait_for_function(f"document.body.dataset.jpThemeName === '{theme}'")
+            page.locator("#jupyterlab-splash").wait_for(state="detached")
+            page.wait_for_function(STILL)
+            page.screenshot(path=Path(directory) / f"{name}-{theme[11:].lower()}.png")
+
+
+def test_a_click_approves_or_rejects_what_waits(notebook) -> None:
+    page, ask = notebook
+    answer = ask()
+    card = waiting_cards(page)
+    expect(card).to_have_count(1)
+    expect(card).to_contain_text("waits for you")
+    expect(card.locator(".oh-Confirm-reason")).to_have_text(REASON)
+    assert not answer.done()
+    take_pictures(page, "waiting")
+    card.get_by_role("button", name=f"Approve {COMMAND}").click()
+    assert answer.result(60)["observation"] == "run"
+    expect(card).to_have_count(0)
+
+    answer = ask(command="echo harmless\nsudo -n id")
+    expect(card).to_have_count(1)
+    # The line of the card says less than what would be run.
+    expect(card.locator(".oh-Text").first).to_contain_text("sudo -n id")
+    take_pictures(page, "several-lines")
+    card.get_by_role("button", name="Reject").click()
+    assert answer.result(60)["observation"] == "user_rejected"
+    expect(card).to_have_count(0)
+    expect(page.locator("#oh-jupyter-log .oh-Card.oh-mod-rejected")).to_have_count(1)
+    take_pictures(page, "decided")
+
+
+def test_the_keyboard_reaches_the_buttons(notebook) -> None:
+    page, ask = notebook
+    answer = ask()
+    card = waiting_cards(page)
+    card.wait_for()
+    page.locator("#oh-jupyter-log .oh-Waiting").focus()
+    page.keyboard.press("Enter")
+    expect(card.get_by_role("button", name="Approve")).to_be_focused()
+    page.keyboard.press("Tab")
+    expect(card.get_by_role("button", name="Reject")).to_be_focused()
+    page.keyboard.press("Space")
+    assert answer.result(60)["observation"] == "user_rejected"
+    expect(page.locator("#oh-jupyter-log .oh-Card-header").last).to_be_focused()
+
+
+def test_a_write_that_cannot_say_that_it_waits_is_shown_too(notebook) -> None:
+    page, ask = notebook
+    answer = ask("write", path="/etc/oh-jupyter-test", content="never written")
+    card = waiting_cards(page)
+    expect(card).to_contain_text("It waits because it changes /etc.")
+    expect(card).to_contain_text("never written")
+    take_pictures(page, "write")
+    card.get_by_role("button", name="Reject").click()
+    assert answer.result(60)["observation"] == "user_rejected"
+    assert not Path("/etc/oh-jupyter-test").exists()
+
+
+def test_a_notification_asks_where_the_panel_is_hidden(notebook) -> None:
+    page, ask = notebook
+    hide_panel(page)
+    answer = ask()
+    toast = page.locator(".Toastify__toast", has_text=COMMAND)
+    expect(toast).to_contain_text("it becomes another user")
+    take_pictures(page, "notification")
+    toast.get_by_role("button", name="Approve").click()
+    assert answer.result(60)["observation"] == "run"
+    expect(toast).to_have_count(0)
+
+    answer = ask()
+    toast.get_by_role("button", name="Reject").click()
+    assert answer.result(60)["observation"] == "user_rejected"
+    expect(toast).to_have_count(0)
+
+    answer = ask()
+    toast.get_by_role("button", name="Show").click()
+    expect(waiting_cards(page)).to_be_visible()
+    expect(toast).to_have_count(0)
+    approve = "jupyterapp.commands.execute('oh-jupyter:approve')"
+    assert page.evaluate(f"Promise.all([{approve}, {approve}])") == [True, False]
+    assert answer.result(60)["observation"] == "run"
+
+
+def test_a_reload_shows_what_waits_and_only_that(lab, notebook) -> None:
+    page, ask = notebook
+    first = ask()
+    waiting_cards(page).wait_for()
+    assert page.evaluate("jupyterapp.commands.execute('oh-jupyter:approve')") is True
+    first.result(60)
+    running = ask(command="sudo -n true; sleep 600", blocking=True)
+    waiting_cards(page).wait_for()
+    assert page.evaluate("jupyterapp.commands.execute('oh-jupyter:approve')") is True
+    expect(page.locator("#oh-jupyter-log .oh-Card.oh-mod-running")).to_have_count(1)
+    second = ask(command=f"{COMMAND} # later")
+    expect(waiting_cards(page)).to_have_count(1)
+
+    page.reload()
+    page.wait_for_function("window.jupyterapp?.restored.then(() => true)")
+    toast = page.locator(".Toastify__toast", has_text="later")
+    # Whether the panel is open again depends on how soon the layout was saved.
+    toast.or_(waiting_cards(page)).first.wait_for()
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-log')")
+    expect(toast).to_have_count(0)
+    expect(waiting_cards(page)).to_have_count(1)
+    expect(page.locator("#oh-jupyter-log .oh-Card.oh-mod-running")).to_have_count(1)
+    expect(waiting_cards(page)).to_contain_text("later")
+
+    lab.request(f"api/kernels/{lab.kernel_of(NAME)}/restart", {})
+    expect(waiting_cards(page)).to_have_count(0)
+    assert [running.result(60), second.result(60)] == [503, 503]
+
+
+def test_another_tab_learns_what_was_decided(lab, notebook, chromium) -> None:
+    page, ask = notebook
+    context = chromium.new_context()
+    other = context.new_page()
+    other.goto(f"{page.url.partition('/lab')[0]}/lab/workspaces/other/tree/{NAME}?token=end-to-end")
+    toast = other.locator(".Toastify__toast", has_text=COMMAND)
+    other.locator(".jp-NotebookPanel:visible .jp-Cell").first.wait_for()
+    answer = ask()
+    toast.wait_for(timeout=60_000)
+    waiting_cards(page).get_by_role("button", name="Reject").click()
+    assert answer.result(60)["observation"] == "user_rejected"
+    expect(toast).to_have_count(0)
+    context.close()
+
+
+def test_a_lost_decision_is_said_and_can_be_made_again(notebook) -> None:
+    page, ask = notebook
+    answer = ask()
+    card = waiting_cards(page)
+    card.wait_for()
+    page.route(
+        "**/confirmations/*", lambda route: route.fulfill(status=403, json={"message": "No."})
+    )
+    card.get_by_role("button", name="Approve").click()
+    expect(card.get_by_role("alert")).to_have_text("Failed: 403 No.")
+    expect(card.get_by_role("button", name="Approve")).to_be_enabled()
+    take_pictures(page, "failed")
+    page.unroute("**/confirmations/*")
+    card.get_by_role("button", name="Approve").click()
+    assert answer.result(60)["observation"] == "run"
