@@ -20,6 +20,8 @@ __all__ = ["Scratch"]
 
 PREFIX = "oh_browser_"
 LOCK = "owner"
+LONGEST_ROOT = 30
+"""Bytes: Chromium makes a socket some 70 deeper, and a socket's name has 104 at most."""
 SETTLING = 60.0
 """Seconds that a folder may be without its owner's lock: it is just being made."""
 
@@ -36,7 +38,7 @@ class Scratch:
     def __init__(self) -> None:
         remove_abandoned()
         while True:
-            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_root()))
             # The lock ends with the owner's process, however that ends.
             self._lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
             if _locked(self._lock):
@@ -66,7 +68,7 @@ class Scratch:
 
 def remove_abandoned() -> None:
     """Remove the folders whose owners are gone."""
-    for path in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for path in Path(_root()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             about = path.lstat()
             lock = path / LOCK
@@ -79,6 +81,13 @@ def remove_abandoned() -> None:
                     shutil.rmtree(path, ignore_errors=True)
             finally:
                 os.close(descriptor)
+
+
+def _root() -> str:
+    """Where temporary files go, unless the sockets in there would have too long a name."""
+    root = tempfile.gettempdir()
+    short = len(os.fsencode(root)) <= LONGEST_ROOT or not os.access("/tmp", os.W_OK)
+    return root if short else "/tmp"
 
 
 def _locked(descriptor: int) -> bool:

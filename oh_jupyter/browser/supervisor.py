@@ -106,6 +106,7 @@ class Supervisor:
             raise
         except WorkerGoneError:
             self._refuse_if_closed()
+            worker.end(polite=False)  # it may still look alive, and must not be asked again
             raise
         except BrowserError as error:
             if worker.is_alive():

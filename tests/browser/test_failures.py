@@ -248,6 +248,25 @@ def leftovers() -> set[str]:
     return {path.name for pattern in patterns for path in root.glob(pattern)}
 
 
+@pytest.fixture
+def own_temporary_folder(monkeypatch):
+    """Other browsers that run on this machine leave nothing in it."""
+    with tempfile.TemporaryDirectory(prefix="t") as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        monkeypatch.setenv("TMPDIR", folder)
+        yield
+
+
+def test_a_long_name_of_the_folder_for_temporary_files_does_no_harm(tmp_path, monkeypatch):
+    folder = tmp_path / ("long-" * 20)
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    with BrowserEnv() as env:
+        assert env.step("noop(0)")["url"] == "about:blank"
+
+
+@pytest.mark.usefixtures("own_temporary_folder")
 @pytest.mark.parametrize("victim", [browser_process, worker_process, None])
 def test_nothing_is_left_in_the_folder_for_temporary_files(site, victim):
     before = leftovers()
@@ -277,6 +296,7 @@ if sys.argv[1] == "wait":
 """
 
 
+@pytest.mark.usefixtures("own_temporary_folder")
 @pytest.mark.parametrize("end", ["kill", "exit"])
 def test_nothing_outlives_the_parent(end: str):
     before = leftovers()
@@ -299,9 +319,10 @@ def test_nothing_outlives_the_parent(end: str):
     wait_until(lambda: not leftovers() - before)
 
 
-def test_folders_of_killed_owners_are_removed_by_the_next_browser(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    abandoned, fresh = tmp_path / "oh_browser_1", tmp_path / "oh_browser_2"
+@pytest.mark.usefixtures("own_temporary_folder")
+def test_folders_of_killed_owners_are_removed_by_the_next_browser():
+    root = Path(tempfile.gettempdir())
+    abandoned, fresh = root / "oh_browser_1", root / "oh_browser_2"
     for folder in (abandoned, fresh):
         (folder / "tmp").mkdir(parents=True)
     (abandoned / "owner").touch()
