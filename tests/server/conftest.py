@@ -135,9 +135,13 @@ def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer
     directory = tmp_path_factory.mktemp("live")
     environment = {
         **os.environ,
+        # The start-up files of whoever runs the tests take their time.
+        "HOME": str(directory),
         "FILE_STORE_PATH": str(directory / "store"),
         "JUPYTER_CONFIG_DIR": str(directory / "config"),
         "JUPYTER_RUNTIME_DIR": str(directory / "run"),
+        # Nobody is there to confirm anything.
+        "OH_JUPYTER_CONFIRMATION": "never",
     }
     (directory / "root").mkdir()
     token = "live-token"

@@ -25,12 +25,14 @@ def store(jp_fetch: Any) -> Any:
     return store
 
 
-async def test_files_of_the_store(store: Any) -> None:
+async def test_files_of_the_store(store: Any, jp_fetch: Any) -> None:
     data = os.urandom(2_500_000)
     assert (await store("PUT", "a b/é.bin", data)) == (204, b"")
     assert (await store("PUT", "a b/empty", b""))[0] == 204
     assert (await store("GET", "a b/é.bin")) == (200, data)
     assert (await store("GET", "a b/empty")) == (200, b"")
+    empty = await jp_fetch("oh_jupyter", "store", "a b", "empty")
+    assert empty.headers["Content-Type"] == "application/octet-stream"
     status, listing = await store("GET", "a b", params={"list": "true"})
     assert (status, json.loads(listing)["entries"]) == (200, ["a b/empty", "a b/é.bin"])
     assert (await store("DELETE", "a b/empty"))[0] == 204

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-SECONDS = float(os.environ.get("STRESS_SECONDS", "20"))
+SECONDS = float(os.environ.get("STRESS_SECONDS", "8"))
 """Give more for a long run; the test's own time limit follows."""
 
 

@@ -165,7 +165,26 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     @property
     def asker(self) -> str:
         """Who asks. A token is one asker: Jupyter makes up a user for each request with it."""
-        return "" if self.token_authenticated else str(self.current_user.username)
+        anonymous = self.token_authenticated and not self.by_session_key
+        return "" if anonymous else str(self.current_user.username)
+
+    async def check_kernel(self, kernel_id: str | None) -> None:
+        """See whether the user may ask a kernel, apart from what is asked.
+
+        Args:
+            kernel_id: From the address; None for the default kernel, which is nobody's own.
+
+        Raises:
+            web.HTTPError: 403: the user may not execute code in other people's kernels.
+        """
+        if kernel_id is None:
+            return
+        user = self.current_user
+        allowed = await ensure_async(
+            self.authorizer.is_authorized(self, user, "execute", "kernels")
+        )
+        if not allowed:
+            raise web.HTTPError(403, "User is not authorized to execute on resource: kernels.")
 
     async def link(self, kernel_id: str | None) -> KernelLink:
         """The link that a request is for.
@@ -180,14 +199,9 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             web.HTTPError: 403: the user may not execute code in other people's kernels.
             KernelError: There is no such kernel, or it cannot be started.
         """
+        await self.check_kernel(kernel_id)
         if kernel_id is None:
             return await self.router.default()
-        user = self.current_user
-        allowed = await ensure_async(
-            self.authorizer.is_authorized(self, user, "execute", "kernels")
-        )
-        if not allowed:
-            raise web.HTTPError(403, "User is not authorized to execute on resource: kernels.")
         return self.router.link(kernel_id)
 
     async def send_pieces(self, link: KernelLink, key: str) -> None:
@@ -201,6 +215,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             while piece := (await link.request("receive", {"id": key}, load=False)).body:
                 self.write(piece)
                 await self.flush()
+            # By itself Jupyter would call an empty one JSON.
+            self.finish(set_content_type=self._headers["Content-Type"])
         except StreamClosedError:
             self.in_background(link.request("give_up", {"id": key}, load=False))
         except OhJupyterError:

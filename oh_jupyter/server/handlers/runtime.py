@@ -99,6 +99,7 @@ class ConfirmationsHandler(OhHandler):
         Args:
             kernel_id: An open kernel; None for the default one.
         """
+        await self.check_kernel(kernel_id)
         # Frontends ask for every kernel, also for those that have nothing to do with us.
         if not self.router.is_linked(kernel_id):
             self.finish_json([])

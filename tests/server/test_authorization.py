@@ -1,0 +1,257 @@
+"""Who may do what: every address and method, for everybody who could come along."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from oh_jupyter.server.handlers import HANDLERS
+from oh_jupyter.server.handlers.base import OhHandler
+
+Statuses = dict[tuple[str, str], int]
+
+METHODS = ("get", "put", "post", "delete", "patch")
+SESSION_KEY = "the-session-key"
+
+ACTIONS = "oh_jupyter:actions"
+EVENTS = "oh_jupyter:events"
+STORE = "oh_jupyter:store"
+CONFIRMATIONS = "oh_jupyter:confirmations"
+KERNELS = ("execute", "kernels")
+
+OF_THE_SERVER: dict[tuple[str, str], tuple[str, str]] = {
+    ("get", "alive"): ("read", ACTIONS),
+    ("get", "server_info"): ("read", ACTIONS),
+    ("get", "openapi.yaml"): ("read", ACTIONS),
+    ("get", "requests/x"): ("execute", ACTIONS),
+    ("delete", "requests/x"): ("execute", ACTIONS),
+    **{(method, "nowhere"): ("read", ACTIONS) for method in METHODS},
+}
+"""What the authorizer is asked for each request."""
+
+OF_A_KERNEL: dict[tuple[str, str], tuple[str, str]] = {
+    ("post", "execute_action"): ("execute", ACTIONS),
+    ("post", "list_files"): ("read", ACTIONS),
+    ("post", "upload_file"): ("execute", ACTIONS),
+    ("get", "download_files"): ("execute", ACTIONS),
+    ("get", "events"): ("read", EVENTS),
+    ("get", "events/0"): ("read", EVENTS),
+    ("get", "confirmations"): ("read", EVENTS),
+    ("post", "confirmations/0"): ("execute", CONFIRMATIONS),
+    ("get", "skills"): ("read", ACTIONS),
+    ("get", "store/x"): ("read", STORE),
+    ("put", "store/x"): ("write", STORE),
+    ("delete", "store/x"): ("write", STORE),
+    ("get", "browser/screenshot"): ("read", EVENTS),
+    ("get", "browser/set_of_marks"): ("read", EVENTS),
+    ("get", "browser/marks"): ("read", EVENTS),
+    ("get", "mcp"): ("execute", ACTIONS),
+    ("post", "mcp"): ("execute", ACTIONS),
+    ("delete", "mcp"): ("execute", ACTIONS),
+    ("get", "mcp/sse"): ("execute", ACTIONS),
+    ("post", "mcp/messages/?session_id=x"): ("execute", ACTIONS),
+    ("post", "update_mcp_server"): ("execute", ACTIONS),
+    ("get", "vscode"): ("execute", ACTIONS),
+    ("get", "vscode/connection_token"): ("execute", ACTIONS),
+}
+"""The same; on an open kernel, it is asked for ``KERNELS`` besides."""
+
+UNKNOWN = "no-such-kernel"
+
+FORM = (
+    b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nx\r\n--b--\r\n',
+    "multipart/form-data; boundary=b",
+)
+
+BODIES: dict[str, Any] = {
+    "execute_action": {"action": {"action": "run", "args": {"command": "touch executed"}}},
+    "list_files": {},
+    "confirmations/0": {"approve": True},
+    "update_mcp_server": [],
+    "mcp": {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+}
+
+
+def requests() -> list[tuple[str, str]]:
+    below = [(method, f"kernels/{UNKNOWN}/{path}") for method, path in OF_A_KERNEL]
+    return [*OF_THE_SERVER, *OF_A_KERNEL, *below]
+
+
+def expected(method: str, path: str) -> list[tuple[str, str]]:
+    """What the authorizer is asked for."""
+    below = path.removeprefix(f"kernels/{UNKNOWN}/")
+    asked = [{**OF_THE_SERVER, **OF_A_KERNEL}[method, below]]
+    return asked if below == path else [*asked, KERNELS]
+
+
+def own_methods(handler: type[OhHandler]) -> dict[str, Any]:
+    found = {name: getattr(handler, name) for name in METHODS}
+    return {name: found[name] for name in METHODS if found[name] is not getattr(OhHandler, name)}
+
+
+def test_the_table_has_every_address_and_method() -> None:
+    listed: dict[str, set[str]] = {}
+    for method, path in requests():
+        address = f"/oh_jupyter/{path.partition('?')[0]}"
+        pattern = next(p for p, _ in HANDLERS if re.fullmatch(p, address))
+        listed.setdefault(pattern, set()).add(method)
+    assert listed == {pattern: set(own_methods(handler)) for pattern, handler in HANDLERS}
+
+
+def test_every_verb_says_who_may_use_it() -> None:
+    for _, handler in HANDLERS:
+        for method in own_methods(handler).values():
+            source = textwrap.dedent(inspect.getsource(inspect.unwrap(method)))
+            function = ast.parse(source).body[0]
+            assert isinstance(function, ast.AsyncFunctionDef)
+            authenticated, authorized = function.decorator_list
+            assert ast.unparse(authenticated) == "web.authenticated"
+            # Without arguments it would keep those of the first class that is asked.
+            assert isinstance(authorized, ast.Call)
+            assert ast.unparse(authorized.func) == "authorized"
+            assert (len(authorized.args), [k.arg for k in authorized.keywords]) == (1, ["resource"])
+
+
+@pytest.fixture
+def statuses(mcp_url: str, jp_root_dir: Path) -> Callable[..., Awaitable[Statuses]]:
+    """Send every request of the table as somebody: status by request."""
+
+    async def statuses(headers: dict[str, str], query: str = "") -> Statuses:
+        found = {}
+        async with httpx.AsyncClient(timeout=60) as client:
+            for method, path in requests():
+                url = f"{mcp_url}/{path}{'&' if '?' in path else '?'}{query}"
+                sent: dict[str, Any] = {"headers": headers}
+                name = path.removeprefix(f"kernels/{UNKNOWN}/")
+                if name == "upload_file":
+                    sent |= {"content": FORM[0], "headers": {**headers, "Content-Type": FORM[1]}}
+                    url += f"&destination={jp_root_dir}/uploaded"
+                elif name == "download_files":
+                    url += f"&path={jp_root_dir}/uploaded"
+                elif method != "get":
+                    sent |= {"json": BODIES.get(name, "x")}
+                # Some answers have no end.
+                async with client.stream(method.upper(), url, **sent) as answer:
+                    found[method, path] = answer.status_code
+        return found
+
+    return statuses
+
+
+@pytest.fixture
+def authorizer(jp_serverapp: Any, monkeypatch: pytest.MonkeyPatch) -> Policy:
+    policy = Policy()
+    monkeypatch.setattr(jp_serverapp.authorizer, "is_authorized", policy.is_authorized)
+    return policy
+
+
+class Policy:
+    """An authorizer that can be told what to refuse, and tells what it was asked."""
+
+    def __init__(self) -> None:
+        self.refused: set[tuple[str, str]] = set()
+        self.asked: list[tuple[str, str]] = []
+
+    def is_authorized(self, handler: Any, user: Any, action: str, resource: str) -> bool:
+        self.asked.append((action, resource))
+        return (action, resource) not in self.refused
+
+
+STRANGERS: dict[str, dict[str, str]] = {
+    "nobody": {},
+    "a wrong token": {"Authorization": "token wrong"},
+    "an empty token": {"Authorization": "token"},
+    "a wrong session key": {"X-Session-API-Key": "guess"},
+    "an empty session key": {"X-Session-API-Key": ""},
+    "the session key as a token": {"Authorization": f"token {SESSION_KEY}"},
+    "a wrong bearer": {"Authorization": "Bearer guess"},
+}
+
+
+async def test_strangers_are_turned_away_everywhere(
+    statuses: Any, authorizer: Policy, monkeypatch: pytest.MonkeyPatch, jp_serverapp: Any
+) -> None:
+    monkeypatch.setenv("SESSION_API_KEY", SESSION_KEY)
+    for who, headers in STRANGERS.items():
+        assert set((await statuses(headers)).values()) == {403}, who
+    monkeypatch.delenv("SESSION_API_KEY")
+    for headers in ({"X-Session-API-Key": SESSION_KEY}, {"X-Session-API-Key": ""}):
+        assert set((await statuses(headers)).values()) == {403}
+    assert set((await statuses({}, "token=wrong")).values()) == {403}
+    assert not authorizer.asked
+    assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
+
+
+async def test_the_token_opens_everything(
+    statuses: Any, authorizer: Policy, jp_auth_header: dict[str, str], jp_root_dir: Path
+) -> None:
+    found = await statuses(jp_auth_header)
+    assert 403 not in found.values()
+    below = {status for (_, path), status in found.items() if path.startswith("kernels/")}
+    assert below == {404}
+    succeed = ("alive", "execute_action", "upload_file", "download_files", "mcp/sse", "vscode")
+    assert {found[m, path] for m, path in found if path in succeed} == {200}
+    assert (jp_root_dir / "executed").exists()
+    assert (jp_root_dir / "uploaded").exists()
+    token = jp_auth_header["Authorization"].removeprefix("token ")
+    assert 403 not in (await statuses({}, f"token={token}")).values()
+
+
+async def test_the_session_key_opens_everything_but_confirmations(
+    statuses: Any, authorizer: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SESSION_API_KEY", SESSION_KEY)
+    found = await statuses({"X-Session-API-Key": SESSION_KEY})
+    refused = {request for request, status in found.items() if status == 403}
+    own = ("post", "confirmations/0")
+    assert refused == {own, ("post", f"kernels/{UNKNOWN}/confirmations/0")}
+    # MCP clients know bearer tokens only.
+    found = await statuses({"Authorization": f"Bearer {SESSION_KEY}"})
+    for (method, path), status in found.items():
+        is_mcp = re.search(r"(^|/)mcp(/|$)", path.partition("?")[0]) is not None
+        assert (status != 403) == is_mcp, (method, path, status)
+
+
+async def test_the_authorizer_is_asked_for_the_right_things(
+    statuses: Any, authorizer: Policy, jp_auth_header: dict[str, str], monkeypatch: Any
+) -> None:
+    every = {pair for request in requests() for pair in expected(*request)}
+    for refused in sorted(every):
+        authorizer.refused = {refused}
+        for request, status in (await statuses(jp_auth_header)).items():
+            assert (status == 403) == (refused in expected(*request)), (refused, request, status)
+    assert set(authorizer.asked) == every
+
+
+async def test_who_may_nothing_gets_nothing(
+    statuses: Any, authorizer: Policy, jp_auth_header: dict[str, str], jp_serverapp: Any
+) -> None:
+    authorizer.refused = {pair for request in requests() for pair in expected(*request)}
+    assert set((await statuses(jp_auth_header)).values()) == {403}
+    assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
+
+
+async def test_another_site_cannot_use_a_persons_login(
+    mcp_url: str, jp_auth_header: dict[str, str], jp_serverapp: Any
+) -> None:
+    token = jp_auth_header["Authorization"].removeprefix("token ")
+    async with httpx.AsyncClient(timeout=60) as client:
+        await client.get(f"{mcp_url.removesuffix('/oh_jupyter')}/login")
+        await client.get(f"{mcp_url}/alive?token={token}")
+        assert (await client.get(f"{mcp_url}/alive")).status_code == 200  # by its cookie
+        for method, path in requests():
+            if method != "get":
+                answer = await client.request(method, f"{mcp_url}/{path}", content=b"{}")
+                assert answer.status_code == 403, (method, path)
+        assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
+        own_page = {"X-XSRFToken": client.cookies["_xsrf"]}
+        answer = await client.post(f"{mcp_url}/list_files", json={}, headers=own_page)
+        assert answer.status_code == 200
