@@ -1,6 +1,6 @@
 """A kernel that is killed at any moment: whoever waits is told soon, and work goes on.
 
-It dies ten times; ``STRESS_KILLS=50`` is what a release should stand.
+It dies four times; ``STRESS_KILLS=50`` is what a release should stand.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ def outcome(name: str, answer: httpx.Response | BaseException) -> str:
         return "broke off"
     if name == "stream" and answer.is_success:
         assert answer.text.startswith("event: generation\n")
+        assert "event: gone\n" in answer.text
         return "ended"
     if answer.is_success:
         return "done"
