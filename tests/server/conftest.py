@@ -152,6 +152,8 @@ def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer
             *(f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={directory / 'root'}"),
             "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
             "--OhJupyter.enable_browser=False",
+            # A kernel that dies more often in so short a time is otherwise given up.
+            "--KernelRestarter.restart_limit=1000",
         ],
         stderr=subprocess.PIPE,
         text=True,

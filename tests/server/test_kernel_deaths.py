@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import signal
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 KILLS = int(os.environ.get("STRESS_KILLS", "4"))
@@ -115,12 +115,13 @@ def test_everybody_is_answered_when_the_kernel_dies(live_server: Any, tmp_path: 
     async def die(requests: Requests, moment: float) -> float:
         cell = await requests.act("run_ipython", code="import os; os.getpid()")
         assert cell.status_code == 200, cell.text
-        pid = int(cell.json()["content"].partition("\n")[0])
+        kernel = psutil.Process(int(cell.json()["content"].partition("\n")[0]))
+        assert "ipykernel_launcher" in " ".join(kernel.cmdline())
         chosen = requests.all()
         chance.shuffle(chosen)
         waiting = [asyncio.ensure_future(ask()) for ask in chosen]
         await asyncio.sleep(moment)  # the moment is what is tested
-        os.kill(pid, signal.SIGKILL)
+        kernel.kill()
         killed = time.monotonic()
         async with asyncio.timeout(SOON):
             answers = await asyncio.gather(*waiting, return_exceptions=True)

@@ -13,8 +13,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from oh_jupyter.errors import LimitExceededError
+from oh_jupyter.errors import LimitExceededError, RequestNotFoundError
+from oh_jupyter.server.handlers import requests
 from oh_jupyter.server.limits import RateLimit
+from oh_jupyter.server.links import Reply
 
 MEGABYTE = 1024**2
 
@@ -231,3 +233,45 @@ async def test_slow_clients_hold_nobody_up(
             assert await ask("alive") == (200, {"status": "ok"})
             assert (await act("run", command="echo still there"))[1]["content"] == "still there"
     assert (await act("run", command="echo afterwards"))[1]["content"] == "afterwards"
+
+
+async def test_old_answers_make_room_for_new_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_MOST_KEPT", 3)
+    kept = requests.Requests()
+    going_on = asyncio.Event()
+
+    async def wait() -> Reply:
+        await going_on.wait()
+        return Reply({}, b"waited")
+
+    async def answer() -> Reply:
+        return Reply({}, b"x" * 100)
+
+    kept.start("slow", "a", wait())
+    for number in range(5):
+        await kept.start(str(number), "a", answer())
+    for known in ("slow", "3", "4"):
+        kept.find(known, "a")
+    with pytest.raises(RequestNotFoundError):
+        kept.find("2", "a")
+    kept.start("slow-too", "a", wait())
+    kept.start("slow-as-well", "a", wait())
+    with pytest.raises(LimitExceededError):
+        kept.start("one-more", "a", wait())
+    going_on.set()
+    assert (await kept.find("slow", "a")).body == b"waited"
+
+
+async def test_large_answers_are_kept_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "_MOST_BYTES", 250)
+    kept = requests.Requests()
+
+    async def answer() -> Reply:
+        return Reply({}, b"x" * 100)
+
+    for number in range(4):
+        await kept.start(str(number), "a", answer())
+    assert len((await kept.find("3", "a")).body or b"") == 100
+    assert len((await kept.find("2", "a")).body or b"") == 100
+    with pytest.raises(RequestNotFoundError):
+        kept.find("1", "a")

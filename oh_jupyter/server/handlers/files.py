@@ -11,7 +11,12 @@ from jupyter_core.utils import ensure_async
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from oh_jupyter.errors import OhJupyterError, TransferTooLargeError, WireError
+from oh_jupyter.errors import (
+    OhJupyterError,
+    TransferNotFoundError,
+    TransferTooLargeError,
+    WireError,
+)
 from oh_jupyter.server.file_form import FileForm
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.links import KernelLink
@@ -39,6 +44,7 @@ class StreamedUploadHandler(OhHandler):
             **kwargs: Jupyter's.
         """
         self._target: tuple[KernelLink, str] | None = None
+        self._client_left = False
         self.problem: Exception | None = None
         await super().prepare(**kwargs)
         if not self.is_upload():
@@ -116,12 +122,13 @@ class StreamedUploadHandler(OhHandler):
         self.settings["oh_jupyter_activity"].touch()
         reply = await link.request(operation, fields)
         self._target = (link, reply.fields["id"])
+        if self._client_left:  # while the kernel was asked, so that nothing was there to abandon
+            await self.abandon()
 
     async def end(self) -> None:
         """All contents are there: have them put in their place."""
-        assert self._target is not None
         await self._send_waiting()
-        link, key = self._target
+        link, key = self._under_way()
         await link.request("finish", {"id": key})
         self._target = None
 
@@ -133,9 +140,13 @@ class StreamedUploadHandler(OhHandler):
             with suppress(OhJupyterError):
                 await link.request("give_up", {"id": key}, load=False)
 
+    def _under_way(self) -> tuple[KernelLink, str]:
+        if self._target is None:
+            raise TransferNotFoundError("The client went away; its upload was given up")
+        return self._target
+
     async def _send_waiting(self) -> None:
-        assert self._target is not None
-        link, key = self._target
+        link, key = self._under_way()
         body = b"".join(self._waiting)
         self._waiting, self._size = [], 0
         if body:
@@ -143,6 +154,7 @@ class StreamedUploadHandler(OhHandler):
 
     def on_connection_close(self) -> None:
         """Forget what will not be ended: the client went away."""
+        self._client_left = True
         self.in_background(self.abandon())
         super().on_connection_close()
 

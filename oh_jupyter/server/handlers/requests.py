@@ -11,7 +11,7 @@ from typing import Any
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from oh_jupyter.errors import RequestNotFoundError, WireError
+from oh_jupyter.errors import LimitExceededError, RequestNotFoundError, WireError
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.links import Reply
 
@@ -23,6 +23,7 @@ ID_HEADER = "X-Request-ID"
 _ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
 _KEPT_SECONDS = 900.0
 _MOST_KEPT = 1000
+_MOST_BYTES = 256 * 1024**2
 _LONGEST_WAIT = 300.0
 
 
@@ -30,14 +31,19 @@ _LONGEST_WAIT = 300.0
 class _Kept:
     owner: str
     task: asyncio.Task[Reply]
+    size: int = 0
 
 
 class Requests:
-    """Requests that were given an id, under way and for a while afterwards."""
+    """Requests that were given an id, under way and for a while afterwards.
+
+    When there are very many, the oldest answers are forgotten earlier.
+    """
 
     def __init__(self) -> None:
         """Begin with none."""
         self._kept: dict[str, _Kept] = {}
+        self._size = 0
 
     def start(self, key: str, owner: str, work: Coroutine[Any, Any, Reply]) -> asyncio.Task[Reply]:
         """Start a request, unless there is one of that id already, which then is taken.
@@ -51,7 +57,8 @@ class Requests:
             The task; it goes on when the connection breaks.
 
         Raises:
-            WireError: The id is unusable, another user's, or there are too many.
+            WireError: The id is unusable, or another user's.
+            LimitExceededError: There are too many, all under way.
         """
         if not _ID.fullmatch(key):
             work.close()
@@ -62,20 +69,38 @@ class Requests:
             if known.owner != owner:
                 raise WireError(f"{ID_HEADER} {key!r} is taken; choose another one", "id")
             return known.task
-        if len(self._kept) >= _MOST_KEPT:
+        if len(self._kept) >= _MOST_KEPT and not self._forget_oldest():
             work.close()
-            raise WireError("Too many requests with an id are kept; fetch their answers", "id")
+            raise LimitExceededError(f"{_MOST_KEPT} requests with an id are under way already", 10)
         loop = asyncio.get_running_loop()
         task = loop.create_task(work)
-        self._kept[key] = _Kept(owner, task)
+        kept = self._kept[key] = _Kept(owner, task)
 
         def done(task: asyncio.Task[Reply]) -> None:
-            if not task.cancelled():
-                task.exception()  # it may be that nobody asks
-            loop.call_later(_KEPT_SECONDS, self._kept.pop, key, None)
+            # Asked for the exception, it is not logged: it may be that nobody else asks.
+            if not task.cancelled() and task.exception() is None:
+                kept.size = len(task.result().body or b"")
+                self._size += kept.size
+            loop.call_later(_KEPT_SECONDS, self._forget, key, kept)
+            while self._size > _MOST_BYTES and self._forget_oldest():
+                pass
 
         task.add_done_callback(done)
         return task
+
+    def _forget(self, key: str, kept: _Kept) -> None:
+        """Forget an answer, unless that has been done; the id may be another one's now."""
+        if self._kept.get(key) is kept:
+            del self._kept[key]
+            self._size -= kept.size
+
+    def _forget_oldest(self) -> bool:
+        """Forget the oldest answer, if there is any."""
+        for key, kept in self._kept.items():
+            if kept.task.done():
+                self._forget(key, kept)
+                return True
+        return False
 
     def find(self, key: str, owner: str) -> asyncio.Task[Reply]:
         """Find a request.
