@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,11 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert found is not None
     drain = threading.Thread(target=process.stderr.read, daemon=True)
     drain.start()
+    with RuntimeClient(found[1], TOKEN) as client:
+        # Jupyter logs its address a little before it listens there.
+        deadline = time.monotonic() + 60
+        while not client.alive() and time.monotonic() < deadline:
+            time.sleep(0.05)
     yield found[1]
     process.terminate()
     process.wait(30)
