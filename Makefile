@@ -17,9 +17,9 @@ $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "A virtual environment cannot be made. On Debian: apt-get install python3-venv" >&2; exit 1; }
 
-# What a user runs: the package as it would be released, and JupyterLab.
+# What a user runs: the package as it would be released, JupyterLab, and all that the notebooks show.
 $(VENV)/.lab: $(BIN)/python pyproject.toml $(shell find oh_jupyter labextension/src labextension/style labextension/schema -type f -not -path '*/labextension/static/*' -not -name '*.pyc' -not -path 'oh_jupyter/labextension/*' 2>/dev/null)
-	$(BIN)/python -m pip install --quiet ".[lab]"
+	$(BIN)/python -m pip install --quiet ".[all]"
 	@touch $@
 
 # What a developer needs: the tools, and the package from this folder.

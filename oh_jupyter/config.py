@@ -18,7 +18,15 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from oh_jupyter.errors import ConfigError
 
-__all__ = ["EVENT_MESSAGE", "REPLY_MESSAGE", "REQUEST_MESSAGE", "Settings", "load_settings"]
+__all__ = [
+    "DECISION_MESSAGE",
+    "EVENT_MESSAGE",
+    "OUTPUT_LIMIT",
+    "REPLY_MESSAGE",
+    "REQUEST_MESSAGE",
+    "Settings",
+    "load_settings",
+]
 
 REQUEST_MESSAGE = "oh_jupyter_request"
 """Type of the one control-channel request; its content names an operation."""
@@ -28,6 +36,12 @@ REPLY_MESSAGE = "oh_jupyter_reply"
 
 EVENT_MESSAGE = "oh_jupyter_event"
 """Type of the IOPub message that tells every frontend of an Action or Observation."""
+
+OUTPUT_LIMIT = 30_000
+"""Characters that an Observation holds of a cell's output; of a shell's it is as many."""
+
+DECISION_MESSAGE = "oh_jupyter_decision"
+"""Type of the IOPub message that tells every frontend what was decided on a waiting Action."""
 
 
 def _setting(default: Any, help: str, *variables: str, secret: bool = False) -> Any:
@@ -102,13 +116,21 @@ class Settings:
         "Seconds without new output after which a running command is reported as such.",
         "NO_CHANGE_TIMEOUT_SECONDS",
     )
+    cell_output_limit: int = _setting(
+        OUTPUT_LIMIT,
+        "Characters of text that the Observation of a cell holds, as of a command; of more it "
+        "has the beginning and the end, and says how much is left out.",
+        "OH_JUPYTER_CELL_OUTPUT_LIMIT",
+    )
     init_plugin_timeout: float = _setting(
         120.0, "Seconds that a plugin may take to start.", "INIT_PLUGIN_TIMEOUT"
     )
     confirmation: str | None = _setting(
         None,
         "Which actions of an agent wait for a person: never, risky or always. When not set, "
-        "never in the server's default kernel, risky in a kernel that a person started.",
+        "never in the server's default kernel, risky in a kernel that a person started. Running a "
+        "notebook's cell is an action like any other; edits of a notebook's cells, which execute "
+        "nothing, do not wait. It is no sandbox: an agent's code that runs can do what it wants.",
         "OH_JUPYTER_CONFIRMATION",
     )
     confirmation_timeout: float = _setting(

@@ -57,13 +57,27 @@ def _shown(call: Call) -> str:
     return source if len(source) <= 120 else source[:120] + "…"
 
 
+OPENABLE = frozenset(
+    {"about", "blob", "chrome", "chrome-extension", "data", "file", "http", "https"}
+)
+"""Schemes of what is a page; others run a script, start a program, or hide what they show."""
+
+
 def _address(url: str) -> str:
     """Check the address of a goto."""
     url = url.strip()
-    scheme = urlsplit(url).scheme
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        raise BrowserActionError(f"{url!r} is not a valid address: {error}.") from None
     if not scheme or (len(scheme) == 1 and url[1:3] == ":\\"):
         raise BrowserActionError(
             f"{url!r} is not an absolute address. Begin with a scheme, such as https:// or file://"
+        )
+    if scheme not in OPENABLE:
+        raise BrowserActionError(
+            f"{scheme}: addresses do not open as a page. Use http://, https://, file:// or data:, "
+            "and the other calls to act on the page."
         )
     return url
 

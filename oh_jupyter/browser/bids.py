@@ -8,12 +8,15 @@ can see or break it.)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
 __all__ = ["BidRegistry", "FrameBids", "frame_letters"]
+
+MOST = 50_000
+"""Elements of one document that are remembered though they were taken out of it."""
 
 
 def frame_letters(number: int) -> str:
@@ -93,6 +96,16 @@ class FrameBids:
             self.given[backend_id] = bid
         return bid
 
+    def forget_all_but(self, present: Collection[int], most: int = MOST) -> None:
+        """Forget the elements that are no longer in the page, once there are many of them.
+
+        Args:
+            present: Backend node ids of the elements that are there.
+            most: How many to remember besides those; they may come back.
+        """
+        if len(self.given) - len(present) > most:
+            self.given = {each: self.given[each] for each in present}
+
 
 class BidRegistry:
     """All bids of one page: those of the last look at it can be acted on."""
@@ -121,6 +134,7 @@ class BidRegistry:
         self._frames, self._elements = {}, {}
         for frame, present in frames:
             self._frames[frame.prefix] = frame
+            frame.forget_all_but(present)
             for backend_id, bid in present.items():
                 self._elements[bid] = (frame, backend_id)
 

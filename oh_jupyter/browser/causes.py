@@ -26,7 +26,12 @@ CAUSES = (
     (r"element is not stable", "element is not stable: it keeps moving"),
     (r'(Unknown key: "[^\n]*")', '{0}. Examples: "Enter", "a", "Control+a", "Shift+Tab"'),
     (r"(net::ERR_BLOCKED_BY_CLIENT)", "{0}: its origin is not allowed in this browser"),
+    (r"(net::ERR_NAME_NOT_RESOLVED)", "{0}: no host of that name is known, or there is no network"),
+    (r"(net::ERR_CONNECTION_REFUSED)", "{0}: nothing listens at that host and port"),
+    (r"(net::ERR_UNSAFE_PORT)", "{0}: browsers do not use that port"),
+    (r"(net::ERR_FILE_NOT_FOUND)", "{0}: there is no such file"),
     (r"(net::ERR_\w+)", "{0}"),
+    (r"Cannot navigate to invalid URL", "it is not a valid address: check host and port"),
 )  # fmt: skip
 
 

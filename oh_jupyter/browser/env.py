@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from oh_jupyter.browser.evaluation import GOAL, REWARDS, Evaluation, answer_as_observation
+from oh_jupyter.browser.gym_tasks import is_gym_task
 from oh_jupyter.browser.observation import PARTS
 from oh_jupyter.browser.origins import OriginFilter
 from oh_jupyter.browser.record import RECORDS
 from oh_jupyter.browser.state import read_state, write_state
-from oh_jupyter.browser.supervisor import LOST, Supervisor
+from oh_jupyter.browser.supervisor import Supervisor
 from oh_jupyter.browser.tasks import Task, find_task
 from oh_jupyter.browser.worker_process import WorkerGoneError
 from oh_jupyter.errors import BrowserError
@@ -84,9 +85,7 @@ class BrowserEnv:
         """
         allowed, blocked = list(allowed_origins), list(blocked_origins)
         OriginFilter(allowed, blocked)
-        is_gym = isinstance(browsergym_eval_env, str) and browsergym_eval_env.startswith(
-            "browsergym/"
-        )
+        is_gym = is_gym_task(browsergym_eval_env)
         settings: dict[str, Any] = {
             "executable": os.fspath(executable_path or ""),
             "headless": headless,
@@ -203,6 +202,8 @@ class BrowserEnv:
         try:
             self._supervisor.start()
             lost, self._supervisor.lost = self._supervisor.lost, ""
+            if lost and evaluation is not None:
+                evaluation.resume()
             observation: dict[str, Any] = self._supervisor.ask(request, timeout)
         except WorkerGoneError:
             return self._after_death(action, parts, timeout)
@@ -216,15 +217,17 @@ class BrowserEnv:
 
     def _after_death(self, action: str, parts: list[str], timeout: float) -> dict[str, Any]:
         """Start anew after browser or worker ended during a step, and say so."""
-        request = {
-            "op": "step", "action": "noop(0)", "include": parts, "limit": timeout, "cwd": "/",
-        }  # fmt: skip
+        noop = {"op": "step", "action": "noop(0)", "include": parts, "limit": timeout, "cwd": "/"}
         self._supervisor.start()
         self._supervisor.lost = ""
-        observation: dict[str, Any] = self._supervisor.ask(request, timeout)
+        if self._evaluation is not None:
+            self._evaluation.resume()
+        observation: dict[str, Any] = self._supervisor.ask(noop, timeout)
+        if self._evaluation is not None:
+            self._evaluation.judge(observation)
         reason = (
             "The browser ended unexpectedly during this action and was started anew: "
-            f"{LOST}. The action was not repeated."
+            f"{self._supervisor.losses}. The action was not repeated."
         )
         observation["last_action"] = action
         observation["last_action_error"] = reason
@@ -299,7 +302,7 @@ class BrowserEnv:
 
     @contextmanager
     def trace(self, path: str | os.PathLike[str]) -> Iterator[None]:
-        """Record what happens within a ``with`` block, for ``playwright show-trace``.
+        """Record all within a ``with`` block, secrets too, for ``playwright show-trace``.
 
         Args:
             path: The archive to write at the end, ``….zip``.

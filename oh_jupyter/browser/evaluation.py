@@ -63,6 +63,11 @@ class Evaluation:
         self.goal_object = [{"type": "text", "text": goal}] if isinstance(goal, str) else list(goal)
         self._is_set_up = True
 
+    def resume(self) -> None:
+        """Set the task up again after its page was lost; the rewards so far stay."""
+        self._is_set_up = False
+        self.begin()
+
     def restart(self, task: Task, seed: int) -> None:
         """Begin a new episode.
 

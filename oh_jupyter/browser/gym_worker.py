@@ -19,9 +19,12 @@ import threading
 from typing import Any
 
 from oh_jupyter.browser.evaluation import GOAL, REWARDS, answer_as_observation
+from oh_jupyter.browser.gym_tasks import import_tasks
 from oh_jupyter.browser.marks import draw_marks
 from oh_jupyter.browser.pipe import read_frame, write_frame
+from oh_jupyter.browser.record import RECORDS
 from oh_jupyter.browser.snapshot import documents_of, to_text
+from oh_jupyter.errors import BrowserError
 
 __all__ = ["main"]
 
@@ -29,26 +32,8 @@ PATIENCE = 100_000
 """Milliseconds that OpenHands gives Playwright's calls in evaluations."""
 
 
-def import_tasks(name: str) -> None:
-    """Import the package that registers a task.
-
-    Args:
-        name: The task's name, such as ``browsergym/miniwob.click-test``.
-
-    Raises:
-        RuntimeError: It is not installed.
-    """
-    family = name.removeprefix("browsergym/").partition(".")[0]
-    package = "browsergym.core" if family == "openended" else f"browsergym.{family}"
-    try:
-        importlib.import_module("browsergym.core")
-        importlib.import_module(package)
-    except ImportError as error:
-        distribution = package.replace(".", "-")
-        raise RuntimeError(
-            f"The task {name} needs the package {distribution}: pip install 'oh_jupyter[eval]' "
-            f"{distribution}. ({error})"
-        ) from error
+class BrowserStartError(Exception):
+    """The browser did not start, which another attempt may change."""
 
 
 def use_browser(executable: str, sandbox: bool) -> None:
@@ -66,13 +51,16 @@ def use_browser(executable: str, sandbox: bool) -> None:
     how = {"executable_path": executable, "chromium_sandbox": sandbox, "handle_sigint": False}
 
     def launch_that(self: BrowserType, **options: Any) -> Any:
-        return launch(self, **{**options, **how})
+        try:
+            return launch(self, **{**options, **how})
+        except Exception as error:
+            raise BrowserStartError(str(error)) from error
 
     BrowserType.launch = launch_that  # type: ignore[method-assign]
 
 
 class Episode:
-    """A task that is being carried out.
+    """A task that is being carried out; another one can follow it.
 
     Attributes:
         rewards: The reward of each step so far.
@@ -83,21 +71,51 @@ class Episode:
 
         Args:
             settings: ``task``, ``seed``, and how to start the browser.
+
+        Raises:
+            BrowserStartError: The browser did not start.
+            BrowserError: There is no such task, what it needs is missing, or it cannot be set up.
         """
+        self.rewards: list[float] = []
+        self._task = ""
+        self._env: Any = None
+        self._is_headless = settings["headless"]
         import_tasks(settings["task"])
         use_browser(settings["executable"], settings["sandbox"])
-        gymnasium: Any = importlib.import_module("gymnasium")
-        is_open = settings["task"] == "browsergym/openended"
-        self._env: Any = gymnasium.make(
-            settings["task"],
-            headless=settings["headless"],
-            disable_env_checker=True,
-            tags_to_mark="all",
-            timeout=PATIENCE,
-            **({"task_kwargs": {"start_url": "about:blank"}} if is_open else {}),
-        )
-        observation, _ = self._env.reset(seed=settings["seed"])
-        self.rewards: list[float] = []
+        self.begin(settings["task"], settings["seed"])
+
+    def begin(self, task: str, seed: int | None) -> None:
+        """Begin with a task anew, or with another one.
+
+        Args:
+            task: Its name.
+            seed: What its random choices begin with.
+
+        Raises:
+            BrowserStartError: The browser did not start.
+            BrowserError: There is no such task, what it needs is missing, or it cannot be set up.
+        """
+        if task != self._task:
+            import_tasks(task)
+            self.close()
+            gymnasium: Any = importlib.import_module("gymnasium")
+            is_open = task == "browsergym/openended"
+            self._env = gymnasium.make(
+                task,
+                headless=self._is_headless,
+                disable_env_checker=True,
+                tags_to_mark="all",
+                timeout=PATIENCE,
+                **({"task_kwargs": {"start_url": "about:blank"}} if is_open else {}),
+            )
+            self._task = task
+        try:
+            observation, _ = self._env.reset(seed=seed)
+        except BrowserStartError:
+            raise
+        except Exception as error:  # whatever a task does
+            raise BrowserError(f"The task {task} could not be set up: {_said(error)}") from error
+        self.rewards = []
         parts = list(observation.get("goal_object", ()))
         texts = [part["text"] for part in parts if part["type"] == "text"]
         urls = [part["image_url"] for part in parts if part["type"] == "image_url"]
@@ -109,15 +127,21 @@ class Episode:
         browser = self._env.unwrapped.browser
         return browser is not None and bool(browser.is_connected())
 
-    def step(self, action: str) -> dict[str, Any]:
+    def step(self, action: str, include: list[str]) -> dict[str, Any]:
         """Carry out an action.
 
         Args:
             action: The action, or one of the two special ones.
+            include: Parts that the observation has to have; all but records are always there.
 
         Returns:
             The observation.
+
+        Raises:
+            BrowserError: A part is not to be had.
         """
+        for part in set(include) & set(RECORDS):
+            raise BrowserError(f"{part} is not available with a task of BrowserGym.")
         if action.strip() == GOAL:
             return answer_as_observation(action, self._goal, self._images)
         if action.strip() == REWARDS:
@@ -128,7 +152,8 @@ class Episode:
 
     def close(self) -> None:
         """End the task and its browser."""
-        self._env.close()
+        if self._env is not None:
+            self._env.close()
 
 
 def _plain(observation: dict[str, Any]) -> dict[str, Any]:
@@ -168,6 +193,11 @@ def _as_json(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
+def _said(error: Exception) -> str:
+    first = (str(error).splitlines() or [""])[0]
+    return first if isinstance(error, BrowserError) else f"{type(error).__name__}: {first}"
+
+
 def _serve(input_: int, output: int) -> int:
     first = read_frame(input_)
     if first is None:
@@ -175,7 +205,9 @@ def _serve(input_: int, output: int) -> int:
     try:
         episode = Episode(first["settings"])
     except Exception as error:
-        write_frame(output, {"id": first["id"], "error": str(error), "is_final": True})
+        # Of anything else that went wrong, another attempt would be of no use.
+        final = not isinstance(error, BrowserStartError)
+        write_frame(output, {"id": first["id"], "error": _said(error), "is_final": final})
         return 1
     write_frame(output, {"id": first["id"], "result": True})
     requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
@@ -195,10 +227,12 @@ def _serve(input_: int, output: int) -> int:
         try:
             result: Any = True
             if request["op"] == "step":
-                result = episode.step(request["action"])
+                result = episode.step(request["action"], request["include"])
+            elif request["op"] == "change":
+                episode.begin(request["settings"]["task"], request["settings"]["seed"])
             answer = {"result": result}
         except Exception as error:
-            answer = {"error": f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"}
+            answer = {"error": _said(error)}
         write_frame(output, {"id": request["id"], **answer})
         if not episode.is_alive():
             return 1

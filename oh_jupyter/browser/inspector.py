@@ -12,11 +12,11 @@ import json
 import secrets
 from dataclasses import dataclass
 from importlib.resources import files
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.bids import BidRegistry, FrameBids
 from oh_jupyter.browser.captured import CapturedFrame, match
+from oh_jupyter.browser.devtools import accessibility_tree, detach, send_for_much
 from oh_jupyter.browser.snapshot import SnapshotDocument, documents_of
 from oh_jupyter.errors import BrowserActionError
 
@@ -57,19 +57,31 @@ class PageInspector:
         page: The page.
         session: Its DevTools session.
         bids: The ids of its elements.
+        documents_shown: Documents that it and its frames have shown; whoever reads it, resets it.
     """
 
     def __init__(self, page: Page, session: CDPSession) -> None:
         self.page = page
         self.session = session
         self.bids = BidRegistry()
+        self.documents_shown = 0
         self._worlds: dict[tuple[int, str, str], int] = {}
         self._frame_sessions: dict[Frame, CDPSession | None] = {}
+        self._detaching: set[asyncio.Task[None]] = set()
         page.on("framenavigated", self._forget_session)
         page.on("framedetached", self._forget_session)
 
     def _forget_session(self, frame: Frame) -> None:
-        self._frame_sessions.pop(frame, None)
+        session = self._frame_sessions.pop(frame, None)
+        if session is not None:
+            task = asyncio.ensure_future(detach(session))
+            self._detaching.add(task)
+            task.add_done_callback(self._detaching.discard)
+
+    @property
+    def sessions(self) -> list[CDPSession]:
+        """The page's session, and those of its frames that have their own."""
+        return [self.session, *filter(None, self._frame_sessions.values())]
 
     @classmethod
     async def attach(cls, page: Page) -> PageInspector:
@@ -83,10 +95,14 @@ class PageInspector:
         """
         session = await page.context.new_cdp_session(page)
         inspector = cls(page, session)
-        # Only navigations to another document are reported by this event.
-        session.on("Page.frameNavigated", lambda e: inspector.bids.forget(e["frame"]["id"]))
+        session.on("Page.frameNavigated", inspector._document_shown)
         await session.send("Page.enable")
         return inspector
+
+    def _document_shown(self, event: dict[str, Any]) -> None:
+        # Only navigations to another document are reported by this event.
+        self.bids.forget(event["frame"]["id"])
+        self.documents_shown += 1
 
     async def capture(self, *, probe: bool = True, accessibility: bool = True) -> CapturedFrame:
         """Look at all frames, and give bids to the elements that have none yet.
@@ -148,6 +164,7 @@ class PageInspector:
         if frame.parent is not None and frame.owner is not None:
             owner = await self._handle(frame.parent, frame.owner)
             playwright_frame = await owner.content_frame()
+            await owner.dispose()
         if playwright_frame is None:
             raise LookupError("The frame is no longer in the page.")
         key = f"_{secrets.token_hex(8)}"
@@ -157,26 +174,33 @@ class PageInspector:
             "Runtime.callFunctionOn",
             {"objectId": object_id, "functionDeclaration": HOLD, "arguments": [{"value": key}]},
         )
-        handle = (await playwright_frame.evaluate_handle(TAKE, key)).as_element()
+        taken, _ = await asyncio.gather(
+            playwright_frame.evaluate_handle(TAKE, key),
+            frame.session.send("Runtime.releaseObject", {"objectId": object_id}),
+        )
+        handle = taken.as_element()
         if handle is None:
             raise LookupError("The element is no longer in the page.")
         return handle
 
     async def _other_sessions(self) -> list[CDPSession]:
         """Find the sessions of frames that live in a process of their own."""
-        unknown = [frame for frame in self.page.frames[1:] if frame not in self._frame_sessions]
-        for frame in unknown:
-            try:
-                session = await self.page.context.new_cdp_session(frame)
-            except Exception:  # in the process of the frame around it, or already gone
-                self._frame_sessions[frame] = None
-                continue
-            session.on("Page.frameNavigated", lambda e: self.bids.forget(e["frame"]["id"]))
-            with contextlib.suppress(Exception):
-                await session.send("Page.enable")
-                self._frame_sessions[frame] = session
+        frames = self.page.frames[1:]
+        await asyncio.gather(*(self._attach(f) for f in frames if f not in self._frame_sessions))
         present = set(self.page.frames)
         return [s for frame, s in self._frame_sessions.items() if s and frame in present]
+
+    async def _attach(self, frame: Frame) -> None:
+        """Open a session to a frame, if it has a process of its own."""
+        try:
+            session = await self.page.context.new_cdp_session(frame)
+        except Exception:  # in the process of the frame around it, or already gone
+            self._frame_sessions[frame] = None
+            return
+        session.on("Page.frameNavigated", self._document_shown)
+        with contextlib.suppress(Exception):
+            await session.send("Page.enable")
+            self._frame_sessions[frame] = session
 
     async def _ask(self, session: Any, probe: bool, accessibility: bool) -> _Target:
         tree = (await session.send("Page.getFrameTree"))["frameTree"]
@@ -191,13 +215,13 @@ class PageInspector:
             *(self._probe(session, *item) if probe else _nothing() for item in loaders.items())
         )
         await asyncio.sleep(0)
-        taken = await _bulk_send(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
+        taken = await send_for_much(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
         size = sum(len(document["nodes"]["nodeName"]) for document in taken["documents"])
         if size > LARGE:
             # Its trees take long: the rest is prepared here while the browser makes them.
             await probing
         trees = {
-            frame: asyncio.ensure_future(_tree(session, frame))
+            frame: asyncio.ensure_future(accessibility_tree(session, frame))
             for frame in (loaders if accessibility else ())
         }
         documents = documents_of(taken)
@@ -296,32 +320,6 @@ class PageInspector:
                     owners, captured,
                 )  # fmt: skip
         return frame
-
-
-async def _bulk_send(session: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Send a command whose answer is large.
-
-    Playwright's public method walks the answer in search of its own objects, which are never
-    there; for the tree of 5,000 elements that is a third of the whole step. Where the method
-    below it is not as expected, the public one does.
-    """
-    inner = getattr(session, "_impl_obj", None)
-    names = set(signature(inner.send).parameters) if inner is not None else set()
-    if inner is not None and {"method", "params"} <= names:
-        extra = {"timeout": None} if "timeout" in names else {}
-        answer: dict[str, Any] = await inner.send(method=method, params=parameters, **extra)
-        return answer
-    answer = await session.send(method, parameters)
-    return answer
-
-
-async def _tree(session: Any, frame_id: str) -> list[dict[str, Any]]:
-    try:
-        answer = await _bulk_send(session, "Accessibility.getFullAXTree", {"frameId": frame_id})
-    except Exception:  # the frame went away in between
-        return []
-    nodes: list[dict[str, Any]] = answer["nodes"]
-    return nodes
 
 
 async def _nothing() -> None:

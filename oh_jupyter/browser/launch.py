@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
@@ -168,13 +168,48 @@ async def _open(playwright: Playwright, settings: Settings) -> OpenedBrowser:
     }
     if settings.user_data_dir:
         folder = Path(settings.user_data_dir).expanduser()
-        context = await chromium.launch_persistent_context(folder, **how, **options)
+        _make_folder(folder)
+        with _explained(f"The profile {folder}"):
+            context = await chromium.launch_persistent_context(folder, **how, **options)
         await _add_cookies(context, settings)
         return OpenedBrowser(playwright, context.browser, context, is_ours=True)
-    browser = await chromium.launch(**how)
+    with _explained(settings.executable):
+        browser = await chromium.launch(**how)
     if settings.storage_state is not None:
         options["storage_state"] = settings.storage_state
     return OpenedBrowser(playwright, browser, await browser.new_context(**options), is_ours=True)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BrowserError(
+            f"The profile's folder {folder} cannot be made: {error.strerror}. Give the path of a "
+            "folder that you may write to as user_data_dir."
+        ) from error
+
+
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Say in a line why a browser did not start; Playwright says it in a page."""
+    try:
+        yield
+    except Exception as error:
+        message = str(error)
+        if "XServer" in message or "Missing X server" in message:
+            raise BrowserError(
+                "A browser with a window needs a display, and there is none at DISPLAY or "
+                "WAYLAND_DISPLAY. Use headless=True, or start the program with xvfb-run."
+            ) from error
+        if "ProcessSingleton" in message or "existing browser session" in message:
+            raise BrowserError(
+                f"{what} is in use by another browser, and serves one at a time. Close that one, "
+                "or use another user_data_dir."
+            ) from error
+        first, *rest = message.splitlines()
+        said = [line.partition("[err] ")[2] for line in rest if "[err] " in line]
+        raise RuntimeError(" ".join([first, *said[-2:]])) from error
 
 
 def _context_options(playwright: Playwright, settings: Settings) -> dict[str, Any]:

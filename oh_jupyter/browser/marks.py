@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import base64
 import io
-import zlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-__all__ = ["draw_marks", "mark_elements"]
+from oh_jupyter.browser.png import png_bytes
+
+__all__ = ["CLICKABLE_BY_NATURE", "draw_marks", "mark_elements"]
 
 MARKED_TAGS = frozenset(
     {"INPUT", "TEXTAREA", "SELECT", "BUTTON", "A", "IFRAME", "VIDEO", "LI", "TD", "OPTION"}
 )
+CLICKABLE_BY_NATURE = frozenset({"LABEL", "SUMMARY"})
+"""What Chromium calls clickable though nobody listens; BrowserGym does not mark them."""
 BUTTON_LIKE = frozenset({"BUTTON", "A"})
 SMALLEST_AREA = 20
 """In px²."""
@@ -87,7 +90,9 @@ def draw_marks(screenshot: str, properties: Mapping[str, Mapping[str, Any]]) -> 
     from PIL import Image, ImageDraw
 
     prefix, _, encoded = screenshot.partition(",")
-    image = Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB")
+    image: Image.Image = Image.open(io.BytesIO(base64.b64decode(encoded)))
+    if image.mode != "RGB":
+        image = image.convert("RGB")
     draw = ImageDraw.Draw(image)
     font = _font()
     for bid, (x, y, width, height) in marked:
@@ -95,9 +100,7 @@ def draw_marks(screenshot: str, properties: Mapping[str, Mapping[str, Any]]) -> 
         left, top, right, bottom = draw.textbbox((x + 1, y + 1), bid, font=font)
         draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), fill="black")
         draw.text((x + 1, y + 1), bid, fill="white", font=font)
-    output = io.BytesIO()
-    image.save(output, "PNG", compress_level=1, compress_type=zlib.Z_RLE)
-    return f"{prefix},{base64.b64encode(output.getvalue()).decode('ascii')}"
+    return f"{prefix},{base64.b64encode(png_bytes(image)).decode('ascii')}"
 
 
 @cache

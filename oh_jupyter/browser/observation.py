@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.captured import CapturedFrame, match
-from oh_jupyter.browser.marks import draw_marks, mark_elements
+from oh_jupyter.browser.marks import CLICKABLE_BY_NATURE, draw_marks, mark_elements
 from oh_jupyter.browser.snapshot import SnapshotDocument, to_text
 
 if TYPE_CHECKING:
@@ -146,7 +146,10 @@ def _properties(frames: list[CapturedFrame]) -> dict[str, dict[str, Any]]:
         marked: list[bool] = []
         if probe:
             clicks = {matched[i] for i in frame.document.clickable if i in matched}
-            active = [bool(flag) or i in clicks for i, flag in enumerate(probe["pointers"])]
+            active = [
+                bool(flag) or (i in clicks and probe["tags"][i] not in CLICKABLE_BY_NATURE)
+                for i, flag in enumerate(probe["pointers"])
+            ]
             marked = mark_elements(
                 probe["tags"], probe["parents"], probe["boxes"], probe["hits"], active
             )

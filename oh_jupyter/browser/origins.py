@@ -1,12 +1,15 @@
 """Which origins a browser may reach.
 
-Two fences: requests are checked by scheme, host and port before they are sent, and Chromium
-cannot find the addresses of hosts that are out of bounds, which also stops what is never
-asked about: redirects, workers and sockets.
+Three fences. Requests are checked by scheme, host and port before they are sent. Chromium's own
+network has no way to what is out of bounds, which stops what is never asked about: redirects,
+workers and sockets. And a frame that shows a forbidden page nevertheless is emptied, which is
+what is left of it in a browser that runs already and was started by somebody else.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -16,7 +19,7 @@ from urllib.parse import urlsplit
 from oh_jupyter.errors import BrowserError
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, Route
+    from playwright.async_api import BrowserContext, Frame, Page, Request, Route
 
 __all__ = ["OriginFilter"]
 
@@ -24,6 +27,9 @@ INNER = frozenset({"about", "blob", "chrome-error", "chrome-extension", "data", 
 """Schemes that reach nothing."""
 PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 WEB = {"ws": "http", "wss": "https"}
+SOCKETS = {"http": "ws", "https": "wss"}
+NOWHERE = "blocked.invalid"
+"""A proxy that does not exist: where requests go that may go nowhere."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,8 @@ class _Pattern:
             port = parts.port
         except ValueError as error:
             raise BrowserError(f"{text!r} is not an origin: {error}.") from None
-        if parts.path not in ("", "/") or not (parts.hostname or scheme == "file"):
+        extra = parts.query or parts.fragment or parts.username is not None
+        if extra or parts.path not in ("", "/") or not (parts.hostname or scheme == "file"):
             raise BrowserError(
                 f"{text!r} is not an origin. Examples: https://example.org, *.example.org, "
                 "http://localhost:8888, file://"
@@ -52,6 +59,15 @@ class _Pattern:
         if port is None and scheme in PORTS:
             port = PORTS[scheme]
         return cls(scheme, parts.hostname or "", port)
+
+    def rules(self) -> list[str]:
+        """The pattern as Chromium's rules say for what a proxy is not asked."""
+        port = "" if self.port is None else f":{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        if not self.scheme:
+            return [f"{host}{port}"]
+        schemes = {self.scheme, SOCKETS.get(self.scheme, self.scheme)}
+        return [f"{scheme}://{host}{port}" for scheme in sorted(schemes)]
 
     def matches(self, scheme: str, host: str, port: int | None) -> bool:
         return (
@@ -99,22 +115,37 @@ class OriginFilter:
             return False
         return not self._allowed or any(pattern.matches(*origin) for pattern in self._allowed)
 
+    def __bool__(self) -> bool:
+        """Tell whether anything is out of bounds."""
+        return bool(self._allowed or self._blocked)
+
     def arguments(self) -> list[str]:
-        """Say it to Chromium, as far as it can be said by hosts.
+        """Say it to Chromium's network, for what passes the other fence.
+
+        What may not be looked up, or has to go through a proxy that does not exist, reaches
+        nothing, whoever asks for it.
 
         Returns:
             Arguments of its command line.
         """
-        rules = []
+        if not self:
+            return []
+        found = [f"MAP {NOWHERE} ~NOTFOUND"]
+        arguments = ["--force-webrtc-ip-handling-policy=disable_non_proxied_udp"]
         for pattern in self._blocked:
             if pattern.host:
                 port = "" if pattern.port is None else f":{pattern.port}"
-                rules.append(f"MAP {pattern.host}{port} ~NOTFOUND")
-        hosts = {pattern.host for pattern in self._allowed if pattern.host}
-        if self._allowed and "*" not in hosts:
-            rules.append("MAP * ~NOTFOUND")
-            rules += [f"EXCLUDE {host}" for host in sorted(hosts)]
-        return [f"--host-resolver-rules={', '.join(rules)}"] if rules else []
+                found.append(f"MAP {pattern.host}{port} ~NOTFOUND")
+        if self._allowed:
+            hosts = {pattern.host for pattern in self._allowed if pattern.host}
+            if "*" not in hosts:
+                found.append("MAP * ~NOTFOUND")
+                found += [f"EXCLUDE {host}" for host in sorted(hosts)]
+            direct = [rule for pattern in self._allowed if pattern.host for rule in pattern.rules()]
+            # By itself Chromium asks no proxy about loopback addresses.
+            arguments.append(f"--proxy-bypass-list={';'.join(['<-loopback>', *direct])}")
+            arguments.append(f"--proxy-server={NOWHERE}:1")
+        return [*arguments, f"--host-resolver-rules={', '.join(found)}"]
 
     async def install(self, context: BrowserContext) -> None:
         """Hold back the requests of a context that may not be sent.
@@ -122,8 +153,68 @@ class OriginFilter:
         Args:
             context: The context.
         """
-        if self._allowed or self._blocked:
+        if self:
             await context.route(lambda url: not self.allows(url), _refuse)
+
+    def watch(self, context: BrowserContext, losses: list[str], notices: list[str]) -> None:
+        """Empty the frames that show what they may not, and say what was stopped.
+
+        Args:
+            context: The context.
+            losses: Where it is said what came of the step's own page.
+            notices: Where it is said what happened besides.
+        """
+        if not self:
+            return
+        running: set[asyncio.Task[None]] = set()
+
+        def failed(request: Request) -> None:
+            if self.allows(request.url):
+                return
+            origin = _origin(request.url)
+            notice = f"Requests to {origin} are blocked: it is not allowed."
+            said = notices
+            if request.redirected_from is not None and _is_main(request):
+                notice = f"A redirect to {origin} was stopped: it is not allowed in this browser."
+                said = losses
+            if notice not in said:
+                said.append(notice)
+
+        def navigated(frame: Frame) -> None:
+            if self.allows(frame.url):
+                return
+            losses.append(
+                f"A page of {_origin(frame.url)} was emptied: it is not allowed in this browser."
+            )
+            task = asyncio.ensure_future(_empty(frame))
+            running.add(task)
+            task.add_done_callback(running.discard)
+
+        def opened(page: Page) -> None:
+            page.on("framenavigated", navigated)
+
+        for page in context.pages:
+            opened(page)
+        context.on("page", opened)
+        context.on("requestfailed", failed)
+
+
+def _origin(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+def _is_main(request: Request) -> bool:
+    """Tell whether a request is for the page itself."""
+    try:
+        return request.is_navigation_request() and request.frame.parent_frame is None
+    except Exception:  # a page that is only coming to be has no frame yet
+        return request.is_navigation_request()
+
+
+async def _empty(frame: Frame) -> None:
+    with contextlib.suppress(Exception):
+        await frame.goto("about:blank")
 
 
 async def _refuse(route: Route) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterable
 from typing import Any
 
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.config import Settings
+from oh_jupyter.errors import BrowserError
 
 __all__ = ["DEFAULT", "BrowserPool"]
 
@@ -42,6 +44,12 @@ class BrowserPool:
                 self._browsers[self.name] = self._make(self.name)
             return self._browsers[self.name]
 
+    @property
+    def names(self) -> list[str]:
+        """Names of the browsers that there are."""
+        with self._lock:
+            return list(self._browsers)
+
     def use(self, name: str) -> BrowserEnv:
         """Make another browser the current one.
 
@@ -50,7 +58,15 @@ class BrowserPool:
 
         Returns:
             The browser.
+
+        Raises:
+            BrowserError: That is no name.
         """
+        if not re.fullmatch(r"\w[\w.-]*", name):
+            # It is part of the path of a profile.
+            raise BrowserError(
+                f"{name!r} cannot be the name of a session: use letters, digits, _, - and dots."
+            )
         self.name = name
         return self.current
 

@@ -96,7 +96,6 @@
   while (focused && focused.shadowRoot && focused.shadowRoot.activeElement) {
     focused = focused.shadowRoot.activeElement;
   }
-  if (focused === document.body || focused === document.documentElement) focused = null;
   // As text, since one long string passes through the layers above faster than many values.
   return JSON.stringify({
     tags, parents, boxes, visibilities, hits, pointers, insides,

@@ -76,6 +76,11 @@ class DownloadSaver:
         with contextlib.suppress(Exception):
             answer = await page.context.request.get(page.url)
             body = await answer.body()
+            await answer.dispose()
+            if b"%PDF-" not in body[:1024]:
+                # Asked a second time, a server may answer with something else.
+                self.notices.append(f"The PDF {page.url} could not be fetched to be saved.")
+                return
             name = Path(unquote(urlsplit(page.url).path)).name or "document.pdf"
             target = self._target(name)
             target.write_bytes(body)

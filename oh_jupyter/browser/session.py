@@ -11,10 +11,10 @@ import contextlib
 import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from oh_jupyter.browser.inspector import PageInspector
 from oh_jupyter.browser.launch import OpenedBrowser, Settings, open_browser
+from oh_jupyter.browser.origins import OriginFilter
 from oh_jupyter.browser.record import Recorder
 from oh_jupyter.browser.saving import DownloadSaver
 from oh_jupyter.browser.settle import ActivityTracker
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
         ElementHandle,
         FileChooser,
         Page,
-        Request,
     )
 
 __all__ = ["BrowserSession"]
@@ -46,6 +45,7 @@ class BrowserSession:
         notices: What happened by itself in this step.
         losses: What was lost by a crash or a hung script in this step.
         messages: The chat, as BrowserGym's observation shows it.
+        handles: The elements that were got hold of and not let go of yet.
         cwd: Where relative paths of files to upload begin.
         started: When it was started, in monotonic seconds.
     """
@@ -58,6 +58,7 @@ class BrowserSession:
     notices: list[str] = field(default_factory=list)
     losses: list[str] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
+    handles: list[ElementHandle] = field(default_factory=list)
     cwd: str = ""
     started: float = field(default_factory=time.monotonic)
     _active: list[Page] = field(default_factory=list)
@@ -83,8 +84,8 @@ class BrowserSession:
         notices: list[str] = []
         saver = DownloadSaver(settings.downloads_dir, notices)
         session = cls(settings, opened, tracker, Recorder(context), saver, notices)
-        if settings.allowed_origins or settings.blocked_origins:
-            context.on("requestfailed", session._request_failed)
+        origins = OriginFilter(settings.allowed_origins, settings.blocked_origins)
+        origins.watch(context, session.losses, notices)
         for page in context.pages:
             session._page_opened(page)
             for frame in page.frames:
@@ -119,6 +120,11 @@ class BrowserSession:
         """All tabs in the order in which they were opened."""
         return [page for page in self.context.pages if not page.is_closed()]
 
+    @property
+    def inspectors(self) -> list[PageInspector]:
+        """The inspectors of all tabs that have been active."""
+        return list(self._inspectors.values())
+
     async def inspector(self) -> PageInspector:
         """Return the active tab's inspector.
 
@@ -141,7 +147,9 @@ class BrowserSession:
         Returns:
             A handle to act on.
         """
-        return await (await self.inspector()).element(bid)
+        handle = await (await self.inspector()).element(bid)
+        self.handles.append(handle)
+        return handle
 
     def say(self, role: str, text: str) -> None:
         """Add a message to the chat.
@@ -264,13 +272,6 @@ class BrowserSession:
         self.losses.append(
             f"The page {page.url} crashed and its tab was closed; what was entered there is lost."
         )
-
-    def _request_failed(self, request: Request) -> None:
-        if "BLOCKED_BY_CLIENT" in (request.failure or ""):
-            parts = urlsplit(request.url)
-            notice = f"Requests to {parts.scheme}://{parts.netloc} are blocked: it is not allowed."
-            if notice not in self.notices:
-                self.notices.append(notice)
 
     def _dialog_opened(self, dialog: Dialog) -> None:
         accept = self.settings.accept_dialogs or dialog.type in ("alert", "beforeunload")

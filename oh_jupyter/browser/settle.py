@@ -45,6 +45,8 @@ CLOSING = 2_000
 POLLING_ROUNDS, POLLING_WINDOW, ROUND_GAP = 5, 5.0, 0.1
 """An address asked for in so many rounds within so many seconds is a polling loop; requests
 that are less than the gap apart are one round."""
+MOST_ADDRESSES = 1000
+"""Addresses remembered to find such loops; those of a loop are asked for again soon."""
 
 
 class PageUnresponsiveError(Exception):
@@ -107,6 +109,8 @@ class ActivityTracker:
         if not rounds or now - rounds[-1] > ROUND_GAP:
             # What comes in one burst is one round: a page may need many answers at once.
             rounds.append(now)
+        if len(self._rounds) >= MOST_ADDRESSES and address not in self._rounds:
+            self._rounds.clear()
         self._rounds[address] = rounds[-POLLING_ROUNDS:]
         return is_loop
 

@@ -50,9 +50,10 @@ class SnapshotDocument:
             for index, kind in enumerate(nodes["nodeType"])
             if kind == ELEMENT and index not in hidden
         ]
-        self._input_values = self._sparse("inputValue")
-        self._checked = set(nodes.get("inputChecked", {}).get("index", ()))
-        self.clickable = set(nodes.get("isClickable", {}).get("index", ()))
+        self._input_values = {**self._sparse("inputValue"), **self._sparse("textValue")}
+        self._checked = self._flagged("inputChecked")
+        self._selected = self._flagged("optionSelected")
+        self.clickable = self._flagged("isClickable")
         self.content_documents = dict(
             zip(
                 nodes.get("contentDocumentIndex", {}).get("index", ()),
@@ -64,6 +65,9 @@ class SnapshotDocument:
     def _sparse(self, name: str) -> dict[int, int]:
         table = self.data["nodes"].get(name, {})
         return dict(zip(table.get("index", ()), table.get("value", ()), strict=True))
+
+    def _flagged(self, name: str) -> set[int]:
+        return set(self.data["nodes"].get(name, {}).get("index", ()))
 
     def _hidden(self) -> set[int]:
         hidden = set(self._sparse("pseudoType"))
@@ -79,7 +83,7 @@ class SnapshotDocument:
             index: Index of the element.
 
         Returns:
-            Values by name, with the live ``value`` of an input.
+            Values by name, with the live ``value`` of an input or text area.
         """
         pairs = self.data["nodes"]["attributes"][index]
         found = {
@@ -97,7 +101,7 @@ class SnapshotDocument:
             bids: The bid of each element, by index.
         """
         rows = self.data["nodes"]["attributes"]
-        names = {name: self._intern(name) for name in ("bid", "value", "checked")}
+        names = {name: self._intern(name) for name in ("bid", "value", "checked", "selected")}
         empty = self._intern("")
         for index, bid in bids.items():
             row = rows[index]
@@ -105,10 +109,32 @@ class SnapshotDocument:
             self._set(row, names["bid"], self._intern(bid))
             if index in self._input_values:
                 self._set(row, names["value"], self._input_values[index])
-            if self.names[index] == "INPUT" and "checked" in map(self._string, row[::2]):
-                self._drop(row, "checked")
-            if index in self._checked:
-                row += [names["checked"], empty]
+            for tag, flag, flagged in (
+                ("INPUT", "checked", self._checked),
+                ("OPTION", "selected", self._selected),
+            ):
+                if self.names[index] == tag:
+                    self._drop(row, flag)
+                    if index in flagged:
+                        row += [names[flag], empty]
+        for option in sorted(self._selected, reverse=True):
+            select = self._select_of(option)
+            if select in bids:
+                value = self.attributes(option).get("value", self._text_of(option))
+                self._set(rows[select], names["value"], self._intern(value))
+
+    def _select_of(self, option: int) -> int:
+        """Index of the list that an option is in, through its group; -1 if it is in none."""
+        found = self.parents[option]
+        while found >= 0 and self.names[found] != "SELECT":
+            found = self.parents[found]
+        return found
+
+    def _text_of(self, index: int) -> str:
+        """The text of an option, as a page reads it."""
+        values = self.data["nodes"]["nodeValue"]
+        pieces = [self._string(values[child]) for child in self.children[index]]
+        return " ".join("".join(pieces).split())
 
     def _string(self, index: int) -> str:
         return self.strings[index] if index >= 0 else ""

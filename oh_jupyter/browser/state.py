@@ -19,12 +19,21 @@ def write_state(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     Args:
         state: The state, in Playwright's form.
         path: The file.
+
+    Raises:
+        BrowserError: The file cannot be written.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        # A file that was there keeps its permissions otherwise.
-        os.chmod(path, 0o600)
-        json.dump(state, file)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            # A file that was there keeps its permissions otherwise.
+            os.chmod(path, 0o600)
+            json.dump(state, file)
+    except OSError as error:
+        raise BrowserError(
+            f"The storage state cannot be written to {os.fspath(path)!r}: {error.strerror}. Name a "
+            "file in a folder that you may write to."
+        ) from error
 
 
 def read_state(
@@ -52,4 +61,9 @@ def read_state(
             f"The storage state {os.fspath(given)!r} cannot be read: {error}. Save one with "
             "BrowserEnv.storage_state(path)."
         ) from error
-    return dict(state)
+    if not isinstance(state, dict):
+        raise BrowserError(
+            f"{os.fspath(given)!r} is no storage state. Save one with "
+            "BrowserEnv.storage_state(path)."
+        )
+    return state

@@ -15,13 +15,15 @@ from oh_jupyter.browser.worker_process import (
 )
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError, ChildStartError
 
-__all__ = ["LOST", "Supervisor"]
+__all__ = ["Supervisor"]
 
 START_LIMIT = 45.0
 """Seconds that one attempt to start may take."""
+TASK_LIMIT = 180.0
+"""The same where a task of BrowserGym is set up with it, which may log in to several sites."""
 RECOVERY = 5.0
 """Seconds in which a worker has to answer after a request that timed out."""
-LOST = "open pages, cookies, history and what was entered are lost"
+GONE = "open pages, history and what was entered are lost"
 
 
 class Supervisor:
@@ -46,9 +48,27 @@ class Supervisor:
         self._module = module
         self._settings = dict(settings)
         self._attempts = max(1, attempts)
+        self._start_limit = TASK_LIMIT if "task" in settings else START_LIMIT
         self._worker: WorkerProcess | None = None
         self._scratch: Scratch | None = None
         self._is_doubtful = False
+
+    @property
+    def losses(self) -> str:
+        """What goes with a browser that ends unexpectedly, in half a sentence."""
+        settings = self._settings
+        if settings.get("task"):
+            return f"cookies, {GONE}, and the task's episode began anew, without rewards"
+        if settings["cdp_url"]:
+            return "what was under way is lost; the running browser keeps its tabs and cookies"
+        if settings["user_data_dir"]:
+            return (
+                f"{GONE}; the profile keeps cookies and local storage, except session cookies and "
+                "what was set in the last half minute"
+            )
+        if settings["storage_state"]:
+            return f"{GONE}; cookies and local storage are those of the storage state again"
+        return f"cookies, {GONE}"
 
     def start(self) -> WorkerProcess:
         """Make sure that a worker runs.
@@ -73,7 +93,7 @@ class Supervisor:
             return worker
         if worker is not None:
             worker.end()
-            self.lost = f"The browser had ended and was started anew: {LOST}."
+            self.lost = f"The browser had ended and was started anew: {self.losses}."
         self._is_doubtful = False
         worker = self._start_worker()
         if self.is_closed:
@@ -113,6 +133,21 @@ class Supervisor:
                 raise
             self._refuse_if_closed()
             raise WorkerGoneError(str(error)) from error
+
+    def change(self, settings: Mapping[str, Any]) -> None:
+        """Let the worker, and each one that replaces it, go on with other settings.
+
+        Args:
+            settings: Those that change.
+
+        Raises:
+            WorkerGoneError: The worker died meanwhile; the next one has the new settings.
+            BrowserTimeoutError: No answer in time.
+            BrowserError: It cannot be done.
+        """
+        self._settings.update(settings)
+        if self._worker is not None and self._worker.is_alive():
+            self.ask({"op": "change", "settings": dict(settings)}, self._start_limit)
 
     def _refuse_if_closed(self) -> None:
         if self.is_closed:
@@ -169,7 +204,7 @@ class Supervisor:
                 reasons.append(str(error))
                 continue
             try:
-                worker.ask({"op": "start", "settings": settings}, START_LIMIT)
+                worker.ask({"op": "start", "settings": settings}, self._start_limit)
             except WorkerRefusedError as error:
                 worker.end()
                 raise BrowserError(str(error)) from None

@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from oh_jupyter.browser import task_pages
+from oh_jupyter.browser.gym_tasks import is_gym_task, list_tasks
 from oh_jupyter.errors import BrowserError
 
 __all__ = [
@@ -181,20 +182,21 @@ def match_tasks(patterns: Iterable[str]) -> list[str]:
     """Expand patterns of names.
 
     Args:
-        patterns: Names, or patterns such as ``oh_jupyter/click-*``. Those of BrowserGym are
-            taken as they are.
+        patterns: Names, or patterns such as ``oh_jupyter/click-*``; for those of BrowserGym,
+            such as ``browsergym/miniwob.click-*``, its packages have to be installed.
 
     Returns:
         The names, in order, each once.
 
     Raises:
-        BrowserError: A pattern matches none.
+        BrowserError: A pattern matches none, or a package is missing.
     """
     names: dict[str, None] = {}
     for pattern in patterns:
-        if pattern.startswith("browsergym/"):
-            found = [pattern]
-        elif "*" in pattern or "?" in pattern:
+        is_pattern = bool(set(pattern) & set("*?["))
+        if is_gym_task(pattern):
+            found = list_tasks(pattern) if is_pattern else [pattern]
+        elif is_pattern:
             whole = pattern if "/" in pattern else f"oh_jupyter/{pattern}"
             found = [name for name in TASKS if fnmatchcase(name, whole)]
             if not found:

@@ -10,6 +10,7 @@ from typing import Any
 
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.browser.evaluation import GOAL, REWARDS
+from oh_jupyter.browser.gym_tasks import is_gym_task
 from oh_jupyter.browser.tasks import Task, find_task
 from oh_jupyter.errors import BrowserError
 
@@ -60,37 +61,54 @@ def run_trials(
     Yields:
         The result of each episode, as it ends.
     """
-    ours = [find_task(t) if isinstance(t, str) and not _is_gym(t) else t for t in tasks]
-    shared: BrowserEnv | None = None
+    tried = [t if is_gym_task(t) or not isinstance(t, str) else find_task(t) for t in tasks]
+    browsers = _Browsers(options or {})
     try:
-        for task in ours:
+        for task in tried:
             for seed in range(seeds):
                 name = task if isinstance(task, str) else task.name
                 start = time.monotonic()
                 try:
-                    if isinstance(task, str):
-                        with BrowserEnv(task, seed=seed, **(options or {})) as env:
-                            figures = _episode(env, agent, steps)
-                    else:
-                        if shared is None:
-                            # One browser for all: starting costs more than most tasks.
-                            shared = BrowserEnv(task, **(options or {}))
-                        shared.renew()
-                        assert shared.evaluation is not None
-                        shared.evaluation.restart(task, seed)
-                        figures = _episode(shared, agent, steps)
+                    figures = _episode(browsers.begin(task, seed), agent, steps)
                 except BrowserError as error:
                     figures = (0.0, 0, str(error))
                 yield Trial(
                     name, seed, figures[0], figures[1], time.monotonic() - start, figures[2]
                 )
     finally:
-        if shared is not None:
-            shared.close()
+        browsers.close()
 
 
-def _is_gym(name: str) -> bool:
-    return name.startswith("browsergym/")
+class _Browsers:
+    """One browser for all tasks of ours and one for all of BrowserGym's.
+
+    Starting costs more than most tasks.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+        self._ours: BrowserEnv | None = None
+        self._gym: BrowserEnv | None = None
+
+    def begin(self, task: str | Task, seed: int) -> BrowserEnv:
+        """Set a task up; a task's name is one of BrowserGym's."""
+        if isinstance(task, str):
+            if self._gym is None:
+                self._gym = BrowserEnv(task, seed=seed, **self._options)
+            else:
+                self._gym._supervisor.change({"task": task, "seed": seed})
+            return self._gym
+        if self._ours is None:
+            self._ours = BrowserEnv(task, **self._options)
+        self._ours.renew()
+        assert self._ours.evaluation is not None
+        self._ours.evaluation.restart(task, seed)
+        return self._ours
+
+    def close(self) -> None:
+        for env in (self._ours, self._gym):
+            if env is not None:
+                env.close()
 
 
 def _episode(env: BrowserEnv, agent: Agent, steps: int) -> tuple[float, int, str]:
@@ -109,7 +127,7 @@ def _episode(env: BrowserEnv, agent: Agent, steps: int) -> tuple[float, int, str
             break
         observation = env.step(action)
         taken += 1
-        problem = observation["last_action_error"]
+        problem = observation["last_action_error"].partition("\n")[0]
     return sum(json.loads(env.step(REWARDS)["text_content"])), taken, problem
 
 

@@ -19,6 +19,7 @@ from oh_jupyter.browser.launch import Settings
 from oh_jupyter.browser.pipe import read_frame, write_frame
 from oh_jupyter.browser.session import BrowserSession
 from oh_jupyter.browser.steps import run_step
+from oh_jupyter.browser.tidying import bound_driver, tidy
 from oh_jupyter.browser.upkeep import (
     evaluate,
     load,
@@ -83,15 +84,22 @@ class Worker:
         write_frame(self._output, {"id": number, "result": True})
 
     async def _operate(self, number: int, request: dict[str, Any]) -> None:
+        async with self._turn:
+            await self._answer(number, request)
+            # Within the turn: a page that is collecting its garbage is slow to act on.
+            await tidy(self.session)
+
+    async def _answer(self, number: int, request: dict[str, Any]) -> None:
         try:
-            async with self._turn:
-                result = await OPERATIONS[request["op"]](self.session, request)
+            result = await OPERATIONS[request["op"]](self.session, request)
         except Exception as error:
             first = (str(error).splitlines() or [""])[0]
             kind = "" if isinstance(error, BrowserError) else f"{type(error).__name__}: "
             write_frame(self._output, {"id": number, "error": f"{kind}{first}"})
             return
-        write_frame(self._output, {"id": number, "result": result})
+        # What a page's own script answers may hold any number.
+        is_finite = request["op"] == "step"
+        write_frame(self._output, {"id": number, "result": result}, is_finite=is_finite)
 
 
 async def _serve(input_: int, output: int) -> int:
@@ -130,6 +138,7 @@ def main() -> None:
     # Whatever a library prints must not get between the frames.
     output = os.dup(1)
     os.dup2(2, 1)
+    bound_driver()
     code = 1
     try:
         code = asyncio.run(_serve(0, output))

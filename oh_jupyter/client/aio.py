@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from oh_jupyter.client.calls import Calls, SentEvents
 from oh_jupyter.client.connection import BROKEN, AsyncConnection
-from oh_jupyter.errors import ServerError
+from oh_jupyter.errors import KernelNotFoundError, ServerError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -101,10 +101,10 @@ class AsyncRuntimeClient:
         return await self.execute(BrowseInteractiveAction(actions, return_axtree=return_axtree))
 
     async def alive(self) -> bool:
-        """Ask whether the server answers."""
+        """Ask whether the server answers, and has the kernel; nothing is started."""
         try:
             return await self._connection.send(self._calls.alive())
-        except ServerError:
+        except (ServerError, KernelNotFoundError):
             return False
 
     async def server_info(self) -> dict[str, Any]:

@@ -97,13 +97,13 @@ class Calls:
         return Request("DELETE", f"{self.server_address}/requests/{key}", _nothing)
 
     def alive(self) -> Request[bool]:
-        """Ask whether the server answers."""
-        path = f"{self.server_address}/alive"
+        """Ask whether the server answers, and has the kernel."""
+        path = f"{self.address}/alive"
         return Request("GET", path, lambda body: _json(body).get("status") == "ok")
 
     def server_info(self) -> Request[dict[str, Any]]:
         """Ask how the server does."""
-        return Request("GET", f"{self.server_address}/server_info", _json)
+        return Request("GET", f"{self.address}/server_info", _json)
 
     def list_files(self, path: str | None) -> Request[list[str]]:
         """List a directory."""

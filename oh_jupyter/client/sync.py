@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from oh_jupyter.client.calls import Calls, SentEvents
 from oh_jupyter.client.connection import BROKEN, Connection
-from oh_jupyter.errors import ServerError
+from oh_jupyter.errors import KernelNotFoundError, ServerError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -178,21 +178,21 @@ class RuntimeClient:
         return self.execute(BrowseInteractiveAction(actions, return_axtree=return_axtree))
 
     def alive(self) -> bool:
-        """Ask whether the server answers.
+        """Ask whether the server answers, and has the kernel; nothing is started.
 
         Returns:
             Whether it does.
         """
         try:
             return self._connection.send(self._calls.alive())
-        except ServerError:
+        except (ServerError, KernelNotFoundError):
             return False
 
     def server_info(self) -> dict[str, Any]:
         """Ask how the server does.
 
         Returns:
-            Uptime, idle time, resources, the default runtime's figures.
+            Uptime, idle time and resources of the server, and the runtime's own figures.
         """
         return self._connection.send(self._calls.server_info())
 

@@ -11,7 +11,7 @@ from oh_jupyter.editor.messages import cannot_write, plural
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import real_path
 from oh_jupyter.editor.steps import Step
-from oh_jupyter.editor.undo import Contents, look, moved_step, result_of, step_of, written_now
+from oh_jupyter.editor.undo_steps import Contents, look, moved_step, result_of, step_of, written_now
 from oh_jupyter.errors import FileChangedError
 
 __all__ = ["walk_together"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from html import escape
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 __all__ = ["HIDDEN", "Mask"]
 
@@ -32,13 +34,16 @@ class Mask:
         known = set(self._values)
         for value in values:
             if value:
-                # Contents may be JSON text themselves, where a value is written escaped.
-                known.update((value, json.dumps(value)[1:-1]))
-                known.add(json.dumps(value, ensure_ascii=False)[1:-1])
+                known.update(_spellings(value))
         self._values = frozenset(known)
         # The longest first: a secret may be the beginning of another one.
         longest_first = sorted(known, key=lambda value: (-len(value), value))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if known else None
+
+    @property
+    def values(self) -> frozenset[str]:
+        """The secrets, and how JSON writes them."""
+        return self._values
 
     def masked(self, wire: dict[str, Any]) -> dict[str, Any]:
         """Copy an event without the secrets.
@@ -57,6 +62,22 @@ class Mask:
             for name, value in wire.items()
         }
         return wire if copy == wire else copy
+
+
+def _spellings(value: str) -> set[str]:
+    """Say how else a value is written in JSON, in calls, in addresses and in HTML."""
+    return {
+        value,
+        json.dumps(value)[1:-1],
+        json.dumps(value, ensure_ascii=False)[1:-1],
+        value.replace("\\", "\\\\").replace("'", "\\'"),
+        quote(value, safe=""),
+        quote(value, safe="!'()*"),  # encodeURIComponent
+        quote(value, safe="!$&'()*+,/:;=?@[\\]^`{|}"),  # what a browser leaves in a query
+        quote_plus(value, safe="*"),  # a form that is sent
+        escape(value),
+        escape(value, quote=False),
+    }
 
 
 def _masked(value: Any, pattern: re.Pattern[str], depth: int) -> Any:

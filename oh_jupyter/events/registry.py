@@ -12,6 +12,24 @@ from oh_jupyter.events.action import (
     FileWriteAction,
     IPythonRunCellAction,
 )
+from oh_jupyter.events.bookkeeping import (
+    AgentCondensationObservation,
+    AgentDelegateAction,
+    AgentDelegateObservation,
+    AgentRejectAction,
+    AgentStateChangedObservation,
+    ChangeAgentStateAction,
+    CondensationAction,
+    CondensationRequestAction,
+    LoopDetectionObservation,
+    LoopRecoveryAction,
+    RecallAction,
+    RecallObservation,
+    SuccessObservation,
+    SystemMessageAction,
+    TaskTrackingAction,
+    TaskTrackingObservation,
+)
 from oh_jupyter.events.conversation import (
     AgentFinishAction,
     AgentThinkAction,
@@ -52,6 +70,15 @@ ACTIONS: dict[str, type[Action]] = {
         AgentFinishAction,
         MessageAction,
         NullAction,
+        SystemMessageAction,
+        AgentRejectAction,
+        AgentDelegateAction,
+        RecallAction,
+        ChangeAgentStateAction,
+        CondensationAction,
+        CondensationRequestAction,
+        TaskTrackingAction,
+        LoopRecoveryAction,
     )
 }
 """Every Action class by its type on the wire."""
@@ -71,6 +98,13 @@ OBSERVATIONS: dict[str, type[Observation]] = {
         NullObservation,
         AgentThinkObservation,
         UserRejectObservation,
+        AgentDelegateObservation,
+        SuccessObservation,
+        AgentStateChangedObservation,
+        AgentCondensationObservation,
+        RecallObservation,
+        TaskTrackingObservation,
+        LoopDetectionObservation,
     )
 }
 """Every Observation class by its type on the wire."""

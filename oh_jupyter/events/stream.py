@@ -205,6 +205,11 @@ class EventStream:
         with self._lock:
             self._mask.add(values)
 
+    @property
+    def secrets(self) -> frozenset[str]:
+        """What is kept out of the log, for other logs to do the same."""
+        return self._mask.values
+
     def flush(self, timeout: float | None = None) -> None:
         """Wait until the events recorded so far are written and handed to subscribers.
 
@@ -280,7 +285,7 @@ def _folder(sid: str, user_id: str | None) -> str:
 def _parsed(data: bytes, path: str) -> dict[str, Any]:
     try:
         wire = json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise StorageError(f"{path!r} is no event: {error}; delete or repair it.") from error
     if not isinstance(wire, dict):
         raise StorageError(f"{path!r} is no event: it is no JSON object; delete or repair it.")

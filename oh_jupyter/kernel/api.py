@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.events import (
     Action,
     BrowserOutputObservation,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.editor import HistoryEntry
+    from oh_jupyter.events import EventSource
     from oh_jupyter.runtime.confirmation import Waiting
 
 __all__ = ["Oh"]
@@ -42,13 +44,17 @@ class Oh:
     ``ErrorObservation``; arguments of a wrong type raise ``WireError``.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(
+        self, runtime: Runtime, in_agents_cell: Callable[[], bool] = lambda: False
+    ) -> None:
         """Wrap a runtime.
 
         Args:
             runtime: The runtime.
+            in_agents_cell: Tells whether the cell that runs now is an agent's.
         """
         self._runtime = runtime
+        self._in_agents_cell = in_agents_cell
 
     def __repr__(self) -> str:
         """Say where it works."""
@@ -87,7 +93,8 @@ class Oh:
         """
         if isinstance(action, dict):
             action = runnable_from_wire(action)
-        return self._wait(self._runtime.executor.run_action(action, "user"))
+        asker: EventSource = "agent" if self._in_agents_cell() else "user"
+        return self._wait(self._runtime.executor.run_action(action, asker))
 
     @property
     def waiting(self) -> dict[int, Waiting]:
@@ -102,8 +109,10 @@ class Oh:
             approve: Whether it may begin.
 
         Raises:
-            ConfirmationError: No such Action waits.
+            ConfirmationError: No such Action waits, or it is an agent's cell that would approve.
         """
+        if approve and self._in_agents_cell():
+            raise ConfirmationError("This is the cell of an agent: what waits is for a person")
         confirmations = self._runtime.executor.confirmations
 
         async def decide() -> None:

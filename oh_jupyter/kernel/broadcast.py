@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from jupyter_client.session import Session
 
-from oh_jupyter.config import EVENT_MESSAGE
+from oh_jupyter.config import DECISION_MESSAGE, EVENT_MESSAGE
 
 __all__ = ["Broadcast", "clipped"]
 
@@ -58,6 +59,7 @@ class Broadcast:
         self._kernel = kernel
         self._generation = generation
         self._sequence = 0
+        self._lock = threading.Lock()
         # The kernel's own session counts its messages without a lock.
         self._session = Session(
             key=kernel.session.key, signature_scheme=kernel.session.signature_scheme
@@ -75,6 +77,20 @@ class Broadcast:
             "event": clipped(event),
         }
         self._sequence += 1
-        self._session.send(
-            self._kernel.iopub_socket, EVENT_MESSAGE, content, ident=EVENT_MESSAGE.encode()
-        )
+        self._publish(EVENT_MESSAGE, content)
+
+    def send_decision(self, id: int, approved: bool) -> None:
+        """Tell that an Action does not wait any more; from any thread.
+
+        One that was approved may run for long before its Observation tells the same.
+
+        Args:
+            id: The Action's.
+            approved: Whether it may begin.
+        """
+        content = {"generation": self._generation, "id": id, "approved": approved}
+        self._publish(DECISION_MESSAGE, content)
+
+    def _publish(self, kind: str, content: dict[str, Any]) -> None:
+        with self._lock:
+            self._session.send(self._kernel.iopub_socket, kind, content, ident=kind.encode())

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from oh_jupyter.errors import PluginError
+from oh_jupyter.errors import PluginError, RuntimeClosedError
 from oh_jupyter.kernel.inline import run_inline
 from oh_jupyter.kernel.interrupt import interrupt_main_thread
-from oh_jupyter.kernel.mainthread import waiting_main_thread
+from oh_jupyter.kernel.mainthread import MainThread
+from oh_jupyter.kernel.small_messages import small_messages
+from oh_jupyter.kernel.unkept import outputs_unkept
 from oh_jupyter.plugins import CellOutput
+from oh_jupyter.plugins.cell_request import AGENT_USERNAME
 from oh_jupyter.plugins.kernel_client import KernelClient
 
 __all__ = ["ShellCells"]
@@ -33,6 +37,11 @@ class ShellCells:
         self._client: KernelClient | None = None
         self._guard = _ExecutionGuard(self._kernel) if self._kernel is not None else None
 
+    @property
+    def is_agents(self) -> bool:
+        """Whether the cell that runs now is an agent's."""
+        return self._guard is not None and self._guard.is_agents
+
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
     ) -> CellOutput:
@@ -49,10 +58,15 @@ class ShellCells:
         Raises:
             PluginError: There is neither a kernel nor a main thread that waits.
         """
-        main_thread = waiting_main_thread.get()
-        if main_thread is not None:
-            call = main_thread.call(lambda: run_inline(self._shell, code, timeout, silent))
-            return await asyncio.wrap_future(call)
+        while (wait := MainThread.waiting()) is not None:
+            call = wait.call(lambda: run_inline(self._shell, code, timeout, silent))
+            try:
+                return await asyncio.wrap_future(call.future)
+            except RuntimeClosedError:
+                continue  # the wait has just ended
+            except asyncio.CancelledError:
+                call.take_back()
+                raise
         if self._guard is None:
             raise PluginError(
                 "This is IPython without a kernel: cells run from its prompt only, with "
@@ -62,6 +76,10 @@ class ShellCells:
             connection = self._kernel.parent.get_connection_info()
             self._client = KernelClient(connection, self._guard.cancel)
         return await self._client.run_cell(code, timeout=timeout, silent=silent)
+
+    def peek(self) -> str:
+        """The last lines of the cell that runs."""
+        return "" if self._client is None else self._client.peek()
 
     async def close(self) -> None:
         """Disconnect from the kernel."""
@@ -80,6 +98,7 @@ class _ExecutionGuard:
         self._lock = threading.Lock()
         self._executing = ""
         self._cancelled: set[str] = set()
+        self.is_agents = False
         kernel.shell_handlers["execute_request"] = self._guarded
 
     async def _guarded(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
@@ -93,9 +112,17 @@ class _ExecutionGuard:
             status = {"status": "aborted"}
             self._kernel.session.send(stream, "execute_reply", status, parent, ident=ident)
             return
+        ours = parent["header"].get("username") == AGENT_USERNAME
         try:
-            await self._execute(stream, ident, parent)
+            with ExitStack() as stack:
+                if ours:
+                    self.is_agents = True
+                    stack.enter_context(outputs_unkept(self._kernel.shell))
+                    stack.enter_context(small_messages())
+                await self._execute(stream, ident, parent)
         finally:
+            if ours:  # another cell may run in a subshell meanwhile
+                self.is_agents = False
             with self._lock:
                 self._executing = ""
 

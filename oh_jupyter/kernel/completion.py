@@ -65,6 +65,9 @@ class Completion:
         argument = ""
         if line is not None:
             argument, found = self.find(line[1])
+        return self._answer(argument, found)
+
+    def _answer(self, argument: str, found: list[str]) -> dict[str, Any]:
         return {
             "completions": [SimpleCompletion(text=text, type="path") for text in found],
             "matched_fragment": argument,

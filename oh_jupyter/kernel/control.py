@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
@@ -21,6 +22,7 @@ from oh_jupyter.errors import (
     RuntimeClosedError,
     WireError,
 )
+from oh_jupyter.kernel.answers import Answers
 from oh_jupyter.kernel.operations import Answer, operations
 from oh_jupyter.kernel.urgency import LINGER, Urgency
 from oh_jupyter.runtime import Runtime
@@ -43,6 +45,8 @@ class ControlDoor:
         self._kernel = kernel
         self._runtime = runtime
         self._pending: dict[str, Future[None]] = {}
+        self._answers = Answers()
+        self._repeating: set[asyncio.Task[None]] = set()
         self._urgency = Urgency()
         self._operations = operations(runtime)
         kernel.control_handlers[REQUEST_MESSAGE] = self._handle
@@ -81,6 +85,18 @@ class ControlDoor:
         loop = self._kernel.control_thread.io_loop
         # Under this key the asker can take its request back.
         key = content.get("key") or parent["header"]["msg_id"]
+        keep: Callable[[Answer], None] | None = None
+        if content.get("keep"):  # by a link whose connection may break
+            if key in self._answers:
+                self._repeat(key, reply)
+                return
+            keep = self._answers.expect(key)
+
+        def finish(answer: Answer) -> None:
+            if keep is not None:
+                keep(answer)
+            reply(answer)
+
         urgent = not content.get("wait")
         if urgent:
             self._urgency.begin()
@@ -99,7 +115,7 @@ class ControlDoor:
                         f"Internal error in {operation}: {type(problem).__name__}: {problem}"
                     )
                 )
-            loop.add_callback(reply, answer)
+            loop.add_callback(finish, answer)
             if urgent:
                 loop.add_callback(loop.call_later, LINGER, self._urgency.end)
 
@@ -110,7 +126,20 @@ class ControlDoor:
         except RuntimeClosedError as problem:
             if urgent:
                 self._urgency.end()
-            reply(_failure(problem))
+            finish(_failure(problem))
+
+    def _repeat(self, key: str, reply: Callable[[Answer], None]) -> None:
+        """Answer a request that was sent once more as it was, or will be, the first time."""
+
+        async def answer_again() -> None:
+            try:
+                reply(await self._answers.again(key))
+            except OhJupyterError as problem:
+                reply(_failure(problem))
+
+        task = asyncio.get_running_loop().create_task(answer_again())
+        self._repeating.add(task)  # the loop itself holds tasks weakly
+        task.add_done_callback(self._repeating.discard)
 
     def _cancel(self, key: Any) -> bool:
         """Take a request back; what can be interrupted is."""

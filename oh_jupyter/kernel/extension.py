@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import atexit
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -14,6 +17,7 @@ from oh_jupyter.kernel.cells import ShellCells
 from oh_jupyter.kernel.control import ControlDoor
 from oh_jupyter.kernel.display import register_formatters, unregister_formatters
 from oh_jupyter.kernel.magics import MAGICS
+from oh_jupyter.logs import log_json_lines
 from oh_jupyter.plugins import JupyterPlugin
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.traits import KernelTraits, settings_from_traits
@@ -43,15 +47,20 @@ class LoadedExtension:
         self._shell = shell
         self._traits = KernelTraits(parent=shell)
         self._cells = ShellCells(shell)
-        plugin = JupyterPlugin(self._cells)
-        self.runtime = Runtime(settings_from_traits(self._traits), {plugin.name: plugin})
-        self.oh = Oh(self.runtime)
+        settings = settings_from_traits(self._traits)
+        plugin = JupyterPlugin(self._cells, output_limit=settings.cell_output_limit)
+        self.runtime = Runtime(settings, {plugin.name: plugin})
+        self._restore_logging: Callable[[], None] = lambda: None
+        self.oh = Oh(self.runtime, lambda: self._cells.is_agents)
         self._door: ControlDoor | None = None
         self._unsubscribe: Any = None
         kernel: Any = getattr(shell, "kernel", None)
         if kernel is not None:
+            secrets = partial(getattr, self.runtime.events, "secrets")
+            self._restore_logging = log_json_lines(secrets, {"kernel_id": _kernel_id(kernel)})
             self._door = ControlDoor(kernel, self.runtime)
             broadcast = Broadcast(kernel, self.runtime.generation)
+            self.runtime.executor.confirmations.on_decision(broadcast.send_decision)
             self._unsubscribe = self.runtime.events.subscribe(
                 lambda event: broadcast.send(_wire(event))
             )
@@ -72,6 +81,7 @@ class LoadedExtension:
             self._unsubscribe()
         self.runtime.submit(self._cells.close()).result(timeout=5)
         self.runtime.close()
+        self._restore_logging()
         unregister_formatters(self._shell)
         self._shell.configurables.remove(self._traits)  # type: ignore[arg-type]
         for magics in self._magics:
@@ -80,6 +90,12 @@ class LoadedExtension:
                 for name in names:
                     self._shell.magics_manager.magics[kind].pop(name, None)
         self._shell.drop_by_id({"oh": self.oh})
+
+
+def _kernel_id(kernel: Any) -> str:
+    """The server's id of a kernel, by which it names the connection file."""
+    file = str(getattr(kernel.parent, "connection_file", ""))
+    return Path(file).stem.removeprefix("kernel-")
 
 
 def _wire(event: Event) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
-from oh_jupyter.errors import TransferNotFoundError, WireError
+from oh_jupyter.errors import StorePathError, TransferNotFoundError, WireError
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime.downloads import check_source, zipped
 from oh_jupyter.runtime.resources import shell_owner
 from oh_jupyter.runtime.transfers import StoreSink, store_pieces
 from oh_jupyter.runtime.uploads import Upload
+from oh_jupyter.storage.paths import path_key
 
 __all__ = ["FILE_OPERATIONS"]
 
@@ -97,6 +98,11 @@ async def _delete_from_store(
     runtime: Runtime, content: dict[str, Any], buffers: list[bytes]
 ) -> Answer:
     path = _text(content, "path")
+    if not path_key(path):
+        raise StorePathError(
+            f"{path!r} is the root of the store, in which the log of this session is, too. "
+            "Delete what is in it by name"
+        )
     try:
         await runtime.executor.in_thread(runtime.file_store.delete, path)
     except FileNotFoundError:

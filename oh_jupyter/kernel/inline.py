@@ -14,6 +14,8 @@ from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.kernel.interrupt import interrupt_main_thread
+from oh_jupyter.kernel.nested_loop import run_nested
+from oh_jupyter.kernel.unkept import outputs_unkept
 from oh_jupyter.plugins.outputs import CellOutput, Outputs
 
 __all__ = ["run_inline"]
@@ -39,7 +41,7 @@ def run_inline(
     if timeout is not None:
         timer = threading.Timer(timeout, _expire, [expired])
         timer.daemon = True
-    with _captured(shell, outputs):
+    with _captured(shell, outputs), outputs_unkept(shell):
         try:
             if timer is not None:
                 timer.start()
@@ -113,15 +115,16 @@ class _Results(list[dict[str, Any]]):
 @contextmanager
 def _captured(shell: InteractiveShell, outputs: Outputs) -> Iterator[None]:
     stream = _Stream(outputs)
-    publisher, hook = shell.display_pub, sys.displayhook
+    publisher, hook, runner = shell.display_pub, sys.displayhook, shell.loop_runner
     shell.display_pub = _DisplayPublisher(outputs)
     sys.displayhook = CapturingDisplayHook(shell=shell, outputs=_Results(outputs))
     # A kernel's shell would send the traceback to the cell around this one, where
     # nbclient and nbval take it for that cell's failure.
+    shell.loop_runner = run_nested
     shell.__dict__["_showtraceback"] = lambda etype, evalue, stb: outputs.add_error(stb)
     try:
         with redirect_stdout(stream), redirect_stderr(stream):
             yield
     finally:
-        shell.display_pub, sys.displayhook = publisher, hook
+        shell.display_pub, sys.displayhook, shell.loop_runner = publisher, hook, runner
         del shell.__dict__["_showtraceback"]

@@ -7,16 +7,22 @@ reply and its buffers. It runs on the runtime thread.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from oh_jupyter.errors import EventNotFoundError, WireError
 from oh_jupyter.events.encoded import encode
+from oh_jupyter.events.strict_json import parse_json
 from oh_jupyter.events.wire import runnable_from_wire, to_wire
 from oh_jupyter.kernel.file_operations import FILE_OPERATIONS
-from oh_jupyter.kernel.tool_operations import list_tools, run_cell, update_mcp_server
+from oh_jupyter.kernel.tool_operations import (
+    list_tools,
+    peek,
+    run_cell,
+    tools_changed,
+    update_mcp_server,
+)
 from oh_jupyter.plugins import VSCodePlugin
 from oh_jupyter.runtime import Runtime, list_directory
 
@@ -50,6 +56,8 @@ def operations(runtime: Runtime) -> dict[str, Operation]:
         "confirmations": partial(_confirmations, runtime),
         "confirm": partial(_confirm, runtime),
         "tools": partial(list_tools, runtime),
+        "tools_changed": partial(tools_changed, runtime),
+        "peek": partial(peek, runtime),
         "update_mcp_server": partial(update_mcp_server, runtime),
         "run_cell": partial(run_cell, runtime),
         "vscode": partial(_vscode, runtime),
@@ -60,8 +68,8 @@ async def _execute_action(
     runtime: Runtime, content: dict[str, Any], buffers: list[bytes]
 ) -> Answer:
     action = runnable_from_wire(_parsed(buffers))
-    observation = await runtime.executor.run_action(action, action.source or "agent")
-    tools = runtime.executor.mcp.version
+    observation = await runtime.executor.run_action(action, action.source or "agent", "agent")
+    tools = runtime.executor.tools.version
     return {"status": "ok", "tools": tools}, [runtime.events.encoded(observation)]
 
 
@@ -161,10 +169,7 @@ async def _confirm(runtime: Runtime, content: dict[str, Any], buffers: list[byte
 def _parsed(buffers: list[bytes]) -> Any:
     if not buffers:
         raise WireError("The request has no body", "action")
-    try:
-        data = json.loads(buffers[0])
-    except (ValueError, RecursionError) as problem:
-        raise WireError(f"The body is not JSON: {problem}", "body") from None
+    data = parse_json(buffers[0])
     if not isinstance(data, dict) or not isinstance(data.get("action"), dict):
         raise WireError("The body must be a JSON object with an 'action' object", "action")
     return data["action"]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 from oh_jupyter.errors import WireError
+from oh_jupyter.events import CmdRunAction, IPythonRunCellAction
+from oh_jupyter.events.strict_json import parse_json
 from oh_jupyter.events.wire import runnable_from_wire
+from oh_jupyter.plugins import JupyterPlugin
 from oh_jupyter.plugins.outputs import CellOutput, kept_output
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
 
-__all__ = ["list_tools", "run_cell", "update_mcp_server"]
+__all__ = ["list_tools", "peek", "run_cell", "tools_changed", "update_mcp_server"]
 
 Answer = tuple[dict[str, Any], list[bytes]]
 
@@ -29,6 +33,7 @@ async def list_tools(runtime: Runtime, content: dict[str, Any], buffers: list[by
     """
     executor = runtime.executor
     await executor.mcp.begin()
+    version = executor.tools.version
     tools = await executor.in_thread(executor.tools.tools)
     own = [tool for tool in tools.values() if not isinstance(tool, McpTool)]
     taken = {*content.get("taken", ()), *(tool.name for tool in own)}
@@ -37,7 +42,56 @@ async def list_tools(runtime: Runtime, content: dict[str, Any], buffers: list[by
         for tool in own
     ]
     listing += executor.mcp.listed(taken)
-    return {"status": "ok", "tools": executor.mcp.version}, [json.dumps(listing).encode()]
+    return {"status": "ok", "tools": version}, [json.dumps(listing).encode()]
+
+
+async def tools_changed(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
+    """Wait until there are other tools.
+
+    Args:
+        runtime: The runtime.
+        content: ``known``: number of the tools that are known; ``wait``: seconds to wait at most.
+        buffers: None.
+
+    Returns:
+        ``tools``: number of the tools that there are.
+    """
+    tools = runtime.executor.tools
+    loop, changed = asyncio.get_running_loop(), asyncio.Event()
+
+    def note() -> None:
+        loop.call_soon_threadsafe(changed.set)
+
+    undo = tools.on_change(note)
+    try:
+        if tools.version == content.get("known"):
+            async with asyncio.timeout(float(content.get("wait", 0))):
+                await changed.wait()
+    except TimeoutError:
+        pass
+    finally:
+        undo()
+    return {"status": "ok", "tools": tools.version}, []
+
+
+async def peek(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
+    """Look at what a command or cell that runs has put out so far.
+
+    Args:
+        runtime: The runtime.
+        content: ``kind``: type of the Action.
+        buffers: None.
+
+    Returns:
+        ``text``: its last lines, "" if there are none.
+    """
+    executor, kind, text = runtime.executor, content.get("kind"), ""
+    cells = JupyterPlugin.name in executor.plugins.names
+    if kind == CmdRunAction.kind:
+        text = (await executor.shell()).peek()
+    elif kind == IPythonRunCellAction.kind and cells:
+        text = executor.plugins.jupyter().peek()
+    return {"status": "ok", "text": text}, []
 
 
 async def update_mcp_server(
@@ -78,7 +132,7 @@ async def run_cell(runtime: Runtime, content: dict[str, Any], buffers: list[byte
     action = runnable_from_wire(data.get("action") if isinstance(data, dict) else data)
     kept: list[CellOutput] = []
     kept_output.set(kept)
-    observation = await runtime.executor.run_action(action, action.source or "agent")
+    observation = await runtime.executor.run_action(action, action.source or "agent", "agent")
     found = {
         "observation": json.loads(runtime.events.encoded(observation)),
         "outputs": kept[-1].notebook_outputs if kept else [],
@@ -88,7 +142,6 @@ async def run_cell(runtime: Runtime, content: dict[str, Any], buffers: list[byte
 
 
 def _json(buffers: list[bytes]) -> Any:
-    try:
-        return json.loads(buffers[0])
-    except (IndexError, ValueError):
-        raise WireError("The body is not JSON", "body") from None
+    if not buffers:
+        raise WireError("The request has no body", "body")
+    return parse_json(buffers[0])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+import shlex
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from IPython.core.error import UsageError
@@ -19,22 +20,28 @@ class _Parser(ArgumentParser):
         raise UsageError(f"{message}. See %oh_browse eval --help")
 
 
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"invalid int value: {text!r}; it is 1 or more")
+    return int(text)
+
+
 def _parser() -> ArgumentParser:
     parser = _Parser(prog="%oh_browse eval", description=run_evaluation.__doc__, add_help=False)
     parser.add_argument("tasks", nargs="*", help="names, or patterns such as oh_jupyter/click-*")
     parser.add_argument("--agent", help="function: gets an observation, returns an action")
-    parser.add_argument("--seeds", type=int, default=1, help="episodes of each task")
-    parser.add_argument("--steps", type=int, default=10, help="actions that an episode may take")
+    parser.add_argument("--seeds", type=_count, default=1, help="episodes of each task")
+    parser.add_argument("--steps", type=_count, default=10, help="actions that an episode may take")
     parser.add_argument("--headed", action="store_true", help="with a window to watch")
     parser.add_argument("-h", "--help", action="store_true", help="show this text")
     return parser
 
 
-def run_evaluation(words: Sequence[str], namespace: Mapping[str, Any]) -> Table | None:
+def run_evaluation(line: str, namespace: Mapping[str, Any]) -> Table | None:
     """Let a function of yours try tasks, and show what came of it.
 
     Args:
-        words: What was typed after ``%oh_browse eval``.
+        line: What was typed after ``%oh_browse eval``.
         namespace: The person's variables, where the agent is found, and task objects.
 
     Returns:
@@ -47,10 +54,14 @@ def run_evaluation(words: Sequence[str], namespace: Mapping[str, Any]) -> Table 
     from oh_jupyter.browser.trials import Trial, run_trials
 
     parser = _parser()
-    options = parser.parse_args(words)
+    try:
+        options = parser.parse_args(shlex.split(line))
+    except ValueError as error:
+        raise UsageError(f"{str(error).lower()}: {line}") from None
     if options.help:
         print(parser.format_usage().strip())
         print("\n".join(f"  {name}" for name in TASKS))
+        print("With the extra eval also those of BrowserGym, such as browsergym/miniwob.click-*")
         return None
     tasks: list[Any] = []
     for word in options.tasks or ["oh_jupyter/*"]:
@@ -77,5 +88,8 @@ def _agent(options: Namespace, namespace: Mapping[str, Any]) -> Any:
         raise UsageError("name a function of yours: --agent my_agent")
     agent = namespace.get(options.agent)
     if not callable(agent):
-        raise UsageError(f"there is no function {options.agent!r} to be the agent")
+        raise UsageError(
+            f"there is no function {options.agent!r} to be the agent: define it in a cell; it gets "
+            "an observation and returns an action"
+        )
     return agent

@@ -14,6 +14,9 @@ __all__ = ["AGENT_USERNAME", "CellRequest", "execute_content"]
 AGENT_USERNAME = "openhands"
 """Username in the headers of our requests: frontends know the agent's cells by it."""
 
+LARGEST = 64 * 1024**2
+"""Bytes of an output in one piece that is read; of a larger one only its size is told."""
+
 GRACE = 2.0
 """Seconds that a cell gets to end after it was interrupted."""
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from oh_jupyter.config import OUTPUT_LIMIT
 from oh_jupyter.errors import PluginError
 from oh_jupyter.events import Action, IPythonRunCellAction, IPythonRunCellObservation, Observation
 from oh_jupyter.plugins.base import Plugin, PluginRequirement
+from oh_jupyter.plugins.kept import shortened
 from oh_jupyter.plugins.outputs import CellOutput, kept_output
 
 if TYPE_CHECKING:
@@ -56,7 +58,11 @@ class JupyterPlugin(Plugin):
     name: ClassVar[str] = "jupyter"
 
     def __init__(
-        self, cells: CellRunner | None = None, *, kernel: OwnKernel | RemoteKernel | None = None
+        self,
+        cells: CellRunner | None = None,
+        *,
+        kernel: OwnKernel | RemoteKernel | None = None,
+        output_limit: int = OUTPUT_LIMIT,
     ) -> None:
         """Make the plugin.
 
@@ -64,9 +70,11 @@ class JupyterPlugin(Plugin):
             cells: Runs the cells. The kernel extension hands in one for its own shell;
                 without one, the plugin starts a kernel of its own.
             kernel: A kernel to start or to connect to instead.
+            output_limit: Characters of text that an Observation holds.
         """
         self._cells = cells
         self._kernel = kernel
+        self._output_limit = max(output_limit, 0)
         self._pushed_dir: str | None = None
         self._queued: set[asyncio.Task[CellOutput]] = set()
         self.python_interpreter_path = sys.executable
@@ -160,7 +168,7 @@ class JupyterPlugin(Plugin):
         kept = kept_output.get()
         if kept is not None:
             kept.append(output)
-        text = output.text.rstrip()
+        text = shortened(output.text.rstrip(), self._output_limit, output.left_out)
         if output.timed_out:
             notice = f"[Execution timed out ({float(action.timeout or 0)} seconds).]"
             text = f"{text}\n{notice}" if text else notice
@@ -169,6 +177,11 @@ class JupyterPlugin(Plugin):
         return IPythonRunCellObservation(
             text, code=action.code, image_urls=output.image_urls or None
         )
+
+    def peek(self) -> str:
+        """The last lines of the cell that runs, where its runner can tell."""
+        look: Callable[[], str] | None = getattr(self._cells, "peek", None)
+        return "" if look is None else look()
 
     def footer(self, directory: str) -> str:
         """The two lines that OpenHands appends to a cell's output.

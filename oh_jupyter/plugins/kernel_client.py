@@ -17,10 +17,19 @@ import zmq.asyncio
 from jupyter_client.connect import ConnectionFileMixin
 from jupyter_client.session import Session
 
-from oh_jupyter.plugins.cell_request import AGENT_USERNAME, CellRequest, execute_content
+from oh_jupyter.plugins.cell_request import (
+    AGENT_USERNAME,
+    LARGEST,
+    CellRequest,
+    execute_content,
+)
 from oh_jupyter.plugins.outputs import CellOutput
 
 __all__ = ["KernelClient"]
+
+_CONTENT = 4
+"""Place of the content among the parts of a message: signature, header, parent, metadata come
+before."""
 
 
 class KernelClient:
@@ -73,6 +82,11 @@ class KernelClient:
             # A failing cell of the person's aborts what waits behind it: that was not meant.
             if request.status != "aborted" or timed_out:
                 return request.outputs.result(timed_out)
+
+    def peek(self) -> str:
+        """The last lines of the cell that runs: of those that wait none has put anything out."""
+        found = (request.outputs.last_lines() for request in list(self._pending.values()))
+        return next(filter(None, found), "")
 
     async def _interrupt(self, msg_id: str) -> None:
         self._cancel(msg_id)
@@ -131,9 +145,14 @@ class KernelClient:
             except (ValueError, IndexError, TypeError):
                 continue
             request = self._pending.get(parent.get("msg_id", ""))
-            if request is not None:
-                message = self._session.deserialize(parts)
-                request.take(message["header"]["msg_type"], message["content"])
+            if request is None:
+                continue
+            size = len(parts[_CONTENT])
+            if size > LARGEST:
+                request.outputs.add_unread(self._session.unpack(parts[1])["msg_type"], size)
+                continue
+            message = self._session.deserialize(parts)
+            request.take(message["header"]["msg_type"], message["content"])
 
     async def close(self) -> None:
         """Disconnect; cells that run go on, their outputs are no longer read."""

@@ -31,6 +31,15 @@ PROGRAMS = ("openvscode-server", "code-server")
 LOOK_AGAIN = 0.1
 """Seconds between two attempts to connect while it starts: it has no way to tell us."""
 
+NOT_FOR_IT = {"HASHED_PASSWORD", "PASSWORD", "VSCODE_IPC_HOOK_CLI", "VSCODE_OPTIONS"}
+"""Variables that would change the password, or hand the folder to a VS Code that runs already."""
+
+WELCOME = "The password is the token that GET oh_jupyter/vscode names"
+"""Code-server itself speaks of a configuration file, which is not the person's."""
+
+SOCKET_PATH = 100
+"""Bytes of a socket's path that all systems allow."""
+
 INSTALL = (
     "Install code-server (npm install -g code-server, or https://coder.com/docs/code-server) or "
     "openvscode-server (https://github.com/gitpod-io/openvscode-server/releases), and put it on "
@@ -106,21 +115,19 @@ class VSCodePlugin(Plugin):
 
     def _start(self, program: str, port: int, token: str) -> None:
         assert self._scratch is not None
-        environment = {**os.environ}
+        # By a file: everybody on the machine can read command lines.
         if self._is_code_server:
-            environment["PASSWORD"] = token
+            # A configuration of its own, too: a person's may have another password in it.
+            secret = self._secret("config.yaml", f"auth: password\npassword: {token}\n")
             arguments = [
-                "--bind-addr", f"127.0.0.1:{port}", "--auth", "password",
-                "--disable-telemetry", "--disable-update-check", self.workspace_dir,
+                "--config", secret, "--bind-addr", f"127.0.0.1:{port}",
+                "--disable-telemetry", "--disable-update-check", "--disable-workspace-trust",
+                "--welcome-text", WELCOME, *self._own_socket(), self.workspace_dir,
             ]  # fmt: skip
         else:
-            # By a file: everybody on the machine can read command lines.
-            secret = Path(self._scratch, "token")
-            secret.touch(mode=0o600)
-            secret.write_text(token)
             arguments = [
                 "--host", "127.0.0.1", "--port", str(port),
-                "--connection-token-file", str(secret),
+                "--connection-token-file", self._secret("token", token),
                 "--server-base-path", self._base_path(port),
                 "--telemetry-level", "off", "--disable-workspace-trust",
             ]  # fmt: skip
@@ -128,11 +135,22 @@ class VSCodePlugin(Plugin):
             self._child = spawn(
                 [program, *arguments],
                 cwd=self.workspace_dir,
-                env=environment,
+                env={name: value for name, value in os.environ.items() if name not in NOT_FOR_IT},
                 stdout=log,
                 stderr=log,
                 remove_when_orphaned=self._scratch,
             )
+
+    def _secret(self, name: str, text: str) -> str:
+        path = Path(str(self._scratch), name)
+        path.touch(mode=0o600)
+        path.write_text(text)
+        return str(path)
+
+    def _own_socket(self) -> list[str]:
+        """Where code-server listens for its terminals; it would take that of another kernel's."""
+        path = os.path.join(str(self._scratch), "session.sock")
+        return ["--session-socket", path] if len(os.fsencode(path)) <= SOCKET_PATH else []
 
     async def _wait_until_it_answers(self, port: int) -> None:
         """Connect until it is accepted; the plugin set limits how long that may take."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from oh_jupyter.errors import ConfigError, ConfirmationError
@@ -64,6 +65,15 @@ class Confirmations:
         self._timeout = timeout
         self._workspace_dir = workspace_dir
         self._waiting: dict[int, tuple[Waiting, asyncio.Future[bool]]] = {}
+        self._watchers: list[Callable[[int, bool], None]] = []
+
+    def on_decision(self, callback: Callable[[int, bool], None]) -> None:
+        """Have something done whenever a person has decided.
+
+        Args:
+            callback: Called on the runtime's loop with the Action's id, and whether it may begin.
+        """
+        self._watchers.append(callback)
 
     @property
     def waiting(self) -> dict[int, Waiting]:
@@ -85,6 +95,21 @@ class Confirmations:
         if self.policy == "always":
             return "every action of an agent waits"
         return risk(action, self._workspace_dir)
+
+    def begin(self, action: Action, asker: EventSource) -> str | None:
+        """Say why an Action has to wait, and mark one that does.
+
+        Args:
+            action: The Action.
+            asker: Who asks; never what a client says of itself.
+
+        Returns:
+            The reason; None if it need not.
+        """
+        reason = self.reason(action, asker)
+        if reason is not None and hasattr(action, "confirmation_state"):
+            action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
+        return reason
 
     async def decide(self, action: Action, reason: str | None) -> Observation | None:
         """Wait for the person, if that is necessary.
@@ -133,6 +158,8 @@ class Confirmations:
         future = self._waiting[id][1]
         if not future.done():
             future.set_result(approved)
+            for callback in self._watchers:
+                callback(id, approved)
 
 
 def _decided_before(action: Action) -> Observation | None:

@@ -20,7 +20,6 @@ from oh_jupyter.config import Settings
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events import (
     Action,
-    ActionConfirmationStatus,
     BrowseInteractiveAction,
     BrowseURLAction,
     CmdRunAction,
@@ -123,8 +122,9 @@ class ActionExecutor:
         }
         self.mcp = McpProxy(self.in_thread, workspace_dir, parse_servers(settings.mcp_servers))
         self.tools = ToolRegistry(self.in_thread)
-        self.tools.add("skills", skill_tools(self.in_thread))
+        self.tools.add("skills", skill_tools(self.in_thread, self.tools.changed))
         self.tools.add("mcp", self.mcp.tools)
+        self.mcp.on_change(self.tools.changed)
         self.transfers = Transfers(self.in_thread)
         self.confirmations = Confirmations(
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
@@ -136,12 +136,15 @@ class ActionExecutor:
         """The shell's working directory."""
         return self._shell.cwd if self._shell is not None else self.workspace_dir
 
-    async def run_action(self, action: Action, source: EventSource = "agent") -> Observation:
+    async def run_action(
+        self, action: Action, source: EventSource = "agent", asker: EventSource | None = None
+    ) -> Observation:
         """Carry out one Action and record it with what came of it.
 
         Args:
             action: The Action.
-            source: Who asks.
+            source: Who asks, as the log tells it.
+            asker: Who really does, where that is only what the asker says; see Confirmations.
 
         Returns:
             Its Observation; whatever goes wrong becomes an ``ErrorObservation``.
@@ -150,9 +153,7 @@ class ActionExecutor:
             asyncio.CancelledError: The asker went away; that is recorded, too.
         """
         action.id = None
-        reason = self.confirmations.reason(action, source)
-        if reason is not None and hasattr(action, "confirmation_state"):
-            action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
+        reason = self.confirmations.begin(action, asker or source)
         self.events.add_event(action, source)
         key = cast(int, action.id)
         self.running[key] = action

@@ -62,7 +62,7 @@ class Runtime:
     async def _make_executor(self, plugins: Mapping[str, Plugin] | None) -> ActionExecutor:
         store = make_file_store(self.settings)
         workspace = os.path.abspath(os.path.expanduser(self.settings.workspace_dir or os.getcwd()))
-        ready = {**(plugins or self._remote_plugin()), **self._vscode_plugin(workspace)}
+        ready = {**(plugins or self._cells_plugin()), **self._vscode_plugin(workspace)}
         return ActionExecutor(
             self.settings,
             workspace_dir=workspace,
@@ -71,14 +71,15 @@ class Runtime:
             plugins=make_plugins(self.settings.plugins, ready),
         )
 
-    def _remote_plugin(self) -> dict[str, Plugin]:
-        """The plugin for cells on another server, if the settings name one."""
+    def _cells_plugin(self) -> dict[str, Plugin]:
+        """The plugin for cells in no kernel that we live in: its own one, or a server's."""
+        limit = self.settings.cell_output_limit
         if not self.settings.kernel_url:
-            return {}
+            return {JupyterPlugin.name: JupyterPlugin(output_limit=limit)}
         from oh_jupyter.plugins.remote_kernel import RemoteKernel
 
         kernel = RemoteKernel(self.settings.kernel_url, self.settings.kernel_token)
-        return {JupyterPlugin.name: JupyterPlugin(kernel=kernel)}
+        return {JupyterPlugin.name: JupyterPlugin(kernel=kernel, output_limit=limit)}
 
     def _vscode_plugin(self, workspace: str) -> dict[str, Plugin]:
         """The plugin for VS Code as the settings want it; used if they ask for it."""

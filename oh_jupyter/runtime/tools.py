@@ -37,7 +37,11 @@ ToolSource = Callable[[], Iterable[Tool]]
 
 
 class ToolRegistry:
-    """All tools of a runtime."""
+    """All tools of a runtime.
+
+    Attributes:
+        version: A higher number whenever there are other tools than before.
+    """
 
     def __init__(self, in_thread: Callable[..., Awaitable[Any]]) -> None:
         """Make an empty registry.
@@ -47,6 +51,26 @@ class ToolRegistry:
         """
         self._in_thread = in_thread
         self._sources: dict[str, ToolSource] = {}
+        self._watchers: list[Callable[[], None]] = []
+        self.version = 0
+
+    def changed(self) -> None:
+        """Take note that a source has other tools than before; from any thread."""
+        self.version += 1
+        for callback in list(self._watchers):
+            callback()
+
+    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have something done whenever there are other tools than before.
+
+        Args:
+            callback: Called on the thread that changed them.
+
+        Returns:
+            What ends that.
+        """
+        self._watchers.append(callback)
+        return lambda: self._watchers.remove(callback)
 
     def add(self, name: str, source: ToolSource) -> None:
         """Add tools, or replace those that were added under the same name.
@@ -56,6 +80,7 @@ class ToolRegistry:
             source: Lists them.
         """
         self._sources[name] = source
+        self.changed()
 
     def remove(self, name: str) -> None:
         """Take tools away again; it is no error if they are not there.
@@ -64,6 +89,7 @@ class ToolRegistry:
             name: The name under which they were added.
         """
         self._sources.pop(name, None)
+        self.changed()
 
     def tools(self) -> dict[str, Tool]:
         """List all tools.
@@ -104,20 +130,28 @@ class ToolRegistry:
         return MCPObservation(content, name=action.name, arguments=action.arguments)
 
 
-def skill_tools(in_thread: Callable[..., Awaitable[dict[str, Any]]]) -> ToolSource:
+def skill_tools(
+    in_thread: Callable[..., Awaitable[dict[str, Any]]], changed: Callable[[], None] = lambda: None
+) -> ToolSource:
     """Offer the agent skills as tools.
 
     Args:
         in_thread: Runs blocking code beside the loop.
+        changed: Called when there are other skills than were listed.
 
     Returns:
         The source; skills that are added later are among its tools.
     """
+    watched = False
 
     def tools() -> Iterable[Tool]:
-        from oh_jupyter.skills import available, call_skill
+        nonlocal watched
+        from oh_jupyter.skills import available, call_skill, on_change
         from oh_jupyter.skills.signatures import schema_of, summary_of
 
+        if not watched:
+            watched = True
+            on_change(changed)
         for name, function in available().items():
 
             def call(

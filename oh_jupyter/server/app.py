@@ -12,10 +12,10 @@ from traitlets import Bool, Float, Int, Unicode
 
 from oh_jupyter._version import __version__
 from oh_jupyter.config import REQUEST_MESSAGE, Settings
+from oh_jupyter.logs import set_up_logging
 from oh_jupyter.server.handlers import HANDLERS, Activity, Requests
 from oh_jupyter.server.handlers.base import SESSION_KEY_VARIABLE
 from oh_jupyter.server.limits import Limits, RateLimit
-from oh_jupyter.server.logs import set_up_logging
 from oh_jupyter.server.mcp.endpoints import Endpoints
 from oh_jupyter.server.router import Router
 from oh_jupyter.traits import SettingsTraits, explicit_settings, settings_from_traits
@@ -42,6 +42,13 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         True,
         help="Offer the MCP tools through jupyter-server-mcp, too, where that is installed. Its "
         "port has no login: everybody on this machine can use them there.",
+    ).tag(config=True)
+
+    confirmation_over_rest = Bool(
+        False,
+        help="Let waiting actions be approved with POST confirmations/{id}, too, by whoever has "
+        "the server's token: an agent that has it can then approve its own. By default only "
+        "JupyterLab's panel and %oh_confirm approve.",
     ).tag(config=True)
 
     max_body_mb = Float(
@@ -73,6 +80,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         settings, given = settings_from_traits(self), explicit_settings(self)
         self.settings["oh_jupyter_max_upload"] = int(settings.max_upload_mb * 1024**2)
         self.settings["oh_jupyter_vscode"] = "vscode" in settings.plugins
+        self.settings["oh_jupyter_confirmation_over_rest"] = self.confirmation_over_rest
         # Nobody may be looking at the default kernel.
         given.setdefault("confirmation", settings.confirmation or "never")
         if "vscode" in settings.plugins:

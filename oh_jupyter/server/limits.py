@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import time
 from collections.abc import AsyncIterator, Callable
@@ -11,13 +12,37 @@ from dataclasses import dataclass, field
 
 from oh_jupyter.errors import LimitExceededError, TransferTooLargeError
 
-__all__ = ["Limits", "RateLimit", "Turns"]
+__all__ = ["Limits", "RateLimit", "Turns", "is_input"]
 
 BURST = 1.0
 """Seconds' worth of requests that may come at once."""
 
 RETRY = 2
 """Seconds after which it is worth trying again where nothing says when actions end."""
+
+
+LONGEST_INPUT = 64 * 1024
+"""Bytes of an action that is looked into, to see whether it is input for a command."""
+
+
+def is_input(body: bytes | None) -> bool:
+    """Whether an action is input for the command that runs, such as C-c.
+
+    It must not wait until that command has ended.
+
+    Args:
+        body: ``{"action": {...}}`` as JSON, perhaps.
+
+    Returns:
+        Whether it is.
+    """
+    if not body or len(body) > LONGEST_INPUT or b"is_input" not in body:
+        return False
+    try:
+        action = json.loads(body)["action"]
+        return action["action"] == "run" and action["args"]["is_input"] is True
+    except (ValueError, RecursionError, LookupError, TypeError):
+        return False  # the kernel says what is wrong with it
 
 
 class Turns:
@@ -34,6 +59,11 @@ class Turns:
         self._most_waiting = waiting
         self._waiting = 0
         self._free = asyncio.Semaphore(running)
+
+    @property
+    def all_taken(self) -> bool:
+        """Whether another action would have to wait."""
+        return self._free.locked()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
+import logging
+import signal
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from jupyter_server.gateway.managers import GatewayKernelManager, GatewayMappingKernelManager
+from jupyter_server.gateway.managers import GatewayKernelManager
 
-from oh_jupyter.config import Settings
-from oh_jupyter.errors import KernelError, KernelNotFoundError
+from oh_jupyter.errors import KernelDiedError, KernelNotFoundError
+from oh_jupyter.server.default_kernel import DefaultKernel
 from oh_jupyter.server.limits import Limits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink
 from oh_jupyter.server.links.loading import loading_with
@@ -21,13 +23,11 @@ __all__ = ["Router"]
 
 KERNEL_EVENTS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 
+_log = logging.getLogger(__name__)
+
 
 class Router:
-    """Links by kernel id, and the life of the default kernel.
-
-    Attributes:
-        default_kernel_id: Id of the default kernel, or None before it is needed.
-    """
+    """Links by kernel id, and what becomes of them when kernels die."""
 
     def __init__(
         self,
@@ -51,15 +51,22 @@ class Router:
         """
         self._kernels = kernel_manager
         self._events = event_logger
-        self._kernel_name = kernel_name
-        self._settings = dict(settings or {})
-        self._path = path
+        self._default = DefaultKernel(
+            kernel_manager, name=kernel_name, settings=settings, path=path
+        )
         self._limits = limits or Limits()
         self._links: dict[str, KernelLink] = {}
         self._being_restarted: set[str] = set()
+        self._unwanted: set[str] = set()
+        self._given_up: set[str] = set()
+        self._ending: set[asyncio.Task[None]] = set()
         self._starting = asyncio.Lock()
-        self.default_kernel_id: str | None = None
         event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
+
+    @property
+    def default_kernel_id(self) -> str | None:
+        """Id of the default kernel, or None while there is none."""
+        return self._default.id
 
     def link(self, kernel_id: str) -> KernelLink:
         """The link to a kernel.
@@ -73,15 +80,17 @@ class Router:
         Raises:
             KernelNotFoundError: The server has no such kernel.
         """
-        self._check(kernel_id)
+        self.check(kernel_id)
         link = self._links.get(kernel_id)
         if link is None:
             link = self._links[kernel_id] = self._connected(kernel_id)
             link.turns = self._limits.turns()
-            self._kernels.add_restart_callback(kernel_id, lambda: self._died(kernel_id), "restart")
-            self._kernels.add_restart_callback(
-                kernel_id, lambda: self._restarted(kernel_id, "died for good"), "dead"
-            )
+            # Of the kernels of a gateway, their links tell.
+            manager = self._kernels.get_kernel(kernel_id)
+            for event in ("restart", "dead"):
+                self._kernels.add_restart_callback(
+                    kernel_id, partial(self._died, kernel_id, manager, event == "dead"), event
+                )
         self._touch(kernel_id)
         return link
 
@@ -98,10 +107,23 @@ class Router:
             KernelNotFoundError: The server has no such kernel.
         """
         if kernel_id is not None:
-            self._check(kernel_id)
+            self.check(kernel_id)
         return (kernel_id or self.default_kernel_id) in self._links
 
-    def _check(self, kernel_id: str) -> None:
+    def check(self, kernel_id: str) -> None:
+        """See whether there is such a kernel, without doing anything in it.
+
+        Args:
+            kernel_id: The server's id of it.
+
+        Raises:
+            KernelNotFoundError: The server has no such kernel.
+        """
+        if kernel_id in self._given_up:
+            raise KernelNotFoundError(
+                f"Kernel {kernel_id} died again and again, and Jupyter has given it up. Restart it "
+                "from its notebook; it has another id then, see GET /api/kernels"
+            )
         if kernel_id not in self._kernels:
             self._drop(kernel_id)
             raise KernelNotFoundError(
@@ -113,8 +135,9 @@ class Router:
         if not isinstance(manager, GatewayKernelManager):
             return ZmqLink(kernel_id, manager)
         # A gateway passes no arguments on to the kernels that it starts.
-        settings = self._settings if kernel_id == self.default_kernel_id else {}
-        return GatewayLink(kernel_id, manager, loading_with(settings))
+        settings = self._default.settings if kernel_id == self.default_kernel_id else {}
+        died = partial(self._died, kernel_id, manager)
+        return GatewayLink(kernel_id, manager, loading_with(settings), died)
 
     async def default(self) -> KernelLink:
         """The link to the default kernel, which is started if it is not there.
@@ -123,75 +146,98 @@ class Router:
             The link.
 
         Raises:
+            KernelDiedError: It died at its last start, a moment ago.
             KernelError: It cannot be started.
         """
         async with self._starting:
-            if self.default_kernel_id in self._kernels:
-                link = self.link(str(self.default_kernel_id))
-                try:
-                    await link.open()
-                    return link
-                except KernelNotFoundError:
-                    # A gateway has culled it, and does not tell.
-                    self._kernels.remove_kernel(self.default_kernel_id)
-                    self._drop(str(self.default_kernel_id))
-            self.default_kernel_id = await self._start()
-            return self.link(self.default_kernel_id)
-
-    async def _start(self) -> str:
-        name = self._kernel_name
-        arguments: dict[str, Any] = {}
-        try:
-            if isinstance(self._kernels, GatewayMappingKernelManager):
-                # A gateway passes nothing on to its kernels; the server would log it, though.
-                if name is None:  # by this the server learns which one is the gateway's default
-                    specs: Any = self._kernels.kernel_spec_manager
-                    await specs.get_all_specs()
-            else:
-                given = ["--ext", "oh_jupyter", *_arguments(self._settings)]
-                arguments = {"extra_arguments": given}
-                if secrets := _secrets(self._settings):
-                    arguments["env"] = {**os.environ, **secrets}
-            name = name or self._kernels.default_kernel_name
-            kernel_id: str = await self._kernels.start_kernel(
-                path=self._path, kernel_name=name, **arguments
-            )
-        except Exception as problem:
-            raise KernelError(
-                f"The default kernel ({name}) cannot be started: {problem}"
-            ) from problem
-        return kernel_id
+            if self._default.id is None or self._default.id not in self._kernels:
+                await self._default.start()
+            link = self.link(str(self._default.id))
+            try:
+                await link.open()
+            except KernelNotFoundError:
+                # A gateway has culled it, or it died there; neither is told.
+                self._kernels.remove_kernel(link.kernel_id)
+                self._drop(link.kernel_id)
+                if not link.ever_answered:
+                    raise self._default.failed("ended") from None
+                link = self.link(await self._default.start())
+            if link.answered:
+                self._default.answered()
+            return link
 
     def _touch(self, kernel_id: str) -> None:
         """Our requests are no activity in the server's eyes; a culler must see them."""
         self._kernels.get_kernel(kernel_id).last_activity = datetime.now(UTC)
 
-    def _died(self, kernel_id: str) -> None:
-        """The server has found it dead and restarts it; an event will tell of that, too."""
-        self._being_restarted.add(kernel_id)
-        self._restarted(kernel_id, "died")
-
-    def _restarted(self, kernel_id: str, what: str) -> None:
+    def _died(self, kernel_id: str, manager: Any, given_up: bool) -> None:
+        """A kernel is found dead, and restarted now unless it died too often in a short time."""
+        if not given_up and not isinstance(manager, GatewayKernelManager):
+            self._being_restarted.add(kernel_id)  # an event will tell of that, too
         link = self._links.get(kernel_id)
-        if link is not None:
-            link.kernel_gone(what)
+        if link is None:
+            return
+        how = _how_it_ended(manager)
+        if kernel_id == self._default.id and not link.answered:
+            self._drop(kernel_id, self._default.failed(how))
+            self._unwanted.add(kernel_id)
+            if kernel_id not in self._being_restarted:
+                self._end(kernel_id)
+            return
+        lost = f"Kernel {kernel_id} {how} before it answered; the state of its runtime is lost"
+        if given_up:
+            if kernel_id == self._default.id:
+                self._default.id = None
+                then = "The next request starts another"
+            else:
+                self._given_up.add(kernel_id)
+                then = "Restart it from its notebook"
+            often = "It did so too often in a short time, and Jupyter has given it up"
+            self._drop(kernel_id, KernelDiedError(f"{lost}. {often}. {then}"))
+        else:
+            link.kernel_gone(KernelDiedError(f"{lost}. The next request finds a fresh one"))
+
+    def _end(self, kernel_id: str) -> None:
+        """Shut down a kernel that only dies, before somebody restarts it once more."""
+
+        async def end() -> None:
+            try:
+                if kernel_id in self._kernels:
+                    await self._kernels.shutdown_kernel(kernel_id, now=True)
+            except Exception as problem:
+                _log.warning("Kernel %s cannot be shut down: %s", kernel_id, problem)
+            self._unwanted.discard(kernel_id)
+
+        task = asyncio.get_running_loop().create_task(end())
+        self._ending.add(task)  # the loop itself holds tasks weakly
+        task.add_done_callback(self._ending.discard)
 
     async def _kernel_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         kernel_id = data.get("kernel_id", "")
         if data.get("status") != "success":
             return
         if data.get("action") == "restart":
-            if kernel_id in self._being_restarted:
-                self._being_restarted.discard(kernel_id)
-            else:
-                self._restarted(kernel_id, "was restarted")
+            if kernel_id not in self._being_restarted:
+                self._restarted(kernel_id)
+            self._being_restarted.discard(kernel_id)
+            if kernel_id in self._unwanted:
+                self._end(kernel_id)
         elif data.get("action") == "shutdown":
             self._drop(kernel_id)
 
-    def _drop(self, kernel_id: str) -> None:
+    def _restarted(self, kernel_id: str) -> None:
+        if link := self._links.get(kernel_id):
+            link.kernel_gone(
+                KernelDiedError(
+                    f"Kernel {kernel_id} was restarted before it answered; the state of its "
+                    "runtime is lost. The next request finds a fresh one"
+                )
+            )
+
+    def _drop(self, kernel_id: str, problem: KernelDiedError | None = None) -> None:
         link = self._links.pop(kernel_id, None)
         if link is not None:
-            link.close()
+            link.close(problem)
 
     def close(self) -> None:
         """Disconnect from all kernels; they are the server's to shut down."""
@@ -200,23 +246,15 @@ class Router:
             self._drop(kernel_id)
 
 
-def _arguments(settings: Mapping[str, Any]) -> list[str]:
-    """Settings as a kernel's command line takes them, which everybody may read: no secrets."""
-    return [
-        f"--OhJupyter.{name}={list(value) if isinstance(value, tuple) else value}"
-        for name, value in settings.items()
-        if not _metadata(name)["secret"]
-    ]
-
-
-def _secrets(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The secret ones, as environment variables."""
-    return {
-        _metadata(name)["variables"][0]: value if isinstance(value, str) else json.dumps(value)
-        for name, value in settings.items()
-        if _metadata(name)["secret"]
-    }
-
-
-def _metadata(name: str) -> Mapping[str, Any]:
-    return Settings.__dataclass_fields__[name].metadata
+def _how_it_ended(manager: Any) -> str:
+    """How a kernel died, as far as the provisioner that started it tells."""
+    process = getattr(getattr(manager, "provisioner", None), "process", None)
+    code = getattr(process, "returncode", None)
+    if not isinstance(code, int):
+        return "died"
+    if code >= 0:
+        return f"ended with exit code {code}"
+    name = str(-code)
+    with suppress(ValueError):
+        name = signal.Signals(-code).name
+    return f"was ended by signal {name}"

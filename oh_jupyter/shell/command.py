@@ -46,6 +46,7 @@ class Command:
         report: What the shell said at its end.
         replies: How many observations there were of it.
         memory_used: Bytes that it used when it was killed for that, or None.
+        taken_back: It was interrupted, because whoever asked for it went away.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Command:
     report: Report | None = None
     replies: int = 0
     memory_used: int | None = None
+    taken_back: bool = False
 
     @property
     def done(self) -> bool:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Awaitable, Mapping
+from typing import Literal, TypeVar
 
 from oh_jupyter.errors import ChildStartError, ShellError
 from oh_jupyter.shell import messages
 from oh_jupyter.shell.command import Command
 from oh_jupyter.shell.driver import Dialect, ShellDriver
 from oh_jupyter.shell.environment import shell_environment
+from oh_jupyter.shell.keys import INTERRUPT
 from oh_jupyter.shell.memory import MemoryGuard
 
 __all__ = ["Outcome", "ShellKeeper"]
+
+T = TypeVar("T")
 
 Outcome = Literal["done", "ended", "no_change", "hard"]
 """What a wait came to: command done, shell ended, nothing printed for long, time limit."""
@@ -24,6 +27,8 @@ CHECKS_AFTER_KEY = (0.05, 0.3)
 """Seconds after a control key at which to look whether the shell is at its prompt."""
 RECOVERY_TIME = 0.2
 """Seconds that the shell gets to answer when it was found at its prompt at the end of a limit."""
+INTERRUPT_TIME = 2.0
+"""Seconds that a command gets to end when it was taken back, before it counts as running on."""
 START_TIMEOUT = 15.0
 """Seconds that the shell and the user's start-up files get, before it starts without the files."""
 
@@ -186,6 +191,37 @@ class ShellKeeper:
                 self.shell.recover()
                 checks.pop(0)
             await self._wait_until(min(quiet_limit, hard_limit, *checks[:1]))
+
+    async def unless_taken_back(self, command: Command, reply: Awaitable[T]) -> T:
+        """Wait for the reply to a command, which is interrupted when nobody waits any more.
+
+        Args:
+            command: The command.
+            reply: The reply.
+
+        Returns:
+            The reply.
+
+        Raises:
+            asyncio.CancelledError: Whoever asked went away; Ctrl-C was pressed in the command.
+        """
+        try:
+            return await reply
+        except asyncio.CancelledError:
+            if not command.done and self.shell.exit_code is None:
+                command.taken_back = True
+                self.shell.press(INTERRUPT)
+            raise
+
+    async def catch_up(self, earlier: Command | None) -> None:
+        """See what has come, and let a command that was taken back end.
+
+        Args:
+            earlier: The command before, if it was not done when last seen.
+        """
+        self.shell.read_now()
+        if earlier is not None and earlier.taken_back:
+            await self.wait(earlier, hard=INTERRUPT_TIME, key=True)
 
     async def close(self) -> None:
         """End every shell of the session, and everything that was started in them."""

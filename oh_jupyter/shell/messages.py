@@ -10,6 +10,7 @@ __all__ = [
     "HINT",
     "NOTHING_TO_INTERACT_WITH",
     "NOTHING_TO_RETRIEVE",
+    "SENT",
     "completed_suffix",
     "hard_timeout_suffix",
     "history_prefix",
@@ -35,6 +36,12 @@ CONTINUED_PREFIX = "[Below is the output of the previous command.]\n"
 
 NOTHING_TO_RETRIEVE = "ERROR: No previous running command to retrieve logs from."
 NOTHING_TO_INTERACT_WITH = "ERROR: No previous running command to interact with."
+
+SENT = (
+    "\n[The input was sent to the command that is running. Another action waits for its output, "
+    "and gets what comes of it.]"
+)
+"""Suffix where input does not wait its turn; ours, since in the protocol it always would."""
 
 MAX_CHARACTERS = 30_000
 """Length beyond which the middle of a content is left out."""

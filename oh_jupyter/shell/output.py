@@ -70,6 +70,23 @@ class OutputBuffer:
             self._lines -= first_lines
             self._truncated = True
 
+    def peek(self, size: int) -> bytes:
+        """Look at the end of it, and leave it there.
+
+        Args:
+            size: Bytes to look at, at least where there are as many.
+
+        Returns:
+            The last chunks.
+        """
+        found: list[bytes] = []
+        for chunk, _ in reversed(self._chunks):
+            found.append(chunk[-size:])
+            size -= len(chunk)
+            if size <= 0:
+                break
+        return b"".join(reversed(found))
+
     def append_line(self, data: bytes) -> None:
         """Add output that begins a line of its own.
 

@@ -14,7 +14,7 @@ from oh_jupyter.shell import messages
 from oh_jupyter.shell.command import Command, Report
 from oh_jupyter.shell.render import render
 
-__all__ = ["completed", "error", "leftover", "unfinished"]
+__all__ = ["completed", "error", "last_lines", "leftover", "sent", "unfinished"]
 
 
 def error(content: str) -> CmdOutputObservation:
@@ -27,6 +27,32 @@ def error(content: str) -> CmdOutputObservation:
         A ``run`` observation with exit code -1.
     """
     return CmdOutputObservation(content=content)
+
+
+def last_lines(command: Command | None) -> str:
+    """What a command has printed last and nobody has taken yet.
+
+    Args:
+        command: The command; None if there is none.
+
+    Returns:
+        A few lines.
+    """
+    text = "" if command is None else render(command.output.peek(4096))
+    return "\n".join(text.rstrip().rsplit("\n", 3)[-3:])
+
+
+def sent(text: str) -> CmdOutputObservation:
+    """Answer input for a command whose output another action waits for.
+
+    Args:
+        text: The input.
+
+    Returns:
+        A ``run`` observation with exit code -1.
+    """
+    metadata = CmdOutputMetadata(suffix=messages.SENT)
+    return CmdOutputObservation(content="", command=text, metadata=metadata)
 
 
 def unfinished(command: Command, shown: str, suffix: str, hidden: bool) -> CmdOutputObservation:

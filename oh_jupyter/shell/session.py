@@ -21,7 +21,7 @@ from oh_jupyter.shell.driver import Dialect
 from oh_jupyter.shell.environment import check_variables, no_change_timeout
 from oh_jupyter.shell.keeper import ShellKeeper
 from oh_jupyter.shell.keys import INTERRUPT, control_character
-from oh_jupyter.shell.threaded import LoopThread
+from oh_jupyter.shell.threaded import LoopThread, call_on
 
 __all__ = ["ShellSession"]
 
@@ -159,26 +159,13 @@ class ShellSession:
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the session's loop from another thread."""
-        loop = self._loop
-        if loop is None or loop.is_closed() or (self._thread is None and not loop.is_running()):
-            coroutine.close()
-            raise ShellError(
-                "The shell session is not running: call initialize() first, and keep its event "
-                "loop running."
-            )
-        try:
-            running = asyncio.get_running_loop()
-        except RuntimeError:
-            running = None
-        if running is loop:
-            coroutine.close()
-            raise ShellError(
-                "This would block the event loop that the shell works on: "
-                "await the method whose name ends in _async instead."
-            )
-        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+        return call_on(self._loop, coroutine, is_ours=self._thread is not None)
 
     # The asyncio face
+
+    def peek(self) -> str:
+        """The last lines of the command that runs, which stay there; on the session's loop."""
+        return replies.last_lines(self._command)
 
     async def initialize_async(self) -> None:
         """Start the shell on the running loop.
@@ -221,8 +208,9 @@ class ShellSession:
     async def execute_async(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
         """Run an action on the session's loop.
 
-        One action at a time; a second one waits until the first has its observation. When the
-        task is cancelled, the command runs on, and an action with an empty command gets its output.
+        One action at a time; a second one waits until the first has its observation, unless it is
+        input for the command that runs: that is typed at once, and what comes of it is told by the
+        first. When the task is cancelled, Ctrl-C is pressed in the command that it has started.
 
         Args:
             action: The command, input or control key, with its limits.
@@ -236,11 +224,15 @@ class ShellSession:
             ShellError: The session is not initialized, or is closed.
         """
         self._open()
-        if "\0" in action.command:
+        text = action.command.strip()
+        if "\0" in text:
             return ErrorObservation("ERROR: The command contains a NUL character; remove it.")
         try:
             if action.is_static:
                 return await self._execute_static(action)
+            if action.is_input and text and self._lock.locked() and self.running:
+                self._type(text)
+                return replies.sent(text)
             async with self._lock:
                 return await self._execute(action)
         except ShellError as error:
@@ -277,10 +269,10 @@ class ShellSession:
     async def _execute(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
         """Decide what an action means now, in the protocol's order."""
         keeper = self._open()
-        keeper.shell.read_now()
         text = action.command.strip()
         key = control_character(text)
         earlier = self._command
+        await keeper.catch_up(earlier)
         if earlier is None and not text:
             return replies.error(messages.NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
@@ -294,8 +286,13 @@ class ShellSession:
             suffix = messages.not_executed_suffix(text)
             return replies.unfinished(earlier, text, suffix, action.hidden)
         if not earlier.done and text:
-            keeper.shell.type_line(text) if key is None else keeper.shell.press(key)
+            self._type(text)
         return await self._reply(action, earlier, text, text if key else None)
+
+    def _type(self, text: str) -> None:
+        """Send input, or press a control key."""
+        shell, key = self._open().shell, control_character(text)
+        shell.type_line(text) if key is None else shell.press(key)
 
     async def _run(
         self, action: CmdRunAction, text: str, key: str | None, earlier: Command | None
@@ -307,7 +304,8 @@ class ShellSession:
         command = keeper.run(text) if key is None else keeper.press(key)
         self._command = command
         shown = self.dialect.displayed(text)
-        reply = await self._reply(action, command, shown, text if key else None)
+        waiting = self._reply(action, command, shown, text if key else None)
+        reply = await keeper.unless_taken_back(command, waiting)
         if isinstance(reply, ErrorObservation):
             self._command = earlier
         elif earlier is not None:

@@ -7,7 +7,9 @@ import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread", "start_thread"]
+from oh_jupyter.errors import ShellError
+
+__all__ = ["LoopThread", "call_on", "start_thread"]
 
 T = TypeVar("T")
 
@@ -62,3 +64,38 @@ class LoopThread:
         """Stop the loop and wait for the thread."""
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
+
+
+def call_on(
+    loop: asyncio.AbstractEventLoop | None, coroutine: Coroutine[Any, Any, T], *, is_ours: bool
+) -> T:
+    """Run a coroutine on a loop from another thread, and wait for its result.
+
+    Args:
+        loop: The loop; None if there is none yet, or no more.
+        coroutine: What to run.
+        is_ours: Whether a thread of ours runs the loop; another one has to be running already.
+
+    Returns:
+        Its result.
+
+    Raises:
+        ShellError: The loop does not run, or runs in this very thread.
+    """
+    if loop is None or loop.is_closed() or (not is_ours and not loop.is_running()):
+        coroutine.close()
+        raise ShellError(
+            "The shell session is not running: call initialize() first, and keep its event "
+            "loop running."
+        )
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is loop:
+        coroutine.close()
+        raise ShellError(
+            "This would block the event loop that the shell works on: "
+            "await the method whose name ends in _async instead."
+        )
+    return asyncio.run_coroutine_threadsafe(coroutine, loop).result()

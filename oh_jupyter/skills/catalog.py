@@ -22,6 +22,7 @@ __all__ = [
     "available",
     "documentation",
     "find",
+    "on_change",
     "register",
     "registry",
     "remove",
@@ -70,6 +71,7 @@ _UNDOCUMENTED = "file_editor"  # agents know it from its own tool description
 _logger = logging.getLogger(__name__)
 _registered: dict[str, Callable[..., Any]] = {}
 _removed: set[str] = set()
+_watchers: list[Callable[[], None]] = []
 
 
 class Skill(NamedTuple):
@@ -84,6 +86,24 @@ class Skill(NamedTuple):
     function: Callable[..., Any]
     signature: str
     docstring: str
+
+
+def on_change(callback: Callable[[], None]) -> Callable[[], None]:
+    """Have something done whenever there are other skills than before.
+
+    Args:
+        callback: Called on the thread that changed them.
+
+    Returns:
+        What ends that.
+    """
+    _watchers.append(callback)
+    return lambda: _watchers.remove(callback)
+
+
+def _changed() -> None:
+    for callback in list(_watchers):
+        callback()
 
 
 def register(function: _Function, name: str | None = None) -> _Function:
@@ -106,6 +126,7 @@ def register(function: _Function, name: str | None = None) -> _Function:
         raise TypeError(f"a skill is a function with a name, not {function!r}")
     _registered[name] = function
     _removed.discard(name)
+    _changed()
     return function
 
 
@@ -125,6 +146,7 @@ def add(target: str) -> str:
         if target not in _removed:
             raise SkillError(f"There is no function {target!r}. Write module:function.")
         _removed.discard(target)
+        _changed()
         return target
     module, _, name = target.partition(":")
     try:
@@ -151,6 +173,7 @@ def remove(name: str) -> None:
     find(name)
     _registered.pop(name, None)
     _removed.add(name)
+    _changed()
 
 
 def available() -> dict[str, Callable[..., Any]]:

@@ -20,6 +20,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
@@ -206,23 +207,67 @@ def fresh(site: str, step: Callable[[str], dict[str, Any]]) -> dict[str, tuple[b
     return outcome
 
 
-def family_memory() -> int:
-    """Memory of the browser's processes in bytes; shared pages count once."""
-    total = 0
-    for process in psutil.Process().children(recursive=True):
+def kind_of(process: psutil.Process) -> str:
+    """Say what a process is to the browser."""
+    command = process.cmdline()
+    kind = next((part[7:] for part in command if part.startswith("--type=")), "")
+    if kind:
+        return {"renderer": "pages", "utility": "network, storage"}.get(kind, "rest of Chromium")
+    if "run-driver" in command:
+        return "driver"
+    if "--remote-debugging-pipe" in command:
+        return "browser"
+    return "worker" if command[-1:] == ["oh_jupyter.browser.worker"] else "rest"
+
+
+def memory_by_kind(*more: psutil.Process) -> Counter[str]:
+    """Memory of the browser's processes in bytes, by kind; shared pages count once.
+
+    Args:
+        more: Processes that count as the worker.
+    """
+    memory: Counter[str] = Counter()
+    for process in [*psutil.Process().children(recursive=True), *more]:
         with contextlib.suppress(psutil.Error):
-            total += process.memory_full_info().pss
-    return total
+            kind = "worker" if process in more else kind_of(process)
+            memory[kind] += process.memory_full_info().pss
+    return memory
 
 
-def memory(site: str) -> tuple[int, int, int]:
-    """Memory after ten steps, and after many; and how many those were."""
+async def base_memory(site: str) -> tuple[Counter[str], Counter[str]]:
+    """Memory of the baseline after ten steps, and after many."""
+    async with async_playwright() as playwright:
+        browser, page, session = await launched(playwright)
+        for number in range(MEMORY_STEPS):
+            await page.goto(f"{site}/{('small', 'frames')[number % 2]}")
+            await look(page, session)
+            if number == 10:
+                first = memory_by_kind(psutil.Process())
+        last = memory_by_kind(psutil.Process())
+        await browser.close()
+    return first, last
+
+
+def memory(site: str) -> tuple[Counter[str], Counter[str]]:
+    """Memory of ours after ten steps, and after many."""
     with BrowserEnv() as env:
         for number in range(MEMORY_STEPS):
             env.step(f'goto("{site}/{("small", "frames")[number % 2]}")')
             if number == 10:
-                first = family_memory()
-        return first, family_memory(), MEMORY_STEPS
+                first = memory_by_kind()
+        return first, memory_by_kind()
+
+
+def print_memory(
+    base: tuple[Counter[str], Counter[str]], ours: tuple[Counter[str], Counter[str]]
+) -> None:
+    print(f"\n{f'memory in MB, after 10 and {MEMORY_STEPS} steps':40}", end="")
+    print(f"{'raw Playwright':>22}{'BrowserEnv':>22}")
+    for kind in sorted(set(ours[1]) | set(base[1]), key=lambda kind: -ours[1][kind]):
+        cells = ((each[0][kind] >> 20, each[1][kind] >> 20) for each in (base, ours))
+        print(f"{kind:40}" + "".join(f"{f'{first} -> {last}':>22}" for first, last in cells))
+    totals = ((each[0].total() >> 20, each[1].total() >> 20) for each in (base, ours))
+    print(f"{'all':40}" + "".join(f"{f'{first} -> {last}':>22}" for first, last in totals))
 
 
 def gym(site: str) -> dict[str, Any]:
@@ -316,8 +361,7 @@ def main() -> None:
         freshness.append(("BrowserGym", theirs["fresh"]))
     print_times({start: base_start, **base}, columns)
     print_freshness(freshness)
-    first, last, count = memory(site)
-    print(f"\nmemory after 10 steps {first >> 20} MB, after {count} steps {last >> 20} MB")
+    print_memory(asyncio.run(base_memory(site)), memory(site))
     server.shutdown()
 
 

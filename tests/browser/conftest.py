@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
+from oh_jupyter.browser.executable import find_executable
 
 
 class Site:
@@ -81,6 +84,24 @@ def site() -> Iterator[Site]:
 def env() -> Iterator[BrowserEnv]:
     with BrowserEnv() as env:
         yield env
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[str]:
+    """A browser that somebody else has started; its DevTools address."""
+    process = subprocess.Popen(
+        [find_executable(), "--headless", "--no-sandbox", "--remote-debugging-port=0",
+         f"--user-data-dir={tmp_path}", "about:blank"],
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("DevTools listening on "):
+            break
+    yield line.split()[-1]
+    process.terminate()
+    process.wait(30)
+    process.stderr.close()
 
 
 @pytest.fixture

@@ -155,6 +155,19 @@ def test_navigation(env: BrowserEnv, site, show):
     refused = env.step('goto("example.org/x")')
     assert "not an absolute address" in refused["last_action_error"]
     assert "two" in refused["text_content"]
+    for address, word in (
+        ("javascript:document.body.innerHTML='run'", "do not open as a page"),
+        ("view-source:about:blank", "do not open as a page"),
+        ("mailto:me@example.org", "do not open as a page"),
+        ("http://[bad", "not a valid address"),
+        ("http://127.0.0.1:99999/", "not a valid address: check host and port"),
+    ):
+        refused = env.step(f'goto("{address}")')
+        assert word in refused["last_action_error"]
+        assert "two" in refused["text_content"]
+    assert "data page" in env.step('goto("data:text/html,<p>data page")')["text_content"]
+    refused = env.step('goto("file:///none.html")')
+    assert "ERR_FILE_NOT_FOUND: there is no such file" in refused["last_action_error"]
     refused = env.step('goto("http://127.0.0.1:9/")')
     assert "net::ERR_" in refused["last_action_error"]
     assert env.step(f'goto("{site.url("/one")}")')["last_action_error"] == ""

@@ -79,7 +79,7 @@ def test_browse_interactive(env: BrowserEnv, site, tmp_path: Path):
         "element in the AXTree. Always use bid to refer to elements in your actions.\n"
     )
     assert seen.content == (
-        f"[Current URL: {url}]\n[Focused element bid: ]\n"
+        f"[Current URL: {url}]\n[Focused element bid: 3]\n"
         f"[Screenshot saved to: {seen.screenshot_path}]\n\n[Action executed successfully.]\n"
         f"Accessibility tree of the COMPLETE webpage:\n{note}"
         "============== BEGIN accessibility tree ==============\n"

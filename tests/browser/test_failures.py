@@ -109,8 +109,47 @@ def test_kill_between_steps(env: BrowserEnv, site, victim):
     wait_until(lambda: not env.check_alive(5))
     seen = env.step(f'goto("{page}")')
     assert "fine" in seen["text_content"]
-    assert "cookies, history and what was entered are lost" in seen["notices"][0]
+    assert "cookies, open pages, history and what was entered are lost" in seen["notices"][0]
     assert env.check_alive()
+
+
+def test_what_is_lost_is_said_truly(site, tmp_path: Path):
+    page = site.put("/fine", "<p>fine")
+    profile = tmp_path / "profile"
+    with BrowserEnv(user_data_dir=profile) as env:
+        env.step(f'goto("{page}")', include=[])
+        env.evaluate("document.cookie = 'kept=1; max-age=99999'")
+        env.evaluate("localStorage.kept = 2")
+        state = env.storage_state()
+    for settings, said in (
+        ({"user_data_dir": profile}, "the profile keeps cookies and local storage"),
+        ({"storage_state": state}, "cookies and local storage are those of the storage state"),
+    ):
+        with BrowserEnv(**settings) as env:
+            env.step(f'goto("{page}")', include=[])
+            browser_process().kill()
+            wait_until(lambda env=env: not env.check_alive(5))
+            seen = env.step(f'goto("{page}")')
+            assert said in seen["notices"][0]
+            assert "lost; " in seen["notices"][0]
+            assert env.evaluate("document.cookie + localStorage.kept") == "kept=12"
+
+
+def test_a_task_goes_on_after_a_crash():
+    with BrowserEnv("oh_jupyter/click-button", seed=4) as env:
+        before = env.step("noop(0)")
+        worker_process().kill()
+        wait_until(lambda: not env.check_alive(5))
+        seen = env.step("noop(0)")
+        assert "cookies, open pages" in seen["notices"][0]
+        assert seen["text_content"] == before["text_content"]
+        timer = threading.Timer(0.5, worker_process().kill)
+        timer.start()
+        seen = env.step("noop(600000)", timeout=700)
+        assert "not repeated" in seen["last_action_error"]
+        assert seen["text_content"] == before["text_content"]
+        assert seen["goal"] == before["goal"]
+        assert env.step("GET_EVAL_REWARDS")["text_content"] == "[0.0, 0.0, 0.0]"
 
 
 @pytest.mark.parametrize("victim", [browser_process, worker_process])

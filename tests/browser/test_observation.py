@@ -45,8 +45,40 @@ def test_all_keys_and_json(env: BrowserEnv, show):
     assert seen["set_of_marks"].startswith("data:image/png;base64,")
     assert seen["text_content"].splitlines()[0] == "# Title"
     assert "[link](/x)a cat" in seen["text_content"]
-    assert seen["focused_element_bid"] == ""
+    focused = seen["focused_element_bid"]
+    assert dom_bids(seen)[focused][0] == "BODY"  # as browsers say it, and BrowserGym
     assert isinstance(seen["active_page_index"], int)
+
+
+def test_values_in_the_dom_are_those_that_the_person_sees(env: BrowserEnv, show, bid):
+    seen = show(
+        "<input type=checkbox checked><textarea>before</textarea><select>"
+        "<option value=1>one</option><option selected>two</option></select>"
+    )
+    boxes = {role: bid(seen, role) for role in ("checkbox", "textbox", "combobox")}
+    assert dom_bids(seen)[boxes["combobox"]][1]["value"] == "two"
+    seen = env.step(
+        f'click("{boxes["checkbox"]}")\nfill("{boxes["textbox"]}", "after")\n'
+        f'select_option("{boxes["combobox"]}", "one")'
+    )
+    assert seen["last_action_error"] == ""
+    found = dom_bids(seen)
+    assert "checked" not in found[boxes["checkbox"]][1]
+    assert found[boxes["textbox"]][1]["value"] == "after"
+    assert found[boxes["combobox"]][1]["value"] == "1"
+    options = [pairs for name, pairs in found.values() if name == "OPTION"]
+    assert ["selected" in pairs for pairs in options] == [True, False]
+
+
+def test_marks_are_not_given_for_what_only_looks_clickable(env: BrowserEnv, show):
+    seen = show(
+        "<label for=i>name</label><input id=i><details><summary>more</summary></details>"
+        "<div onclick='x=1'>own</div>"
+    )
+    found = dom_bids(seen)
+    properties = seen["extra_element_properties"]
+    marked = {found[bid][0] for bid, each in properties.items() if each["set_of_marks"]}
+    assert marked == {"INPUT", "DIV"}
 
 
 def test_the_page_is_not_changed(env: BrowserEnv, show, bid):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
+import sys
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
-from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.browser.observation import PARTS
 from oh_jupyter.browser.origins import OriginFilter
+from oh_jupyter.browser.record import RECORDS
 from oh_jupyter.browser.tables import read_tables
 from oh_jupyter.errors import BrowserError
 
@@ -49,6 +53,66 @@ def test_a_profile_is_kept(site, tmp_path: Path):
             assert env.check_alive()
 
 
+def test_a_profile_that_cannot_be_used(tmp_path: Path):
+    (tmp_path / "file").write_text("x")
+    with (
+        BrowserEnv(user_data_dir=tmp_path / "file") as env,
+        pytest.raises(BrowserError, match=r"folder .*file cannot be made: File exists\. Give"),
+    ):
+        env.start()
+    with BrowserEnv(user_data_dir=tmp_path / "profile") as first:
+        first.start()
+        with (
+            BrowserEnv(user_data_dir=tmp_path / "profile") as second,
+            pytest.raises(BrowserError, match="is in use by another browser") as caught,
+        ):
+            second.start()
+        assert "\n" not in str(caught.value)
+
+
+@pytest.fixture
+def display() -> Iterator[str]:
+    """A display that nobody looks at."""
+    xvfb = shutil.which("Xvfb")
+    if xvfb is None:
+        pytest.skip("needs Xvfb")
+    read, write = os.pipe()
+    process = subprocess.Popen(
+        [xvfb, "-displayfd", str(write), "-screen", "0", "1400x1000x24", "-nolisten", "tcp"],
+        pass_fds=[write], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    os.close(write)
+    with os.fdopen(read) as numbers:
+        # It says the number when it is ready.
+        yield f":{numbers.readline().strip()}"
+    process.terminate()
+    process.wait(30)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="X11")
+def test_a_browser_with_a_window(site, display: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("DISPLAY", display)
+    page = site.put("/window", "<button onclick=\"this.textContent = 'pressed'\">press</button>")
+    with BrowserEnv(headless=False) as env:
+        env.step(f'goto("{page}")', include=[])
+        # The headless browsers have no frame around the page.
+        assert env.evaluate("outerHeight > innerHeight")
+        assert env.evaluate("[innerWidth, innerHeight]") == [1280, 720]
+        seen = env.step("mouse_click(30, 20)")
+        assert "pressed" in seen["text_content"]
+        assert seen["screenshot"].startswith("data:image/png;base64,")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="X11 and Wayland")
+def test_a_window_needs_a_display(monkeypatch: pytest.MonkeyPatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    with BrowserEnv(headless=False) as env, pytest.raises(BrowserError) as caught:
+        env.start()
+    assert str(caught.value).startswith("A browser with a window needs a display")
+    assert "\n" not in str(caught.value)
+
+
 def test_a_device(site):
     page = site.put("/d", "<p>device")
     with BrowserEnv(device="iPhone 13") as env:
@@ -58,24 +122,6 @@ def test_a_device(site):
         assert env.evaluate("navigator.maxTouchPoints") > 0
     with BrowserEnv(device="iPhon 13") as env, pytest.raises(BrowserError, match="iPhone 13"):
         env.start()
-
-
-@pytest.fixture
-def running(tmp_path: Path) -> Iterator[str]:
-    """A browser that somebody else has started; its DevTools address."""
-    process = subprocess.Popen(
-        [find_executable(), "--headless", "--no-sandbox", "--remote-debugging-port=0",
-         f"--user-data-dir={tmp_path}", "about:blank"],
-        stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("DevTools listening on "):
-            break
-    yield line.split()[-1]
-    process.terminate()
-    process.wait(30)
-    process.stderr.close()
 
 
 def test_a_browser_that_runs_already(site, running: str):
@@ -207,6 +253,24 @@ def test_secrets_are_hidden(site):
         with pytest.raises(BrowserError) as caught:
             env.evaluate(f"throw new Error('{SECRET}')")
         assert SECRET not in str(caught.value)
+
+
+def test_secrets_are_hidden_however_they_are_written(site, tmp_path: Path):
+    """A value with all that is special in a call, an address or HTML, sent by a form."""
+    secret = "p@ss_w*rd&<x>#1 y/z\"q'\\u00e9"
+    site.put("/sent", "<a href='' id=link>sent</a><script>link.href = location.href</script>")
+    page = site.put("/form", "<form action=/sent><input name=k aria-label=key><button>go</button>")
+    parts = [*PARTS, *RECORDS]
+    with BrowserEnv(secrets=[secret]) as env:
+        env.step(f'goto("{page}")', include=[])
+        env.evaluate("document.querySelector('input').focus()")
+        typed = env.step(f"keyboard_insert_text({secret!r})", include=parts)
+        sent = env.step('keyboard_press("Enter")', include=parts)
+        assert env.evaluate("new URLSearchParams(location.search).get('k')") == secret
+    assert "/sent?k=<secret_hidden>" in sent["url"]
+    for observation in (typed, sent):
+        shown = {k: v for k, v in observation.items() if k not in ("screenshot", "set_of_marks")}
+        assert "w*rd" not in json.dumps(shown)
 
 
 def test_tables_become_data_frames(env: BrowserEnv, show):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import math
 import os
 import threading
 
 from oh_jupyter.browser.bids import FrameBids, frame_letters
 from oh_jupyter.browser.marks import mark_elements
 from oh_jupyter.browser.pipe import read_frame, write_frame
+from oh_jupyter.browser.png import png_bytes
 from oh_jupyter.browser.tree_text import flatten_axtree
 
 
@@ -101,3 +104,33 @@ def test_frames_on_a_pipe():
     assert read_frame(reading) is None
     thread.join()
     os.close(reading)
+
+
+def test_what_is_written_fast_reads_the_same():
+    reading, writing = os.pipe()
+    messages = [
+        {"id": 1, "result": {"text": "é 😀", "box": [0.5, None], "nested": {"true": True}}},
+        {"id": 2, "result": {"text": "half of a pair: \ud83d"}},  # pages may hold those
+        {"id": 3, "result": {7: 2**70}},
+    ]
+    for message in messages:
+        write_frame(writing, message, is_finite=True)
+    assert read_frame(reading) == messages[0]
+    assert read_frame(reading) == messages[1]
+    assert read_frame(reading) == {"id": 3, "result": {"7": 2**70}}
+    write_frame(writing, {"id": 4, "result": {"numbers": [math.nan, -math.inf]}})
+    numbers = (read_frame(reading) or {})["result"]["numbers"]
+    assert math.isnan(numbers[0])
+    assert numbers[1] == -math.inf
+    os.close(reading)
+    os.close(writing)
+
+
+def test_pictures_are_written_without_loss():
+    from PIL import Image
+
+    image = Image.effect_noise((37, 11), 90).convert("RGB")
+    image.putpixel((36, 10), (1, 2, 3))
+    with Image.open(io.BytesIO(png_bytes(image))) as read:
+        assert (read.format, read.mode, read.size) == ("PNG", "RGB", (37, 11))
+        assert read.tobytes() == image.tobytes()

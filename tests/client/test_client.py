@@ -100,8 +100,10 @@ def test_refusals_are_the_errors_of_the_runtime(client: RuntimeClient, url: str)
     with pytest.raises(TransferError, match="absolute"):
         client.download("relative", "never-written.zip")
     assert not Path("never-written.zip").exists()
-    with RuntimeClient(url, TOKEN, "no-such-kernel") as other, pytest.raises(KernelNotFoundError):
-        other.run("ls")
+    with RuntimeClient(url, TOKEN, "no-such-kernel") as other:
+        assert not other.alive()
+        with pytest.raises(KernelNotFoundError):
+            other.run("ls")
     with RuntimeClient(url, "wrong") as other, pytest.raises(ServerError, match="token") as refused:
         other.run("ls")
     assert refused.value.status == 403

@@ -204,26 +204,33 @@ def test_another_tab_learns_what_was_decided(lab, notebook, chromium) -> None:
     other.goto(f"{page.url.partition('/lab')[0]}/lab/workspaces/other/tree/{NAME}?token=end-to-end")
     toast = other.locator(".Toastify__toast", has_text=COMMAND)
     other.locator(".jp-NotebookPanel:visible .jp-Cell").first.wait_for()
-    answer = ask()
+    answer = ask(command=f"{COMMAND}; sleep 600", blocking=True)
     toast.wait_for(timeout=60_000)
-    waiting_cards(page).get_by_role("button", name="Reject").click()
-    assert answer.result(60)["observation"] == "user_rejected"
+    waiting_cards(page).get_by_role("button", name="Approve").click()
+    # It goes at once, not with the Observation.
     expect(toast).to_have_count(0)
+    assert not answer.done()
+    ask(command="C-c", is_input=True).result(60)
+    assert answer.result(60)["observation"] == "run"
     context.close()
 
 
 def test_a_lost_decision_is_said_and_can_be_made_again(notebook) -> None:
     page, ask = notebook
+    confirmations = "get_ipython()._oh_jupyter.runtime.executor.confirmations"
+    breaks = (
+        "from oh_jupyter.errors import KernelError\n"
+        "def resolve(*_): raise KernelError('No.')\n"
+        f"{confirmations}.resolve = resolve"
+    )
+    assert ask("run_ipython", code=breaks).result(60)["observation"] == "run_ipython"
     answer = ask()
     card = waiting_cards(page)
     card.wait_for()
-    page.route(
-        "**/confirmations/*", lambda route: route.fulfill(status=403, json={"message": "No."})
-    )
     card.get_by_role("button", name="Approve").click()
-    expect(card.get_by_role("alert")).to_have_text("Failed: 403 No.")
+    expect(card.get_by_role("alert")).to_have_text("Failed: No.")
     expect(card.get_by_role("button", name="Approve")).to_be_enabled()
     take_pictures(page, "failed")
-    page.unroute("**/confirmations/*")
+    ask("run_ipython", code=f"del {confirmations}.resolve").result(60)
     card.get_by_role("button", name="Approve").click()
     assert answer.result(60)["observation"] == "run"

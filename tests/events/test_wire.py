@@ -40,6 +40,15 @@ REQUIRED = {
     "finish": {},
     "message": {"content": "hello"},
     "null": {},
+    "system": {"content": "You are an agent."},
+    "reject": {},
+    "delegate": {"agent": "BrowsingAgent", "inputs": {"task": "look"}},
+    "recall": {"recall_type": "knowledge"},
+    "change_agent_state": {"agent_state": "paused"},
+    "condensation": {"forgotten_event_ids": [1, 2]},
+    "condensation_request": {},
+    "task_tracking": {"command": "plan", "task_list": [{"title": "one"}]},
+    "loop_recovery": {},
 }
 
 ARGS = {
@@ -53,6 +62,21 @@ ARGS = {
     "browse": "url thought security_risk return_axtree",
     "browse_interactive": "browser_actions thought browsergym_send_msg_to_user security_risk "
     "return_axtree",
+    "call_tool_mcp": "name arguments thought security_risk",
+    "think": "thought",
+    "finish": "final_thought outputs thought",
+    "message": "content file_urls image_urls wait_for_response security_risk",
+    "null": "",
+    "system": "content tools openhands_version agent_class",
+    "reject": "outputs thought",
+    "delegate": "agent inputs thought",
+    "recall": "recall_type query thought",
+    "change_agent_state": "agent_state thought",
+    "condensation": "forgotten_event_ids forgotten_events_start_id forgotten_events_end_id "
+    "summary summary_offset",
+    "condensation_request": "",
+    "task_tracking": "command task_list thought",
+    "loop_recovery": "option",
 }
 
 EXTRAS = {
@@ -68,6 +92,18 @@ EXTRAS = {
     "download": "file_path",
     "error": "error_id",
     "mcp": "name arguments",
+    "null": "",
+    "think": "",
+    "user_rejected": "",
+    "delegate": "outputs",
+    "success": "",
+    "agent_state_changed": "agent_state reason",
+    "condense": "",
+    "recall": "recall_type repo_name repo_directory repo_branch repo_instructions runtime_hosts "
+    "additional_agent_instructions date custom_secrets_descriptions conversation_instructions "
+    "working_dir microagent_knowledge",
+    "task_tracking": "command task_list",
+    "loop_detection": "",
 }
 
 

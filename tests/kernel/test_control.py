@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -52,6 +53,46 @@ def test_a_cell_of_the_agent_waits_for_the_cell_of_the_person(fresh_kernel) -> N
     observation = fresh_kernel.act("run_ipython", code="first")
     assert observation["content"].startswith("'done'")
     assert fresh_kernel.finish(cell)["status"] == "ok"
+
+
+WAITING = "out = %oh_run echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo done"
+"""A magic that waits until there is a file."""
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} never came"
+        time.sleep(0.02)
+
+
+def test_a_cell_of_the_agent_runs_inside_a_magic_that_waits(fresh_kernel) -> None:
+    kernel = fresh_kernel
+    cell = kernel.start(WAITING)
+    wait_for(kernel.directory / "pid")
+    code = "import asyncio; await asyncio.sleep(0.01); found = 6 * 7\nprint('in it')\nfound"
+    observation = kernel.act("run_ipython", code=code)
+    assert observation["content"].startswith("in it\n42\n")
+    assert "ZeroDivisionError" in kernel.act("run_ipython", code="1/0")["content"]
+    (kernel.directory / "go").touch()
+    assert kernel.finish(cell)["status"] == "ok"
+    assert kernel.execute("print(out.content, found)") == "done 42\n"
+
+
+def test_taking_a_cell_back_leaves_the_magic_around_it_alone(fresh_kernel) -> None:
+    kernel = fresh_kernel
+    cell = kernel.start(WAITING)
+    wait_for(kernel.directory / "pid")
+    endless = "from pathlib import Path; Path('begun').touch()\nwhile True: pass"
+    action = {"action": "run_ipython", "args": {"code": endless}}
+    asked = kernel.send("execute_action", {"action": action}, key="mine")
+    wait_for(kernel.directory / "begun")
+    kernel.send("cancel", key="mine")
+    assert kernel.reply(asked)[0]["status"] == "error"
+    assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
+    (kernel.directory / "go").touch()
+    assert kernel.finish(cell)["status"] == "ok"
+    assert kernel.execute("print(out.content)") == "done\n"
 
 
 def test_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
@@ -202,3 +243,29 @@ def test_rejected_and_awaiting_actions_are_not_carried_out(kernel) -> None:
     awaiting = kernel.act("run", command=command, confirmation_state="awaiting_confirmation")
     assert (rejected["observation"], awaiting["observation"]) == ("user_rejected", "null")
     assert not marker.exists()
+
+
+def test_the_panel_decides_on_the_control_channel_and_all_panels_hear_of_it(kernel) -> None:
+    asked = kernel.send(
+        "execute_action", {"action": {"action": "run", "args": {"command": "echo x; sudo -n true"}}}
+    )
+    waiting: list = []
+    while not waiting:
+        fields, _ = kernel.ask("confirmations")
+        waiting = fields["waiting"]
+    generation, id = fields["generation"], waiting[0]["id"]
+    of_another = kernel.ask("confirm", id=id, approve=True, generation="another")[0]
+    assert of_another["ename"] == "GenerationChangedError"
+    running = kernel.start("import time; time.sleep(1000)")
+    assert kernel.ask("confirm", id=id, approve=True, generation=generation)[0]["status"] == "ok"
+    assert kernel.reply(asked)[1]["observation"] == "run"
+    decision = None
+    while decision is None:
+        message = kernel.client.get_iopub_msg(timeout=30)
+        if message["msg_type"] == "oh_jupyter_decision":
+            decision = message["content"]
+    assert decision == {"generation": generation, "id": id, "approved": True}
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(running)["status"] == "error"
+    again = kernel.ask("confirm", id=id, approve=True, generation=generation)[0]
+    assert again["ename"] == "ConfirmationError"

@@ -171,5 +171,4 @@ def test_an_interrupted_magic_leaves_the_shell_alive(fresh_kernel) -> None:
         pass
     fresh_kernel.manager.interrupt_kernel()
     assert fresh_kernel.finish(cell)["status"] == "error"
-    fresh_kernel.execute("%oh_run -i C-c")
-    assert fresh_kernel.execute("%oh_run echo keep=$keep") == "keep=1"
+    assert fresh_kernel.execute("%oh_run echo keep=$keep").endswith("keep=1")

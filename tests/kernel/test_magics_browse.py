@@ -163,6 +163,16 @@ def test_an_agent_is_evaluated(kernel):
         ("%oh_browse eval", "name a function of yours: --agent"),
         ("%oh_browse eval --agent nobody", "no function 'nobody'"),
         ("%oh_browse eval fly --agent print", "There is no task 'fly'"),
+        ("%oh_browse eval 'log-in", "no closing quotation"),
+        ("%oh_browse eval log-in --seeds 0", "invalid int value: '0'; it is 1 or more"),
+        ("%oh_browse eval browsergym/* --agent print", "say which family"),
+        ("%oh_browse text now", "text takes nothing more"),
+        ("%oh_browse save /nowhere/state.json", "Name a file in a folder that you may write to"),
+        ("%oh_browse session ../etc", "cannot be the name of a session"),
+        ("%oh_browse close nobody", "there is no session 'nobody'"),
+        ("%oh_browse txt", "there is no command 'txt'"),
+        ("%oh_browse look at this", "neither an address nor a command"),
+        ("%oh_browse ./none.html", "there is no file"),
         ("%oh_browse eval --seeds many", "invalid int value"),
         ("oh.browser.evaluate('throw 1')", "The expression failed"),
     ],
@@ -171,6 +181,19 @@ def test_wrong_input_gets_one_clear_answer(kernel, line: str, word: str):
     seen = kernel.execute(line)
     assert word in seen
     assert "Traceback" not in seen
+
+
+def test_files_and_hosts_are_told_apart(kernel, url: str):
+    Path(kernel.directory, "page.html").write_text("<h1>From a file</h1>")
+    for name in ("page.html", "./page.html"):
+        seen = kernel.execute(f"print(get_ipython().run_line_magic('oh_browse', '{name}').content)")
+        assert "# From a file" in seen
+    host = url.removeprefix("http://")
+    kernel.execute(f"page = %oh_browse --no-picture {host}")
+    assert kernel.execute("page.error, page.url") == f"(False, '{url}')"
+    assert "GET_EVAL_GOAL" in kernel.execute(
+        "print(get_ipython().run_line_magic('oh_browse', '--no-picture GET_EVAL_GOAL').content)"
+    )
 
 
 def test_an_interrupt_stops_the_step_and_leaves_the_browser(kernel, url: str):
@@ -183,10 +206,32 @@ def test_an_interrupt_stops_the_step_and_leaves_the_browser(kernel, url: str):
     assert "# Harbour" in kernel.execute("%oh_browse text")
 
 
-def test_commands_are_completed(kernel):
-    def complete(line: str) -> list[str]:
-        reply = kernel.client.complete(line, reply=True, timeout=30)
+def test_commands_are_completed(kernel, url: str):
+    def complete(code: str) -> list[str]:
+        reply = kernel.client.complete(code, reply=True, timeout=30)
         return list(reply["content"]["matches"])
 
-    assert {"tables", "tabs", "text"} <= set(complete("%oh_browse t"))
-    assert "oh_jupyter/log-in" in complete("%oh_browse eval oh_jupyter/l")
+    assert {"tables", "tabs", "text", "tab_focus(", "tab_close()"} == set(complete("%oh_browse t"))
+    assert complete("value = %oh_browse --no") == ["--no-picture"]
+    assert complete("%oh_browse eval oh_jupyter/l") == ["oh_jupyter/log-in"]
+    assert complete("%oh_browse eval --se") == ["--seeds"]
+    kernel.execute("def my_agent(seen): ...")
+    assert complete("%oh_browse eval log-in --agent my_a") == ["my_agent"]
+    kernel.execute("open('state of it.json', 'w').close()")
+    kernel.execute("open('state.json', 'w').close()")
+    assert "state.json" in complete("%oh_browse save sta")
+    kernel.execute(f"%oh_browse --no-picture goto('{url}')")
+    kernel.execute("tree = oh.interact('noop(0)').content; oh.events.flush()")
+    pressed = kernel.execute("import re\nre.search(r\"\\[(\\w+)\\] button 'press'\", tree)[1]")
+    bid = pressed.strip("'")
+    for code in ('%oh_browse click("', "%oh_browse click(", '%%oh_browse\nnoop(0)\nclick("'):
+        assert f'"{bid}"' in complete(code), code
+    assert f"'{bid}'" in complete("%oh_browse drag_and_drop('1', '")
+    assert f'"{bid}"' not in complete('%oh_browse fill("1", "')
+    assert complete("%oh_browse tab_focus(") == ["0"]
+    assert complete(f"%oh_browse {url[:-2]}")[0].startswith("http://127.0.0.1")
+    assert f'"{url}"' in complete('%oh_browse goto("http')
+    assert complete("%oh_browse session de") == ["default"]
+    kernel.execute("%unload_ext oh_jupyter")
+    assert "tables" not in complete("%oh_browse t")
+    kernel.execute("%load_ext oh_jupyter")

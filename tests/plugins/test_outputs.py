@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from oh_jupyter.plugins.kept import TEXT_KEPT, left_out, shortened
 from oh_jupyter.plugins.outputs import Outputs, strip_ansi
 
 
@@ -53,3 +54,60 @@ def test_updates_stay_in_place_and_clear_output_waits_if_told_to() -> None:
 def test_control_sequences_go_whatever_their_form() -> None:
     coloured = "\x1b[38;5;12mblue\x1b[m \x1b[2Kline \x1b]8;;http://x\x07link\x1b]8;;\x07"
     assert strip_ansi(coloured) == "blue line link"
+
+
+def test_of_very_much_text_both_ends_are_kept() -> None:
+    outputs = Outputs()
+    for number in range(100_000):
+        outputs.add_stream(f"line {number:06} {'x' * 88}\n", ("stdout", "stderr")[number % 2])
+    found = outputs.result()
+    assert found.text.startswith("line 000000 ")
+    assert found.text.endswith(f"line 099999 {'x' * 88}\n")
+    kept = len(found.text.replace(left_out(found.left_out), ""))
+    assert kept + found.left_out == 100_000 * 101
+    assert kept < 3 * TEXT_KEPT
+    stored = "".join(output["text"] for output in found.notebook_outputs)
+    assert stored == found.text
+
+
+def test_a_text_in_one_piece_is_cut_too() -> None:
+    outputs = collected(
+        ("stream", {"name": "stdout", "text": "a" + "x" * 5 * TEXT_KEPT + "z"}),
+        ("error", {"ename": "E", "evalue": "v" * TEXT_KEPT, "traceback": ["t" * TEXT_KEPT]}),
+    )
+    found = outputs.result()
+    assert found.text[0] == "a"
+    assert found.left_out > 2 * TEXT_KEPT
+    error = found.notebook_outputs[-1]
+    assert max(len(error["evalue"]), len(error["traceback"][0])) < TEXT_KEPT
+
+
+def test_many_small_pieces_are_bounded_as_well() -> None:
+    outputs = Outputs()
+    for number in range(200_000):
+        outputs.add_display({"text/plain": ""}, f"d{number}")
+    assert len(outputs.result().notebook_outputs) < 50_000
+
+
+def test_pictures_are_kept_while_there_is_room() -> None:
+    outputs = Outputs()
+    for number in range(20):
+        picture = {"image/png": str(number % 10) * 1024**2, "text/plain": f"<Figure {number}>"}
+        outputs.add_display(picture, "d")
+    found = outputs.result()
+    assert len(found.image_urls) == 15
+    assert "<Figure 14>\n<Figure 15>\n[image/png left out: 1048587 characters" in found.text
+    outputs.update_display({"text/plain": "gone"}, "d")
+    outputs.add_display(picture)
+    assert len(outputs.result().image_urls) == 1
+    outputs.clear()
+    outputs.add_display({"application/json": {"a": ["x" * 17 * 1024**2]}})
+    assert outputs.result().text.startswith("[application/json left out")
+
+
+def test_a_shortened_text_says_how_much_it_lacks() -> None:
+    assert shortened("x" * 100, 100) == "x" * 100
+    once = shortened("a" * 500 + "b" * 500, 100)
+    assert once == "a" * 50 + left_out(900) + "b" * 50
+    before = "a" * 500 + left_out(1000) + "b" * 500
+    assert shortened(before, 100, 1000) == "a" * 50 + left_out(1900) + "b" * 50

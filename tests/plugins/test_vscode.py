@@ -32,14 +32,15 @@ name = os.path.basename(sys.argv[0])
 parser = argparse.ArgumentParser(allow_abbrev=False)
 if name == "code-server":
     parser.add_argument("folder")
-    for option in ("--bind-addr", "--auth"):
+    for option in ("--config", "--bind-addr", "--session-socket", "--welcome-text"):
         parser.add_argument(option, required=True)
-    for option in ("--disable-telemetry", "--disable-update-check"):
+    for option in ("--disable-telemetry", "--disable-update-check", "--disable-workspace-trust"):
         parser.add_argument(option, action="store_true")
     given = parser.parse_args()
     host, port = given.bind_addr.split(":")
-    token = os.environ["PASSWORD"]
-    assert given.auth == "password"
+    auth, password = open(given.config).read().split()[1::2]
+    assert auth == "password" and not {{"HASHED_PASSWORD", "VSCODE_IPC_HOOK_CLI"}} & {{*os.environ}}
+    token = password
 else:
     parser.add_argument("--disable-workspace-trust", action="store_true")
     for option in ("--host", "--port", "--connection-token-file", "--server-base-path"):
@@ -92,8 +93,12 @@ def is_there(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("name", ["openvscode-server", "code-server"])
-def test_it_runs_on_loopback_with_a_token_in_the_workspace(on_path, tmp_path, name: str) -> None:
+def test_it_runs_on_loopback_with_a_token_in_the_workspace(
+    on_path, tmp_path, monkeypatch, name: str
+) -> None:
     program(on_path, name)
+    monkeypatch.setenv("HASHED_PASSWORD", "somebody else's")
+    monkeypatch.setenv("VSCODE_IPC_HOOK_CLI", "/run/of-the-terminal-that-jupyter-runs-in")
     workspace = tmp_path / "work space"
     workspace.mkdir()
 
@@ -104,13 +109,11 @@ def test_it_runs_on_loopback_with_a_token_in_the_workspace(on_path, tmp_path, na
         said, url, token = ask(plugin.vscode_port), plugin.url(), plugin.vscode_connection_token
         command_line = Path(f"/proc/{said['pid']}/cmdline").read_text()
         assert token not in command_line
-        if name == "openvscode-server":
-            secret = Path(str(said["connection_token_file"]))
-            assert stat.S_IMODE(secret.stat().st_mode) == 0o600
+        secret = Path(str(said.get("connection_token_file") or said["config"]))
+        assert stat.S_IMODE(secret.stat().st_mode) == 0o600
         await plugin.close()
         assert (plugin.vscode_port, plugin.vscode_connection_token) == (None, None)
-        if name == "openvscode-server":
-            assert not secret.parent.exists()
+        assert not secret.parent.exists()
         return said, url, token
 
     said, url, token = asyncio.run(work())

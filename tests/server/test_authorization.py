@@ -28,8 +28,6 @@ CONFIRMATIONS = "oh_jupyter:confirmations"
 KERNELS = ("execute", "kernels")
 
 OF_THE_SERVER: dict[tuple[str, str], tuple[str, str]] = {
-    ("get", "alive"): ("read", ACTIONS),
-    ("get", "server_info"): ("read", ACTIONS),
     ("get", "openapi.yaml"): ("read", ACTIONS),
     ("get", "requests/x"): ("execute", ACTIONS),
     ("delete", "requests/x"): ("execute", ACTIONS),
@@ -38,6 +36,8 @@ OF_THE_SERVER: dict[tuple[str, str], tuple[str, str]] = {
 """What the authorizer is asked for each request."""
 
 OF_A_KERNEL: dict[tuple[str, str], tuple[str, str]] = {
+    ("get", "alive"): ("read", ACTIONS),
+    ("get", "server_info"): ("read", ACTIONS),
     ("post", "execute_action"): ("execute", ACTIONS),
     ("post", "list_files"): ("read", ACTIONS),
     ("post", "upload_file"): ("execute", ACTIONS),
@@ -74,7 +74,7 @@ FORM = (
 BODIES: dict[str, Any] = {
     "execute_action": {"action": {"action": "run", "args": {"command": "touch executed"}}},
     "list_files": {},
-    "confirmations/0": {"approve": True},
+    "confirmations/0": {"approve": False},
     "update_mcp_server": [],
     "mcp": {"jsonrpc": "2.0", "id": 1, "method": "ping"},
 }

@@ -2,7 +2,8 @@
 
 Each test runs with three gateways: a Jupyter server that speaks the websocket subprotocol, one
 that speaks JSON only, and Enterprise Gateway where it is installed. It needs older packages
-than we do; OH_JUPYTER_TEST_GATEWAY can name its command in an environment of its own.
+than we do; OH_JUPYTER_TEST_GATEWAY can name its command in an environment of its own, which
+scripts/check makes.
 """
 
 from __future__ import annotations
@@ -20,20 +21,26 @@ import sys
 import threading
 import time
 import zipfile
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import requests
+from mcp import ClientSession
+from mcp.client.streamable_http import streamable_http_client
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 from oh_jupyter.plugins.remote_kernel import RemoteKernel
 
 TOKEN = "gateway-token"
-ENTERPRISE = os.environ.get("OH_JUPYTER_TEST_GATEWAY") or shutil.which("jupyter-enterprisegateway")
+ENTERPRISE = shutil.which(
+    os.environ.get("OH_JUPYTER_TEST_GATEWAY", "jupyter-enterprisegateway")
+) or shutil.which("jupyter-enterprisegateway")
 KINDS = [
     "subprotocol",
     "json",
@@ -45,6 +52,11 @@ KINDS = [
         ),
     ),
 ]
+ONE_KIND = pytest.mark.parametrize(
+    "gateway", ["enterprise" if ENTERPRISE else "subprotocol"], indirect=True
+)
+"""For what takes the same way through any gateway."""
+
 MEGABYTE = ("x" * 79 + "\n") * 13107
 
 
@@ -198,6 +210,108 @@ def test_every_kind_of_action(ours, gateway, tmp_path) -> None:
     assert ours.act("run", command=1)[0] == 422
 
 
+@pytest.fixture
+def page(tmp_path):
+    """A page on loopback."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<title>T</title><h1>Here</h1><button>press</button>")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@ONE_KIND
+def test_a_page_in_the_browser_of_the_kernel(ours, page) -> None:
+    seen = ours.act("browse", url=page)[1]
+    assert (seen["observation"], seen["extras"]["error"]) == ("browse", False), seen
+    assert "# Here" in seen["content"]
+    ours.act("browse_interactive", browser_actions=f"goto('{page}')", return_axtree=True)
+    marks = ours.ask("GET", "oh_jupyter/browser/marks").json()
+    assert marks["url"] == page
+    assert marks["extra_element_properties"]
+    for kind in ("screenshot", "set_of_marks"):
+        picture = ours.ask("GET", f"oh_jupyter/browser/{kind}")
+        assert picture.headers["Content-Type"] == "image/png"
+        assert picture.content.startswith(b"\x89PNG")
+
+
+@ONE_KIND
+def test_events_are_streamed_and_resumed(ours) -> None:
+    def stream(until: str, **headers: str) -> list[str]:
+        headers["Accept"] = "text/event-stream"
+        ids = []
+        with ours.ask("GET", "oh_jupyter/events", headers=headers, stream=True) as answer:
+            for line in answer.iter_lines(chunk_size=1, decode_unicode=True):
+                if line.startswith("id: "):
+                    ids.append(line[4:])
+                if until in line and '"observation": "run"' in line:
+                    return ids
+        raise AssertionError("it ended too early")
+
+    with ThreadPoolExecutor(1) as pool:
+        ours.act("run", command="echo one")
+        watching = pool.submit(stream, "twice two")
+        assert ours.act("run", command="echo twice two")[0] == 200
+        ids = watching.result(60)
+    assert stream("twice two", **{"Last-Event-ID": ids[-3]}) == ids[-2:]
+
+
+@ONE_KIND
+def test_the_store_the_skills_and_the_tools(ours) -> None:
+    content = os.urandom(3_000_000)
+    assert ours.ask("PUT", "oh_jupyter/store/a/b.bin", data=content).status_code == 204
+    assert ours.ask("GET", "oh_jupyter/store/a/b.bin").content == content
+    assert ours.ask("GET", "oh_jupyter/store/a/").json()["entries"] == ["a/b.bin"]
+    assert ours.ask("GET", "oh_jupyter/skills").json()
+
+    async def call() -> Any:
+        headers = {"Authorization": "token ours"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as client,
+            streamable_http_client(f"{ours.url}/oh_jupyter/mcp", http_client=client) as streams,
+            ClientSession(*streams) as session,
+        ):
+            await session.initialize()
+            return await session.call_tool("run", {"command": "echo by MCP"})
+
+    assert "by MCP" in str(asyncio.run(call()).content)
+
+
+@ONE_KIND
+def test_what_waits_for_a_person_is_rejected(ours, pool) -> None:
+    kernel = ours.ask("POST", "api/kernels", json={"name": "there"}).json()["id"]
+    where = f"oh_jupyter/kernels/{kernel}/confirmations"
+    risky = pool.submit(ours.act, "run", kernel, command="true", security_risk=2)
+    waiting: Any = None
+    while not risky.done() and not waiting:
+        found = ours.ask("GET", where)
+        waiting = found.ok and found.json()
+    assert ours.ask("POST", f"{where}/{waiting[0]['id']}", json={"approve": False}).ok
+    assert risky.result(60)[1]["observation"] == "user_rejected"
+    ours.ask("DELETE", f"api/kernels/{kernel}")
+
+
+@ONE_KIND
+def test_a_client_that_leaves_takes_its_cell_along(ours) -> None:
+    ours.cell("1")
+    body = {"action": {"action": "run_ipython", "args": {"code": "import time; time.sleep(600)"}}}
+    with pytest.raises(requests.ReadTimeout):
+        ours.session.post(f"{ours.url}/oh_jupyter/execute_action", json=body, timeout=1)
+    assert ours.cell("6 * 7") == "42"
+
+
 def test_a_megabyte_both_ways_and_more_than_a_gateway_takes(ours, tmp_path) -> None:
     file = str(tmp_path / "large.txt")
     assert ours.act("write", path=file, content=MEGABYTE)[1]["observation"] == "write"
@@ -209,7 +323,7 @@ def test_a_megabyte_both_ways_and_more_than_a_gateway_takes(ours, tmp_path) -> N
 
 
 def test_files_go_up_and_come_down(ours, tmp_path) -> None:
-    content = os.urandom(3_000_000)
+    content = os.urandom(30_000_000)
     there = tmp_path / "there"
     sent = ours.ask(
         "POST",
@@ -222,6 +336,19 @@ def test_files_go_up_and_come_down(ours, tmp_path) -> None:
     got = ours.ask("GET", "oh_jupyter/download_files", params={"path": str(there)})
     with zipfile.ZipFile(io.BytesIO(got.content)) as archive:
         assert archive.read("a.bin") == content
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("folder/b.txt", "b")
+        archive.writestr("folder/empty/", "")
+    sent = ours.ask(
+        "POST",
+        "oh_jupyter/upload_file",
+        params={"destination": str(there), "recursive": "true"},
+        files={"file": ("folder.zip", packed.getvalue())},
+    )
+    assert sent.status_code == 200, sent.text
+    assert (there / "folder" / "b.txt").read_text() == "b"
+    assert (there / "folder" / "empty").is_dir()
 
 
 def test_twenty_requests_at_once(ours, pool) -> None:
@@ -325,6 +452,8 @@ class Wire:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
         self._ends: list[socket.socket] = []
+        self._open = threading.Event()
+        self._open.set()
         threading.Thread(target=self._accept, daemon=True).start()
 
     def _accept(self) -> None:
@@ -333,6 +462,9 @@ class Wire:
                 here, _ = self._listener.accept()
             except OSError:
                 return
+            if not self._open.is_set():
+                here.close()
+                continue
             there = socket.create_connection(("127.0.0.1", self._target))
             self._ends += [here, there]
             for source, sink in ((here, there), (there, here)):
@@ -358,27 +490,86 @@ class Wire:
             end.close()
         self._ends.clear()
 
+    def hold(self) -> None:
+        self._open.clear()
+        self.cut()
+
+    def go_on(self) -> None:
+        self._open.set()
+
     def close(self) -> None:
         self._shut(self._listener)
         self._listener.close()
         self.cut()
 
 
-def test_a_cut_connection_loses_the_request_but_not_the_kernel(gateway, tmp_path, pool) -> None:
+@pytest.fixture(scope="module")
+def cut(gateway, tmp_path_factory):
+    """A server of ours, and the connection between it and its gateway."""
     wire = Wire(gateway.url)
-    ours = Ours(wire.url, tmp_path)
-    try:
-        ours.cell("here = 'still'")
-        waiting = pool.submit(ours.act, "run", command="sleep 600", blocking=True)
-        assert ours.cell("here") == "'still'"
+    started = Ours(wire.url, tmp_path_factory.mktemp("cut"))
+    yield started, wire
+    started.stop()
+    wire.close()
+
+
+def appears(file: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not file.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_cut_connection_loses_nothing_and_does_nothing_twice(cut, tmp_path, pool) -> None:
+    ours, wire = cut
+    done, go = tmp_path / "done", tmp_path / "go"
+    ours.cell("here = 'still'")
+    command = f"echo once >> {done}; until [ -e {go} ]; do sleep 0.1; done; echo finished"
+    waiting = pool.submit(ours.act, "run", command=command, blocking=True)
+    appears(done)
+    wire.cut()
+    assert ours.cell("here") == "'still'"
+    go.touch()
+    status, observation = waiting.result(60)
+    assert (status, observation["content"]) == (200, "finished")
+    assert done.read_text() == "once\n"
+
+
+def test_work_goes_on_while_the_connection_breaks_again_and_again(cut, tmp_path, pool) -> None:
+    ours, wire = cut
+    ours.cell("done = []")
+    content = os.urandom(8_000_000)
+    sent = pool.submit(
+        ours.ask, "POST", "oh_jupyter/upload_file", params={"destination": str(tmp_path)},
+        files={"file": ("a.bin", content)},
+    )  # fmt: skip
+    cells = [pool.submit(ours.cell, f"done.append({n}); {n}") for n in range(30)]
+    under_way: set[Future[Any]] = {sent, *cells}
+    for _ in range(5):
+        under_way = wait(under_way, return_when=FIRST_COMPLETED).not_done
         wire.cut()
-        status, answer = waiting.result(60)
-        assert status == 502
-        assert "was lost" in answer["detail"]
-        assert ours.cell("here") == "'still'"
-    finally:
-        ours.stop()
-        wire.close()
+    assert [cell.result(60) for cell in cells] == [str(n) for n in range(30)]
+    assert sorted(json.loads(ours.cell("done"))) == list(range(30))
+    assert sent.result(60).status_code == 200
+    assert (tmp_path / "a.bin").read_bytes() == content
+
+
+@pytest.mark.parametrize("how", ["by somebody else", "behind a cut connection"])
+def test_a_kernel_that_the_gateway_restarts(cut, gateway, tmp_path, pool, how: str) -> None:
+    ours, wire = cut
+    done = tmp_path / "done"
+    code = f"open({str(done)!r}, 'a').write('x'); import time; time.sleep(600)"
+    waiting = pool.submit(ours.act, "run_ipython", code=code)
+    appears(done)
+    if how == "behind a cut connection":
+        wire.hold()
+    assert gateway.ask("POST", f"api/kernels/{ours.default_kernel()}/restart").ok
+    wire.go_on()
+    status, answer = waiting.result(60)
+    assert (status, answer["error"]) == (503, "KernelDiedError")
+    assert "state of its runtime is lost" in answer["detail"]
+    assert ours.cell("6 * 7") == "42"
+    assert done.read_text() == "x"
 
 
 def test_a_wrong_token_is_reported(gateway, tmp_path) -> None:

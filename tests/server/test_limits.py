@@ -15,7 +15,7 @@ import pytest
 
 from oh_jupyter.errors import LimitExceededError, RequestNotFoundError
 from oh_jupyter.server.handlers import requests
-from oh_jupyter.server.limits import RateLimit
+from oh_jupyter.server.limits import RateLimit, is_input
 from oh_jupyter.server.links import Reply
 
 MEGABYTE = 1024**2
@@ -152,6 +152,28 @@ class TestTurns:
         flag.touch()
         assert found[0] == 200
 
+    async def test_input_and_decisions_do_not_wait(
+        self, act: Any, ask: Any, tmp_path: Path
+    ) -> None:
+        running = tmp_path / "running"
+        command = f"touch '{running}'; sleep 1000"
+        asked = [
+            asyncio.ensure_future(act("run", command=command, blocking=True)),
+            asyncio.ensure_future(act("run", command="echo waited")),
+        ]
+        async with asyncio.timeout(60):
+            while not running.exists():
+                await asyncio.sleep(0.02)
+            assert (await ask("alive"))[0] == 200
+            assert (await ask("server_info"))[1]["runtime"]["running"]
+            assert await ask("confirmations") == (200, [])
+            status, sent = await act("run", command="C-c", is_input=True)
+            assert (status, sent["extras"]["metadata"]["exit_code"]) == (200, -1)
+            assert "was sent to the command that is running" in str(sent["extras"]["metadata"])
+            (_, ended), (_, waited) = await asyncio.gather(*asked)
+        assert ended["extras"]["metadata"]["exit_code"] == 130
+        assert waited["content"] == "waited"
+
     async def test_an_answer_says_when_to_come_again(
         self, mcp_url: str, jp_auth_header: dict[str, str], tmp_path: Path
     ) -> None:
@@ -214,11 +236,11 @@ def test_askers_are_forgotten() -> None:
 
 
 async def test_slow_clients_hold_nobody_up(
-    begin: Any, act: Any, ask: Any, jp_fetch: Any, mcp_url: str
+    begin: Any, act: Any, ask: Any, jp_fetch: Any, jp_root_dir: Path
 ) -> None:
     large = b"x" * (32 * MEGABYTE)
     await jp_fetch("oh_jupyter", "store", "large", method="PUT", body=large)
-    await act("run_ipython", code="print('x' * 10_000_000)")
+    await act("write", path=str(jp_root_dir / "large"), content="x" * 10_000_000)
     async with AsyncExitStack() as stack:
         for number in range(40):
             connections = [
@@ -233,6 +255,27 @@ async def test_slow_clients_hold_nobody_up(
             assert await ask("alive") == (200, {"status": "ok"})
             assert (await act("run", command="echo still there"))[1]["content"] == "still there"
     assert (await act("run", command="echo afterwards"))[1]["content"] == "afterwards"
+
+
+@pytest.mark.parametrize(
+    ("action", "found"),
+    [
+        ({"action": "run", "args": {"command": "C-c", "is_input": True}}, True),
+        ({"action": "run", "args": {"command": "y" * 70_000, "is_input": True}}, False),
+        ({"action": "run", "args": {"command": "ls", "is_input": False}}, False),
+        ({"action": "run", "args": {"command": "is_input"}}, False),
+        ({"action": "run", "args": ["is_input"]}, False),
+        ({"action": "run_ipython", "args": {"is_input": True}}, False),
+        ("is_input", False),
+    ],
+)
+def test_what_is_input(action: Any, found: bool) -> None:
+    assert is_input(json.dumps({"action": action}).encode()) is found
+
+
+def test_what_cannot_be_read_is_no_input() -> None:
+    for body in (None, b"", b"is_input", b'"is_input"', b'"is_input"' + b"[" * 50_000):
+        assert not is_input(body)
 
 
 async def test_old_answers_make_room_for_new_requests(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import io
 import json
 import logging
+import os
 
 import pytest
+from jupyter_client.manager import KernelManager
 
-from oh_jupyter.server.logs import HIDDEN, SecretFormatter, set_up_logging
+from oh_jupyter.logs import HIDDEN, SecretFormatter, set_up_logging
 
 
 @pytest.fixture
@@ -87,3 +89,34 @@ async def test_a_server_writes_its_extensions_log_so(ask, jp_serverapp) -> None:
         record = logging.LogRecord("x", logging.INFO, "", 1, "it is %s", (token,), None)
         assert token not in handler.format(record)
     assert (await ask("alive"))[0] == 200
+
+
+def test_lines_of_a_kernel_name_it_and_go_to_the_real_standard_error(tmp_path) -> None:
+    code = (
+        "import logging, os; os.environ['SECRET'] = 'geheim-12345'\n"
+        "oh.set_env({'SECRET': 'geheim-12345'})\n"
+        "logging.getLogger('oh_jupyter.runtime').warning('it is %s', 'geheim-12345')"
+    )
+    with (tmp_path / "err").open("w") as errors:
+        manager = KernelManager(
+            kernel_name="python3", connection_file=str(tmp_path / "kernel-k1.json")
+        )
+        manager.start_kernel(
+            extra_arguments=["--ext", "oh_jupyter"],
+            env={**os.environ, "LOG_JSON": "1"},
+            stderr=errors,
+        )
+        client = manager.client()
+        client.start_channels()
+        shown = []
+        try:
+            client.wait_for_ready(timeout=60)
+            client.execute_interactive(code, output_hook=shown.append, timeout=60)
+        finally:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True)
+    lines = [line for line in (tmp_path / "err").read_text().splitlines() if line[:1] == "{"]
+    (line,) = map(json.loads, lines)
+    assert line["message"] == f"it is {HIDDEN}"
+    assert (line["kernel_id"], line["level"]) == ("k1", "WARNING")
+    assert not [message for message in shown if message["msg_type"] == "stream"]

@@ -150,6 +150,57 @@ async def test_a_long_call_shows_signs_of_life(mcp_connect, transport: str, tmp_
     assert seen == sorted(set(seen))
 
 
+@pytest.mark.parametrize("tool", ["run", "run_ipython"])
+async def test_progress_tells_what_is_put_out(mcp_connect, tool: str, tmp_path) -> None:
+    told_so_far: list[tuple[float, str]] = []
+    go, second = tmp_path / "go", tmp_path / "second"
+
+    async def progress(done: float, total: float | None, message: str | None) -> None:
+        told_so_far.append((done, message or ""))
+        if message == "first line":
+            second.touch()
+        if message == "first line\nsecond line":
+            go.touch()
+
+    shell = (
+        f"echo first line; until [ -e {second} ]; do sleep 0.05; done; "
+        f"echo second line; until [ -e {go} ]; do sleep 0.05; done; echo done"
+    )
+    cell = (
+        "import pathlib, time\nprint('first line')\n"
+        f"while not pathlib.Path({str(second)!r}).exists(): time.sleep(0.05)\n"
+        "print('\\x1b[31msecond line\\x1b[0m')\n"
+        f"while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.05)\n"
+        "print('done')"
+    )
+    given = {"command": shell, "blocking": True} if tool == "run" else {"code": cell}
+    async with mcp_connect() as session:
+        answer = await session.call_tool(tool, given, progress_callback=progress)
+    assert told(answer).startswith("first line\nsecond line\ndone")
+    numbers = [number for number, _ in told_so_far]
+    assert numbers == sorted(set(numbers))
+
+
+async def test_changes_of_skills_are_announced_at_once(mcp_connect, act, plain_kernel) -> None:
+    heard = asyncio.Queue()
+
+    async def listen(message) -> None:
+        if getattr(message, "method", "") == "notifications/tools/list_changed":
+            heard.put_nowait(message)
+
+    async def names(session) -> set[str]:
+        return {tool.name for tool in (await session.list_tools()).tools}
+
+    async with mcp_connect(plain_kernel, heard=listen) as session:
+        assert "greet" not in await names(session)
+        code = "def greet(name: str):\n    'Say hello.'\n    return f'hello {name}'"
+        for change, there in (("add", True), ("remove", False)):
+            # By another door, so that no answer to this session can tell.
+            await act("run_ipython", plain_kernel, code=f"{code}\n%oh_skills {change} greet")
+            await asyncio.wait_for(heard.get(), 30)
+            assert ("greet" in await names(session)) == there
+
+
 async def cancelled_event(session) -> None:
     """Wait until the log says that an action was cancelled."""
     start = 0

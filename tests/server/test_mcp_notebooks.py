@@ -194,6 +194,28 @@ async def test_changes_at_once_are_all_kept(mcp_connect, opened, stored) -> None
     assert {f"# {number}" for number in range(10)} <= {cell["source"] for cell in stored()}
 
 
+async def test_a_risky_cell_waits_in_the_notebooks_kernel(
+    mcp_connect, opened, stored, ask, jp_serverapp
+) -> None:
+    _, kernel = await opened()
+    # The default kernel, by whose tools it is asked for, asks nobody.
+    async with mcp_connect() as session:
+        given = {"source": "!sudo -n true", "run": True}
+        asked = asyncio.ensure_future(session.call_tool("insert_cell", given))
+        waiting = []
+        async with asyncio.timeout(60):
+            while not waiting:
+                _, waiting = await ask("kernels", kernel, "confirmations")
+        # The document was edited, and nothing was executed.
+        assert (stored()[2]["source"], stored()[2]["outputs"]) == ("!sudo -n true", [])
+        link = jp_serverapp.web_app.settings["oh_jupyter_router"].link(kernel)
+        await link.request("confirm", {"id": waiting[0]["id"], "approve": False})
+        answer = await asked
+        assert answer.is_error
+        assert "rejected by the user" in told(answer)
+        assert stored()[2]["outputs"] == []
+
+
 async def test_who_may_not_read_or_run_does_not(
     mcp_connect, opened, jp_serverapp, monkeypatch
 ) -> None:

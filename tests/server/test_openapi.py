@@ -71,11 +71,11 @@ NAMED_JSON = st.dictionaries(st.text(), st.none() | st.integers() | st.text(), m
 
 def events(cls: type[Event]) -> st.SearchStrategy[Event]:
     """Any event of a class."""
-    mappings = {
-        name: NAMED_JSON if "None" not in str(hint) else st.none() | NAMED_JSON
-        for name, hint in field_types(cls).items()
-        if "dict" in str(hint)
-    }
+    mappings = {}
+    for name, hint in field_types(cls).items():
+        if "dict" in str(hint):
+            values = st.lists(NAMED_JSON, max_size=2) if "list" in str(hint) else NAMED_JSON
+            mappings[name] = st.none() | values if "None" in str(hint) else values
     seconds = {"timeout": st.none() | st.floats(0, 1e8)} if cls in ACTIONS.values() else {}
     return st.builds(cls, **mappings, **seconds)
 
@@ -103,7 +103,8 @@ def test_schemas_describe_what_is_written_and_read(cls: type[Event]) -> None:
 @pytest.mark.parametrize("cls", ACTIONS.values())
 def test_schemas_refuse_what_is_refused(cls: type[Event]) -> None:
     described = validator(cls.__name__)
-    good = to_wire(cls(**dict.fromkeys(required(cls), "x")))
+    values = {"inputs": {}, "recall_type": "knowledge"}
+    good = to_wire(cls(**{name: values.get(name, "x") for name in required(cls)}))
     assert described.is_valid(good)
     wrong = [{**good, "args": {**good["args"], "unknown": 1}}, {**good, "timeout": -1}]
     wrong += [{**good, "args": {**good["args"], name: 3.5}} for name in good["args"]]

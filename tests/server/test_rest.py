@@ -39,6 +39,20 @@ async def test_an_open_kernel_gets_the_extension_when_it_is_asked(act, plain_ker
     assert observation["content"].startswith("42\n")
 
 
+async def test_asking_how_an_open_kernel_does_leaves_it_as_it_is(act, ask, plain_kernel) -> None:
+    below = ("kernels", plain_kernel)
+    assert await ask(*below, "alive") == (200, {"status": "ok"})
+    status, info = await ask(*below, "server_info")
+    assert (status, info["runtime"], info["default_kernel"]) == (200, None, None)
+    await act("run", plain_kernel, command="cd /")
+    status, info = await ask(*below, "server_info")
+    assert (status, info["runtime"]["cwd"]) == (200, "/")
+    assert (await ask("server_info"))[1]["runtime"] is None
+    for path in ("alive", "server_info"):
+        status, answer = await ask("kernels", "no-such-kernel", path)
+        assert (status, answer["error"]) == (404, "KernelNotFoundError")
+
+
 async def test_it_is_loaded_into_a_busy_kernel_too(act, plain_kernel, jp_serverapp) -> None:
     manager = jp_serverapp.kernel_manager.get_kernel(plain_kernel)
     client = manager.client()

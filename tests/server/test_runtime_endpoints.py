@@ -85,9 +85,10 @@ async def _waiting(ask: Any, kernel: str) -> Any:
 
 
 async def test_a_risky_action_waits_in_a_shared_kernel(
-    ask: Any, act: Any, plain_kernel: str, monkeypatch: Any
+    ask: Any, act: Any, plain_kernel: str, jp_serverapp: Any, monkeypatch: Any
 ) -> None:
     await act("run", plain_kernel, command="true")
+    jp_serverapp.web_app.settings["oh_jupyter_confirmation_over_rest"] = True
     for approve in (True, False):
         asked = asyncio.ensure_future(act("run", plain_kernel, command="echo x; sudo -n true"))
         (found,) = await _waiting(ask, plain_kernel)
@@ -107,6 +108,35 @@ async def test_a_risky_action_waits_in_a_shared_kernel(
     _, log = await ask("kernels", plain_kernel, "events")
     asked_for = [e for e in log["events"] if "sudo" in e.get("args", {}).get("command", "")]
     assert [e["args"]["confirmation_state"] for e in asked_for] == ["awaiting_confirmation"] * 2
+
+
+async def test_who_has_the_token_approves_nothing_by_default(
+    ask: Any, act: Any, plain_kernel: str
+) -> None:
+    # Nor does it help to call oneself the person.
+    action = {"action": "run", "args": {"command": "echo x; sudo -n true"}, "source": "user"}
+    where = ("kernels", plain_kernel)
+    asked = asyncio.ensure_future(ask(*where, "execute_action", body={"action": action}))
+    (found,) = await _waiting(ask, plain_kernel)
+    decision = (*where, "confirmations", str(found["id"]))
+    status, answer = await ask(*decision, body={"approve": True})
+    assert status == 403
+    assert "%oh_confirm" in answer["detail"]
+    assert "c.OhJupyter.confirmation_over_rest = True" in answer["detail"]
+    for code in ("%oh_confirm --all", "oh.confirm()"):
+        status, refused = await act("run_ipython", plain_kernel, code=code)
+        assert "the cell of an agent" in refused["content"]
+    nested = asyncio.ensure_future(
+        act("run_ipython", plain_kernel, code="word = 'su'; oh.run(f'echo x; {word}do -n true')")
+    )
+    async with asyncio.timeout(60):
+        while len(waiting := (await ask(*where, "confirmations"))[1]) < 2:
+            pass
+    for each in waiting:
+        with pytest.raises(json.JSONDecodeError):  # there is no body: 204
+            await ask(*where, "confirmations", str(each["id"]), body={"approve": False})
+    assert (await asked)[1]["observation"] == "user_rejected"
+    assert "rejected" in (await nested)[1]["content"]
 
 
 async def test_kernels_that_nobody_asked_anything_are_left_alone(

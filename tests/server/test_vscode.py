@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import os
+import re
+import shutil
+import subprocess
 import sys
+import threading
 import uuid
 from urllib.parse import parse_qsl, urlsplit
 
+import psutil
 import pytest
+import requests
+from playwright.sync_api import sync_playwright
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
+
+from oh_jupyter.browser.executable import find_executable
 
 STAND_IN = f"""#!{sys.executable}
 import http.server, sys
@@ -98,6 +111,68 @@ class TestWithThePlugin:
         answer = await jp_fetch("proxy", "absolute", below, params={"tkn": found["token"]})
         # It is asked by its whole address (of which the proxy quotes the base once more).
         assert f"/proxy/absolute/{below}?tkn={found['token']}" in answer.body.decode()
+
+
+REAL = os.environ.get("OH_JUPYTER_TEST_VSCODE") or shutil.which("code-server")
+
+
+@NEEDS_PROXY
+@pytest.mark.skipif(not REAL, reason="no code-server on the PATH or in OH_JUPYTER_TEST_VSCODE")
+@pytest.mark.timeout(240)
+def test_a_person_opens_the_workspace_in_a_browser(tmp_path) -> None:
+    (tmp_path / "hello.py").write_text("print('from the workspace')\n")
+    environment = {**os.environ, "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
+    server = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
+            *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", "--ServerApp.base_url=/user/ann"),
+            *("--IdentityProvider.token=ours", f"--ServerApp.root_dir={tmp_path}"),
+            "--ServerApp.jpserver_extensions={'oh_jupyter': True, 'jupyter_server_proxy': True}",
+            *("--OhJupyter.plugins=['jupyter', 'vscode']", f"--OhJupyter.vscode_path={REAL}"),
+            f"--OhJupyter.workspace_dir={tmp_path}",
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    )
+    assert server.stderr is not None
+    found = next(filter(None, (re.search(r"http://127\S+?:\d+", line) for line in server.stderr)))
+    threading.Thread(target=server.stderr.read, daemon=True).start()
+    try:
+        with requests.Session() as session:
+            session.headers["Authorization"] = "token ours"
+            session.mount("http://", HTTPAdapter(max_retries=Retry(20, backoff_factor=0.05)))
+            where = f"{found[0]}/user/ann/oh_jupyter"
+            vscode = session.get(f"{where}/vscode", timeout=90).json()
+            assert vscode["problem"] is None
+            token = session.get(f"{where}/vscode/connection_token", timeout=60).json()
+            assert token == {"token": vscode["token"]}
+            _open_in_browser(f"{found[0]}/user/ann/?token=ours", found[0] + vscode["url"], token)
+    finally:
+        server.terminate()
+        server.wait(60)
+        server.stderr.close()
+    assert not [p for p in psutil.process_iter() if str(tmp_path) in _command(p)]
+
+
+def _command(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.Error):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def _open_in_browser(login: str, address: str, token: dict[str, str]) -> None:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=find_executable())
+        page = browser.new_page()
+        page.goto(login)
+        page.goto(address)
+        page.get_by_text("The password is the token").wait_for()
+        page.fill("input[type=password]", token["token"])
+        page.click("input[type=submit]")
+        page.dblclick("text=hello.py", timeout=60_000)
+        page.get_by_text("from the workspace").wait_for(timeout=60_000)
+        browser.close()
 
 
 class TestWithoutTheProgram:

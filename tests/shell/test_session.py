@@ -334,12 +334,43 @@ def test_asyncio_face_needs_no_thread(tmp_path: Path):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        observation = await session.execute_async(CmdRunAction("y", is_input=True))
-        assert observation.success
+        observation = await session.execute_async(CmdRunAction("echo free"))
+        assert observation.content == "free"
         await session.close_async()
         await session.close_async()
         with pytest.raises(ShellError, match="initialize"):
             await session.execute_async(CmdRunAction("true"))
+
+    asyncio.run(main())
+
+
+def test_only_the_command_of_whoever_went_away_is_interrupted(tmp_path: Path):
+    async def main() -> None:
+        session = BashSession(tmp_path, loop=asyncio.get_running_loop())
+        await session.initialize_async()
+        first = asyncio.create_task(
+            session.execute_async(CmdRunAction("read x; echo got $x", blocking=True))
+        )
+        while not session.running:
+            await asyncio.sleep(0)
+        behind = asyncio.create_task(session.execute_async(CmdRunAction("echo behind")))
+        await asyncio.sleep(0)
+        behind.cancel()
+        await asyncio.wait({behind})
+        await session.execute_async(CmdRunAction("word", is_input=True))
+        assert (await first).content.endswith("got word")
+        stubborn = "bash -c \"trap '' INT; touch begun; until [ -e end ]; do sleep 0.05; done\""
+        task = asyncio.create_task(session.execute_async(CmdRunAction(stubborn, blocking=True)))
+        while not (tmp_path / "begun").exists():
+            await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.wait({task})
+        refused = await session.execute_async(CmdRunAction("echo later"))
+        assert "NOT executed" in refused.metadata.suffix
+        (tmp_path / "end").touch()
+        await session.execute_async(CmdRunAction("", blocking=True))
+        assert (await session.execute_async(CmdRunAction("echo on"))).content == "on"
+        await session.close_async()
 
     asyncio.run(main())
 

@@ -1,6 +1,11 @@
 import { URLExt } from '@jupyterlab/coreutils';
-import { ServerConnection } from '@jupyterlab/services';
+import {
+  KernelMessage,
+  ServerConnection,
+  type Kernel
+} from '@jupyterlab/services';
 
+import { answered, readDecision } from './decision.js';
 import { NotLoadedError } from './errors.js';
 import { isRecord, parseEvent, text, type WireEvent } from './wire.js';
 
@@ -20,6 +25,9 @@ export interface IWaiting {
 }
 
 const NOT_LOADED: ReadonlySet<number> = new Set([404, 424, 501]);
+
+/** Type of the control-channel message that the runtime in a kernel answers. */
+const REQUEST = 'oh_jupyter_request';
 
 /** How many events to ask for at once. */
 const PAGE_SIZE = 200;
@@ -80,11 +88,33 @@ export class EventsApi {
   /**
    * Let a waiting Action begin, or reject it.
    *
+   * The kernel is told directly, as by the cells that a person runs: what comes
+   * over REST may come from the agent whose Action it is. The control channel
+   * answers while cells run.
+   *
+   * @param generation - The life of the runtime in which the Action waits.
    * @throws NotLoadedError if it does not wait any more.
    */
-  async decide(kernelId: string, id: number, approve: boolean): Promise<void> {
-    const body = JSON.stringify({ approve });
-    await this._ask(kernelId, `confirmations/${id}`, { method: 'POST', body });
+  async decide(
+    kernel: Kernel.IKernelConnection,
+    generation: string,
+    id: number,
+    approve: boolean
+  ): Promise<void> {
+    const message = KernelMessage.createMessage({
+      channel: 'control',
+      // Not one of Jupyter's own types.
+      msgType: REQUEST as 'debug_request',
+      session: kernel.clientId,
+      username: kernel.username,
+      content: { op: 'confirm', generation, id, approve } as never
+    });
+    const future = kernel.sendControlMessage(message, true);
+    try {
+      readDecision((await answered(future.done)).content);
+    } finally {
+      future.dispose();
+    }
   }
 
   private async _ask(

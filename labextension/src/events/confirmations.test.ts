@@ -4,10 +4,9 @@ import { beforeEach, describe, it, mock } from 'node:test';
 import { action, observation } from '../testing.js';
 import type { IWaiting } from './api.js';
 import { isCard, type ICard } from './card.js';
-import { Confirmations } from './confirmations.js';
-import { NotLoadedError } from './errors.js';
+import { Confirmations, type Place } from './confirmations.js';
+import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import { EventLog } from './log.js';
-import type { WireEvent } from './wire.js';
 
 const AWAITING = { confirmation_state: 'awaiting_confirmation' };
 
@@ -15,7 +14,7 @@ const AWAITING = { confirmation_state: 'awaiting_confirmation' };
 class Server {
   waiting: IWaiting[] = [];
   failure: Error | null = null;
-  timestamp: string | null = null;
+  generation = 'g';
   readonly decided: [number, boolean][] = [];
   asked = 0;
   /** Answers are sent when this is fulfilled, and tell how things were before. */
@@ -26,12 +25,11 @@ class Server {
     return this._answer(this.waiting);
   }
 
-  async event(_: string, id: number): Promise<WireEvent> {
-    return action(id, 'run', {}, { timestamp: this.timestamp });
-  }
-
-  async decide(_: string, id: number, approve: boolean): Promise<void> {
+  async decide({ generation, id }: Place, approve: boolean): Promise<void> {
     await this._answer(null);
+    if (generation !== this.generation) {
+      throw new RuntimeGoneError();
+    }
     this.decided.push([id, approve]);
   }
 
@@ -56,6 +54,7 @@ describe('Confirmations', () => {
     unknown = 0;
     confirmations = new Confirmations(server, log, {
       kernelId: () => 'k',
+      decide: (place, approve) => server.decide(place, approve),
       onChanged: () => undefined,
       onUnknown: () => (unknown += 1)
     });
@@ -168,6 +167,16 @@ describe('Confirmations', () => {
       await settled();
     });
 
+    it('ends in every tab, while the list still has the action', async () => {
+      confirmations.onDecided({ generation: 'another', id: 0 });
+      assert.deepEqual(waiting(), [0]);
+      confirmations.onDecided({ generation: 'g', id: 0 });
+      assert.deepEqual(waiting(), []);
+      await confirmations.refresh();
+      assert.deepEqual(waiting(), []);
+      assert.equal(await confirmations.decide(card(0), true), 'gone');
+    });
+
     it('is under way until the kernel has heard of it', async () => {
       const release = hold();
       const decided = confirmations.decide(card(0), true);
@@ -201,7 +210,7 @@ describe('Confirmations', () => {
     });
 
     it('never reaches the action of another runtime with the same id', async () => {
-      server.timestamp = '2026-01-02T00:00:00';
+      server.generation = 'another';
       assert.equal(await confirmations.decide(card(0), true), 'gone');
       assert.deepEqual(server.decided, []);
       log.end();

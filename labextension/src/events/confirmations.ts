@@ -12,10 +12,12 @@ const PATIENCE = 400;
 const UNKNOWN: IConfirmation = { reason: '', busy: false, error: '' };
 
 /** What is asked of the server. */
-type Api = Pick<EventsApi, 'event' | 'confirmations' | 'decide'>;
+type Api = Pick<EventsApi, 'confirmations'>;
 
 interface ISurroundings {
   readonly kernelId: () => string | null;
+  /** Tell the kernel what a person has decided on an Action of a generation. */
+  readonly decide: (place: Place, approve: boolean) => Promise<void>;
   /** Called when a card waits, or does not wait any more. */
   readonly onChanged: () => void;
   /** Called when something waits of which the log has no card. */
@@ -61,6 +63,14 @@ export class Confirmations {
     }
   }
 
+  /** Take note of a decision that was made here or in another tab. */
+  onDecided(place: Place): void {
+    const card = this._find(place);
+    if (card) {
+      this._settle(card);
+    }
+  }
+
   /** Ask the server what waits; one request at a time, and once more if asked meanwhile. */
   async refresh(): Promise<void> {
     this._stale = true;
@@ -79,20 +89,16 @@ export class Confirmations {
 
   /** Tell the kernel what a person has decided. */
   async decide(card: ICard, approve: boolean): Promise<Decision> {
-    const kernelId = this._surroundings.kernelId();
     const known = this._find(card);
-    if (kernelId === null || !known?.confirmation || known.confirmation.busy) {
+    if (!known?.confirmation || known.confirmation.busy) {
       return 'gone';
     }
     const { reason } = known.confirmation;
     this._put(card, { reason, busy: true, error: '' });
     try {
-      const event = await this._api.event(kernelId, card.id);
-      // After a restart that went unseen, the same id belongs to another Action.
-      if (event.timestamp !== known.action?.timestamp) {
-        throw new RuntimeGoneError();
-      }
-      await this._api.decide(kernelId, card.id, approve);
+      // After a restart that went unseen, the same id belongs to another Action:
+      // the generation tells.
+      await this._surroundings.decide(card, approve);
     } catch (error) {
       if (
         error instanceof NotLoadedError ||
@@ -207,7 +213,7 @@ export class Confirmations {
   private _isDisposed = false;
 }
 
-type Place = Pick<ICard, 'generation' | 'id'>;
+export type Place = Pick<ICard, 'generation' | 'id'>;
 
 function isAwaiting(action: IAction | null): boolean {
   return action?.args.confirmation_state === 'awaiting_confirmation';

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 
 import type { ISessionContext } from '@jupyterlab/apputils';
+import type { Kernel } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
 import { action, observation } from '../testing.js';
@@ -39,8 +40,13 @@ class Server {
     return this.waiting;
   }
 
-  async decide(kernelId: string, id: number, approve: boolean): Promise<void> {
-    this.decided.push(`${kernelId} ${id} ${approve}`);
+  async decide(
+    kernel: Pick<Kernel.IKernelConnection, 'id'>,
+    generation: string,
+    id: number,
+    approve: boolean
+  ): Promise<void> {
+    this.decided.push(`${kernel.id} ${generation} ${id} ${approve}`);
   }
 
   async event(kernelId: string, id: number): Promise<WireEvent> {
@@ -63,6 +69,13 @@ class Session {
     this.iopubMessage.emit({
       header: { msg_type: 'oh_jupyter_event' },
       content: { generation, seq, event }
+    });
+  }
+
+  decide(id: number, generation = 'g'): void {
+    this.iopubMessage.emit({
+      header: { msg_type: 'oh_jupyter_decision' },
+      content: { generation, id, approved: true }
     });
   }
 
@@ -233,8 +246,19 @@ describe('KernelEvents', () => {
       [2, 'so']
     ]);
     assert.equal(await events.decide(events.waiting[1]!, false), 'done');
-    assert.deepEqual(server.decided, ['k 2 false']);
+    assert.deepEqual(server.decided, ['k g 2 false']);
     session.publish(observation(3, 1));
+    assert.deepEqual(events.waiting, []);
+  });
+
+  it('hears of a decision that was made in another tab', async () => {
+    const args = { confirmation_state: 'awaiting_confirmation' };
+    server.waiting = [{ id: 0, reason: 'why' }];
+    session.publish(action(0, 'run', args));
+    await settled();
+    session.decide(0, 'another');
+    assert.equal(events.waiting.length, 1);
+    session.decide(0);
     assert.deepEqual(events.waiting, []);
   });
 

@@ -7,11 +7,13 @@ import type { Decision, IKernelEvents, RuntimeState } from '../tokens.js';
 import type { EventsApi, IHistoryPage } from './api.js';
 import { isCard, type ICard, type LogEntry } from './card.js';
 import { Confirmations } from './confirmations.js';
+import { parseDecision } from './decision.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import { EventLog } from './log.js';
 import { isAction, parseMessage, text, type IEventMessage } from './wire.js';
 
 const MESSAGE_TYPE = 'oh_jupyter_event';
+const DECISION_TYPE = 'oh_jupyter_decision';
 
 /** What is asked of the server. */
 type Api = Pick<EventsApi, 'history' | 'event' | 'confirmations' | 'decide'>;
@@ -29,6 +31,13 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     this._log = new EventLog(limit);
     this._confirmations = new Confirmations(api, this._log, {
       kernelId: () => this._kernelId,
+      decide: async ({ generation, id }, approve) => {
+        const kernel = this._session.session?.kernel;
+        if (!kernel) {
+          throw new RuntimeGoneError();
+        }
+        await this._api.decide(kernel, generation, id, approve);
+      },
       onChanged: () => this._changed.emit(),
       onUnknown: () => {
         if (!this._watched) {
@@ -195,6 +204,11 @@ export class KernelEvents implements IKernelEvents, IDisposable {
       const content = parseMessage(message.content);
       if (content !== null && this._kernelId !== null) {
         this._onEvent(content, this._kernelId);
+      }
+    } else if (type === DECISION_TYPE) {
+      const decision = parseDecision(message.content);
+      if (decision !== null) {
+        this._confirmations.onDecided(decision);
       }
     } else if (type === 'execute_input' && this.state !== 'ready') {
       // Whoever names the extension in a cell is about to load it.

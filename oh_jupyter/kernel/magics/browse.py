@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from IPython.core.error import TryNext, UsageError
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
@@ -24,6 +24,7 @@ from oh_jupyter.kernel.magics.base import (
     silenced_by_semicolon,
     wants_help,
 )
+from oh_jupyter.kernel.magics.browse_completion import BrowseCompletion
 from oh_jupyter.kernel.trials import run_evaluation
 
 __all__ = ["BrowseMagics"]
@@ -32,7 +33,8 @@ WIDTH = 760
 """Width of the picture in a cell, in CSS pixels; the page's is 1280."""
 DOWNLOADS = ".downloads"
 
-_CALL = re.compile(r"[a-z_]+\(")
+_CALL = re.compile(r"[A-Za-z_]+\(|GET_EVAL_(GOAL|REWARDS)$")
+_WITH_ARGUMENT = {"save", "session", "close", "eval"}
 
 
 @magics_class
@@ -60,8 +62,11 @@ class BrowseMagics(OhMagics):
             "close": self._close,
             "eval": self._eval,
         }
-        for prefix in ("%oh_browse", "%%oh_browse", "oh_browse"):
-            shell.set_hook("complete_command", self._complete, str_key=prefix)
+        self._completion = BrowseCompletion(shell, oh, tuple(self._commands))
+
+    def close(self) -> None:
+        """Take out of the shell what was put into it."""
+        self._completion.close()
 
     @no_var_expand
     @silenced_by_semicolon
@@ -86,14 +91,19 @@ class BrowseMagics(OhMagics):
         if wants_help(self.oh_browse, line):
             return None
         options, rest = leading_options(self.oh_browse, line)
+        if options.help:
+            return self.oh_browse("--help")
         if cell is None and not rest:
             raise UsageError('say where to go: %oh_browse URL, or what to do: click("12")')
         word, _, arguments = rest.partition(" ")
         if cell is None and word in self._commands:
+            if arguments.strip() and word not in _WITH_ARGUMENT:
+                raise UsageError(f"{word} takes nothing more: %oh_browse {word}")
             return self._commands[word](arguments.strip())
         observation: Observation
         if cell is None and not _CALL.match(rest):
-            observation = self.oh.browse(_address(self.expand(rest)), return_axtree=options.axtree)
+            url = self._address(self.expand(rest))
+            observation = self.oh.browse(url, return_axtree=options.axtree)
         else:
             actions = "\n".join(filter(None, (rest, cell)))
             observation = self.oh.interact(actions.strip(), return_axtree=options.axtree)
@@ -101,6 +111,28 @@ class BrowseMagics(OhMagics):
         if picture is not None:
             _show(picture)
         return observation
+
+    def _address(self, text: str) -> str:
+        """What a person types into an address bar: with a scheme, or the path of a file."""
+        text = text.strip().strip("'\"")
+        if re.match(r"[a-z][a-z0-9+.-]*:(?!\d)", text):
+            return text
+        path = os.path.join(self.oh.status()["workspace_dir"], os.path.expanduser(text))
+        if text.startswith(("/", ".", "~")) or os.path.isfile(path):
+            if not os.path.exists(path):
+                raise UsageError(f"there is no file {path}")
+            return path
+        if re.search(r"\s", text):
+            raise UsageError(
+                f"{text!r} is neither an address nor a command. Commands: "
+                f"{', '.join(self._commands)}; an address has no blanks"
+            )
+        if re.fullmatch(r"\w+", text) and text != "localhost":
+            raise UsageError(
+                f"there is no command {text!r}. Commands: {', '.join(self._commands)}; the host "
+                f"of that name is http://{text}"
+            )
+        return f"http://{text}"
 
     def _look(self, *parts: str) -> dict[str, Any]:
         """Observe the page as it is."""
@@ -167,28 +199,17 @@ class BrowseMagics(OhMagics):
         return Table(("session", "current", "running"), tuple(rows))
 
     def _close(self, name: str) -> None:
+        names = self.oh.browsers.names
+        if name and name not in names:
+            raise UsageError(
+                f"there is no session {name!r}. Sessions: {', '.join(names) or 'none'}"
+            )
         self.oh.call(self.oh.browsers.close, name or None)
 
     def _eval(self, line: str) -> Table | None:
         shell: Any = self.shell
-        return run_evaluation(shlex.split(line), shell.user_ns)
-
-    def _complete(self, _: Any, event: Any) -> list[str]:
-        from oh_jupyter.browser.tasks import TASKS
-
-        line = event.text_until_cursor
-        if line.lstrip("% ").startswith("oh_browse eval"):
-            return [*TASKS, "--agent", "--seeds", "--steps", "--headed"]
-        if len(line.split()) > 2 or (len(line.split()) == 2 and line.endswith(" ")):
-            raise TryNext
-        return [*self._commands, "--no-picture", "--axtree", "--help"]
+        return run_evaluation(line, shell.user_ns)
 
 
 def _show(picture: bytes) -> None:
     display(Image(picture, format="png", width=WIDTH, alt="The page, with marks"))
-
-
-def _address(text: str) -> str:
-    """What a person types into an address bar, with a scheme."""
-    text = text.strip().strip("'\"")
-    return text if re.match(r"[a-z][a-z0-9+.-]*:|/", text) else f"http://{text}"

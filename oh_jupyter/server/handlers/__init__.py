@@ -43,6 +43,8 @@ class NotFoundHandler(OhHandler):
 
 # On the default kernel, and on an open notebook's.
 _OF_A_KERNEL: list[tuple[str, type[OhHandler]]] = [
+    (r"/alive", AliveHandler),
+    (r"/server_info", ServerInfoHandler),
     (r"/execute_action", ExecuteActionHandler),
     (r"/list_files", ListFilesHandler),
     (r"/upload_file", UploadHandler),
@@ -64,8 +66,6 @@ _OF_A_KERNEL: list[tuple[str, type[OhHandler]]] = [
 ]
 
 HANDLERS: list[tuple[str, type[OhHandler]]] = [
-    (r"/oh_jupyter/alive", AliveHandler),
-    (r"/oh_jupyter/server_info", ServerInfoHandler),
     (r"/oh_jupyter/openapi\.yaml", OpenApiHandler),
     (r"/oh_jupyter/requests/(?P<key>[^/]+)", RequestHandler),
     *((f"/oh_jupyter{path}", handler) for path, handler in _OF_A_KERNEL),

@@ -36,6 +36,7 @@ from oh_jupyter.errors import (
     UnknownTypeError,
     WireError,
 )
+from oh_jupyter.events.strict_json import parse_json
 
 if TYPE_CHECKING:
     from oh_jupyter.server.limits import Limits
@@ -147,10 +148,30 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         Raises:
             WireError: It is no JSON.
         """
+        return parse_json(self.body)
+
+    def path_argument(self, name: str) -> str | None:
+        """A path of the query as it is: tornado would write spaces for control characters.
+
+        Args:
+            name: The argument.
+
+        Returns:
+            The path; None if it was not given.
+
+        Raises:
+            WireError: It is no path.
+        """
+        values = self.request.query_arguments.get(name)
+        if not values:
+            return None
         try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError):
-            raise WireError("The body is not JSON", "body") from None
+            path = values[-1].decode()
+        except UnicodeDecodeError:
+            raise WireError(f"{name!r} is not UTF-8", name) from None
+        if "\0" in path:
+            raise WireError(f"{name!r} contains a NUL character", name)
+        return path
 
     @property
     def limits(self) -> Limits:

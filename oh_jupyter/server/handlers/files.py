@@ -218,7 +218,7 @@ class UploadHandler(StreamedUploadHandler):
         )
 
     def _destination(self) -> str:
-        return self.get_query_argument("destination", "/", strip=False)
+        return self.path_argument("destination") or "/"
 
     def _recursive(self) -> bool:
         text = self.get_query_argument("recursive", "false").lower()
@@ -238,7 +238,7 @@ class DownloadHandler(OhHandler):
         Args:
             kernel_id: An open kernel; None for the default one.
         """
-        path = self.get_query_argument("path", None, strip=False)
+        path = self.path_argument("path")
         if path is None:
             raise WireError("Say what to download: ?path=/absolute/path", "path")
         link = await self.link(kernel_id)

@@ -1,4 +1,4 @@
-"""``alive`` and ``server_info``: whether the server is there, and how it does."""
+"""``alive`` and ``server_info``: whether server and kernel are there, and how they do."""
 
 from __future__ import annotations
 
@@ -35,22 +35,36 @@ class Activity:
 
 
 class AliveHandler(OhHandler):
-    """GET whether the server answers."""
+    """GET whether the server answers, and has a kernel."""
 
     @web.authenticated
     @authorized("read", resource="oh_jupyter:actions")
-    async def get(self) -> None:
-        """Say that it does; no kernel is needed for that."""
+    async def get(self, kernel_id: str | None = None) -> None:
+        """Say so; nothing is started or loaded for that.
+
+        Args:
+            kernel_id: An open kernel; None for the server itself.
+        """
+        await self.check_kernel(kernel_id)
+        if kernel_id is not None:
+            self.router.check(kernel_id)
         self.finish_json({"status": "ok"})
 
 
 class ServerInfoHandler(OhHandler):
-    """GET figures of the server."""
+    """GET figures of the server, and of a runtime."""
 
     @web.authenticated
     @authorized("read", resource="oh_jupyter:actions")
-    async def get(self) -> None:
-        """Uptime, idle time and resources, with OpenHands' keys."""
+    async def get(self, kernel_id: str | None = None) -> None:
+        """Uptime, idle time and resources, with OpenHands' keys.
+
+        Args:
+            kernel_id: An open kernel; None for the default one, which is not started for that.
+        """
+        await self.check_kernel(kernel_id)
+        if kernel_id is not None:
+            self.router.check(kernel_id)
         activity: Activity = self.settings["oh_jupyter_activity"]
         now = time.time()
         self.finish_json(
@@ -60,13 +74,12 @@ class ServerInfoHandler(OhHandler):
                 "resources": _resources(activity.process),
                 "version": __version__,
                 "default_kernel": self.router.default_kernel_id,
-                "runtime": await self._runtime(),
+                "runtime": await self._runtime(kernel_id or self.router.default_kernel_id),
             }
         )
 
-    async def _runtime(self) -> object:
-        """How the runtime of the default kernel does, if there is one and it answers soon."""
-        kernel_id = self.router.default_kernel_id
+    async def _runtime(self, kernel_id: str | None) -> object:
+        """How a kernel's runtime does, if there is one and it answers soon."""
         try:
             async with asyncio.timeout(PATIENCE):
                 link = self.router.link(kernel_id or "")

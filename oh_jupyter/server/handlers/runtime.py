@@ -19,6 +19,12 @@ __all__ = [
     "SkillsHandler",
 ]
 
+NOT_OVER_REST = (
+    "Actions are approved in JupyterLab's panel or with %oh_confirm in the notebook, not over "
+    "REST, where an agent could approve its own. c.OhJupyter.confirmation_over_rest = True in the "
+    "server's configuration allows it; rejecting is always possible"
+)
+
 
 class SkillsHandler(OhHandler):
     """GET the agent skills."""
@@ -117,6 +123,9 @@ class ConfirmHandler(OhHandler):
     async def post(self, event_id: str, kernel_id: str | None = None) -> None:
         """Let it begin, or reject it: ``{"approve": true}`` or ``{"approve": false}``.
 
+        Who has the server's token may be the agent itself, so that approval has to be allowed by
+        a setting. JupyterLab's panel tells the kernel directly.
+
         Args:
             event_id: The action's id.
             kernel_id: An open kernel; None for the default one.
@@ -126,6 +135,8 @@ class ConfirmHandler(OhHandler):
         body = self.json_body()
         if not isinstance(body, dict) or not isinstance(body.get("approve"), bool):
             raise WireError('The body must be {"approve": true} or {"approve": false}', "approve")
+        if body["approve"] and not self.settings["oh_jupyter_confirmation_over_rest"]:
+            raise web.HTTPError(403, NOT_OVER_REST)
         link = await self.link(kernel_id)
         fields = {"id": int(event_id), "approve": body["approve"]}
         await link.request("confirm", fields, load=False)

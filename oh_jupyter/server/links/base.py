@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from oh_jupyter import errors
-from oh_jupyter.errors import KernelError, OhJupyterError, WireError
+from oh_jupyter.errors import KernelDiedError, KernelError, OhJupyterError, WireError
 from oh_jupyter.server.limits import Turns
 
 __all__ = ["KernelLink", "Reply"]
@@ -32,9 +32,13 @@ class KernelLink(ABC):
     Attributes:
         kernel_id: The server's id of the kernel.
         turns: How many actions the kernel gets at once; None for any number.
+        answered: Whether the kernel has answered anything since it was started, or restarted.
+        ever_answered: Whether it has answered anything at all.
     """
 
     kernel_id: str
+    answered: bool = False
+    ever_answered: bool = False
     turns: Turns | None = None
 
     async def open(self) -> None:
@@ -78,16 +82,20 @@ class KernelLink(ABC):
         """
 
     @abstractmethod
-    def kernel_gone(self, reason: str) -> None:
+    def kernel_gone(self, problem: KernelDiedError) -> None:
         """End all pending requests: the process that was asked is no more.
 
         Args:
-            reason: What happened, such as "was restarted".
+            problem: What those who wait are told.
         """
 
     @abstractmethod
-    def close(self) -> None:
-        """Disconnect."""
+    def close(self, problem: KernelDiedError | None = None) -> None:
+        """Disconnect for good.
+
+        Args:
+            problem: What those who wait are told; that it was shut down, when not given.
+        """
 
 
 def raise_failure(fields: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 from jupyter_client.session import Session
 
@@ -18,6 +19,7 @@ from oh_jupyter.errors import (
     KernelDiedError,
     KernelTimeoutError,
 )
+from oh_jupyter.server.limits import is_input
 from oh_jupyter.server.links.base import KernelLink, Reply, raise_failure
 from oh_jupyter.server.links.loading import LOAD, load_extension
 from oh_jupyter.server.links.pending import PendingReplies
@@ -35,7 +37,15 @@ START_GRACE = 60.0
 
 
 class ControlLink(KernelLink):
-    """Requests on the control channel of one kernel."""
+    """Requests on the control channel of one kernel.
+
+    Attributes:
+        resends: Whether requests are sent once more after the connection broke.
+        causes_of_silence: Why a kernel may leave its pings unanswered, for a message.
+    """
+
+    resends: ClassVar[bool] = False
+    causes_of_silence: ClassVar[str] = "it is suspended, or busy in code that holds the GIL"
 
     def __init__(self, kernel_id: str, session: Session, load: str = LOAD) -> None:
         """Make a link.
@@ -50,6 +60,7 @@ class ControlLink(KernelLink):
         self._load_code = load
         self._loading = asyncio.Lock()
         self._generation: str | None = None
+        self._closed: KernelDiedError | None = None
         self._pending = PendingReplies(
             ping=self._ping,
             grace=lambda: START_GRACE if self._generation is None else GRACE,
@@ -86,6 +97,8 @@ class ControlLink(KernelLink):
         """Ask the runtime, see ``KernelLink.request``."""
         if self.turns is None or operation not in ACTIONS:
             return await self._request(operation, fields, body, load)
+        if self.turns.all_taken and is_input(body):
+            return await self._request(operation, fields, body, load)
         async with self.turns.turn():
             return await self._request(operation, fields, body, load)
 
@@ -98,12 +111,16 @@ class ControlLink(KernelLink):
             # A request that was on its way when the kernel died reaches the next one, where
             # nobody waits for it any more: the generation keeps it from being carried out.
             content = {**(fields or {}), "op": operation, "generation": generation}
+            if self.resends:
+                content["keep"] = True
             message = await self.ask(REQUEST_MESSAGE, content, buffers)
             try:
                 raise_failure(message["content"])
                 break
             except GenerationChangedError:
                 self._generation = None
+                if message.get("resent"):
+                    raise self._lost() from None
         found = message.get("buffers") or []
         return Reply(message["content"], bytes(found[0]) if found else None)
 
@@ -135,16 +152,40 @@ class ControlLink(KernelLink):
             KernelTimeoutError: The kernel has stopped answering.
         """
         await self.open()
-        message = self._session.msg(msg_type, content)
-        if subshell is not None:
-            message["header"]["subshell_id"] = subshell
-        msg_id = message["header"]["msg_id"]
-        reply = self._pending.expect(msg_id)
+        if self._closed is not None:  # after whoever asks was given the link
+            raise self._closed
+        message = self._message(msg_type, content, subshell)
+        msg_id = str(message["header"]["msg_id"])
+        again = None
+        if content.get("keep"):  # the runtime knows what it has done already
+            content.setdefault("key", msg_id)
+            again = partial(self._send_again, msg_type, content, buffers)
+        waiting = self._pending.expect(msg_id, again)
         try:
             self._post(channel, message, buffers)
-            return await reply
+            answer = await waiting.reply
+            self.answered = self.ever_answered = True
+            return {**answer, "resent": len(waiting.ids) > 1}
         finally:
-            self._pending.forget(msg_id)
+            self._pending.forget(waiting)
+
+    def _message(
+        self, msg_type: str, content: dict[str, Any], subshell: str | None = None
+    ) -> dict[str, Any]:
+        message: dict[str, Any] = self._session.msg(msg_type, content)
+        if subshell is not None:
+            message["header"]["subshell_id"] = subshell
+        return message
+
+    def _send_again(
+        self,
+        msg_type: str,
+        content: dict[str, Any],
+        buffers: list[bytes | memoryview[bytes]] | None,
+    ) -> str:
+        message = self._message(msg_type, content)
+        self._post("control", message, buffers)
+        return str(message["header"]["msg_id"])
 
     async def _find_generation(self, load: bool) -> str:
         """The generation of the runtime, which is loaded first if that is allowed."""
@@ -191,15 +232,17 @@ class ControlLink(KernelLink):
                 task.cancel()
             await asyncio.gather(ping, info, return_exceptions=True)
 
-    def kernel_gone(self, reason: str) -> None:
+    def _lost(self) -> KernelDiedError:
+        return KernelDiedError(
+            f"Kernel {self.kernel_id} died or was restarted before it answered; the state of its "
+            "runtime is lost. The next request finds a fresh one"
+        )
+
+    def kernel_gone(self, problem: KernelDiedError) -> None:
         """End all pending requests, see ``KernelLink.kernel_gone``."""
         self._generation = None
-        self._pending.fail(
-            KernelDiedError(
-                f"Kernel {self.kernel_id} {reason} before it answered; the state of its "
-                "runtime is lost. The next request finds a fresh one"
-            )
-        )
+        self.answered = False
+        self._pending.fail(problem)
 
     def _ping(self, unanswered: bool) -> None:
         """Ask for a sign of life.
@@ -213,12 +256,16 @@ class ControlLink(KernelLink):
         """The kernel has left the pings unanswered."""
         self._pending.fail(
             KernelTimeoutError(
-                f"Kernel {self.kernel_id} has not answered for {grace:.0f} s: it is "
-                "suspended, or busy in code that holds the GIL. Try again, or restart it"
+                f"Kernel {self.kernel_id} has not answered for {grace:.0f} s: "
+                f"{self.causes_of_silence}. Try again, or restart it"
             )
         )
 
-    def close(self) -> None:
-        """Disconnect."""
-        self.kernel_gone("was shut down")
+    def close(self, problem: KernelDiedError | None = None) -> None:
+        """Disconnect for good, see ``KernelLink.close``."""
+        self._closed = problem or KernelDiedError(
+            f"Kernel {self.kernel_id} was shut down before it answered; the state of its runtime "
+            "is lost"
+        )
+        self.kernel_gone(self._closed)
         self._pending.close()

@@ -10,7 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
 from jupyter_client.session import Session
@@ -18,14 +20,35 @@ from jupyter_server.gateway.gateway_client import GatewayClient
 from jupyter_server.utils import url_path_join
 from tornado import web
 from tornado.httpclient import HTTPClientError, HTTPRequest
-from tornado.websocket import WebSocketClientConnection, WebSocketError, websocket_connect
+from tornado.simple_httpclient import HTTPStreamClosedError, HTTPTimeoutError
+from tornado.websocket import (
+    WebSocketClientConnection,
+    WebSocketClosedError,
+    WebSocketError,
+    websocket_connect,
+)
 
-from oh_jupyter.errors import GatewayError, KernelNotFoundError, TransferTooLargeError
+from oh_jupyter.errors import (
+    GatewayError,
+    KernelDiedError,
+    KernelNotFoundError,
+    OhJupyterError,
+    TransferTooLargeError,
+)
 from oh_jupyter.server.links.control import ControlLink
 from oh_jupyter.server.links.framing import V1, decode, encode
 from oh_jupyter.server.links.loading import LOAD
 
 __all__ = ["GatewayLink"]
+
+ATTEMPTS = 3
+"""Times that a connection is tried which breaks before it is there."""
+
+LOOK = 3.0
+"""Seconds of waiting for a connection after which it is looked whether the kernel is there."""
+
+PATIENCE = 5.0
+"""Seconds in which a broken connection is made again, before those who wait are told."""
 
 IDLE = 60.0
 """Seconds without a request after which the websocket is closed: gateways do not cull kernels
@@ -43,20 +66,36 @@ _log = logging.getLogger(__name__)
 class GatewayLink(ControlLink):
     """Requests over a websocket to the gateway's ``/api/kernels/{id}/channels``."""
 
-    def __init__(self, kernel_id: str, kernel_manager: Any, load: str = LOAD) -> None:
+    resends: ClassVar[bool] = True
+    causes_of_silence: ClassVar[str] = (
+        "it is suspended, or busy in code that holds the GIL, or its gateway hangs"
+    )
+
+    def __init__(
+        self,
+        kernel_id: str,
+        kernel_manager: Any,
+        load: str = LOAD,
+        died: Callable[[bool], None] = lambda given_up: None,
+    ) -> None:
         """Make a link; it connects at the first request, and again when it was disconnected.
 
         Args:
             kernel_id: Id of the kernel, the same here and at the gateway.
             kernel_manager: Its GatewayKernelManager.
             load: The cell that loads oh_jupyter into the kernel.
+            died: Called when the gateway tells that the kernel died, and whether it has given
+                it up; it ends the pending requests.
         """
         super().__init__(kernel_id, Session(username="openhands"), load)
         self._manager = kernel_manager
+        self._died = died
         self._socket: WebSocketClientConnection | None = None
         self._reader: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
+        self._return: asyncio.Task[None] | None = None
         self._look: asyncio.Task[None] | None = None
+        self._check: asyncio.Task[bool] | None = None
         self._idle: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
@@ -66,11 +105,30 @@ class GatewayLink(ControlLink):
             KernelNotFoundError: The gateway has no such kernel any more.
             GatewayError: The gateway cannot be reached, or refuses.
         """
+        if self._closed is not None:
+            return
         self._postpone_idle()
         async with self._connecting:
             if self._socket is None:
-                self._socket = await self._connect()
+                self._socket = await self._connect_unless_gone()
                 self._reader = asyncio.create_task(self._read(self._socket))
+
+    async def _connect_unless_gone(self) -> WebSocketClientConnection:
+        """Connect; a gateway leaves those waiting who ask for a kernel that dies at its start."""
+        connecting = asyncio.create_task(self._connect())
+        try:
+            while not (await asyncio.wait({connecting}, timeout=LOOK))[0]:
+                if await self._is_gone():
+                    raise self._not_there()
+            return await connecting
+        finally:
+            connecting.cancel()
+
+    def _not_there(self) -> KernelNotFoundError:
+        return KernelNotFoundError(
+            f"The gateway at {GatewayClient.instance().url} has no kernel {self.kernel_id!r} any "
+            "more: it was shut down or culled there, or died too often"
+        )
 
     async def _connect(self) -> WebSocketClientConnection:
         client = GatewayClient.instance()
@@ -80,15 +138,15 @@ class GatewayLink(ControlLink):
         query = urlencode({"session_id": self._session.session})
         request = HTTPRequest(f"{address}?{query}", **client.load_connection_args())
         try:
-            return await websocket_connect(
-                request, subprotocols=[V1], max_message_size=RECEIVED_AT_MOST
-            )
+            return await _connected(request)
         except HTTPClientError as problem:
             if problem.code == 404:
-                raise KernelNotFoundError(
-                    f"The gateway at {client.url} has no kernel {self.kernel_id!r} any more: it "
-                    "was shut down or culled there"
-                ) from None
+                raise self._not_there() from None
+            if isinstance(problem, HTTPTimeoutError):
+                raise GatewayError(
+                    f"The gateway at {client.url} did not connect to kernel {self.kernel_id} in "
+                    "time: the kernel hangs, or does not start. The gateway's log may say why"
+                ) from problem
             raise GatewayError(
                 f"The gateway at {client.url} answered {problem.code} {problem.message} for kernel "
                 f"{self.kernel_id}. Check GatewayClient.auth_token and what it allows"
@@ -121,7 +179,7 @@ class GatewayLink(ControlLink):
         if message is None:
             return
         if message["channel"] == "iopub":
-            self.kernel_gone("died")
+            self._died(message["content"]["execution_state"] == "dead")
         else:
             self._pending.take(message)
 
@@ -142,39 +200,50 @@ class GatewayLink(ControlLink):
                 f"A request of {len(data)} bytes is more than the {SENT_AT_MOST} that a gateway "
                 "takes. Upload the content as a file, or send it in parts"
             )
-        sent = connection.write_message(data, binary=isinstance(data, bytes))
-        # Whether it arrived is seen by the reply.
-        sent.add_done_callback(lambda future: future.cancelled() or future.exception())
+        # Whether it arrived is seen by the reply, and that the connection is closed by its reader.
+        with suppress(WebSocketClosedError):
+            sent = connection.write_message(data, binary=isinstance(data, bytes))
+            sent.add_done_callback(lambda future: future.cancelled() or future.exception())
 
     async def _is_busy(self) -> bool:
         model = await self._manager.refresh_model()
         return bool(model and model.get("execution_state") == "busy")
 
-    def kernel_gone(self, reason: str) -> None:
+    def kernel_gone(self, problem: KernelDiedError) -> None:
         """End all pending requests, see ``KernelLink.kernel_gone``.
 
         The connection ends, too: the gateway's leads to the ports of the kernel that was.
 
         Args:
-            reason: What happened.
+            problem: What those who wait are told.
         """
-        super().kernel_gone(reason)
+        super().kernel_gone(problem)
         self._disconnect()
 
     def _ping(self, unanswered: bool) -> None:
         super()._ping(unanswered)
         if unanswered:
             self._look = asyncio.create_task(self._look_after_kernel())
+        elif self._check is None or self._check.done():
+            self._check = asyncio.create_task(self._is_the_same())
 
     async def _look_after_kernel(self) -> None:
         """A gateway does not tell that it has shut down or culled a kernel."""
+        if await self._is_gone():
+            self.kernel_gone(
+                KernelDiedError(
+                    f"Kernel {self.kernel_id} was shut down at its gateway before it answered; "
+                    "the state of its runtime is lost"
+                )
+            )
+
+    async def _is_gone(self) -> bool:
+        """Whether the gateway says that it has no such kernel."""
         try:
-            model = await self._manager.refresh_model()
+            return not await self._manager.refresh_model()
         except (web.HTTPError, OSError) as problem:
             _log.debug("Gateway of kernel %s: %s", self.kernel_id, problem)
-        else:
-            if not model:
-                self.kernel_gone("was shut down at its gateway")
+            return False
 
     def _silent(self, grace: float) -> None:
         super()._silent(grace)
@@ -182,15 +251,54 @@ class GatewayLink(ControlLink):
 
     def _disconnected(self, connection: WebSocketClientConnection) -> None:
         """The other side has ended the connection, unless we have."""
-        if self._socket is connection:
-            self._socket = None
-            self._pending.fail(
-                GatewayError(
-                    f"The connection to kernel {self.kernel_id} was lost: its gateway at "
-                    f"{GatewayClient.instance().url} closed it before the kernel answered. "
-                    "What was asked may have been done; the next request connects again"
-                )
-            )
+        if self._socket is not connection:
+            return
+        self._socket = None
+        self._pending.fail(self._broken(), keep_resendable=True)
+        if self._pending:
+            self._return = asyncio.create_task(self._come_back())
+
+    async def _come_back(self) -> None:
+        """Connect again for those who wait; the kernel knows what it was asked already."""
+        pause = 0.05
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while True:
+                    try:
+                        await self.open()
+                        break
+                    except GatewayError:
+                        await asyncio.sleep(pause)
+                        pause = min(2 * pause, 1.0)
+        except (TimeoutError, KernelNotFoundError):
+            self._pending.fail(self._broken())
+            return
+        if await self._is_the_same():
+            self._pending.send_again()
+
+    async def _is_the_same(self) -> bool:
+        """Whether the runtime is the one that was asked; if not, nobody waits any more.
+
+        A gateway does not tell of restarts that others have asked for, and what was sent to the
+        kernel that was is never answered.
+        """
+        known = self._generation
+        if known is None:
+            return True
+        try:
+            same = await self._ask_generation() == known
+        except OhJupyterError:
+            return False  # it is found out when the connection is there again
+        if not same and self._generation == known:
+            self.kernel_gone(self._lost())
+        return same
+
+    def _broken(self) -> GatewayError:
+        return GatewayError(
+            f"The connection to kernel {self.kernel_id} was lost: its gateway at "
+            f"{GatewayClient.instance().url} closed it before the kernel answered. "
+            "What was asked may have been done; the next request connects again"
+        )
 
     def _disconnect(self) -> None:
         connection, self._socket = self._socket, None
@@ -208,12 +316,26 @@ class GatewayLink(ControlLink):
         else:
             self._disconnect()
 
-    def close(self) -> None:
-        """Disconnect."""
-        super().close()
+    def close(self, problem: KernelDiedError | None = None) -> None:
+        """Disconnect for good, see ``KernelLink.close``."""
+        super().close(problem)
         if self._idle is not None:
             self._idle.cancel()
+        if self._return is not None:
+            self._return.cancel()
         self._disconnect()
+
+
+async def _connected(request: HTTPRequest) -> WebSocketClientConnection:
+    for attempt in range(ATTEMPTS):
+        try:
+            return await websocket_connect(
+                request, subprotocols=[V1], max_message_size=RECEIVED_AT_MOST
+            )
+        except HTTPStreamClosedError:
+            if attempt == ATTEMPTS - 1:
+                raise
+    raise AssertionError("unreachable")
 
 
 def _acknowledge_at_once(connection: WebSocketClientConnection) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 __all__ = ["PendingReplies"]
@@ -12,6 +13,22 @@ PING_INTERVAL = 2.0
 """Seconds between pings while somebody waits."""
 
 Message = dict[str, Any]
+
+
+@dataclass
+class Waiting:
+    """Who waits for a reply.
+
+    Attributes:
+        reply: The reply, when it is there.
+        again: Sends the request once more, as a message of its own since kernels refuse what
+            they have had already, and returns its id; None if that could do harm.
+        ids: Ids of the messages that were sent.
+    """
+
+    reply: asyncio.Future[Message]
+    again: Callable[[], str] | None
+    ids: list[str]
 
 
 class PendingReplies:
@@ -34,7 +51,7 @@ class PendingReplies:
         self._ping = ping
         self._grace = grace
         self._silent = silent
-        self._waiting: dict[str, asyncio.Future[Message]] = {}
+        self._waiting: dict[str, Waiting] = {}
         self._last_answer = 0.0
         self._watch: asyncio.Task[None] | None = None
 
@@ -42,30 +59,32 @@ class PendingReplies:
         """Whether anybody waits."""
         return bool(self._waiting)
 
-    def expect(self, msg_id: str) -> asyncio.Future[Message]:
+    def expect(self, msg_id: str, again: Callable[[], str] | None = None) -> Waiting:
         """Begin to wait for the reply to a message.
 
         Args:
             msg_id: Id of the message, which is about to be sent.
+            again: Sends the request once more; None if that could do harm.
 
         Returns:
-            A future of the reply; ``forget`` must follow it.
+            What waits; ``forget`` must follow.
         """
         loop = asyncio.get_running_loop()
         if not self._waiting:
             self._last_answer = loop.time()
-        future = self._waiting[msg_id] = loop.create_future()
+        waiting = self._waiting[msg_id] = Waiting(loop.create_future(), again, [msg_id])
         if self._watch is None or self._watch.done():
             self._watch = loop.create_task(self._watch_kernel())
-        return future
+        return waiting
 
-    def forget(self, msg_id: str) -> None:
-        """Wait no longer for the reply to a message.
+    def forget(self, waiting: Waiting) -> None:
+        """Wait no longer.
 
         Args:
-            msg_id: Id of the message.
+            waiting: What ``expect`` returned.
         """
-        self._waiting.pop(msg_id, None)
+        for msg_id in waiting.ids:
+            self._waiting.pop(msg_id, None)
 
     def take(self, message: Message) -> None:
         """Take a message that the kernel has sent; any is a sign of life.
@@ -74,19 +93,28 @@ class PendingReplies:
             message: The message.
         """
         self._last_answer = asyncio.get_running_loop().time()
-        future = self._waiting.get(message["parent_header"].get("msg_id", ""))
-        if future is not None and not future.done():
-            future.set_result(message)
+        waiting = self._waiting.get(message["parent_header"].get("msg_id", ""))
+        if waiting is not None and not waiting.reply.done():
+            waiting.reply.set_result(message)
 
-    def fail(self, problem: Exception) -> None:
+    def fail(self, problem: Exception, *, keep_resendable: bool = False) -> None:
         """End all waits.
 
         Args:
             problem: What those who wait are told.
+            keep_resendable: Except for messages that can be sent once more.
         """
-        for future in list(self._waiting.values()):
-            if not future.done():
-                future.set_exception(problem)
+        for waiting in list(self._waiting.values()):
+            if not waiting.reply.done() and not (keep_resendable and waiting.again):
+                waiting.reply.set_exception(problem)
+
+    def send_again(self) -> None:
+        """Send all messages once more that nobody has answered."""
+        self._last_answer = asyncio.get_running_loop().time()
+        for waiting in {id(waiting): waiting for waiting in self._waiting.values()}.values():
+            if waiting.again is not None and not waiting.reply.done():
+                waiting.ids.append(waiting.again())
+                self._waiting[waiting.ids[-1]] = waiting
 
     def close(self) -> None:
         """End the watch."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from jupyter_client.session import Session
 
+from oh_jupyter.errors import KernelDiedError
 from oh_jupyter.server.links.control import ControlLink
 
 __all__ = ["ZmqLink"]
@@ -65,9 +66,9 @@ class ZmqLink(ControlLink):
     async def _is_busy(self) -> bool:
         return getattr(self._manager, "execution_state", "idle") == "busy"
 
-    def close(self) -> None:
-        """Disconnect."""
-        super().close()
+    def close(self, problem: KernelDiedError | None = None) -> None:
+        """Disconnect for good, see ``KernelLink.close``."""
+        super().close(problem)
         for stream in self._streams.values():
             if not stream.closed():
                 stream.on_recv(None)

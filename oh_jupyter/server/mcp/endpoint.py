@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -17,11 +17,17 @@ import mcp_types as types
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    ServerEvent,
+    ToolsListChanged,
+)
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.mcp.bridge import Exchange
+from oh_jupyter.server.mcp.kernel import Kernel, under_way
 from oh_jupyter.server.mcp.results import Result
 from oh_jupyter.server.mcp.toolbox import Caller, Toolbox
 
@@ -31,7 +37,7 @@ CALLER = "oh_jupyter.caller"
 EXCHANGE = "oh_jupyter.exchange"
 """Entries of an ASGI scope by which a tool call finds who called, and whether they are there."""
 
-PROGRESS_INTERVAL = 2.0
+PROGRESS_INTERVAL = 1.0
 """Seconds between two signs of life of a call."""
 
 CLOSING = 2.0
@@ -57,6 +63,25 @@ class _Server(Server[Any]):
         return super().create_initialization_options(NotificationOptions(tools_changed=True))
 
 
+class _Bus(InMemorySubscriptionBus):
+    """Knows how many listen."""
+
+    listeners = 0
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        inner = super().subscribe(listener)
+        self.listeners += 1
+        undone = False
+
+        def unsubscribe() -> None:
+            nonlocal undone
+            self.listeners -= not undone
+            undone = True
+            inner()
+
+        return unsubscribe
+
+
 class McpEndpoint:
     """The sessions of one address, which all see the same tools."""
 
@@ -69,7 +94,7 @@ class McpEndpoint:
         """
         self._toolbox = toolbox
         self._root_path = root_path
-        self._bus = InMemorySubscriptionBus()
+        self._bus = _Bus()
         self._server = _Server(
             "oh_jupyter",
             version=__version__,
@@ -107,8 +132,14 @@ class McpEndpoint:
         self._running = asyncio.create_task(run())
         await started
 
+    @property
+    def listeners(self) -> int:
+        """How many sessions want to hear of other tools."""
+        return self._bus.listeners
+
     async def close(self) -> None:
         """End all sessions; what their calls have under way is cancelled."""
+        self._toolbox.close()
         tasks = list(self._exchanges)
         # As if all clients had left: so the SDK ends its sessions in good order.
         for exchange in list(self._exchanges.values()):
@@ -202,27 +233,46 @@ class McpEndpoint:
         scope = ctx.request.scope
         caller: Caller = scope[CALLER]
         work = partial(self._toolbox.call, params.name, dict(params.arguments or {}), caller)
-        found = await _while_there(scope[EXCHANGE], ctx.session, work)
+        noted: list[tuple[Kernel, str]] = []
+        under_way.set(noted)
+        telling = partial(_tell_progress, ctx.session, noted) if _wants_progress(ctx) else None
+        found = await _while_there(scope[EXCHANGE], work, telling)
         return types.CallToolResult.model_validate(found)
 
 
-async def _while_there(exchange: Exchange, session: Any, work: Any) -> Result:
+def _wants_progress(ctx: Any) -> bool:
+    meta = ctx.meta or {}
+    return "progress_token" in meta or "progressToken" in meta
+
+
+async def _tell_progress(session: Any, noted: list[tuple[Kernel, str]]) -> None:
+    """Tell the last lines of what is put out, or for how long it has been silent."""
+    started = time.monotonic()
+    while True:
+        seconds, lines = time.monotonic() - started, ""
+        if noted:
+            kernel, kind = noted[-1]
+            with suppress(OhJupyterError):
+                lines = await kernel.peek(kind)
+        await session.report_progress(seconds, None, lines or f"running for {seconds:.0f} s")
+        await asyncio.sleep(PROGRESS_INTERVAL)
+
+
+async def _while_there(
+    exchange: Exchange,
+    work: Callable[[], Awaitable[Result]],
+    telling: Callable[[], Coroutine[Any, Any, None]] | None,
+) -> Result:
     """Carry a call out with signs of life; a client that goes away cancels it."""
     found: list[Result] = []
     async with anyio.create_task_group() as group:
-
-        async def alive() -> None:
-            started = time.monotonic()
-            while True:
-                seconds = time.monotonic() - started
-                await session.report_progress(seconds, None, f"running for {seconds:.0f} s")
-                await asyncio.sleep(PROGRESS_INTERVAL)
 
         async def gone() -> None:
             await exchange.gone.wait()
             group.cancel_scope.cancel()
 
-        group.start_soon(alive)
+        if telling is not None:
+            group.start_soon(telling)
         group.start_soon(gone)
         found.append(await work())
         group.cancel_scope.cancel()

@@ -59,7 +59,12 @@ class Endpoints:
             *state_tools(kernel),
             *notebook_tools(self._notebooks, kernel),
         ]
-        return Toolbox(fixed, KernelTools(kernel, (tool.name for tool in fixed)))
+        kernel.listens = lambda: self._listened_to(kernel_id)
+        return Toolbox(fixed, KernelTools(kernel, (tool.name for tool in fixed)), kernel=kernel)
+
+    def _listened_to(self, kernel_id: str | None) -> bool:
+        endpoint = self._endpoints.get(kernel_id)
+        return endpoint is not None and endpoint.listeners > 0
 
     async def get(self, kernel_id: str | None) -> McpEndpoint:
         """The endpoint of a kernel.

@@ -6,8 +6,10 @@ import asyncio
 import json
 import uuid
 from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
 from typing import Any
 
+from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.mcp.results import Result, of_observation, result, text
 from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema
@@ -15,12 +17,22 @@ from oh_jupyter.server.router import Router
 
 __all__ = ["Kernel", "KernelTools", "state_tools"]
 
+WATCH_SECONDS = 60.0
+"""Seconds after which a watch looks whether anybody still listens."""
+
+under_way: ContextVar[list[tuple[Kernel, str]] | None] = ContextVar("under_way", default=None)
+"""Where a tool call notes which kernel does something for it, and the type of the Action."""
+
 RECENT = 20
 """Events that are listed when no number is given."""
 
 
 class Kernel:
-    """One kernel of the server, or the default one, whichever that is at the moment."""
+    """One kernel of the server, or the default one, whichever that is at the moment.
+
+    Attributes:
+        listens: Tells whether anybody wants to hear of other tools.
+    """
 
     def __init__(
         self,
@@ -41,6 +53,8 @@ class Kernel:
         self._touch = touch
         self._changed = changed
         self._known: tuple[str, int] | None = None
+        self._watch: asyncio.Task[None] | None = None
+        self.listens: Callable[[], bool] = lambda: False
         self.kernel_id = kernel_id
 
     def other(self, kernel_id: str) -> Kernel:
@@ -92,16 +106,53 @@ class Kernel:
             _in_background.add(cancel)  # the loop itself holds tasks weakly
             cancel.add_done_callback(_forget)
             raise
-        self._look(reply)
+        if self._look(reply) and self.listens() and (self._watch is None or self._watch.done()):
+            self._watch = asyncio.create_task(self._watch_tools(link))
         return reply
 
-    def _look(self, reply: Reply) -> None:
+    def _look(self, reply: Reply) -> bool:
         """Notice other tools by the number that comes with answers, and by a new generation."""
-        if "tools" in reply.fields:
-            now = (str(reply.fields.get("generation")), int(reply.fields["tools"]))
-            before, self._known = self._known, now
-            if before not in (None, now):
-                self._changed()
+        if "tools" not in reply.fields:
+            return False
+        now = (str(reply.fields.get("generation")), int(reply.fields["tools"]))
+        before, self._known = self._known, now
+        if before not in (None, now):
+            self._changed()
+        return True
+
+    async def _watch_tools(self, link: KernelLink) -> None:
+        """Have the kernel say when there are other tools, while somebody listens."""
+        try:
+            while self.listens() and self._known is not None:
+                fields = {"known": self._known[1], "wait": WATCH_SECONDS}
+                self._look(await link.request("tools_changed", fields, load=False))
+        except OhJupyterError:
+            return  # the next answer of the kernel, or of another one, tells
+
+    def close(self) -> None:
+        """End what goes on in the background."""
+        if self._watch is not None:
+            self._watch.cancel()
+
+    async def peek(self, kind: str) -> str:
+        """Look at what goes on in it.
+
+        Args:
+            kind: Type of the Action.
+
+        Returns:
+            The last lines of what it has put out, "" if there are none.
+
+        Raises:
+            OhJupyterError: The kernel cannot be asked.
+        """
+        reply = await (await self.link()).request("peek", {"kind": kind}, load=False)
+        return str(reply.fields["text"])
+
+    def _note(self, kind: str) -> None:
+        noted = under_way.get()
+        if noted is not None:
+            noted.append((self, kind))
 
     async def act(self, kind: str, args: Mapping[str, Any], timeout: float | None = None) -> Any:
         """Have an Action carried out.
@@ -118,6 +169,7 @@ class Kernel:
             OhJupyterError: The runtime cannot be asked, or refuses the Action.
         """
         self._touch()
+        self._note(kind)
         action: dict[str, Any] = {"action": kind, "args": dict(args)}
         if timeout is not None:
             action["timeout"] = timeout
@@ -138,6 +190,7 @@ class Kernel:
             OhJupyterError: The runtime cannot be asked, or refuses.
         """
         self._touch()
+        self._note("run_ipython")
         args = {"code": code, "include_extra": False}
         action: dict[str, Any] = {"action": "run_ipython", "args": args}
         if timeout is not None:

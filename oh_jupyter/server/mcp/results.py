@@ -146,7 +146,7 @@ def _of_tool(content: str) -> Result:
     """The result of a tool of the kernel, which is in the Observation as JSON."""
     try:
         found = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return failure(content)
     if "error" in found:
         return failure(str(found["error"]))

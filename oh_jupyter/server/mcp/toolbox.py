@@ -74,6 +74,14 @@ class Source(Protocol):
         ...
 
 
+class Closable(Protocol):
+    """What has something going on in the background."""
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
 def schema(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
     """A JSON schema of arguments.
 
@@ -99,15 +107,24 @@ class Toolbox:
         fixed: Those that are always there, by name.
     """
 
-    def __init__(self, fixed: Iterable[Tool], *sources: Source) -> None:
+    def __init__(
+        self, fixed: Iterable[Tool], *sources: Source, kernel: Closable | None = None
+    ) -> None:
         """Collect tools.
 
         Args:
             fixed: Tools that are always there; nothing takes their names.
             *sources: Where others come from, asked each time.
+            kernel: What is closed with the box.
         """
+        self._kernel = kernel
         self.fixed = {tool.name: tool for tool in fixed}
         self._sources = sources
+
+    def close(self) -> None:
+        """End what goes on in the background."""
+        if self._kernel is not None:
+            self._kernel.close()
 
     async def tools(self) -> list[Tool]:
         """List all tools.

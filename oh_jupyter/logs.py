@@ -1,6 +1,6 @@
-"""The extension's log: without secrets, and as JSON lines where ``LOG_JSON`` asks for them.
+"""Our log, in the server and in kernels: without secrets, as JSON lines where ``LOG_JSON`` asks.
 
-Only the loggers of this extension are touched; how the server logs is the server's business.
+Only our own loggers are touched; how server and kernel log is their business.
 """
 
 from __future__ import annotations
@@ -9,16 +9,21 @@ import json
 import logging
 import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
+from typing import TextIO
 
-__all__ = ["HIDDEN", "JsonFormatter", "SecretFormatter", "set_up_logging"]
+__all__ = ["HIDDEN", "JsonFormatter", "SecretFormatter", "log_json_lines", "set_up_logging"]
 
 HIDDEN = "<secret_hidden>"
 """What stands where a secret was."""
 
 VARIABLE = "LOG_JSON"
 """Environment variable that asks for JSON lines, as in OpenHands."""
+
+OURS = "oh_jupyter"
+"""The logger above all of our modules'."""
 
 SHORTEST = 4
 """Characters that a value must have to be taken for a secret; shorter ones are in many words."""
@@ -78,13 +83,15 @@ class SecretFormatter(logging.Formatter):
 class JsonFormatter(SecretFormatter):
     """Writes a record as one line of JSON: timestamp, level, logger, message, exception."""
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: Secrets, fields: Mapping[str, str] | None = None) -> None:
         """Make a formatter.
 
         Args:
             secrets: The values that must not be in a line.
+            fields: What is in each line besides.
         """
         super().__init__(logging.Formatter(), secrets)
+        self._fields = dict(fields or {})
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record.
@@ -99,6 +106,7 @@ class JsonFormatter(SecretFormatter):
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname,
             "logger": record.name,
+            **self._fields,
             "message": self.masked(record.getMessage()),
         }
         if record.exc_info:
@@ -120,9 +128,8 @@ def set_up_logging(
     Returns:
         A function that puts everything back.
     """
-    environ = os.environ if environ is None else environ
-    as_json = environ.get(VARIABLE, "").strip().lower() in {"1", "true", "yes"}
-    modules = logging.getLogger("oh_jupyter")
+    as_json = _asked_for(environ)
+    modules = logging.getLogger(OURS)
     before = [(handler, handler.formatter) for handler in app_log.handlers]
     for handler, formatter in before:
         inner = formatter or logging.Formatter()
@@ -135,3 +142,43 @@ def set_up_logging(
             modules.removeHandler(handler)
 
     return undo
+
+
+def log_json_lines(
+    secrets: Secrets,
+    fields: Mapping[str, str],
+    stream: TextIO | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Callable[[], None]:
+    """Have our modules write JSON lines to a stream, if that is asked for.
+
+    Args:
+        secrets: The values that must not be in a line.
+        fields: What is in each line besides, such as the kernel's id.
+        stream: Where to; the process's real standard error by default, since that of a kernel
+            belongs to its cells.
+        environ: Environment variables; the process's own by default.
+
+    Returns:
+        A function that puts everything back.
+    """
+    stream = stream or sys.__stderr__
+    if stream is None or not _asked_for(environ):
+        return lambda: None
+    modules = logging.getLogger(OURS)
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonFormatter(secrets, fields))
+    before = modules.propagate
+    modules.addHandler(handler)
+    modules.propagate = False
+
+    def undo() -> None:
+        modules.removeHandler(handler)
+        modules.propagate = before
+
+    return undo
+
+
+def _asked_for(environ: Mapping[str, str] | None) -> bool:
+    environ = os.environ if environ is None else environ
+    return environ.get(VARIABLE, "").strip().lower() in {"1", "true", "yes"}

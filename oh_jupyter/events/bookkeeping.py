@@ -1,0 +1,330 @@
+"""What OpenHands notes in a session's log about its agents: instructions, memory, plans, states.
+
+A runtime does nothing with them. They are known here so that a log which OpenHands has written can
+be read as a whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+from oh_jupyter.events.action import Action
+from oh_jupyter.events.observation import Observation
+
+__all__ = [
+    "AgentCondensationObservation",
+    "AgentDelegateAction",
+    "AgentDelegateObservation",
+    "AgentRejectAction",
+    "AgentStateChangedObservation",
+    "ChangeAgentStateAction",
+    "CondensationAction",
+    "CondensationRequestAction",
+    "LoopDetectionObservation",
+    "LoopRecoveryAction",
+    "RecallAction",
+    "RecallObservation",
+    "RecallType",
+    "SuccessObservation",
+    "SystemMessageAction",
+    "TaskTrackingAction",
+    "TaskTrackingObservation",
+]
+
+RecallType = Literal["workspace_context", "knowledge"]
+"""What is recalled: facts about the workspace, or what microagents know."""
+
+
+@dataclass
+class SystemMessageAction(Action):
+    """The instructions that an agent begins with.
+
+    Attributes:
+        content: The text.
+        tools: The tools that it may call, as its language model is told of them.
+        openhands_version: The version that wrote it.
+        agent_class: Which agent it is for.
+    """
+
+    kind: ClassVar[str] = "system"
+    runnable: ClassVar[bool] = False
+
+    content: str
+    tools: list[dict[str, Any]] | None = None
+    openhands_version: str | None = None
+    agent_class: str | None = None
+
+    @property
+    def message(self) -> str:
+        """The text itself."""
+        return self.content
+
+
+@dataclass
+class AgentRejectAction(Action):
+    """The agent gives the task back.
+
+    Attributes:
+        outputs: Why, under ``reason``, and anything else.
+        thought: Why it does so.
+    """
+
+    kind: ClassVar[str] = "reject"
+    runnable: ClassVar[bool] = False
+
+    outputs: dict[str, Any] = field(default_factory=dict)
+    thought: str = ""
+
+    @property
+    def message(self) -> str:
+        """Name the reason."""
+        return f"The agent gives the task back: {self.outputs.get('reason') or self.thought}"
+
+
+@dataclass
+class AgentDelegateAction(Action):
+    """The agent has another one do something.
+
+    Attributes:
+        agent: Which one.
+        inputs: What it is given.
+        thought: Why.
+    """
+
+    kind: ClassVar[str] = "delegate"
+    runnable: ClassVar[bool] = False
+
+    agent: str
+    inputs: dict[str, Any]
+    thought: str = ""
+
+    @property
+    def message(self) -> str:
+        """Name the other agent."""
+        return f"Asking {self.agent} for help"
+
+
+@dataclass
+class RecallAction(Action):
+    """Something is looked for in the agent's memory.
+
+    Attributes:
+        recall_type: Of which kind.
+        query: What it must be about.
+        thought: Why.
+    """
+
+    kind: ClassVar[str] = "recall"
+    runnable: ClassVar[bool] = False
+
+    recall_type: RecallType
+    query: str = ""
+    thought: str = ""
+
+    @property
+    def message(self) -> str:
+        """Quote the query."""
+        return f"Recalling: {self.query}"
+
+
+@dataclass
+class ChangeAgentStateAction(Action):
+    """The agent is to be in another state.
+
+    Attributes:
+        agent_state: Which, such as ``paused``.
+        thought: Why.
+    """
+
+    kind: ClassVar[str] = "change_agent_state"
+    runnable: ClassVar[bool] = False
+
+    agent_state: str
+    thought: str = ""
+
+    @property
+    def message(self) -> str:
+        """Name the state."""
+        return f"The agent's state becomes {self.agent_state}"
+
+
+@dataclass
+class CondensationAction(Action):
+    """Events are forgotten, so that the history fits into the model's context.
+
+    Attributes:
+        forgotten_event_ids: Which, unless they are given as a range.
+        forgotten_events_start_id: The first.
+        forgotten_events_end_id: The last.
+        summary: What takes their place.
+        summary_offset: Where in the history.
+    """
+
+    kind: ClassVar[str] = "condensation"
+    runnable: ClassVar[bool] = False
+
+    forgotten_event_ids: list[int] | None = None
+    forgotten_events_start_id: int | None = None
+    forgotten_events_end_id: int | None = None
+    summary: str | None = None
+    summary_offset: int | None = None
+
+    @property
+    def message(self) -> str:
+        """Quote the summary."""
+        return f"Events are forgotten: {self.summary or 'without a summary'}"
+
+
+@dataclass
+class CondensationRequestAction(Action):
+    """The history is to become shorter."""
+
+    kind: ClassVar[str] = "condensation_request"
+    runnable: ClassVar[bool] = False
+
+    @property
+    def message(self) -> str:
+        """Say so."""
+        return "The history is to become shorter"
+
+
+@dataclass
+class TaskTrackingAction(Action):
+    """The agent looks at its plan, or changes it.
+
+    Attributes:
+        command: ``view`` or ``plan``.
+        task_list: The tasks: ``title``, ``status`` and ``notes`` of each.
+        thought: Why.
+    """
+
+    kind: ClassVar[str] = "task_tracking"
+    runnable: ClassVar[bool] = False
+
+    command: str = "view"
+    task_list: list[dict[str, Any]] = field(default_factory=list)
+    thought: str = ""
+
+    @property
+    def message(self) -> str:
+        """Count the tasks."""
+        return f"The plan has {len(self.task_list)} tasks"
+
+
+@dataclass
+class LoopRecoveryAction(Action):
+    """What to do with an agent that repeats itself.
+
+    Attributes:
+        option: 1 asks the person again, 2 repeats the last request, 3 stops.
+    """
+
+    kind: ClassVar[str] = "loop_recovery"
+    runnable: ClassVar[bool] = False
+
+    option: int = 1
+
+    @property
+    def message(self) -> str:
+        """Name the option."""
+        return f"The agent repeats itself: option {self.option}"
+
+
+@dataclass
+class AgentDelegateObservation(Observation):
+    """Another agent has done its part.
+
+    Attributes:
+        outputs: What it returns.
+    """
+
+    kind: ClassVar[str] = "delegate"
+
+    outputs: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class SuccessObservation(Observation):
+    """Something worked."""
+
+    kind: ClassVar[str] = "success"
+
+
+@dataclass
+class AgentStateChangedObservation(Observation):
+    """The agent is in another state.
+
+    Attributes:
+        agent_state: Which.
+        reason: Why.
+    """
+
+    kind: ClassVar[str] = "agent_state_changed"
+
+    agent_state: str = ""
+    reason: str = ""
+
+
+@dataclass
+class AgentCondensationObservation(Observation):
+    """The history became shorter."""
+
+    kind: ClassVar[str] = "condense"
+
+
+@dataclass
+class RecallObservation(Observation):
+    """What was found in the agent's memory.
+
+    Attributes:
+        recall_type: Of which kind it is.
+        repo_name: The repository that is worked on.
+        repo_directory: Where it is.
+        repo_branch: Its branch.
+        repo_instructions: What its people want agents to know.
+        runtime_hosts: Port by host that the agent may use.
+        additional_agent_instructions: What the runtime adds.
+        date: Today.
+        custom_secrets_descriptions: What each secret is for, by its name.
+        conversation_instructions: What the person adds.
+        working_dir: Where the agent works.
+        microagent_knowledge: ``name``, ``trigger`` and ``content`` of each microagent.
+    """
+
+    kind: ClassVar[str] = "recall"
+
+    recall_type: RecallType = "workspace_context"
+    repo_name: str = ""
+    repo_directory: str = ""
+    repo_branch: str = ""
+    repo_instructions: str = ""
+    runtime_hosts: dict[str, Any] = field(default_factory=dict)
+    additional_agent_instructions: str = ""
+    date: str = ""
+    custom_secrets_descriptions: dict[str, Any] = field(default_factory=dict)
+    conversation_instructions: str = ""
+    working_dir: str = ""
+    microagent_knowledge: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class TaskTrackingObservation(Observation):
+    """The plan as it is.
+
+    Attributes:
+        command: What was asked for.
+        task_list: The tasks.
+    """
+
+    kind: ClassVar[str] = "task_tracking"
+
+    command: str = ""
+    task_list: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass
+class LoopDetectionObservation(Observation):
+    """The agent was found to repeat itself."""
+
+    kind: ClassVar[str] = "loop_detection"

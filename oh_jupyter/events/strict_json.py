@@ -1,0 +1,119 @@
+"""JSON from outside, read so that whatever comes of it can be written again.
+
+Python's reader takes more than JSON: NaN, lone halves of surrogate pairs, numbers of any length,
+values as deep as the stack. Each of them would go wrong later, where nobody can say why any more.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from oh_jupyter.errors import WireError
+
+__all__ = ["MAX_DEPTH", "parse_json"]
+
+MAX_DEPTH = 100
+"""Levels of arrays and objects inside each other."""
+
+MAX_INTEGER = 2**64
+"""Integers must be smaller, as in the JSON of the event log."""
+
+_ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def parse_json(data: bytes, field: str = "body") -> Any:
+    """Read JSON.
+
+    Args:
+        data: UTF-8, with or without a byte order mark.
+        field: What an error names.
+
+    Returns:
+        Its value.
+
+    Raises:
+        WireError: It is no JSON, or holds what cannot be passed on; the message says what.
+    """
+    try:
+        value = json.loads(
+            data.decode("utf-8-sig"),
+            parse_int=_integer,
+            parse_float=_number,
+            parse_constant=_no_number,
+            object_pairs_hook=_object,
+        )
+    except UnicodeDecodeError as problem:
+        raise WireError(
+            f"The {field} is not UTF-8: {problem.reason} at {problem.start}", field
+        ) from None
+    except RecursionError:
+        raise WireError(_too_deep(field), field) from None
+    except ValueError as problem:
+        raise WireError(f"The {field} is not JSON: {problem}", field) from None
+    _check_depth(value, field)
+    if _ESCAPED_SURROGATE.search(data):
+        _check_texts(value, field)
+    return value
+
+
+def _too_deep(field: str) -> str:
+    return f"The {field} is nested too deeply: at most {MAX_DEPTH} levels"
+
+
+def _integer(text: str) -> int:
+    # Before it is converted, which takes time that grows with the square.
+    if len(text) > 20 or abs(value := int(text)) >= MAX_INTEGER:
+        raise ValueError(f"the integer {text[:20]}... has more than 64 bits")
+    return value
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise ValueError(f"the number {text[:20]} is too large")
+    return value
+
+
+def _no_number(text: str) -> float:
+    raise ValueError(f"{text} is no number in JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ValueError(f"the name {twice[:100]!r} is there twice in one object")
+    return found
+
+
+def _inside(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        return iter(value.values())
+    return iter(value if isinstance(value, list) else ())
+
+
+def _check_depth(value: Any, field: str) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)
+        ]
+        if not level:
+            return
+    raise WireError(_too_deep(field), field)
+
+
+def _check_texts(value: Any, field: str) -> None:
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        texts = [each, *(each if isinstance(each, dict) else ())]
+        for text in texts:
+            if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
+                raise WireError(f"A text in the {field} has half of a surrogate pair", field)
+        waiting += _inside(each)

@@ -1,0 +1,179 @@
+"""A long session does not grow: what is kept after many steps is what was kept after a few."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from oh_jupyter.browser.bids import FrameBids
+from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.browser.launch import Settings
+from oh_jupyter.browser.observation import PARTS
+from oh_jupyter.browser.session import BrowserSession
+from oh_jupyter.browser.settle import MOST_ADDRESSES
+from oh_jupyter.browser.steps import run_step
+from oh_jupyter.browser.tidying import DOCUMENTS, bound_driver, tidy
+
+LIMIT = 1000
+"""As in driver_limits.cjs."""
+
+
+class Driven:
+    """A session in this process, so that what it keeps can be counted."""
+
+    def __init__(self, runner: asyncio.Runner, session: BrowserSession) -> None:
+        self.run = runner.run
+        self.session = session
+
+    def step(self, action: str) -> dict[str, Any]:
+        """Do what the worker does for a step."""
+        return self.run(self._step(action))
+
+    async def _step(self, action: str) -> dict[str, Any]:
+        request = {"action": action, "include": list(PARTS), "limit": 60.0, "cwd": "/"}
+        seen = await run_step(self.session, request)
+        assert seen["last_action_error"] == ""
+        await tidy(self.session)
+        return seen
+
+    def kept(self) -> Counter[str]:
+        """Count what Playwright keeps, by kind; it has no public way to ask."""
+        connection: Any = self.session.context._impl_obj._connection
+        return Counter(each._type for each in connection._objects.values())
+
+
+@pytest.fixture
+def driven(tmp_path, monkeypatch) -> Iterator[Driven]:
+    monkeypatch.setenv("NODE_OPTIONS", "")
+    bound_driver()
+    settings = Settings(
+        executable=find_executable(), headless=True, viewport=(800, 600),
+        downloads_dir=str(tmp_path), accept_dialogs=False,
+        sandbox=not hasattr(os, "geteuid") or os.geteuid() != 0,
+    )  # fmt: skip
+    with asyncio.Runner() as runner:
+        driven = Driven(runner, runner.run(BrowserSession.start(settings)))
+        yield driven
+        runner.run(driven.session.close())
+
+
+def test_elements_are_let_go(driven: Driven, site, bid):
+    inner = site.put("/inner", "<button>inner</button>")
+    page = site.put("/buttons", f"<button>outer</button><iframe src={inner}></iframe>")
+    seen = driven.step(f'goto("{page}")')
+    outer, framed = bid(seen, "button 'outer'"), bid(seen, "button 'inner'")
+    before = driven.kept()
+    for _ in range(3):
+        driven.step(f'focus("{outer}") focus("{framed}")')
+    after = driven.kept()
+    assert after["ElementHandle"] == before["ElementHandle"] == 0
+    assert after["JSHandle"] == before["JSHandle"]
+
+
+def test_documents_are_collected(driven: Driven, site):
+    frames = "<iframe src=/tiny></iframe>" * 4
+    site.put("/tiny", "<p>tiny")
+    page = site.put("/four", f"<!doctype html>{frames}")
+    inspector = driven.run(driven.session.inspector())
+    for _ in range(DOCUMENTS // 5 * 3):
+        driven.step(f'goto("{page}")')
+    counters = driven.run(inspector.session.send("Memory.getDOMCounters"))
+    # Without collecting they are nearly 80: as many as were shown.
+    assert counters["documents"] <= DOCUMENTS + 10
+    assert inspector.documents_shown < DOCUMENTS
+
+
+def test_sessions_of_frames_end_with_them(driven: Driven, site):
+    other = site.url("/there", host="localhost")
+    site.put("/there", "<p>there")
+    page = site.put("/cross", f"<iframe src={other}></iframe>")
+    inspector = driven.run(driven.session.inspector())
+    load = f"document.querySelector('iframe').src = '{other}'"
+
+    def sessions() -> int:
+        seen = driven.step("noop(0)")
+        assert "there" in seen["text_content"]
+        assert len(inspector.sessions) == 2
+        return driven.kept()["CDPSession"]
+
+    driven.step(f'goto("{page}")')
+    before = sessions()
+    for _ in range(3):
+        navigated = driven.session.page.wait_for_event("framenavigated")
+        driven.run(_together(navigated, driven.session.page.evaluate(load)))
+        driven.run(_together(*inspector._detaching))
+    assert sessions() == before
+
+
+async def _together(*work: Any) -> None:
+    await asyncio.gather(*work)
+
+
+def test_what_the_inspector_keeps(driven: Driven, site):
+    site.put("/tiny", "<p>tiny")
+    page = site.put("/two", "<iframe src=/tiny></iframe>" * 2)
+    inspector = driven.run(driven.session.inspector())
+
+    def kept() -> tuple[int, ...]:
+        tracker = driven.session.tracker
+        return (
+            len(inspector.bids._elements), len(inspector.bids._frames),
+            len(inspector._frame_sessions), len(inspector._detaching), len(driven.session.handles),
+            len(driven.session.inspectors), len(tracker._pending), len(tracker._navigations),
+            len(driven.session._running),
+        )  # fmt: skip
+
+    driven.step(f'goto("{page}")')
+    before = kept()
+    for _ in range(5):
+        driven.step(f'goto("{page}")')
+    assert kept() == before
+    driven.step(f'new_tab() goto("{page}") tab_close()')
+    assert len(driven.session.inspectors) == 1
+
+
+def test_the_driver_remembers_less(driven: Driven, site):
+    page = site.put("/requests", "<p id=p>before")
+    driven.step(f'goto("{page}")')
+    script = """async count => {
+      for (let done = 0; done < count; done += 20)
+        await Promise.all(Array.from({length: 20}, (_, i) => fetch("/requests?" + (done + i))));
+    }"""
+    driven.run(driven.session.page.evaluate(script, LIMIT + 200))
+    kept = driven.kept()
+    assert LIMIT // 2 < kept["Request"] <= LIMIT
+    assert kept["Response"] <= LIMIT
+    seen = driven.step("noop(0)")
+    assert "before" in seen["text_content"]
+    driven.step(f'goto("{page}")')
+    # Addresses that are all different are no polling loops, and are not remembered as such.
+    assert len(driven.session.tracker._rounds) <= MOST_ADDRESSES
+
+
+def test_elements_long_gone_are_forgotten():
+    frame = FrameBids("", None, None, None, "F")
+    frame.renew(("F", 1))
+    first = frame.give(1, False)
+    for number in range(2, 40):
+        frame.give(number, False)
+    frame.forget_all_but([1, 39], most=50)
+    assert len(frame.given) == 39
+    frame.forget_all_but([1, 39], most=20)
+    assert len(frame.given) == 2
+    # Those that are left keep their bids, and no bid is given twice.
+    assert frame.give(1, False) == first
+    assert frame.give(50, False) == "39"
+
+
+def test_the_switch_is_added_to_the_users_options(monkeypatch):
+    monkeypatch.setenv("NODE_OPTIONS", "--no-warnings")
+    bound_driver()
+    assert os.environ["NODE_OPTIONS"].startswith('--no-warnings --require "')
+    monkeypatch.delenv("NODE_OPTIONS")
+    bound_driver()
+    assert os.environ["NODE_OPTIONS"].startswith('--require "')

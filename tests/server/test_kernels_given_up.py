@@ -1,0 +1,135 @@
+"""Kernels that die and die: Jupyter gives them up, and what is said then is true."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oh_jupyter.errors import KernelDiedError
+from oh_jupyter.server.default_kernel import DefaultKernel
+
+DIE = "import os; os._exit(7)"
+LIMIT = 2
+
+
+@pytest.fixture
+def jp_server_config(jp_server_config: dict[str, Any]) -> dict[str, Any]:
+    """Deaths are noticed sooner than by default, and fewer are put up with."""
+    restarter = {"time_to_dead": 0.2, "restart_limit": LIMIT}
+    own = {"default_kernel_name": "mine"}
+    return {**jp_server_config, "KernelRestarter": restarter, "OhJupyter": own}
+
+
+@pytest.fixture(autouse=True)
+def spec(jp_data_dir: Path) -> Callable[..., None]:
+    """Write the kernelspec of the default kernel, which is a good one at first."""
+    path = jp_data_dir / "kernels" / "mine" / "kernel.json"
+    path.parent.mkdir(parents=True)
+
+    def write(*argv: str) -> None:
+        argv = argv or (sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}")
+        text = json.dumps({"argv": argv, "display_name": "Mine", "language": "python"})
+        path.write_text(text)
+
+    write()
+    return write
+
+
+async def die_until_given_up(act: Any, kernel: str | None = None) -> list[str]:
+    """What is said of each death."""
+    said: list[str] = []
+    async with asyncio.timeout(90):
+        while not said or "has given it up" not in said[-1]:
+            status, answer = await act("run_ipython", kernel, code=DIE)
+            assert (status, answer["error"]) == (503, "KernelDiedError")
+            said.append(answer["detail"])
+    return said
+
+
+async def test_an_open_kernel_is_given_up(act, ask, plain_kernel) -> None:
+    said = await die_until_given_up(act, plain_kernel)
+    assert len(said) == LIMIT + 1
+    for detail in said[:-1]:
+        assert "ended with exit code 7 before it answered; the state of its runtime is" in detail
+        assert detail.endswith("The next request finds a fresh one")
+    assert said[-1].endswith("Jupyter has given it up. Restart it from its notebook")
+    status, answer = await act("run", plain_kernel, command="true")
+    assert (status, answer["error"]) == (404, "KernelNotFoundError")
+    assert "has given it up. Restart it from its notebook; it has another id" in answer["detail"]
+    assert (await ask("kernels", plain_kernel, "alive"))[0] == 404
+    status, answer = await act("run", "no-such-kernel", command="true")
+    assert (status, answer["detail"][:25]) == (404, "There is no kernel 'no-su")
+
+
+async def test_the_default_kernel_is_replaced(act, ask, jp_serverapp) -> None:
+    said = await die_until_given_up(act)
+    assert len(said) == LIMIT + 1
+    assert said[-1].endswith("Jupyter has given it up. The next request starts another")
+    assert (await ask("server_info"))[1]["default_kernel"] is None
+    status, observation = await act("run", command="echo here again")
+    assert (status, observation["content"]) == (200, "here again")
+    kernel = (await ask("server_info"))[1]["default_kernel"]
+    assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == [kernel]
+
+
+async def test_one_that_ends_at_once_is_named_and_not_started_again_and_again(
+    act, spec, jp_serverapp, tmp_path
+) -> None:
+    starts = tmp_path / "starts"
+    spec(sys.executable, "-c", f"open({str(starts)!r}, 'a').write('x'); raise SystemExit(3)")
+    answers = await asyncio.gather(*(act("run", command="true") for _ in range(5)))
+    for status, answer in answers:
+        assert (status, answer["error"]) == (503, "KernelDiedError")
+        assert answer["detail"].startswith("The default kernel (mine) ended with exit code 3 ")
+        assert "is in the server's log" in answer["detail"]
+    async with asyncio.timeout(60):
+        while "2 times in a row" not in (await act("run", command="true"))[1]["detail"]:
+            pass
+        # Jupyter starts each once more before it can be shut down.
+        assert starts.read_text() <= "xxxx"
+        while list(jp_serverapp.kernel_manager.list_kernel_ids()):
+            await asyncio.sleep(0.01)
+        spec()
+        while (await act("run", command="true"))[0] == 503:
+            pass
+    status, observation = await act("run", command="echo mended")
+    assert (status, observation["content"]) == (200, "mended")
+
+
+async def test_one_that_cannot_be_started_is_named_with_the_reason(act, spec) -> None:
+    spec("/no/such/python")
+    status, answer = await act("run", command="true")
+    assert status == 500
+    assert "The default kernel (mine) cannot be started" in answer["detail"]
+    assert "/no/such/python" in answer["detail"]
+
+
+async def test_the_pause_between_attempts_grows_and_ends() -> None:
+    class Kernels:
+        default_kernel_name = "there"
+
+        async def start_kernel(self, **given: Any) -> str:
+            return "1"
+
+    now = 0.0
+    kernel = DefaultKernel(Kernels(), clock=lambda: now)
+    pauses = []
+    for _ in range(8):
+        assert await kernel.start() == kernel.id == "1"
+        told = str(kernel.failed("died"))
+        assert kernel.id is None
+        pauses.append(int(told.rpartition("may be in ")[2].partition(" s")[0]))
+        now += pauses[-1] - 0.1
+        with pytest.raises(KernelDiedError, match="The next attempt may be in 1 s"):
+            await kernel.start()
+        now += 0.2
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]
+    assert "(there) died before it answered anything, 8 times in a row. " in told
+    kernel.answered()
+    assert "times" not in str(kernel.failed("died"))
