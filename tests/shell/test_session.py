@@ -210,7 +210,7 @@ def test_several_commands_are_refused(session):
         ("printf '%s' $'\\x03\\x1a\\x04'", ""),
         ("echo trailing \\", "trailing \\"),
         ("echo 日本語 😀 ñ", "日本語 😀 ñ"),
-        ("echo a; echo b & wait", "a\n[1] "),
+        ("echo a; : & wait", "a\n[1] "),
     ],
 )
 def test_commands_run_as_written(run, command, content):
