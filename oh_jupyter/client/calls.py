@@ -236,7 +236,7 @@ def failure(status: int, body: bytes) -> OhJupyterError:
         return cls(detail, str(data.get("field") or ""))
     if isinstance(cls, type) and issubclass(cls, OhJupyterError):
         return cls(detail)
-    if status == 403:
+    if status == 403 and detail in ("Forbidden", "Invalid API Key"):
         detail += ". Check the token"
     return ServerError(detail, status)
 

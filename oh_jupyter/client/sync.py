@@ -307,6 +307,8 @@ class RuntimeClient:
 
         Raises:
             ConfirmationError: It does not wait.
+            ServerError: 403: nothing is approved over REST, unless the server's
+                ``confirmation_over_rest`` is set; rejecting is always possible.
         """
         self._connection.send(self._calls.confirm(id, approve))
 
