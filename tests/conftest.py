@@ -29,6 +29,7 @@ def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         "FILE_STORE_PATH": str(root / "store"),
         "XDG_STATE_HOME": str(root / "state"),
         "IPYTHONDIR": str(root / "ipython"),
+        "JUPYTER_RUNTIME_DIR": str(root / "runtime"),
         "PYDEVD_DISABLE_FILE_VALIDATION": "1",
     }
     before = {name: os.environ.get(name) for name in places}

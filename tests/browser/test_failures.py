@@ -80,8 +80,8 @@ def test_pages_that_never_answer(env: BrowserEnv, site):
     assert "here" in seen["text_content"]
     other = site.url("/never", "localhost")
     for _ in range(2):
-        seen = env.step(f'goto("{other}")', timeout=12)
-        assert "took longer than 6 s" in seen["last_action_error"]
+        seen = env.step(f'goto("{other}")', timeout=6)
+        assert "took longer than 3 s" in seen["last_action_error"]
     seen = env.step("noop(0)")
     assert seen["url"] == page
     assert "here" in seen["text_content"]

@@ -85,13 +85,12 @@ def test_tasks_are_solved_and_seeds_make_them():
         shown.append((seen["goal"], seen["text_content"]))
         return solver(seen)
 
-    names = ["click-button", "click-checkboxes", "click-button"]
-    tasks = match_tasks(f"browsergym/miniwob.{name}" for name in names[:2])
-    trials = list(run_trials([*tasks, tasks[0]], agent, seeds=2, steps=1))
-    assert [(t.task.partition(".")[2], t.seed, t.reward, t.error) for t in trials] == [
-        (name, seed, 1.0, "") for name in names for seed in (0, 1)
+    name = "browsergym/miniwob.click-checkboxes"
+    trials = list(run_trials([*match_tasks([name]), name], agent, seeds=2, steps=1))
+    assert [(each.task, each.seed, each.reward, each.error) for each in trials] == [
+        (name, seed, 1.0, "") for seed in (0, 1, 0, 1)
     ]
-    assert shown[:2] == shown[4:]
+    assert shown[:2] == shown[2:]
     assert shown[0] != shown[1]
 
 

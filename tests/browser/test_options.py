@@ -313,7 +313,7 @@ def test_memory_does_not_grow(site):
 
         def walk(times: int) -> None:
             for _ in range(times):
-                env.step(f'goto("{page}")')
+                env.step(f'goto("{page}")', include=["axtree_object"])
 
         walk(20)
         before = own()

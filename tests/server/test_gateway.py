@@ -41,21 +41,12 @@ TOKEN = "gateway-token"
 ENTERPRISE = shutil.which(
     os.environ.get("OH_JUPYTER_TEST_GATEWAY", "jupyter-enterprisegateway")
 ) or shutil.which("jupyter-enterprisegateway")
-KINDS = [
-    "subprotocol",
-    "json",
-    pytest.param(
-        "enterprise",
-        marks=pytest.mark.skipif(
-            ENTERPRISE is None,
-            reason="no jupyter-enterprisegateway on the PATH or in OH_JUPYTER_TEST_GATEWAY",
-        ),
-    ),
-]
-ONE_KIND = pytest.mark.parametrize(
-    "gateway", ["enterprise" if ENTERPRISE else "subprotocol"], indirect=True
-)
-"""For what takes the same way through any gateway."""
+OLD_WAY = "enterprise" if ENTERPRISE else "json"
+"""What Jupyter servers spoke on a websocket before there was a subprotocol, as Enterprise Gateway
+does. It is the real one where there is one, on the PATH or in OH_JUPYTER_TEST_GATEWAY."""
+
+BOTH_KINDS = pytest.mark.parametrize("gateway", ["subprotocol", OLD_WAY], indirect=True)
+"""For what depends on how messages are written. The rest takes the same way through any gateway."""
 
 MEGABYTE = ("x" * 79 + "\n") * 13107
 
@@ -166,7 +157,7 @@ def start_gateway(kind: str, folder: Path, port: int | None = None) -> Process:
     )  # fmt: skip
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(scope="module", params=[OLD_WAY])
 def gateway(request, tmp_path_factory, own_places):
     started = start_gateway(request.param, tmp_path_factory.mktemp("gateway"))
     yield started
@@ -189,6 +180,7 @@ def pool():
         yield pool
 
 
+@BOTH_KINDS
 def test_every_kind_of_action(ours, gateway, tmp_path) -> None:
     """With the settings of the server, on the gateway's default kernel."""
     assert ours.act("run", command="pwd")[1]["content"] == str(ours.folder / "work")
@@ -232,7 +224,6 @@ def page(tmp_path):
         thread.join()
 
 
-@ONE_KIND
 def test_a_page_in_the_browser_of_the_kernel(ours, page) -> None:
     seen = ours.act("browse", url=page)[1]
     assert (seen["observation"], seen["extras"]["error"]) == ("browse", False), seen
@@ -247,7 +238,6 @@ def test_a_page_in_the_browser_of_the_kernel(ours, page) -> None:
         assert picture.content.startswith(b"\x89PNG")
 
 
-@ONE_KIND
 def test_events_are_streamed_and_resumed(ours) -> None:
     def stream(until: str, **headers: str) -> list[str]:
         headers["Accept"] = "text/event-stream"
@@ -268,7 +258,6 @@ def test_events_are_streamed_and_resumed(ours) -> None:
     assert stream("twice two", **{"Last-Event-ID": ids[-3]}) == ids[-2:]
 
 
-@ONE_KIND
 def test_the_store_the_skills_and_the_tools(ours) -> None:
     content = os.urandom(3_000_000)
     assert ours.ask("PUT", "oh_jupyter/store/a/b.bin", data=content).status_code == 204
@@ -289,7 +278,6 @@ def test_the_store_the_skills_and_the_tools(ours) -> None:
     assert "by MCP" in str(asyncio.run(call()).content)
 
 
-@ONE_KIND
 def test_what_waits_for_a_person_is_rejected(ours, pool) -> None:
     kernel = ours.ask("POST", "api/kernels", json={"name": "there"}).json()["id"]
     where = f"oh_jupyter/kernels/{kernel}/confirmations"
@@ -303,7 +291,6 @@ def test_what_waits_for_a_person_is_rejected(ours, pool) -> None:
     ours.ask("DELETE", f"api/kernels/{kernel}")
 
 
-@ONE_KIND
 def test_a_client_that_leaves_takes_its_cell_along(ours) -> None:
     ours.cell("1")
     body = {"action": {"action": "run_ipython", "args": {"code": "import time; time.sleep(600)"}}}
@@ -312,6 +299,7 @@ def test_a_client_that_leaves_takes_its_cell_along(ours) -> None:
     assert ours.cell("6 * 7") == "42"
 
 
+@BOTH_KINDS
 def test_a_megabyte_both_ways_and_more_than_a_gateway_takes(ours, tmp_path) -> None:
     file = str(tmp_path / "large.txt")
     assert ours.act("write", path=file, content=MEGABYTE)[1]["observation"] == "write"
@@ -376,6 +364,7 @@ def test_a_restart_ends_what_waits_for_the_kernel(ours, pool) -> None:
     assert ours.cell("'here' in globals()") == "False"
 
 
+@BOTH_KINDS
 def test_a_suspended_kernel_is_reported_and_found_again(ours) -> None:
     pid = int(ours.cell("import os; os.getpid()"))
     os.kill(pid, signal.SIGSTOP)
@@ -520,6 +509,7 @@ def appears(file: Path) -> None:
         time.sleep(0.02)
 
 
+@BOTH_KINDS
 def test_a_cut_connection_loses_nothing_and_does_nothing_twice(cut, tmp_path, pool) -> None:
     ours, wire = cut
     done, go = tmp_path / "done", tmp_path / "go"
