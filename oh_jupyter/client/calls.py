@@ -236,7 +236,8 @@ def failure(status: int, body: bytes) -> OhJupyterError:
         return cls(detail, str(data.get("field") or ""))
     if isinstance(cls, type) and issubclass(cls, OhJupyterError):
         return cls(detail)
-    if status == 403 and detail in ("Forbidden", "Invalid API Key"):
+    # Jupyter asks for an XSRF token where the other one is wrong.
+    if status == 403 and (detail in ("Forbidden", "Invalid API Key") or "_xsrf" in detail):
         detail += ". Check the token"
     return ServerError(detail, status)
 

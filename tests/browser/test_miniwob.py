@@ -77,6 +77,7 @@ class Solver:
         return "".join(f'fill("{field}", "{value}")\n' for field, value in pairs)
 
 
+@pytest.mark.slow
 def test_tasks_are_solved_and_seeds_make_them():
     shown: list[tuple[str, str]] = []
     solver = Solver()

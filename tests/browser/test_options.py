@@ -295,6 +295,7 @@ def test_uploads_begin_where_they_are_said_to(env: BrowserEnv, show, bid, tmp_pa
     assert env.evaluate("document.querySelector('input').files[0].name") == "note.txt"
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow(site):
     """The worker's own memory over many steps; the benchmark takes five hundred."""
     import os

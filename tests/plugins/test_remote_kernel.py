@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
 
 from oh_jupyter.config import Settings
 from oh_jupyter.events import ErrorObservation, IPythonRunCellAction
@@ -38,7 +40,12 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     )
     assert process.stderr is not None
     lines = iter(process.stderr)
-    yield next(m[1] for line in lines if (m := re.search(r"(http://127\.0\.0\.1:\d+)/", line)))
+    url = next(m[1] for line in lines if (m := re.search(r"(http://127\.0\.0\.1:\d+)/", line)))
+    patience = HTTPAdapter(max_retries=Retry(total=200, backoff_factor=0.05, backoff_max=0.1))
+    with requests.Session() as session:  # it names its address a moment before it listens
+        session.mount("http://", patience)
+        session.get(f"{url}/api", timeout=30)
+    yield url
     process.terminate()
     process.communicate()
 

@@ -258,6 +258,7 @@ def test_events_are_streamed_and_resumed(ours) -> None:
     assert stream("twice two", **{"Last-Event-ID": ids[-3]}) == ids[-2:]
 
 
+@pytest.mark.slow
 def test_the_store_the_skills_and_the_tools(ours) -> None:
     content = os.urandom(3_000_000)
     assert ours.ask("PUT", "oh_jupyter/store/a/b.bin", data=content).status_code == 204
@@ -339,6 +340,7 @@ def test_files_go_up_and_come_down(ours, tmp_path) -> None:
     assert (there / "folder" / "empty").is_dir()
 
 
+@pytest.mark.slow
 def test_twenty_requests_at_once(ours, pool) -> None:
     answers = pool.map(lambda number: ours.cell(f"print({number})"), range(20))
     assert list(answers) == [str(number) for number in range(20)]
@@ -355,6 +357,7 @@ def test_a_kernel_that_dies_ends_what_waits_for_it(ours, pool) -> None:
     assert int(ours.cell("import os; os.getpid()")) != pid
 
 
+@pytest.mark.slow
 def test_a_restart_ends_what_waits_for_the_kernel(ours, pool) -> None:
     ours.cell("here = 1")
     waiting = pool.submit(ours.act, "run_ipython", code="import time; time.sleep(600)")
@@ -364,6 +367,7 @@ def test_a_restart_ends_what_waits_for_the_kernel(ours, pool) -> None:
     assert ours.cell("'here' in globals()") == "False"
 
 
+@pytest.mark.slow
 @BOTH_KINDS
 def test_a_suspended_kernel_is_reported_and_found_again(ours) -> None:
     pid = int(ours.cell("import os; os.getpid()"))
@@ -377,6 +381,7 @@ def test_a_suspended_kernel_is_reported_and_found_again(ours) -> None:
     assert int(ours.cell("import os; os.getpid()")) == pid
 
 
+@pytest.mark.slow
 def test_a_kernel_that_the_gateway_has_culled_is_replaced(ours, gateway) -> None:
     ours.cell("here = 1")
     kernel = ours.default_kernel()
@@ -412,6 +417,7 @@ def test_it_is_loaded_into_an_open_kernel_that_is_busy(ours, tmp_path) -> None:
     ours.ask("DELETE", f"api/kernels/{kernel}")
 
 
+@pytest.mark.slow
 def test_a_gateway_that_goes_and_comes_back(gateway, request, tmp_path, pool) -> None:
     kind = request.node.callspec.params["gateway"]
     port = free_port()
@@ -525,6 +531,7 @@ def test_a_cut_connection_loses_nothing_and_does_nothing_twice(cut, tmp_path, po
     assert done.read_text() == "once\n"
 
 
+@pytest.mark.slow
 def test_work_goes_on_while_the_connection_breaks_again_and_again(cut, tmp_path, pool) -> None:
     ours, wire = cut
     ours.cell("done = []")
@@ -544,6 +551,7 @@ def test_work_goes_on_while_the_connection_breaks_again_and_again(cut, tmp_path,
     assert (tmp_path / "a.bin").read_bytes() == content
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["by somebody else", "behind a cut connection"])
 def test_a_kernel_that_the_gateway_restarts(cut, gateway, tmp_path, pool, how: str) -> None:
     ours, wire = cut
@@ -573,6 +581,7 @@ def test_a_wrong_token_is_reported(gateway, tmp_path) -> None:
         ours.stop()
 
 
+@pytest.mark.slow
 def test_an_idle_link_lets_the_gateway_cull(gateway, monkeypatch) -> None:
     from jupyter_server.gateway.gateway_client import GatewayClient
 
