@@ -49,10 +49,11 @@ class Call(Generic[T]):
         Raises:
             KeyboardInterrupt: The person interrupted.
         """
-        if not self.future.set_running_or_notify_cancel():
-            return
         try:
-            self._runs = True
+            with self._lock:
+                self._runs = self.future.set_running_or_notify_cancel()
+            if not self._runs:
+                return
             try:
                 result = self._function()
             finally:
@@ -73,7 +74,7 @@ class Call(Generic[T]):
             self._taken_back = True
             if self._runs:
                 interrupt_main_thread()
-        self.future.cancel()
+            self.future.cancel()
 
 
 class MainThread:
