@@ -22,6 +22,7 @@ __all__ = [
     "DECISION_MESSAGE",
     "EVENT_MESSAGE",
     "OUTPUT_LIMIT",
+    "RECEIVED_MESSAGE",
     "REPLY_MESSAGE",
     "REQUEST_MESSAGE",
     "Settings",
@@ -30,6 +31,9 @@ __all__ = [
 
 REQUEST_MESSAGE = "oh_jupyter_request"
 """Type of the one control-channel request; its content names an operation."""
+
+RECEIVED_MESSAGE = "oh_jupyter_received"
+"""Type of the message by which the kernel says that it begins with a request."""
 
 REPLY_MESSAGE = "oh_jupyter_reply"
 """Type of the reply to it, sent when the operation is done."""

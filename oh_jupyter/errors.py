@@ -44,6 +44,7 @@
         ├── GenerationChangedError      the runtime that was asked is no more; nothing was done
         ├── KernelDiedError             it died or restarted while it was asked
         ├── KernelTimeoutError          it did not answer in time
+        ├── RequestExpiredError         it answered too late to begin; nothing was done
         ├── GatewayError                the gateway that runs it cannot be reached, or refuses
         └── ExtensionMissingError       it answers, but oh_jupyter is not in its environment
 
@@ -83,6 +84,7 @@ __all__ = [
     "OhJupyterError",
     "PatchError",
     "PluginError",
+    "RequestExpiredError",
     "RequestNotFoundError",
     "RuntimeClosedError",
     "ServerError",
@@ -316,7 +318,25 @@ class GenerationChangedError(KernelError):
 
 
 class KernelTimeoutError(KernelError):
-    """The kernel did not answer in time."""
+    """The kernel did not answer in time.
+
+    Attributes:
+        withdrawn: Whether what was asked is certain not to be carried out any more.
+    """
+
+    def __init__(self, message: str, withdrawn: bool = False) -> None:
+        """Make the error.
+
+        Args:
+            message: What happened, and whether asking again is safe.
+            withdrawn: Whether what was asked is certain not to be carried out any more.
+        """
+        super().__init__(message)
+        self.withdrawn = withdrawn
+
+
+class RequestExpiredError(KernelError):
+    """The request reached its kernel too late to be begun; nothing was done."""
 
 
 class GatewayError(KernelError):

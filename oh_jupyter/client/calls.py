@@ -14,7 +14,7 @@ from typing import IO, Any, Generic, TypeVar
 from urllib.parse import quote
 
 from oh_jupyter import errors
-from oh_jupyter.errors import OhJupyterError, ServerError, WireError
+from oh_jupyter.errors import KernelTimeoutError, OhJupyterError, ServerError, WireError
 from oh_jupyter.events import Action, Event, Observation
 from oh_jupyter.events.wire import from_wire, observation_from_wire, to_wire
 
@@ -234,6 +234,8 @@ def failure(status: int, body: bytes) -> OhJupyterError:
     cls = getattr(errors, str(data.get("error")), None)
     if isinstance(cls, type) and issubclass(cls, WireError):
         return cls(detail, str(data.get("field") or ""))
+    if isinstance(cls, type) and issubclass(cls, KernelTimeoutError):
+        return cls(detail, data.get("withdrawn") is True)
     if isinstance(cls, type) and issubclass(cls, OhJupyterError):
         return cls(detail)
     # Jupyter asks for an XSRF token where the other one is wrong.

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any
 
 from oh_jupyter._version import __version__
-from oh_jupyter.config import REPLY_MESSAGE, REQUEST_MESSAGE
+from oh_jupyter.config import RECEIVED_MESSAGE, REPLY_MESSAGE, REQUEST_MESSAGE
 from oh_jupyter.errors import (
     GenerationChangedError,
     KernelError,
     OhJupyterError,
+    RequestExpiredError,
     RuntimeClosedError,
     WireError,
 )
@@ -68,7 +70,8 @@ class ControlDoor:
             )
 
         if operation == "ping":
-            reply(({"status": "ok", "version": __version__, "pending": list(self._pending)}, []))
+            pong = {"status": "ok", "version": __version__, "clock": time.monotonic()}
+            reply(({**pong, "pending": list(self._pending)}, []))
             return
         if operation == "cancel":
             reply(({"status": "ok", "cancelled": self._cancel(content.get("key"))}, []))
@@ -86,10 +89,18 @@ class ControlDoor:
         # Under this key the asker can take its request back.
         key = content.get("key") or parent["header"]["msg_id"]
         keep: Callable[[Answer], None] | None = None
-        if content.get("keep"):  # by a link whose connection may break
-            if key in self._answers:
-                self._repeat(key, reply)
-                return
+        if content.get("keep") and key in self._answers:  # the link's connection broke
+            self._repeat(key, reply)
+            return
+        expires = content.get("expires")
+        if expires is not None and time.monotonic() > expires:
+            problem = "The request came too late: nobody waits for it any more. Nothing was done"
+            reply(_failure(RequestExpiredError(problem)))
+            return
+        if expires is not None:
+            # A link that hears nothing more after this knows that it may be carried out.
+            self._kernel.session.send(stream, RECEIVED_MESSAGE, {}, parent, ident=ident)
+        if content.get("keep"):
             keep = self._answers.expect(key)
 
         def finish(answer: Answer) -> None:

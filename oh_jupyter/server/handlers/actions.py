@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from functools import partial
 
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from oh_jupyter.errors import WireError
+from oh_jupyter.errors import KernelTimeoutError, WireError
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.requests import ID_HEADER, Requests
 from oh_jupyter.server.links import KernelLink, Reply
@@ -38,16 +39,21 @@ class ExecuteActionHandler(OhHandler):
             raise WireError('The request has no body: send {"action": {...}}', "action")
         link = await self.link(kernel_id)
         self.settings["oh_jupyter_activity"].touch()
-        work = execute(link, body)
         key = self.request.headers.get(ID_HEADER)
         if key is None:
+            work = execute(link, body)
             task = self._task = asyncio.get_running_loop().create_task(work)
+            await asyncio.wait({task})
         else:
             requests: Requests = self.settings["oh_jupyter_requests"]
-            task = requests.start(key, self.asker, work)
+            stored = requests.start(key, self.asker, partial(execute, link, body))
+            task = stored.task
             self.set_header(ID_HEADER, key)
-        # The task of a request with an id must live on when this one is cancelled.
-        await asyncio.wait({task})
+            await stored.wait_unless_overdue()
+            if not task.done():
+                raise KernelTimeoutError(
+                    f"{link.silence()}. Its answer will be at oh_jupyter/requests/{key}"
+                )
         if task.cancelled():
             raise web.HTTPError(410, "The request was cancelled")
         reply = task.result()
@@ -61,12 +67,13 @@ class ExecuteActionHandler(OhHandler):
         super().on_connection_close()
 
 
-async def execute(link: KernelLink, body: bytes) -> Reply:
-    """Have an Action carried out; when this is cancelled, so is the Action.
+async def execute(link: KernelLink, body: bytes, overdue: asyncio.Event | None = None) -> Reply:
+    """Have an Action carried out; when this is cancelled or given up, so is the Action.
 
     Args:
         link: The kernel.
         body: ``{"action": {...}}``.
+        overdue: Set while a kernel is silent that has received it; the wait then goes on.
 
     Returns:
         The answer, whose body is the Observation.
@@ -76,8 +83,8 @@ async def execute(link: KernelLink, body: bytes) -> Reply:
     """
     key = uuid.uuid4().hex
     try:
-        return await link.request("execute_action", {"key": key}, body)
-    except asyncio.CancelledError:
+        return await link.request("execute_action", {"key": key}, body, overdue=overdue)
+    except (asyncio.CancelledError, KernelTimeoutError):
         cancel = asyncio.ensure_future(link.request("cancel", {"key": key}, load=False))
         # Nobody waits for it, and a kernel that is gone has nothing to cancel.
         cancel.add_done_callback(lambda task: task.cancelled() or task.exception())

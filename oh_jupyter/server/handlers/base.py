@@ -282,9 +282,11 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             detail = "An unexpected error occurred. Please try again later."
         if status_code == 403 and SESSION_KEY_HEADER in self.request.headers:
             detail = "Invalid API Key"
-        body = {"detail": detail, "message": detail}
+        body: dict[str, Any] = {"detail": detail, "message": detail}
         if isinstance(problem, OhJupyterError):
             body["error"] = type(problem).__name__
+        if isinstance(problem, KernelTimeoutError):
+            body["withdrawn"] = problem.withdrawn
         if isinstance(problem, WireError) and problem.field:
             body["field"] = problem.field
         if isinstance(problem, LimitExceededError):

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from oh_jupyter.errors import LimitExceededError, RequestNotFoundError, WireError
+from oh_jupyter.errors import (
+    GenerationChangedError,
+    KernelTimeoutError,
+    LimitExceededError,
+    RequestNotFoundError,
+    WireError,
+)
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.links import Reply
 
@@ -28,10 +34,28 @@ _LONGEST_WAIT = 300.0
 
 
 @dataclass
-class _Kept:
+class StoredRequest:
+    """A request with an id, and its answer when there is one.
+
+    Attributes:
+        owner: Name of the user.
+        task: Yields the answer.
+        overdue: Set while the kernel is silent that has received it.
+        size: Bytes of the answer.
+    """
+
     owner: str
     task: asyncio.Task[Reply]
+    overdue: asyncio.Event
     size: int = 0
+
+    async def wait_unless_overdue(self) -> None:
+        """Wait until it is done or overdue."""
+        overdue = asyncio.ensure_future(self.overdue.wait())
+        try:
+            await asyncio.wait({self.task, overdue}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            overdue.cancel()
 
 
 class Requests:
@@ -42,39 +66,42 @@ class Requests:
 
     def __init__(self) -> None:
         """Begin with none."""
-        self._kept: dict[str, _Kept] = {}
+        self._kept: dict[str, StoredRequest] = {}
         self._size = 0
 
-    def start(self, key: str, owner: str, work: Coroutine[Any, Any, Reply]) -> asyncio.Task[Reply]:
+    def start(
+        self, key: str, owner: str, work: Callable[[asyncio.Event], Coroutine[Any, Any, Reply]]
+    ) -> StoredRequest:
         """Start a request, unless there is one of that id already, which then is taken.
 
         Args:
             key: The client's id of it.
             owner: Name of the user.
-            work: What answers it.
+            work: Answers it, and sets the event while its kernel is silent.
 
         Returns:
-            The task; it goes on when the connection breaks.
+            The request; its task goes on when the connection breaks.
 
         Raises:
             WireError: The id is unusable, or another user's.
             LimitExceededError: There are too many, all under way.
         """
         if not _ID.fullmatch(key):
-            work.close()
             raise WireError(f"{ID_HEADER} must be 1 to 128 letters, digits, '-', '_', '.'", "id")
         known = self._kept.get(key)
+        if known is not None and known.owner == owner and _nothing_done(known.task):
+            self._forget(key, known)
+            known = None
         if known is not None:
-            work.close()
             if known.owner != owner:
                 raise WireError(f"{ID_HEADER} {key!r} is taken; choose another one", "id")
-            return known.task
+            return known
         if len(self._kept) >= _MOST_KEPT and not self._forget_oldest():
-            work.close()
             raise LimitExceededError(f"{_MOST_KEPT} requests with an id are under way already", 10)
         loop = asyncio.get_running_loop()
-        task = loop.create_task(work)
-        kept = self._kept[key] = _Kept(owner, task)
+        overdue = asyncio.Event()
+        task = loop.create_task(work(overdue))
+        kept = self._kept[key] = StoredRequest(owner, task, overdue)
 
         def done(task: asyncio.Task[Reply]) -> None:
             # Asked for the exception, it is not logged: it may be that nobody else asks.
@@ -86,9 +113,9 @@ class Requests:
                 pass
 
         task.add_done_callback(done)
-        return task
+        return kept
 
-    def _forget(self, key: str, kept: _Kept) -> None:
+    def _forget(self, key: str, kept: StoredRequest) -> None:
         """Forget an answer, unless that has been done; the id may be another one's now."""
         if self._kept.get(key) is kept:
             del self._kept[key]
@@ -122,6 +149,13 @@ class Requests:
                 f"{_KEPT_SECONDS / 60:.0f} minutes"
             )
         return known.task
+
+
+def _nothing_done(task: asyncio.Task[Reply]) -> bool:
+    """Whether a request has failed in a way that makes it right to carry it out after all."""
+    problem = task.exception() if task.done() and not task.cancelled() else None
+    refused = isinstance(problem, LimitExceededError | GenerationChangedError)
+    return refused or (isinstance(problem, KernelTimeoutError) and problem.withdrawn)
 
 
 class RequestHandler(OhHandler):

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
 from oh_jupyter import errors
-from oh_jupyter.errors import KernelDiedError, KernelError, OhJupyterError, WireError
+from oh_jupyter.errors import (
+    KernelDiedError,
+    KernelError,
+    KernelTimeoutError,
+    OhJupyterError,
+    WireError,
+)
 from oh_jupyter.server.limits import Turns
 
 __all__ = ["KernelLink", "Reply"]
@@ -58,6 +65,7 @@ class KernelLink(ABC):
         body: bytes | None = None,
         *,
         load: bool = True,
+        overdue: asyncio.Event | None = None,
     ) -> Reply:
         """Ask the runtime.
 
@@ -67,6 +75,7 @@ class KernelLink(ABC):
             body: JSON bytes that are passed on as they are.
             load: Load oh_jupyter into the kernel first if it is not there; who only looks
                 must not change a person's kernel.
+            overdue: Set while a kernel is silent that has received it; the wait then goes on.
 
         Returns:
             The answer.
@@ -79,6 +88,14 @@ class KernelLink(ABC):
             ExtensionMissingError: oh_jupyter is not loaded in it, or cannot be.
             LimitExceededError: Too many actions wait for the kernel already.
             OhJupyterError: What the runtime refused, as the error it raised there.
+        """
+
+    @abstractmethod
+    def silence(self, received: bool = True) -> KernelTimeoutError:
+        """The error that tells of a kernel which has stopped answering.
+
+        Args:
+            received: Whether the kernel may have received what was asked.
         """
 
     @abstractmethod

@@ -6,6 +6,7 @@ How messages travel is left to the subclasses.
 from __future__ import annotations
 
 import asyncio
+import time
 from abc import abstractmethod
 from functools import partial
 from typing import Any, ClassVar
@@ -18,22 +19,26 @@ from oh_jupyter.errors import (
     GenerationChangedError,
     KernelDiedError,
     KernelTimeoutError,
+    RequestExpiredError,
 )
 from oh_jupyter.server.limits import is_input
 from oh_jupyter.server.links.base import KernelLink, Reply, raise_failure
 from oh_jupyter.server.links.loading import LOAD, load_extension
-from oh_jupyter.server.links.pending import PendingReplies
+from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 
 __all__ = ["ControlLink"]
 
-GRACE = 6.0
-"""Seconds that a kernel may leave a ping unanswered."""
+GRACE_SECONDS = 6.0
+"""How long a kernel may leave a ping unanswered."""
+
+SENDS = 3
+"""Times that a request is sent which has expired before the kernel received it."""
 
 ACTIONS = {"execute_action", "run_cell"}
 """Operations that may last, so that too many of them are a burden."""
 
-START_GRACE = 60.0
-"""The same for a kernel that has not answered yet: it may be starting."""
+START_GRACE_SECONDS = 60.0
+"""How long a kernel may be silent that has not answered yet: it may be starting."""
 
 
 class ControlLink(KernelLink):
@@ -60,10 +65,11 @@ class ControlLink(KernelLink):
         self._load_code = load
         self._loading = asyncio.Lock()
         self._generation: str | None = None
+        self._clock_offset: float | None = None
         self._closed: KernelDiedError | None = None
         self._pending = PendingReplies(
             ping=self._ping,
-            grace=lambda: START_GRACE if self._generation is None else GRACE,
+            grace=lambda: START_GRACE_SECONDS if self._generation is None else GRACE_SECONDS,
             silent=self._silent,
         )
 
@@ -93,19 +99,26 @@ class ControlLink(KernelLink):
         body: bytes | None = None,
         *,
         load: bool = True,
+        overdue: asyncio.Event | None = None,
     ) -> Reply:
         """Ask the runtime, see ``KernelLink.request``."""
         if self.turns is None or operation not in ACTIONS:
-            return await self._request(operation, fields, body, load)
+            return await self._request(operation, fields, body, load, overdue)
         if self.turns.all_taken and is_input(body):
-            return await self._request(operation, fields, body, load)
+            return await self._request(operation, fields, body, load, overdue)
         async with self.turns.turn():
-            return await self._request(operation, fields, body, load)
+            return await self._request(operation, fields, body, load, overdue)
 
     async def _request(
-        self, operation: str, fields: dict[str, Any] | None, body: bytes | None, load: bool
+        self,
+        operation: str,
+        fields: dict[str, Any] | None,
+        body: bytes | None,
+        load: bool,
+        overdue: asyncio.Event | None,
     ) -> Reply:
         buffers: list[bytes | memoryview[bytes]] = [] if body is None else [body]
+        expired = 0
         while True:
             generation = await self._find_generation(load)
             # A request that was on its way when the kernel died reaches the next one, where
@@ -113,7 +126,7 @@ class ControlLink(KernelLink):
             content = {**(fields or {}), "op": operation, "generation": generation}
             if self.resends:
                 content["keep"] = True
-            message = await self.ask(REQUEST_MESSAGE, content, buffers)
+            message = await self.ask(REQUEST_MESSAGE, content, buffers, overdue=overdue)
             try:
                 raise_failure(message["content"])
                 break
@@ -121,6 +134,15 @@ class ControlLink(KernelLink):
                 self._generation = None
                 if message.get("resent"):
                     raise self._lost() from None
+            except RequestExpiredError:
+                self._generation = None  # so that the clocks are compared anew
+                expired += 1
+                if expired == SENDS:
+                    raise KernelTimeoutError(
+                        f"Kernel {self.kernel_id} receives requests only after more than "
+                        f"{GRACE_SECONDS:.0f} s. Nothing was done. Try again when it is less busy",
+                        withdrawn=True,
+                    ) from None
         found = message.get("buffers") or []
         return Reply(message["content"], bytes(found[0]) if found else None)
 
@@ -132,6 +154,7 @@ class ControlLink(KernelLink):
         *,
         channel: str = "control",
         subshell: str | None = None,
+        overdue: asyncio.Event | None = None,
     ) -> dict[str, Any]:
         """Send any request and wait for its reply.
 
@@ -141,6 +164,7 @@ class ControlLink(KernelLink):
             buffers: Its buffers.
             channel: "control" or "shell".
             subshell: The subshell that it is for; None for the main shell.
+            overdue: Set while a kernel is silent that has received it; the wait then goes on.
 
         Returns:
             The reply message.
@@ -154,13 +178,13 @@ class ControlLink(KernelLink):
         await self.open()
         if self._closed is not None:  # after whoever asks was given the link
             raise self._closed
-        message = self._message(msg_type, content, subshell)
+        message = self._message(msg_type, self._with_expiry(content), subshell)
         msg_id = str(message["header"]["msg_id"])
         again = None
         if content.get("keep"):  # the runtime knows what it has done already
             content.setdefault("key", msg_id)
             again = partial(self._send_again, msg_type, content, buffers)
-        waiting = self._pending.expect(msg_id, again)
+        waiting = self._pending.expect(msg_id, again, overdue=overdue)
         try:
             self._post(channel, message, buffers)
             answer = await waiting.reply
@@ -168,6 +192,15 @@ class ControlLink(KernelLink):
             return {**answer, "resent": len(waiting.ids) > 1}
         finally:
             self._pending.forget(waiting)
+
+    def _with_expiry(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Name the moment, on the kernel's clock, after which a request must not be begun.
+
+        By then nobody waits for it any more, and who asks again must not get it done twice.
+        """
+        if self._clock_offset is None or "generation" not in content:
+            return content
+        return {**content, "expires": time.monotonic() + self._clock_offset + GRACE_SECONDS}
 
     def _message(
         self, msg_type: str, content: dict[str, Any], subshell: str | None = None
@@ -183,7 +216,7 @@ class ControlLink(KernelLink):
         content: dict[str, Any],
         buffers: list[bytes | memoryview[bytes]] | None,
     ) -> str:
-        message = self._message(msg_type, content)
+        message = self._message(msg_type, self._with_expiry(content))
         self._post("control", message, buffers)
         return str(message["header"]["msg_id"])
 
@@ -226,7 +259,10 @@ class ControlLink(KernelLink):
             if not ping.done():
                 info.result()
                 return None
-            return str(ping.result()["content"]["generation"])
+            pong = ping.result()["content"]
+            if "clock" in pong:
+                self._clock_offset = float(pong["clock"]) - time.monotonic()
+            return str(pong["generation"])
         finally:
             for task in (ping, info):
                 task.cancel()
@@ -254,11 +290,22 @@ class ControlLink(KernelLink):
 
     def _silent(self, grace: float) -> None:
         """The kernel has left the pings unanswered."""
-        self._pending.fail(
-            KernelTimeoutError(
-                f"Kernel {self.kernel_id} has not answered for {grace:.0f} s: "
-                f"{self.causes_of_silence}. Try again, or restart it"
+        self._pending.fall_silent(grace, self.silence)
+
+    def silence(self, received: bool = True) -> KernelTimeoutError:
+        """The error that tells of a silent kernel, see ``KernelLink.silence``."""
+        allowed = RECEIVED_GRACE_SECONDS if received else GRACE_SECONDS
+        if received:
+            end = (
+                "What was asked may still be carried out: see the event log before you ask "
+                "again, or restart the kernel"
             )
+        else:
+            end = "Nothing was done, and nothing will be. Try again, or restart the kernel"
+        return KernelTimeoutError(
+            f"Kernel {self.kernel_id} has not answered for {allowed:.0f} s: "
+            f"{self.causes_of_silence}. {end}",
+            withdrawn=not received,
         )
 
     def close(self, problem: KernelDiedError | None = None) -> None:

@@ -247,7 +247,8 @@ class GatewayLink(ControlLink):
 
     def _silent(self, grace: float) -> None:
         super()._silent(grace)
-        self._disconnect()
+        if self._pending.answered:
+            self._disconnect()
 
     def _disconnected(self, connection: WebSocketClientConnection) -> None:
         """The other side has ended the connection, unless we have."""

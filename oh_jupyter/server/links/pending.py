@@ -7,32 +7,49 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["PendingReplies"]
+from oh_jupyter.config import RECEIVED_MESSAGE
 
-PING_INTERVAL = 2.0
-"""Seconds between pings while somebody waits."""
+__all__ = ["PING_INTERVAL_SECONDS", "RECEIVED_GRACE_SECONDS", "PendingReplies"]
+
+PING_INTERVAL_SECONDS = 2.0
+"""Pause between pings while somebody waits."""
+
+RECEIVED_GRACE_SECONDS = 30.0
+"""How long a kernel may be silent that has received a request: it may carry it out."""
 
 Message = dict[str, Any]
 
 
 @dataclass
 class Waiting:
-    """Who waits for a reply.
+    """A request that waits for its reply.
 
     Attributes:
         reply: The reply, when it is there.
         again: Sends the request once more, as a message of its own since kernels refuse what
             they have had already, and returns its id; None if that could do harm.
         ids: Ids of the messages that were sent.
+        sent: When it was sent, in seconds of the loop's clock.
+        overdue: Set while the kernel is silent that has received it, and the wait goes on; None
+            if the wait ends then.
+        received: Whether the kernel has said that it has it.
     """
 
     reply: asyncio.Future[Message]
     again: Callable[[], str] | None
     ids: list[str]
+    sent: float
+    overdue: asyncio.Event | None = None
+    received: bool = False
+
+    @property
+    def watched(self) -> bool:
+        """Whether it is still to be told of a kernel that falls silent."""
+        return not self.reply.done() and not (self.overdue and self.overdue.is_set())
 
 
 class PendingReplies:
-    """Who waits for the reply to which message."""
+    """The requests to one kernel by the ids of their messages."""
 
     def __init__(
         self,
@@ -40,13 +57,13 @@ class PendingReplies:
         grace: Callable[[], float],
         silent: Callable[[float], None],
     ) -> None:
-        """Begin with nobody waiting.
+        """Begin with none.
 
         Args:
             ping: Sends a request that every kernel answers at once; it is told whether the one
                 before was left unanswered.
             grace: Seconds that the kernel may leave a ping unanswered at the moment.
-            silent: Called with these seconds when they are over; it ends the waits.
+            silent: Called with the seconds of silence; it calls ``fall_silent``.
         """
         self._ping = ping
         self._grace = grace
@@ -59,54 +76,70 @@ class PendingReplies:
         """Whether anybody waits."""
         return bool(self._waiting)
 
-    def expect(self, msg_id: str, again: Callable[[], str] | None = None) -> Waiting:
-        """Begin to wait for the reply to a message.
-
-        Args:
-            msg_id: Id of the message, which is about to be sent.
-            again: Sends the request once more; None if that could do harm.
-
-        Returns:
-            What waits; ``forget`` must follow.
-        """
+    def expect(
+        self,
+        msg_id: str,
+        again: Callable[[], str] | None = None,
+        overdue: asyncio.Event | None = None,
+    ) -> Waiting:
+        """Begin to wait for the reply to a message that is about to be sent, until `forget`."""
         loop = asyncio.get_running_loop()
         if not self._waiting:
             self._last_answer = loop.time()
-        waiting = self._waiting[msg_id] = Waiting(loop.create_future(), again, [msg_id])
-        if self._watch is None or self._watch.done():
-            self._watch = loop.create_task(self._watch_kernel())
+        self._begin_watch()
+        waiting = Waiting(loop.create_future(), again, [msg_id], loop.time(), overdue)
+        self._waiting[msg_id] = waiting
         return waiting
 
-    def forget(self, waiting: Waiting) -> None:
-        """Wait no longer.
+    def _begin_watch(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._watch is None or self._watch.done():
+            self._last_answer = loop.time()
+            self._watch = loop.create_task(self._watch_kernel())
 
-        Args:
-            waiting: What ``expect`` returned.
-        """
+    def forget(self, waiting: Waiting) -> None:
+        """Wait no longer."""
         for msg_id in waiting.ids:
             self._waiting.pop(msg_id, None)
 
     def take(self, message: Message) -> None:
-        """Take a message that the kernel has sent; any is a sign of life.
-
-        Args:
-            message: The message.
-        """
+        """Take a message that the kernel has sent; any is a sign of life."""
         self._last_answer = asyncio.get_running_loop().time()
+        for overdue in [w.overdue for w in self._waiting.values() if not w.watched and w.overdue]:
+            overdue.clear()
+            self._begin_watch()
         waiting = self._waiting.get(message["parent_header"].get("msg_id", ""))
-        if waiting is not None and not waiting.reply.done():
+        if waiting is None:
+            return
+        if message["header"]["msg_type"] == RECEIVED_MESSAGE:
+            waiting.received = True
+        elif not waiting.reply.done():
             waiting.reply.set_result(message)
 
     def fail(self, problem: Exception, *, keep_resendable: bool = False) -> None:
-        """End all waits.
-
-        Args:
-            problem: What those who wait are told.
-            keep_resendable: Except for messages that can be sent once more.
-        """
+        """End all waits, except for messages that can be sent once more where asked."""
         for waiting in list(self._waiting.values()):
             if not waiting.reply.done() and not (keep_resendable and waiting.again):
                 waiting.reply.set_exception(problem)
+
+    def fall_silent(self, grace: float, problem: Callable[[bool], Exception]) -> None:
+        """End the waits of a kernel that has not answered for a while.
+
+        Args:
+            grace: Seconds after which a request that the kernel did not receive is given up;
+                it has expired there by then.
+            problem: Makes the error; it is told whether the kernel has received it.
+        """
+        now = asyncio.get_running_loop().time()
+        silence = now - self._last_answer
+        for waiting in self._waiting.values():
+            allowed = max(grace, RECEIVED_GRACE_SECONDS) if waiting.received else grace
+            if waiting.reply.done() or min(silence, now - waiting.sent) <= allowed:
+                continue
+            if waiting.received and waiting.overdue is not None:
+                waiting.overdue.set()
+            else:
+                waiting.reply.set_exception(problem(waiting.received))
 
     def send_again(self) -> None:
         """Send all messages once more that nobody has answered."""
@@ -121,14 +154,20 @@ class PendingReplies:
         if self._watch is not None:
             self._watch.cancel()
 
+    @property
+    def answered(self) -> bool:
+        """Whether nobody waits who has not been told how it ended."""
+        return all(waiting.reply.done() for waiting in self._waiting.values())
+
     async def _watch_kernel(self) -> None:
+        """Ping while somebody waits who has not been told that the kernel is silent."""
         loop = asyncio.get_running_loop()
         while self._waiting:
-            await asyncio.sleep(PING_INTERVAL)
+            await asyncio.sleep(PING_INTERVAL_SECONDS)
             grace = self._grace()
             silence = loop.time() - self._last_answer
-            if self._waiting and silence > PING_INTERVAL + grace:
+            if self._waiting and silence > PING_INTERVAL_SECONDS + grace:
                 self._silent(grace)
+            if not any(waiting.watched for waiting in self._waiting.values()):
                 return
-            if self._waiting:
-                self._ping(silence > 1.5 * PING_INTERVAL)
+            self._ping(silence > 1.5 * PING_INTERVAL_SECONDS)

@@ -1,0 +1,143 @@
+"""A kernel that stops answering: nothing that a client may ask again is done twice."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oh_jupyter.server.links import control, pending
+
+HOLD_THE_GIL = "import ctypes; open({begun!r}, 'w').close(); ctypes.PyDLL(None).sleep({seconds})"
+"""Code during which no other thread of the kernel runs, as in some extension modules."""
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending, "PING_INTERVAL_SECONDS", 0.5)
+    monkeypatch.setattr(control, "GRACE_SECONDS", 1.5)
+    monkeypatch.setattr(pending, "RECEIVED_GRACE_SECONDS", 3.0)
+
+
+async def kernel_pid(act: Any, kernel: str) -> int:
+    _, cell = await act("run_ipython", kernel, code="import os; os.getpid()")
+    return int(cell["content"].partition("\n")[0])
+
+
+@asynccontextmanager
+async def stopped(pid: int) -> AsyncIterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def appending(file: Path, text: str) -> dict[str, Any]:
+    return {"command": f"echo {text} >> {file}"}
+
+
+async def test_what_a_stopped_kernel_did_not_receive_is_withdrawn(
+    act, plain_kernel, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    pid = await kernel_pid(act, plain_kernel)
+    async with stopped(pid):
+        status, answer = await act("run", plain_kernel, **appending(file, "once"))
+    assert (status, answer["withdrawn"]) == (504, True)
+    assert "Nothing was done" in answer["detail"]
+    status, _ = await act("run", plain_kernel, **appending(file, "again"))
+    assert status == 200
+    assert file.read_text() == "again\n"
+
+
+async def test_a_cell_that_holds_the_gil_makes_nothing_happen_twice(
+    act, plain_kernel, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    await kernel_pid(act, plain_kernel)
+    begun = tmp_path / "begun"
+    cell = HOLD_THE_GIL.format(begun=str(begun), seconds=6)
+    holding = asyncio.ensure_future(act("run_ipython", plain_kernel, code=cell))
+    while not begun.exists():
+        assert not holding.done()
+        await asyncio.sleep(0.02)
+
+    async def insist(number: int) -> int:
+        retries = 0
+        while True:
+            status, answer = await act("run", plain_kernel, **appending(file, str(number)))
+            if status == 200:
+                return retries
+            assert (status, answer["withdrawn"]) == (504, True), answer
+            retries += 1
+
+    retries = await asyncio.gather(*map(insist, range(10)))
+    await holding
+    assert any(retries)
+    assert sorted(file.read_text().split()) == sorted(map(str, range(10)))
+
+
+async def test_a_request_with_an_id_is_carried_out_when_it_is_sent_again(
+    ask, act, plain_kernel, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    pid = await kernel_pid(act, plain_kernel)
+    body = {"action": {"action": "run", "args": appending(file, "once")}}
+    where = ("kernels", plain_kernel, "execute_action")
+    named = {"X-Request-ID": "the-same"}
+    async with stopped(pid):
+        status, answer = await ask(*where, body=body, headers=named)
+        assert (status, answer["withdrawn"]) == (504, True)
+    for _ in range(2):
+        status, answer = await ask(*where, body=body, headers=named)
+        assert (status, answer["observation"]) == (200, "run")
+    assert file.read_text() == "once\n"
+
+
+async def test_an_answer_that_comes_late_can_be_fetched(
+    ask, act, plain_kernel, tmp_path: Path
+) -> None:
+    begun, ended = tmp_path / "begun", tmp_path / "ended"
+    pid = await kernel_pid(act, plain_kernel)
+    command = f"mkfifo {ended}; echo > {begun}; cat {ended}"
+    body = {"action": {"action": "run", "args": {"command": command, "blocking": True}}}
+    named = {"X-Request-ID": "late"}
+    posted = asyncio.ensure_future(
+        ask("kernels", plain_kernel, "execute_action", body=body, headers=named)
+    )
+    while not begun.exists():
+        assert not posted.done()
+        await asyncio.sleep(0.02)
+    async with stopped(pid):
+        status, answer = await posted
+        assert (status, answer["withdrawn"]) == (504, False)
+        assert "oh_jupyter/requests/late" in answer["detail"]
+        assert (await ask("requests", "late"))[0] == 202
+    ended.write_text("done")
+    status, answer = await ask("requests", "late", params={"wait": "30"})
+    assert (status, answer["content"]) == (200, "done")
+
+
+async def test_what_was_received_and_given_up_is_cancelled(
+    act, ask, plain_kernel, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    pid = await kernel_pid(act, plain_kernel)
+    command = f"echo > {begun}; sleep 600"
+    posted = asyncio.ensure_future(act("run", plain_kernel, command=command, blocking=True))
+    while not begun.exists():
+        assert not posted.done()
+        await asyncio.sleep(0.02)
+    async with stopped(pid):
+        status, answer = await posted
+    assert (status, answer["withdrawn"]) == (504, False)
+    assert "see the event log" in answer["detail"]
+    status, answer = await act("run", plain_kernel, command="echo free")
+    assert (status, answer["content"]) == (200, "free")
