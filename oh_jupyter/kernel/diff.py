@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Any
 
 from oh_jupyter.kernel import html
+from oh_jupyter.kernel.hunks import LineKind, diff_lines
 
 __all__ = ["Diff", "coloured"]
 
-_COLOURS = ((r"(\+\+\+|---|@@)", "2"), (r"\+", "32"), (r"-", "31"))  # dim, green, red
+_COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
+"""Dim, green, red: by what a terminal calls them."""
 
 
 class Diff(str):
@@ -37,11 +38,10 @@ def coloured(diff: str) -> str:
         The same with the terminal's colours; unchanged where there is no terminal, as in
         a kernel, whose text is read by programs.
     """
-    return "\n".join(map(_line, diff.split("\n"))) if sys.stdout.isatty() else diff
+    if not sys.stdout.isatty():
+        return diff
+    return "\n".join(_line(kind, line) for kind, line in diff_lines(diff))
 
 
-def _line(line: str) -> str:
-    for pattern, code in _COLOURS:
-        if re.match(pattern, line):
-            return f"\x1b[{code}m{line}\x1b[0m"
-    return line
+def _line(kind: LineKind, line: str) -> str:
+    return f"\x1b[{_COLOURS[kind]}m{line}\x1b[0m" if kind in _COLOURS else line

@@ -6,9 +6,10 @@ The Observations stay plain data; IPython's formatters are taught about their cl
 from __future__ import annotations
 
 import json
+import sys
 from base64 import b64decode
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -28,6 +29,8 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.kernel import html
 from oh_jupyter.kernel.diff import coloured
+from oh_jupyter.kernel.figures import number_text
+from oh_jupyter.kernel.readable_diff import is_dry_run, readable_diff
 
 __all__ = ["Table", "register_formatters", "screenshot", "unregister_formatters"]
 
@@ -52,10 +55,16 @@ class Table:
     Attributes:
         columns: Headings.
         rows: Values, one tuple a row.
+        formats: How the values of a column are shown, where ``str`` is not enough.
+        summary: What a table says that is too long to be shown as a whole.
+        most_rows: How many rows are shown, of the beginning and the end.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
+    formats: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    summary: str = ""
+    most_rows: int = 200
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -73,12 +82,39 @@ class Table:
         """The table in columns of text."""
         if not self.rows:
             return "(nothing)"
-        lines = [self.columns, *(tuple(map(str, row)) for row in self.rows)]
+        shown = list(self._shown())
+        lines = [self.columns, *(row for row in shown if not isinstance(row, str))]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(_padded(line, widths) for line in lines)
+        text = [line if isinstance(line, str) else _padded(line, widths) for line in shown]
+        return "\n".join([*filter(None, [self._caption]), _padded(self.columns, widths), *text])
 
     def _repr_html_(self) -> str:
-        return html.table(self.columns, self.rows)
+        return html.table(self.columns, self._shown(), self._caption)
+
+    @property
+    def _caption(self) -> str | None:
+        return self.summary or None if len(self.rows) > self.most_rows else None
+
+    def _shown(self) -> Iterator[tuple[str, ...] | str]:
+        """The rows as they are shown, and a remark in place of those that are not."""
+        hidden = len(self.rows) - self.most_rows
+        if hidden <= 0:
+            yield from map(self._text, self.rows)
+            return
+        last = self.most_rows // 4
+        yield from map(self._text, self.rows[: self.most_rows - last])
+        yield f"… {hidden:,} more, all of them in the value"
+        yield from map(self._text, self.rows[len(self.rows) - last :])
+
+    def _text(self, row: tuple[Any, ...]) -> tuple[str, ...]:
+        return tuple(
+            self.formats.get(column, _value_text)(value)
+            for column, value in zip(self.columns, row, strict=True)
+        )
+
+
+def _value_text(value: Any) -> str:
+    return number_text(value) if isinstance(value, float) else str(value)
 
 
 def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
@@ -132,8 +168,11 @@ def screenshot(observation: Observation) -> bytes | None:
 
 
 def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:
-    text = observation_text(observation)
-    printer.text(coloured(text) if isinstance(observation, FileEditObservation) else text)
+    if isinstance(observation, FileEditObservation) and observation.diff and sys.stdout.isatty():
+        text = _edit_text(coloured(readable_diff(observation)), observation)
+    else:
+        text = observation_text(observation)
+    printer.text(text)
 
 
 def observation_text(observation: Observation) -> str:
@@ -149,13 +188,18 @@ def observation_text(observation: Observation) -> str:
         note = _exit_note(observation)
         return "\n".join(part for part in (observation.content, note) if part)
     if isinstance(observation, FileEditObservation) and observation.diff:
-        return "\n".join(filter(None, (observation.diff, remarks(observation.content))))
+        return _edit_text(observation.diff, observation)
     if isinstance(observation, MCPObservation):
         return _tool_text(observation)[0]
     if isinstance(observation, BrowserOutputObservation):
         problem = observation.last_browser_action_error
         return f"{observation.url}\n{problem}".rstrip()
     return observation.content or observation.message
+
+
+def _edit_text(diff: str, observation: FileEditObservation) -> str:
+    dry_run = "DRY RUN: nothing was written." if is_dry_run(observation) else ""
+    return "\n".join(filter(None, (diff, dry_run, remarks(observation.content))))
 
 
 def remarks(content: str) -> str:
@@ -165,17 +209,16 @@ def remarks(content: str) -> str:
         content: All that it says.
 
     Returns:
-        That nothing was written, what the linter found, what somebody else changed, and
-        how well a patch fitted.
+        What the linter found, what somebody else changed, and how well a patch fitted.
     """
     lines = content.split("\n")
-    wanted: tuple[str, ...] = ("DRY RUN", "NOTE: ", "Linting issues found", "- Line ")
+    wanted: tuple[str, ...] = ("NOTE: ", "Linting issues found", "- Line ")
     if any(line.startswith("The patch was ") for line in lines):
         wanted = (*wanted, "- ")
     return "\n".join(line for line in lines if line.startswith(wanted))
 
 
-def _tool_text(observation: MCPObservation) -> tuple[str, str]:
+def _tool_text(observation: MCPObservation) -> tuple[str, html.Tone]:
     """The text in the result of a tool, and the tone to show it in."""
     try:
         result = json.loads(observation.content)
@@ -222,16 +265,18 @@ def observation_html(observation: Observation) -> str:
         )
     if isinstance(observation, FileReadObservation):
         failed = observation.content.startswith("ERROR:\n")
-        tone = "error" if failed else "info"
+        state: html.Tone = "error" if failed else "info"
         return html.card(
-            html.heading(observation.path), html.output_block(observation.content, tone), tone=tone
+            html.heading(observation.path),
+            html.output_block(observation.content, state),
+            tone=state,
         )
     return html.card(html.heading(observation.message), tone="ok")
 
 
 def _command_html(observation: CmdOutputObservation) -> str:
     code = observation.exit_code
-    tone = {0: "ok", -1: "info"}.get(code, "error")
+    tone: html.Tone = "ok" if code == 0 else "info" if code == -1 else "error"
     word = {0: "", -1: "running"}.get(code, f"exit {code}")
     return html.card(
         html.heading(f"$ {observation.command}", *([html.badge(word, tone)] if word else [])),
@@ -243,20 +288,23 @@ def _command_html(observation: CmdOutputObservation) -> str:
 
 def _edit_html(observation: FileEditObservation) -> str:
     failed = observation.content.startswith("ERROR:\n")
+    tried = is_dry_run(observation)
+    tone: html.Tone = "error" if failed else "dry-run" if tried else "ok"
     if failed or not observation.diff:
-        tone = "error" if failed else "ok"
         return html.card(html.output_block(observation.content, tone), tone=tone)
+    named = f"--- {observation.path}\n+++ {observation.path}\n"  # the heading names it, too
+    badges = [html.badge("dry run: nothing was written", tone)] if tried else []
     return html.card(
-        html.heading(observation.path),
-        html.diff_block(observation.diff),
+        html.heading(observation.path, *badges),
+        html.diff_block(readable_diff(observation).removeprefix(named)),
         html.output_block(remarks(observation.content)),
         html.folded("What the editor says", html.output_block(observation.content)),
-        tone="ok",
+        tone=tone,
     )
 
 
 def _page_html(observation: BrowserOutputObservation) -> str:
-    tone = "error" if observation.error else "ok"
+    tone: html.Tone = "error" if observation.error else "ok"
     tabs = len(observation.open_pages_urls)
     return html.card(
         html.heading(observation.url, *([html.badge(f"{tabs} tabs", "info")] if tabs > 1 else [])),

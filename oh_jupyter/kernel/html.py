@@ -1,66 +1,105 @@
-"""HTML of Observations, in the notebook's own colours and without any script."""
+"""HTML of Observations, without any script, that reads well wherever a notebook is opened.
+
+The elements carry the meaning (pre, code, table, ins, del), for viewers that drop styles. The
+inline styles are literals, as the sanitizer of an untrusted notebook drops ``var()``; tints of
+a colour suit light and dark. The classes are those of the lab extension's style sheet, which
+puts the theme's colours in their place. Code is in pre and code, where no viewer looks for
+mathematics between dollar signs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
+from itertools import groupby
+from typing import Literal
 
-__all__ = ["badge", "card", "diff_block", "folded", "heading", "output_block", "table"]
+from oh_jupyter.kernel.hunks import LineKind, diff_lines
 
-_MONO = "font-family: var(--jp-code-font-family, monospace); font-size: 0.92em;"
-_SOFT = "color: var(--jp-ui-font-color2, #666);"
-_BORDER = "var(--jp-border-color2, #ddd)"
-_COLOURS = {
-    "ok": "var(--jp-success-color1, #388e3c)",
-    "error": "var(--jp-error-color1, #d32f2f)",
-    "info": "var(--jp-info-color1, #0288d1)",
+__all__ = ["Tone", "badge", "card", "diff_block", "folded", "heading", "output_block", "table"]
+
+Tone = Literal["ok", "error", "info", "dry-run"]
+
+_NO_MATHEMATICS = "mathjax_ignore tex2jax_ignore"
+_EDGES: dict[Tone, str] = {
+    "ok": "3px solid #388e3c",
+    "error": "3px solid #e53935",
+    "info": "3px solid #0b84c6",
+    "dry-run": "3px dashed #0b84c6",
+}
+_TINTS: dict[Tone, str] = {
+    "ok": "rgba(56, 142, 60, 0.22)",
+    "error": "rgba(229, 57, 53, 0.22)",
+    "info": "rgba(11, 132, 198, 0.22)",
+    "dry-run": "rgba(11, 132, 198, 0.22)",
+}
+_SOFT = "opacity: 0.75;"
+_PLAIN = "font-family: monospace; background-color: transparent; padding: 0;"
+_PRE = f"margin: 2px 0; white-space: pre-wrap; word-wrap: break-word; {_PLAIN}"
+_SCROLLING = f"{_PRE} max-height: 32em; overflow: auto;"
+_CODE = f"white-space: pre-wrap; {_PLAIN}"
+_CELL = "text-align: left; vertical-align: top; padding: 2px 12px 2px 0;"
+_LINES: dict[LineKind, tuple[str, str]] = {
+    "header": ("span", f"display: block; {_SOFT}"),
+    "place": ("span", f"display: block; {_SOFT}"),
+    "context": ("span", "display: block;"),
+    "added": (
+        "ins",
+        "display: block; text-decoration: none; background-color: rgba(56, 142, 60, 0.2);",
+    ),
+    "removed": (
+        "del",
+        "display: block; text-decoration: none; background-color: rgba(229, 57, 53, 0.2);",
+    ),
 }
 
 
-def card(*parts: str, tone: str = "info") -> str:
+def card(*parts: str, tone: Tone = "info") -> str:
     """Put parts into a box with a coloured edge.
 
     Args:
         *parts: HTML.
-        tone: ok, error or info.
+        tone: What the colour of the edge says.
 
     Returns:
         HTML.
     """
-    style = (
-        f"border-left: 3px solid {_COLOURS[tone]}; padding: 2px 0 2px 10px; margin: 2px 0;"
-        "max-width: 100%;"
+    style = f"border-left: {_EDGES[tone]}; padding: 2px 0 2px 10px; margin: 2px 0;"
+    return (
+        f'<div class="oh-Output oh-mod-{tone} {_NO_MATHEMATICS}" style="{style}">'
+        f"{''.join(parts)}</div>"
     )
-    return f'<div style="{style}">{"".join(parts)}</div>'
 
 
 def heading(text: str, *badges: str) -> str:
     """The line on top of a card.
 
     Args:
-        text: Plain text.
+        text: Plain text, such as a command or a path.
         *badges: HTML of badges.
 
     Returns:
         HTML.
     """
-    return f'<div style="{_MONO}{_SOFT}">{escape(text)} {" ".join(badges)}</div>'
+    title = f'<span style="{_SOFT}">{escape(text)}</span>'
+    return f'<pre class="oh-Output-heading" style="{_PRE}">{"  ".join([title, *badges])}</pre>'
 
 
-def badge(text: str, tone: str) -> str:
+def badge(text: str, tone: Tone) -> str:
     """A short word in colour.
 
     Args:
         text: Plain text.
-        tone: ok, error or info.
+        tone: What the colour says.
 
     Returns:
         HTML.
     """
-    return f'<span style="color: {_COLOURS[tone]}; font-weight: 600;">{escape(text)}</span>'
+    style = f"background-color: {_TINTS[tone]}; border-radius: 3px; padding: 0 5px;"
+    return f'<b class="oh-Output-badge oh-mod-{tone}" style="{style}">{escape(text)}</b>'
 
 
-def output_block(text: str, tone: str = "info") -> str:
+def output_block(text: str, tone: Tone = "info") -> str:
     """Preformatted text that scrolls when it is long.
 
     Args:
@@ -72,12 +111,11 @@ def output_block(text: str, tone: str = "info") -> str:
     """
     if not text:
         return ""
-    colour = f"color: {_COLOURS['error']};" if tone == "error" else ""
-    style = (
-        f"{_MONO}{colour} margin: 2px 0; max-height: 32em; overflow: auto; white-space: pre-wrap;"
-        "background: none; padding: 0;"
-    )
-    return f'<pre style="{style}">{escape(text)}</pre>'
+    style, kind = _SCROLLING, ""
+    if tone == "error":
+        kind = " oh-mod-error"
+        style += f" background-color: {_TINTS['error']}; padding: 2px 6px;"
+    return f'<pre class="oh-Output-text{kind}" style="{style}">{escape(text)}</pre>'
 
 
 def diff_block(diff: str) -> str:
@@ -91,21 +129,21 @@ def diff_block(diff: str) -> str:
     """
     if not diff:
         return ""
-    lines = "".join(_diff_line(line) for line in diff.splitlines())
-    style = f"{_MONO} max-height: 32em; overflow: auto; margin: 2px 0;"
-    return f'<div style="{style}">{lines}</div>'
+    lines = "".join(
+        _diff_lines(kind, [line for _, line in group])
+        for kind, group in groupby(diff_lines(diff.removesuffix("\n")), lambda line: line[0])
+    )
+    return f'<pre class="oh-Output-text oh-mod-diff" style="{_SCROLLING}">{lines}</pre>'
 
 
-def _diff_line(line: str) -> str:
-    background = colour = "inherit"
-    if line.startswith(("+++", "---", "@@")):
-        colour = "var(--jp-ui-font-color2, #666)"
-    elif line.startswith("+"):
-        background = "color-mix(in srgb, var(--jp-success-color1, #388e3c) 18%, transparent)"
-    elif line.startswith("-"):
-        background = "color-mix(in srgb, var(--jp-error-color1, #d32f2f) 18%, transparent)"
-    style = f"white-space: pre-wrap; background: {background}; color: {colour};"
-    return f'<div style="{style}">{escape(line) or "&nbsp;"}</div>'
+def _diff_lines(kind: LineKind, lines: Sequence[str]) -> str:
+    """Lines of one kind that follow each other, as one element.
+
+    Each ends in a newline, for viewers that drop the style; at the end of a block it adds none.
+    """
+    tag, style = _LINES[kind]
+    text = "".join(f"{escape(line)}\n" for line in lines)
+    return f'<{tag} class="oh-Diff-line oh-mod-{kind}" style="{style}">{text}</{tag}>'
 
 
 def folded(title: str, body: str) -> str:
@@ -122,26 +160,31 @@ def folded(title: str, body: str) -> str:
     return f'<details><summary style="{style}">{escape(title)}</summary>{body}</details>'
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str] | str], caption: str | None = None
+) -> str:
     """A table, left-aligned.
 
     Args:
         columns: Headings.
-        rows: Values, one sequence a row.
+        rows: Values, one sequence a row; or a remark in place of a row.
+        caption: Plain text above it.
 
     Returns:
         HTML.
     """
-    cell = f"text-align: left; padding: 2px 12px 2px 0; border-bottom: 1px solid {_BORDER};"
-    head = "".join(f'<th style="{cell}{_SOFT}">{escape(column)}</th>' for column in columns)
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="{cell}{_MONO} white-space: pre-wrap;">{escape(str(v))}</td>' for v in row
-        )
-        + "</tr>"
-        for row in rows
-    )
+    above = f'<caption style="text-align: left;">{escape(caption)}</caption>' if caption else ""
+    head = "".join(f'<th style="{_CELL}">{escape(column)}</th>' for column in columns)
+    body = "".join(f"<tr>{_row(row, len(columns))}</tr>" for row in rows)
     return (
-        f'<table style="margin: 2px 0;"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+        f'<table class="oh-Output-table {_NO_MATHEMATICS}" style="margin: 2px 0;">{above}'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _row(row: Sequence[str] | str, width: int) -> str:
+    if isinstance(row, str):
+        return f'<td colspan="{width}" style="{_CELL}"><i>{escape(row)}</i></td>'
+    return "".join(
+        f'<td style="{_CELL}"><code style="{_CODE}">{escape(value)}</code></td>' for value in row
     )

@@ -109,8 +109,8 @@ def test_the_store_keeps_things(kernel) -> None:
     (kernel.directory / "b.bin").write_bytes(bytes(range(256)))
     kernel.execute("%oh_store put notes/b.bin b.bin")
     shown = kernel.execute("%oh_store ls notes")
-    assert "notes/a.txt  6" in shown
-    assert "notes/b.bin  256" in shown
+    assert "notes/a.txt  6 B" in shown
+    assert "notes/b.bin  256 B" in shown
     assert kernel.execute("%oh_store cat notes/a.txt") == "'first\\n'"
     kernel.execute("%oh_store get notes/b.bin c.bin")
     assert (kernel.directory / "c.bin").read_bytes() == bytes(range(256))

@@ -36,6 +36,12 @@ def bundles(kernel, code: str) -> list[dict[str, str]]:
     return [bundle for bundle in found if bundle]
 
 
+def texts(html: str, kind: str) -> list[str]:
+    """The lines of one kind in a diff, those that follow each other as one."""
+    pattern = rf'<\w+ class="oh-Diff-line oh-mod-{kind}"[^>]*>(.*?)</'
+    return re.findall(pattern, html, re.DOTALL)
+
+
 def test_several_blocks_are_one_edit(kernel, path: Path) -> None:
     cell = "%%oh_edit str_replace f.py\n" + BLOCK.format("one", "1") + BLOCK.format("three", "3")
     shown = kernel.execute(cell)
@@ -175,16 +181,41 @@ def test_a_body_need_not_be_python(kernel, path: Path) -> None:
     assert path.read_text() == "int x = 1;\n"
 
 
-def test_the_difference_is_shown_in_colours_of_the_theme(kernel, path: Path) -> None:
+def test_the_difference_is_shown_in_colours(kernel, path: Path) -> None:
     (bundle,) = bundles(kernel, "%%oh_edit write f.py\n<b>one</b>\n")
     assert "+<b>one</b>" in bundle["text/plain"]
     assert "\x1b" not in bundle["text/plain"]
     assert "&lt;b&gt;one&lt;/b&gt;" in bundle["text/html"]
-    assert "var(--jp-success-color1" in bundle["text/html"]
-    assert "var(--jp-error-color1" in bundle["text/html"]
+    assert '<ins class="oh-Diff-line oh-mod-added"' in bundle["text/html"]
+    assert '<del class="oh-Diff-line oh-mod-removed"' in bundle["text/html"]
     (bundle,) = bundles(kernel, "%oh_edit diff f.py")
-    assert "var(--jp-success-color1" in bundle["text/html"]
+    assert '<ins class="oh-Diff-line oh-mod-added"' in bundle["text/html"]
     assert bundle["text/plain"].startswith("--- ")
+
+
+def test_the_lines_around_a_change_are_shown(kernel, path: Path) -> None:
+    (bundle,) = bundles(kernel, "%%oh_edit str_replace f.py\n" + BLOCK.format("two", "zwei"))
+    assert texts(bundle["text/html"], "context") == [" one\n", " three\n"]
+    assert texts(bundle["text/html"], "added") == ["+zwei\n"]
+    # The text is that of the protocol, for programs.
+    assert " one" not in bundle["text/plain"]
+
+
+def test_a_patch_shows_each_of_its_files(kernel, path: Path) -> None:
+    patch = "*** Begin Patch\n*** Update File: f.py\n@@\n-two\n+2\n*** Add File: blank.py\n"
+    patch += "+a\n+\n+\n+b\n*** End Patch\n"
+    (bundle,) = bundles(kernel, f"%%oh_edit patch . --dry-run\n{patch}")
+    assert texts(bundle["text/html"], "added") == ["+2\n", "+a\n+\n+\n+b\n"]
+    assert texts(bundle["text/html"], "header")[1].endswith("/blank.py\n")
+
+
+def test_a_dry_run_looks_like_one(kernel, path: Path) -> None:
+    (bundle,) = bundles(kernel, "%%oh_edit write f.py --dry-run\n1\n")
+    assert "oh-mod-dry-run" in bundle["text/html"]
+    assert "dry run: nothing was written" in bundle["text/html"]
+    assert bundle["text/plain"].endswith("DRY RUN: nothing was written.")
+    (bundle,) = bundles(kernel, "%%oh_edit write f.py\n1\n")
+    assert "dry" not in bundle["text/html"]
 
 
 @pytest.mark.parametrize(

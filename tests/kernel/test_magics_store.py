@@ -20,7 +20,7 @@ def test_a_tree_of_files_and_its_value(kernel) -> None:
         "['site/data/today.csv', 'site/index.html']"
     )
     shown = kernel.execute("%oh_store info site/index.html")
-    assert "14" in shown
+    assert "14 B" in shown
     assert "modified" in shown
     assert kernel.execute("e = %oh_store ls site\n[(x['path'], x['size']) for x in e]") == (
         "[('site/data/', ''), ('site/index.html', 14)]"
@@ -35,7 +35,9 @@ def test_folders_go_in_and_out(kernel) -> None:
     (kernel.directory / "in/large").write_bytes(b"x" * 20_000_000)
     shown = kernel.execute("%oh_store put box ./in")
     assert "box/deep/4.txt" in shown
-    assert "20000000" in shown
+    assert "20 MB" in shown
+    sizes = kernel.execute("e = %oh_store ls box\n[x['size'] for x in e if x['path'][-1] != '/']")
+    assert sizes == "[20000000]"
     kernel.execute("%oh_store get box ./out")
     out = kernel.directory / "out"
     assert (out / "deep/3.txt").read_text() == "3"
@@ -69,6 +71,22 @@ def test_copies_and_synchronised_folders(kernel) -> None:
     assert "LocalFileStore" in kernel.execute("%oh_store use")
     for name in "abc":
         kernel.execute(f"%oh_store rm {name}")
+
+
+def test_a_transfer_of_many_files_is_summarised(kernel) -> None:
+    folder = kernel.directory / "many"
+    folder.mkdir()
+    for n in range(300):
+        (folder / f"{n:03}").touch()
+    shown = kernel.execute("%oh_store sync ./many ./many-too").splitlines()
+    assert shown[0] == "300 copied"
+    assert "… 280 more, all of them in the value" in shown
+    assert len(shown) < 25
+    (folder / "new").touch()
+    assert kernel.execute("t = %oh_store sync ./many ./many-too\nlen(t)") == "2"
+    assert kernel.execute("t = %oh_store sync ./many ./third\nlen(t), t[150]") == (
+        "(301, {'what': 'copied', 'path': 'third/150'})"
+    )
 
 
 @pytest.mark.parametrize(

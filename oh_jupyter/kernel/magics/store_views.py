@@ -6,12 +6,22 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from oh_jupyter.kernel.display import Table
+from oh_jupyter.kernel.figures import size_text
 from oh_jupyter.storage import Delivery, DeliveryReport, FileStore, Transfer
 from oh_jupyter.storage.base import FileInfo
 
 __all__ = ["Tree", "delivery_table", "entry_table", "report_table", "transfer_table"]
 
 _SHOWN = 1000
+_MOST_TRANSFERS = 20
+
+
+def _size(size_bytes: int | str) -> str:
+    """A size with its unit; a directory has none."""
+    return size_text(size_bytes) if isinstance(size_bytes, int) else size_bytes
+
+
+_SIZES = {"size": _size}
 
 
 class Tree:
@@ -69,7 +79,8 @@ def entry_table(entries: Iterable[FileInfo], modified: bool = False) -> Table:
         )
         for entry in entries
     ]
-    return Table(("path", "size", *(["modified"] if modified else [])), tuple(rows))
+    columns = ("path", "size", *(["modified"] if modified else []))
+    return Table(columns, tuple(rows), _SIZES)
 
 
 def transfer_table(done: Transfer) -> Table:
@@ -79,14 +90,18 @@ def transfer_table(done: Transfer) -> Table:
         done: The transfer.
 
     Returns:
-        A table of paths; of very many, the first ones and how many there are.
+        A table of paths; shown of many are the first, the last and how many there are.
     """
     rows = [("copied", path) for path in done.copied] + [("deleted", p) for p in done.deleted]
-    if len(rows) > _SHOWN:
-        rows = [*rows[:_SHOWN], ("…", f"{len(rows) - _SHOWN} more")]
     if done.unchanged:
-        rows.append(("unchanged", f"{done.unchanged} files"))
-    return Table(("what", "path"), tuple(rows))
+        rows.append(("unchanged", f"{done.unchanged:,} files"))
+    counts = {
+        "copied": len(done.copied),
+        "deleted": len(done.deleted),
+        "unchanged": done.unchanged,
+    }
+    summary = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return Table(("what", "path"), tuple(rows), summary=summary, most_rows=_MOST_TRANSFERS)
 
 
 def delivery_table(deliveries: Iterable[Delivery]) -> Table:
@@ -103,7 +118,7 @@ def delivery_table(deliveries: Iterable[Delivery]) -> Table:
         for d in deliveries
     ]
     columns = ("id", "method", "path", "size", "state", "attempts", "reason", "due")
-    return Table(columns, tuple(rows))
+    return Table(columns, tuple(rows), _SIZES)
 
 
 def report_table(report: DeliveryReport) -> Table:
