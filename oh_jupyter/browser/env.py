@@ -11,21 +11,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from oh_jupyter.browser.evaluation import GOAL, REWARDS, Evaluation, answer_as_observation
-from oh_jupyter.browser.gym_tasks import is_gym_task
-from oh_jupyter.browser.observation import PARTS
-from oh_jupyter.browser.origins import OriginFilter
-from oh_jupyter.browser.record import RECORDS
-from oh_jupyter.browser.state import read_state, write_state
+from oh_jupyter.browser.channel.origins import OriginFilter
+from oh_jupyter.browser.evaluation.episode import GOAL, REWARDS, Evaluation, answer_as_observation
+from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
+from oh_jupyter.browser.evaluation.tasks import Task, find_task
+from oh_jupyter.browser.storage_state import read_state, write_state
 from oh_jupyter.browser.supervisor import Supervisor
-from oh_jupyter.browser.tasks import Task, find_task
+from oh_jupyter.browser.worker.observation import PARTS
+from oh_jupyter.browser.worker.record import RECORDS
 from oh_jupyter.browser.worker_process import WorkerGoneError
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.events.masking import Mask
 
 __all__ = ["BrowserEnv"]
 
-WORKER, GYM_WORKER = "oh_jupyter.browser.worker", "oh_jupyter.browser.gym_worker"
+WORKER, GYM_WORKER = "oh_jupyter.browser.worker.main", "oh_jupyter.browser.evaluation.gym_worker"
 UPKEEP_LIMIT = 60.0
 """Seconds that anything but a step may take."""
 

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from oh_jupyter.browser.channel.tempdir import Scratch
 from oh_jupyter.browser.executable import find_executable
-from oh_jupyter.browser.scratch import Scratch
 from oh_jupyter.browser.worker_process import (
     WorkerGoneError,
     WorkerProcess,

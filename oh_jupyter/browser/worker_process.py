@@ -11,8 +11,8 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import IO, Any
 
-from oh_jupyter.browser.pipe import read_frame, write_frame
-from oh_jupyter.browser.scratch import Scratch
+from oh_jupyter.browser.channel.pipe import read_frame, write_frame
+from oh_jupyter.browser.channel.tempdir import Scratch
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError
 from oh_jupyter.process import PIPE, Child, spawn
 

@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any, get_args
 from oh_jupyter.errors import RuntimeClosedError, StorageError, StorePathError, WireError
 from oh_jupyter.events.encoded import EncodedEvent
 from oh_jupyter.events.event import Event, EventSource
-from oh_jupyter.events.journal import Journal
 from oh_jupyter.events.masking import Mask
 from oh_jupyter.events.subscribers import Subscriber, Subscribers
 from oh_jupyter.events.wire import from_wire, to_wire
+from oh_jupyter.events.writer import Journal
 
 if TYPE_CHECKING:
     from oh_jupyter.storage import FileStore

@@ -20,8 +20,8 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.events.wire import runnable_from_wire
-from oh_jupyter.kernel.diff import Diff
-from oh_jupyter.kernel.mainthread import MainThread
+from oh_jupyter.kernel.cells.mainthread import MainThread
+from oh_jupyter.kernel.display.diff import Diff
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.storage import FileStore
 

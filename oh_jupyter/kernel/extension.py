@@ -12,10 +12,10 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.events import Event
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.broadcast import Broadcast
-from oh_jupyter.kernel.cells import ShellCells
-from oh_jupyter.kernel.control import ControlDoor
-from oh_jupyter.kernel.display import register_formatters, unregister_formatters
+from oh_jupyter.kernel.cells.shell_cells import ShellCells
+from oh_jupyter.kernel.control.broadcast import Broadcast
+from oh_jupyter.kernel.control.handler import ControlDoor
+from oh_jupyter.kernel.display.formatters import register_formatters, unregister_formatters
 from oh_jupyter.kernel.magics import MAGICS
 from oh_jupyter.logs import log_json_lines
 from oh_jupyter.plugins import JupyterPlugin

@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
+from oh_jupyter.cells.bounded import shortened
+from oh_jupyter.cells.outputs import CellOutput, kept_output
 from oh_jupyter.config import OUTPUT_LIMIT
 from oh_jupyter.errors import PluginError
 from oh_jupyter.events import Action, IPythonRunCellAction, IPythonRunCellObservation, Observation
 from oh_jupyter.plugins.base import Plugin, PluginRequirement
-from oh_jupyter.plugins.kept import shortened
-from oh_jupyter.plugins.outputs import CellOutput, kept_output
 
 if TYPE_CHECKING:
-    from oh_jupyter.plugins.own_kernel import OwnKernel
-    from oh_jupyter.plugins.remote_kernel import RemoteKernel
+    from oh_jupyter.cells.remote import RemoteKernel
+    from oh_jupyter.cells.subprocess_kernel import OwnKernel
 
 __all__ = ["CellRunner", "JupyterPlugin", "JupyterRequirement"]
 
@@ -90,7 +90,7 @@ class JupyterPlugin(Plugin):
         """
         if self._cells is None:
             if self._kernel is None:
-                from oh_jupyter.plugins.own_kernel import OwnKernel
+                from oh_jupyter.cells.subprocess_kernel import OwnKernel
 
                 self._kernel = OwnKernel()
             await self._kernel.start()

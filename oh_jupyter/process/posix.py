@@ -27,7 +27,7 @@ from oh_jupyter.process.child import Child, memory_of
 
 __all__ = ["PosixChild", "spawn"]
 
-GUARDIAN = Path(__file__).parent.with_name("_guardian.py")
+GUARDIAN = Path(__file__).with_name("_guardian.py")
 LAST_RESORT = 10.0
 """Seconds beyond the grace in which a guardian must have ended, before it is killed itself."""
 

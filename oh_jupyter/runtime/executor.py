@@ -38,7 +38,7 @@ from oh_jupyter.runtime.plugin_set import PluginSet
 from oh_jupyter.runtime.resources import make_shell, memory_figures, prepare_workspace, shell_user
 from oh_jupyter.runtime.thread import exempt_from_debugger
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
-from oh_jupyter.runtime.transfers import Transfers
+from oh_jupyter.runtime.transfers.transfers import Transfers
 
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
@@ -219,7 +219,7 @@ class ActionExecutor:
         )
 
     async def _browse(self, action: BrowseURLAction | BrowseInteractiveAction) -> Observation:
-        from oh_jupyter.browser.browse import browse
+        from oh_jupyter.browser.wire import browse
 
         if not self.settings.enable_browser:
             return ErrorObservation(NO_BROWSER)

@@ -76,7 +76,7 @@ class Runtime:
         limit = self.settings.cell_output_limit
         if not self.settings.kernel_url:
             return {JupyterPlugin.name: JupyterPlugin(output_limit=limit)}
-        from oh_jupyter.plugins.remote_kernel import RemoteKernel
+        from oh_jupyter.cells.remote import RemoteKernel
 
         kernel = RemoteKernel(self.settings.kernel_url, self.settings.kernel_token)
         return {JupyterPlugin.name: JupyterPlugin(kernel=kernel, output_limit=limit)}

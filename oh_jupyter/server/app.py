@@ -99,7 +99,9 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             path=self.default_kernel_path,
             limits=limits,
         )
-        self.settings["oh_jupyter_mcp"] = Endpoints(server, self.settings)
+        self.settings["oh_jupyter_mcp"] = Endpoints(
+            server, self.settings, has_mcp_servers=bool(settings.mcp_servers)
+        )
         _keep_kernels_busy(server)
 
     def initialize_handlers(self) -> None:

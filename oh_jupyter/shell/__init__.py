@@ -8,8 +8,8 @@
 ``PowerShellSession`` is the same over PowerShell, for Windows; ``ShellSession`` is what both are.
 """
 
-from oh_jupyter.shell.bash_session import BashSession
-from oh_jupyter.shell.powershell_session import PowerShellSession
+from oh_jupyter.shell.bash.session import BashSession
+from oh_jupyter.shell.powershell.session import PowerShellSession
 from oh_jupyter.shell.session import ShellSession
 
 __all__ = ["BashSession", "PowerShellSession", "ShellSession"]

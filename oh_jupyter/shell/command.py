@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from oh_jupyter.shell.output import OutputBuffer
+from oh_jupyter.shell.output.buffer import OutputBuffer
 
 __all__ = ["Command", "Report"]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from oh_jupyter.process import Child
 from oh_jupyter.shell.command import Command
-from oh_jupyter.shell.output import OutputBuffer
+from oh_jupyter.shell.output.buffer import OutputBuffer
 
 __all__ = ["Dialect", "ShellDriver"]
 

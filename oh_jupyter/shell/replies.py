@@ -12,7 +12,7 @@ from functools import cache
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
 from oh_jupyter.shell import messages
 from oh_jupyter.shell.command import Command, Report
-from oh_jupyter.shell.render import render
+from oh_jupyter.shell.output.render import render
 
 __all__ = ["completed", "error", "last_lines", "leftover", "sent", "unfinished"]
 

@@ -19,8 +19,8 @@ from oh_jupyter.shell import messages, replies
 from oh_jupyter.shell.command import Command, Report
 from oh_jupyter.shell.driver import Dialect
 from oh_jupyter.shell.environment import check_variables, no_change_timeout
-from oh_jupyter.shell.keeper import ShellKeeper
 from oh_jupyter.shell.keys import INTERRUPT, control_character
+from oh_jupyter.shell.supervisor import ShellKeeper
 from oh_jupyter.shell.threaded import LoopThread, call_on
 
 __all__ = ["ShellSession"]

@@ -5,15 +5,15 @@ access, requests at the first delivery.
 """
 
 from oh_jupyter.storage.base import FileInfo, FileStore
-from oh_jupyter.storage.changes import Delivery, DeliveryReport, FailedDelivery
-from oh_jupyter.storage.factory import get_file_store
-from oh_jupyter.storage.gcs import GoogleCloudFileStore
-from oh_jupyter.storage.local import LocalFileStore
+from oh_jupyter.storage.local.store import LocalFileStore
 from oh_jupyter.storage.memory import InMemoryFileStore
-from oh_jupyter.storage.remote import FsspecFileStore
-from oh_jupyter.storage.s3 import S3FileStore
+from oh_jupyter.storage.registry import get_file_store
+from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore
+from oh_jupyter.storage.remote.gcs import GoogleCloudFileStore
+from oh_jupyter.storage.remote.s3 import S3FileStore
 from oh_jupyter.storage.transfer import Transfer, copy, sync
-from oh_jupyter.storage.webhook import BatchedWebHookFileStore, WebHookFileStore
+from oh_jupyter.storage.webhook.changes import Delivery, DeliveryReport, FailedDelivery
+from oh_jupyter.storage.webhook.store import BatchedWebHookFileStore, WebHookFileStore
 
 __all__ = [
     "BatchedWebHookFileStore",

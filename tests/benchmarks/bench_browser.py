@@ -32,8 +32,8 @@ import psutil
 from playwright.async_api import Page, async_playwright
 
 from oh_jupyter.browser import BrowserEnv
-from oh_jupyter.browser.browse import TREE_PARTS
 from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.browser.wire import TREE_PARTS
 
 ROUNDS = 9
 GYM_ROUNDS = 3
@@ -217,7 +217,7 @@ def kind_of(process: psutil.Process) -> str:
         return "driver"
     if "--remote-debugging-pipe" in command:
         return "browser"
-    return "worker" if command[-1:] == ["oh_jupyter.browser.worker"] else "rest"
+    return "worker" if command[-1:] == ["oh_jupyter.browser.worker.main"] else "rest"
 
 
 def memory_by_kind(*more: psutil.Process) -> Counter[str]:
@@ -272,7 +272,7 @@ def print_memory(
 
 def gym(site: str) -> dict[str, Any]:
     """The same steps and effects by BrowserGym, as OpenHands starts it."""
-    from oh_jupyter.browser.gym_worker import Episode
+    from oh_jupyter.browser.evaluation.gym_worker import Episode
 
     start = time.perf_counter()
     episode = Episode(

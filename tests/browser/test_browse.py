@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.browser import BrowserEnv
-from oh_jupyter.browser import browse as browse_module
-from oh_jupyter.browser.browse import browse
+from oh_jupyter.browser import wire as browse_module
+from oh_jupyter.browser.wire import browse
 from oh_jupyter.events import (
     BrowseInteractiveAction,
     BrowserOutputObservation,

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
-from oh_jupyter.browser.browse import browse
-from oh_jupyter.browser.tasks import TASKS, Task, Verdict, find_task, match_tasks
-from oh_jupyter.browser.trials import run_trials
+from oh_jupyter.browser.evaluation.runner import run_trials
+from oh_jupyter.browser.evaluation.tasks import TASKS, Task, Verdict, find_task, match_tasks
+from oh_jupyter.browser.wire import browse
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.events import BrowseInteractiveAction, BrowserOutputObservation
 

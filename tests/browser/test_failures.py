@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from oh_jupyter.browser import BrowserEnv
-from oh_jupyter.browser.scratch import Scratch
+from oh_jupyter.browser.channel.tempdir import Scratch
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
 
 
@@ -49,8 +49,8 @@ def browser_process() -> psutil.Process:
 
 def worker_process() -> psutil.Process:
     (worker,) = [
-        p for p in descendants(os.getpid(), "oh_jupyter.browser.worker")
-        if p.cmdline()[-2:] == ["-m", "oh_jupyter.browser.worker"]
+        p for p in descendants(os.getpid(), "oh_jupyter.browser.worker.main")
+        if p.cmdline()[-2:] == ["-m", "oh_jupyter.browser.worker.main"]
     ]  # fmt: skip
     return worker
 

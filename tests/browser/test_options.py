@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
-from oh_jupyter.browser.observation import PARTS
-from oh_jupyter.browser.origins import OriginFilter
-from oh_jupyter.browser.record import RECORDS
+from oh_jupyter.browser.channel.origins import OriginFilter
 from oh_jupyter.browser.tables import read_tables
+from oh_jupyter.browser.worker.observation import PARTS
+from oh_jupyter.browser.worker.record import RECORDS
 from oh_jupyter.errors import BrowserError
 
 SECRET = "hunter2-hunter2"
@@ -309,7 +309,7 @@ def test_memory_does_not_grow(site):
             return sum(
                 process.memory_info().rss
                 for process in psutil.Process(os.getpid()).children(recursive=True)
-                if "oh_jupyter.browser.worker" in " ".join(process.cmdline())
+                if "oh_jupyter.browser.worker.main" in " ".join(process.cmdline())
             )
 
         def walk(times: int) -> None:

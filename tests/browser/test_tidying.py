@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from oh_jupyter.browser.bids import FrameBids
 from oh_jupyter.browser.executable import find_executable
-from oh_jupyter.browser.launch import Settings
-from oh_jupyter.browser.observation import PARTS
-from oh_jupyter.browser.session import BrowserSession
-from oh_jupyter.browser.settle import MOST_ADDRESSES
-from oh_jupyter.browser.steps import run_step
-from oh_jupyter.browser.tidying import DOCUMENTS, bound_driver, tidy
+from oh_jupyter.browser.worker.bids import FrameBids
+from oh_jupyter.browser.worker.cleanup import DOCUMENTS, bound_driver, tidy
+from oh_jupyter.browser.worker.launch import Settings
+from oh_jupyter.browser.worker.observation import PARTS
+from oh_jupyter.browser.worker.session import BrowserSession
+from oh_jupyter.browser.worker.settle import MOST_ADDRESSES
+from oh_jupyter.browser.worker.steps import run_step
 
 LIMIT = 1000
 """As in driver_limits.cjs."""

@@ -18,7 +18,7 @@ from oh_jupyter.events import (
     ErrorObservation,
     FileEditObservation,
 )
-from oh_jupyter.kernel.display import Table, observation_html
+from oh_jupyter.kernel.display.formatters import Table, observation_html
 
 pytestmark = pytest.mark.timeout(180)
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from oh_jupyter.errors import WireError
-from oh_jupyter.events.strict_json import MAX_DEPTH, parse_json
+from oh_jupyter.events.json import MAX_DEPTH, parse_json
 
 REFUSED = {
     "nothing": (b"", "not JSON"),

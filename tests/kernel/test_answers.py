@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from oh_jupyter.errors import GatewayError
-from oh_jupyter.kernel import answers
-from oh_jupyter.kernel.answers import Answers
+from oh_jupyter.kernel.control import reply_cache as answers
+from oh_jupyter.kernel.control.reply_cache import Answers
 
 
 def test_who_asks_again_gets_the_first_answer_before_and_after_it_is_there() -> None:

@@ -19,12 +19,12 @@ from oh_jupyter.events import (
     FileEditAction,
     FileEditObservation,
 )
-from oh_jupyter.kernel.diff import coloured
-from oh_jupyter.kernel.display import Table, observation_html
-from oh_jupyter.kernel.figures import number_text, size_text
-from oh_jupyter.kernel.html import diff_block
-from oh_jupyter.kernel.hunks import Hunk, diff_lines, parse_diff
-from oh_jupyter.kernel.readable_diff import readable_diff
+from oh_jupyter.kernel.display.diff import coloured
+from oh_jupyter.kernel.display.figures import number_text, size_text
+from oh_jupyter.kernel.display.formatters import Table, observation_html
+from oh_jupyter.kernel.display.html import diff_block
+from oh_jupyter.kernel.display.hunks import Hunk, diff_lines, parse_diff
+from oh_jupyter.kernel.display.readable_diff import readable_diff
 
 SQL = """--- q.sql
 +++ q.sql

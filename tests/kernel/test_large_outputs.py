@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oh_jupyter.plugins.kept import left_out
+from oh_jupyter.cells.bounded import left_out
 
 PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
 

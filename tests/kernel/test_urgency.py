@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from oh_jupyter.kernel.urgency import INTERVAL, Urgency
+from oh_jupyter.kernel.control.switch_interval import INTERVAL, Urgency
 
 
 def test_turns_are_short_while_any_answer_is_due() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from oh_jupyter.plugins.kept import TEXT_KEPT, left_out, shortened
-from oh_jupyter.plugins.outputs import Outputs, strip_ansi
+from oh_jupyter.cells.bounded import TEXT_KEPT, left_out, shortened
+from oh_jupyter.cells.outputs import Outputs, strip_ansi
 
 
 def collected(*messages: tuple[str, dict]) -> Outputs:

@@ -7,8 +7,8 @@ import os
 import pytest
 
 from oh_jupyter.shell import BashSession
+from oh_jupyter.shell.bash.bash_integration import read_reports
 from oh_jupyter.shell.command import Report
-from oh_jupyter.shell.hook import read_reports
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from oh_jupyter.shell.bash.parsing import displayed_command, is_complete, split_commands
 from oh_jupyter.shell.keys import control_character
-from oh_jupyter.shell.parsing import displayed_command, is_complete, split_commands
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ import pytest
 
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
-from oh_jupyter.shell import PowerShellSession, ShellSession, keeper
+from oh_jupyter.shell import PowerShellSession, ShellSession
+from oh_jupyter.shell import supervisor as keeper
 from oh_jupyter.shell.messages import HINT
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-in is a POSIX program")

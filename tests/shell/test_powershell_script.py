@@ -7,7 +7,7 @@ from base64 import b64decode, b64encode
 
 import pytest
 
-from oh_jupyter.shell import powershell_script
+from oh_jupyter.shell.powershell import script as powershell_script
 
 TOKEN = "oh_0123456789abcdef"
 

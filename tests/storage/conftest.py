@@ -16,8 +16,9 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from oh_jupyter.storage import InMemoryFileStore, delivery
-from oh_jupyter.storage.temper import Temper
+from oh_jupyter.storage import InMemoryFileStore
+from oh_jupyter.storage.webhook import delivery
+from oh_jupyter.storage.webhook.retry import Temper
 
 # The contract is inherited by test classes here, and by whoever adds a backend.
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))

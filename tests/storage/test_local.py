@@ -11,7 +11,8 @@ import pytest
 from file_store import FileStoreContract
 
 from oh_jupyter.errors import StorageError, StoreConfigError, StorePathError
-from oh_jupyter.storage import LocalFileStore, directory
+from oh_jupyter.storage import LocalFileStore
+from oh_jupyter.storage.local import directory
 
 
 @pytest.fixture

@@ -26,9 +26,9 @@ from oh_jupyter.storage import (
     WebHookFileStore,
     get_file_store,
 )
-from oh_jupyter.storage.blocked import Blocked
-from oh_jupyter.storage.outbox import Outbox
-from oh_jupyter.storage.temper import Temper
+from oh_jupyter.storage.webhook.outbox import Outbox
+from oh_jupyter.storage.webhook.path_barrier import Blocked
+from oh_jupyter.storage.webhook.retry import Temper
 
 
 @pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])

@@ -135,7 +135,7 @@ def test_a_batch_is_sent_after_a_quiet_time(make, receiver, wait_for):
 
 
 def test_a_steady_writer_does_not_put_it_off_forever(make, receiver, monkeypatch):
-    monkeypatch.setattr("oh_jupyter.storage.webhook._LATEST_SECONDS", 0.4)
+    monkeypatch.setattr("oh_jupyter.storage.webhook.store._LATEST_SECONDS", 0.4)
     store = make(BatchedWebHookFileStore, batch_timeout_seconds=0.3)
     deadline = time.monotonic() + 10
     while not receiver.requests and time.monotonic() < deadline:
@@ -382,7 +382,7 @@ def test_what_is_pending_at_exit_is_delivered(receiver, kind, end):
 
 def test_exit_is_not_held_up_by_a_receiver_that_hangs(receiver, kind):
     receiver.gate.clear()
-    shorter = "import oh_jupyter.storage.exits as e; e.EXIT_SECONDS = 0.5\n"
+    shorter = "import oh_jupyter.storage.webhook.shutdown as e; e.EXIT_SECONDS = 0.5\n"
     started = time.monotonic()
     subprocess.run(
         [sys.executable, "-c", shorter + EXIT, kind.__name__, receiver.url, "normal"],

@@ -16,7 +16,7 @@ from IPython.display import Image, display
 
 from oh_jupyter.events import Observation
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.display import Table, screenshot
+from oh_jupyter.kernel.display.formatters import Table, screenshot
 from oh_jupyter.kernel.magics.base import (
     OhMagics,
     help_option,
@@ -25,7 +25,7 @@ from oh_jupyter.kernel.magics.base import (
     wants_help,
 )
 from oh_jupyter.kernel.magics.browse_completion import BrowseCompletion
-from oh_jupyter.kernel.trials import run_evaluation
+from oh_jupyter.kernel.magics.evaluation import run_evaluation
 
 __all__ = ["BrowseMagics"]
 

@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.events import BrowserOutputObservation, Event
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.completion import Completion, complete_path
+from oh_jupyter.kernel.magics.completion import Completion, complete_path
 
 __all__ = ["BrowseCompletion"]
 
@@ -126,7 +126,7 @@ class BrowseCompletion(Completion):
         return argument, _that_begin(beginning, quoted)
 
     def _for_eval(self, words: list[str], argument: str) -> Iterable[str]:
-        from oh_jupyter.browser.tasks import TASKS
+        from oh_jupyter.browser.evaluation.tasks import TASKS
 
         namespace: dict[str, Any] = self._shell.user_ns
         if words and words[-1] == "--agent":
@@ -139,14 +139,14 @@ class BrowseCompletion(Completion):
 
 
 def _calls() -> list[str]:
-    from oh_jupyter.browser.language import SIGNATURES
+    from oh_jupyter.browser.worker.language import SIGNATURES
 
     return [f"{name}(" if signature.parameters else f"{name}()"
             for name, signature in SIGNATURES.items()]  # fmt: skip
 
 
 def _takes_bid(name: str) -> bool:
-    from oh_jupyter.browser.language import SIGNATURES
+    from oh_jupyter.browser.worker.language import SIGNATURES
 
     signature = SIGNATURES.get(name)
     return signature is not None and next(iter(signature.parameters), "").endswith("bid")

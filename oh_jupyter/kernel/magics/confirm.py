@@ -5,7 +5,7 @@ from __future__ import annotations
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
-from oh_jupyter.kernel.display import Table
+from oh_jupyter.kernel.display.formatters import Table
 from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
 
 __all__ = ["ConfirmMagics"]

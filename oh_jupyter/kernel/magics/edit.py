@@ -13,10 +13,10 @@ from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
 
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.completion import Completion
-from oh_jupyter.kernel.display import Table
+from oh_jupyter.kernel.display.formatters import Table
 from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
-from oh_jupyter.kernel.rawcell import RawCell
+from oh_jupyter.kernel.magics.completion import Completion
+from oh_jupyter.kernel.magics.rawcell import RawCell
 
 __all__ = ["EditMagics"]
 

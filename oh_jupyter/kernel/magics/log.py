@@ -16,9 +16,9 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 from oh_jupyter.events import Event
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.completion import Completion
-from oh_jupyter.kernel.display import Table
+from oh_jupyter.kernel.display.formatters import Table
 from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
+from oh_jupyter.kernel.magics.completion import Completion
 
 __all__ = ["LogMagics", "session_log"]
 

@@ -21,11 +21,11 @@ from oh_jupyter.events.masking import HIDDEN
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.events.wire import runnable_from_wire, to_wire
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.completion import Completion
-from oh_jupyter.kernel.display import Table
+from oh_jupyter.kernel.display.formatters import Table
 from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
+from oh_jupyter.kernel.magics.completion import Completion
 from oh_jupyter.kernel.magics.log import session_log
-from oh_jupyter.kernel.magics.sameness import what_is_compared
+from oh_jupyter.kernel.magics.replay_compare import what_is_compared
 
 __all__ = ["Replay", "ReplayMagics", "Step"]
 
@@ -106,7 +106,7 @@ class Replay(Sequence[dict[str, Any]]):
         return "\n\n".join(part for part in (repr(self._table), self.diff()) if part)
 
     def _repr_html_(self) -> str:
-        from oh_jupyter.kernel import html
+        from oh_jupyter.kernel.display import html
 
         shown = html.diff_block(self.diff()) if self.different else ""
         return self._table._repr_html_() + shown

@@ -13,7 +13,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from oh_jupyter.errors import SkillError
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.display import Table
+from oh_jupyter.kernel.display.formatters import Table
 from oh_jupyter.kernel.magics.base import OhMagics, help_option, silenced_by_semicolon, wants_help
 
 __all__ = ["SkillsMagics"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 
-from oh_jupyter.kernel.display import Table
-from oh_jupyter.kernel.figures import size_text
+from oh_jupyter.kernel.display.figures import size_text
+from oh_jupyter.kernel.display.formatters import Table
 from oh_jupyter.storage import Delivery, DeliveryReport, FileStore, Transfer
 from oh_jupyter.storage.base import FileInfo
 

@@ -36,7 +36,7 @@ from oh_jupyter.errors import (
     UnknownTypeError,
     WireError,
 )
-from oh_jupyter.events.strict_json import parse_json
+from oh_jupyter.events.json import parse_json
 
 if TYPE_CHECKING:
     from oh_jupyter.server.limits import Limits

@@ -17,8 +17,8 @@ from oh_jupyter.errors import (
     TransferTooLargeError,
     WireError,
 )
-from oh_jupyter.server.file_form import FileForm
 from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.file_form import FileForm
 from oh_jupyter.server.links import KernelLink
 
 __all__ = ["DownloadHandler", "StreamedUploadHandler", "UploadHandler"]

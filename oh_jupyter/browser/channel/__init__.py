@@ -1,0 +1,1 @@
+"""What crosses the pipe between BrowserEnv and its worker."""

@@ -1,0 +1,1 @@
+"""Evaluation of agents on tasks: episodes, tasks, BrowserGym, and the runner."""

@@ -1,0 +1,258 @@
+"""The worker for tasks of BrowserGym: its own engine, behind the same pipe.
+
+Its tasks bring pages up and judge them with Playwright's blocking interface, on the engine
+that their published results were measured with; so it is that one which runs here, and only
+here. Needs the extra ``eval``.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import importlib
+import io
+import json
+import os
+import queue
+import sys
+import threading
+from typing import Any
+
+from oh_jupyter.browser.channel.pipe import read_frame, write_frame
+from oh_jupyter.browser.evaluation.episode import GOAL, REWARDS, answer_as_observation
+from oh_jupyter.browser.evaluation.gym_tasks import import_tasks
+from oh_jupyter.browser.worker.marks import draw_marks
+from oh_jupyter.browser.worker.record import RECORDS
+from oh_jupyter.browser.worker.snapshot import documents_of, to_text
+from oh_jupyter.errors import BrowserError
+
+__all__ = ["main"]
+
+PATIENCE = 100_000
+"""Milliseconds that OpenHands gives Playwright's calls in evaluations."""
+
+
+class BrowserStartError(Exception):
+    """The browser did not start, which another attempt may change."""
+
+
+def use_browser(executable: str, sandbox: bool) -> None:
+    """Let every browser that this process starts be that one.
+
+    BrowserGym starts two, and only one of them can be named in its arguments.
+
+    Args:
+        executable: Path of the browser.
+        sandbox: Whether Chromium's own sandbox is on.
+    """
+    from playwright.sync_api import BrowserType
+
+    launch: Any = BrowserType.launch
+    how = {"executable_path": executable, "chromium_sandbox": sandbox, "handle_sigint": False}
+
+    def launch_that(self: BrowserType, **options: Any) -> Any:
+        try:
+            return launch(self, **{**options, **how})
+        except Exception as error:
+            raise BrowserStartError(str(error)) from error
+
+    BrowserType.launch = launch_that  # type: ignore[method-assign]
+
+
+class Episode:
+    """A task that is being carried out; another one can follow it.
+
+    Attributes:
+        rewards: The reward of each step so far.
+    """
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        """Make the environment and set the task up.
+
+        Args:
+            settings: ``task``, ``seed``, and how to start the browser.
+
+        Raises:
+            BrowserStartError: The browser did not start.
+            BrowserError: There is no such task, what it needs is missing, or it cannot be set up.
+        """
+        self.rewards: list[float] = []
+        self._task = ""
+        self._env: Any = None
+        self._is_headless = settings["headless"]
+        import_tasks(settings["task"])
+        use_browser(settings["executable"], settings["sandbox"])
+        self.begin(settings["task"], settings["seed"])
+
+    def begin(self, task: str, seed: int | None) -> None:
+        """Begin with a task anew, or with another one.
+
+        Args:
+            task: Its name.
+            seed: What its random choices begin with.
+
+        Raises:
+            BrowserStartError: The browser did not start.
+            BrowserError: There is no such task, what it needs is missing, or it cannot be set up.
+        """
+        if task != self._task:
+            import_tasks(task)
+            self.close()
+            gymnasium: Any = importlib.import_module("gymnasium")
+            is_open = task == "browsergym/openended"
+            self._env = gymnasium.make(
+                task,
+                headless=self._is_headless,
+                disable_env_checker=True,
+                tags_to_mark="all",
+                timeout=PATIENCE,
+                **({"task_kwargs": {"start_url": "about:blank"}} if is_open else {}),
+            )
+            self._task = task
+        try:
+            observation, _ = self._env.reset(seed=seed)
+        except BrowserStartError:
+            raise
+        except Exception as error:  # whatever a task does
+            raise BrowserError(f"The task {task} could not be set up: {_said(error)}") from error
+        self.rewards = []
+        parts = list(observation.get("goal_object", ()))
+        texts = [part["text"] for part in parts if part["type"] == "text"]
+        urls = [part["image_url"] for part in parts if part["type"] == "image_url"]
+        self._goal = "\n".join(texts) or str(observation.get("goal", ""))
+        self._images = [url["url"] if isinstance(url, dict) else url for url in urls]
+
+    def is_alive(self) -> bool:
+        """Tell whether the browser is still there."""
+        browser = self._env.unwrapped.browser
+        return browser is not None and bool(browser.is_connected())
+
+    def step(self, action: str, include: list[str]) -> dict[str, Any]:
+        """Carry out an action.
+
+        Args:
+            action: The action, or one of the two special ones.
+            include: Parts that the observation has to have; all but records are always there.
+
+        Returns:
+            The observation.
+
+        Raises:
+            BrowserError: A part is not to be had.
+        """
+        for part in set(include) & set(RECORDS):
+            raise BrowserError(f"{part} is not available with a task of BrowserGym.")
+        if action.strip() == GOAL:
+            return answer_as_observation(action, self._goal, self._images)
+        if action.strip() == REWARDS:
+            return answer_as_observation(action, json.dumps(self.rewards))
+        observation, reward, terminated, _, _ = self._env.step(action)
+        self.rewards.append(float(reward))
+        return {**_plain(observation), "image_content": self._images, "done": bool(terminated)}
+
+    def close(self) -> None:
+        """End the task and its browser."""
+        if self._env is not None:
+            self._env.close()
+
+
+def _plain(observation: dict[str, Any]) -> dict[str, Any]:
+    """Turn an observation of BrowserGym into one of ours."""
+    from PIL import Image
+
+    picture = io.BytesIO()
+    Image.fromarray(observation["screenshot"]).save(picture, "PNG", compress_level=1)
+    screenshot = f"data:image/png;base64,{base64.b64encode(picture.getvalue()).decode('ascii')}"
+    documents = documents_of(observation["dom_object"])
+    inner = {
+        (id(document), index): documents[number]
+        for document in documents
+        for index, number in document.content_documents.items()
+        if 0 <= number < len(documents)
+    }
+    properties = {
+        bid: {**item, "bbox": None if item["bbox"] is None else list(item["bbox"])}
+        for bid, item in observation["extra_element_properties"].items()
+    }
+    plain: dict[str, Any] = {
+        **observation,
+        "screenshot": screenshot,
+        "set_of_marks": draw_marks(screenshot, properties),
+        "extra_element_properties": properties,
+        "text_content": to_text(documents[0], inner),
+        "active_page_index": int(observation["active_page_index"].item()),
+        "elapsed_time": float(observation["elapsed_time"].item()),
+        "notices": [],
+        "downloads": [],
+    }
+    return json.loads(json.dumps(plain, default=_as_json))  # type: ignore[no-any-return]
+
+
+def _as_json(value: Any) -> Any:
+    """Say a value of numpy in JSON."""
+    return value.tolist() if hasattr(value, "tolist") else list(value)
+
+
+def _said(error: Exception) -> str:
+    first = (str(error).splitlines() or [""])[0]
+    return first if isinstance(error, BrowserError) else f"{type(error).__name__}: {first}"
+
+
+def _serve(input_: int, output: int) -> int:
+    first = read_frame(input_)
+    if first is None:
+        return 0
+    try:
+        episode = Episode(first["settings"])
+    except Exception as error:
+        # Of anything else that went wrong, another attempt would be of no use.
+        final = not isinstance(error, BrowserStartError)
+        write_frame(output, {"id": first["id"], "error": _said(error), "is_final": final})
+        return 1
+    write_frame(output, {"id": first["id"], "result": True})
+    requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
+
+    def listen() -> None:
+        with contextlib.suppress(OSError):
+            while (request := read_frame(input_)) is not None:
+                requests.put(request)
+        requests.put(None)
+
+    # Playwright's blocking interface belongs to the thread that started it.
+    threading.Thread(target=listen, daemon=True).start()
+    while (request := requests.get()) is not None:
+        if request["op"] == "cancel":
+            continue
+        answer: dict[str, Any]
+        try:
+            result: Any = True
+            if request["op"] == "step":
+                result = episode.step(request["action"], request["include"])
+            elif request["op"] == "change":
+                episode.begin(request["settings"]["task"], request["settings"]["seed"])
+            answer = {"result": result}
+        except Exception as error:
+            answer = {"error": _said(error)}
+        write_frame(output, {"id": request["id"], **answer})
+        if not episode.is_alive():
+            return 1
+    with contextlib.suppress(Exception):
+        episode.close()
+    return 0
+
+
+def main() -> None:
+    """Run the worker until its input ends or its browser does."""
+    # Whatever a library prints must not get between the frames.
+    output = os.dup(1)
+    os.dup2(2, 1)
+    code = 1
+    try:
+        code = _serve(0, output)
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

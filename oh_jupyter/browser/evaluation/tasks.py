@@ -1,0 +1,207 @@
+"""Tasks that an agent is evaluated on: what a task is, and the small ones that come along.
+
+A task sets a page up and says its goal; after each step it judges what was reached. It needs
+no base class: any object with ``name``, ``setup`` and ``validate`` is one.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from oh_jupyter.browser.evaluation import task_pages
+from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task, list_tasks
+from oh_jupyter.errors import BrowserError
+
+__all__ = [
+    "TASKS",
+    "GoalPart",
+    "PageTask",
+    "Task",
+    "TaskPage",
+    "Verdict",
+    "find_task",
+    "match_tasks",
+]
+
+GoalPart = dict[str, Any]
+"""A piece of a goal: ``{"type": "text", "text": …}`` or ``{"type": "image_url", "image_url": …}``,
+where the last is an address or ``{"url": …}``."""
+
+
+ASK = """said => {
+  if (said.length && window.hear) hear(said.at(-1));
+  return window.outcome;
+}"""
+
+
+class Verdict(NamedTuple):
+    """What a task says after a step.
+
+    Attributes:
+        reward: What the step was worth; 1.0 for a task that is solved.
+        done: Whether the task is over, solved or not.
+        message: What the task's user says next, or "".
+    """
+
+    reward: float
+    done: bool
+    message: str = ""
+
+
+class TaskPage(Protocol):
+    """The page that a task sees."""
+
+    def goto(self, url: str) -> None:
+        """Open an address and wait until it is loaded."""
+
+    def set_content(self, html: str) -> None:
+        """Show a text as the page."""
+
+    def evaluate(self, expression: str, argument: Any = None) -> Any:
+        """Evaluate JavaScript, an expression or a function of one argument."""
+
+    @property
+    def url(self) -> str:
+        """The address."""
+
+    @property
+    def text(self) -> str:
+        """The text that a person sees."""
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A task."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in tables."""
+
+    def setup(self, page: TaskPage, seed: int) -> str | list[GoalPart]:
+        """Bring the page to where the task begins.
+
+        Args:
+            page: The page.
+            seed: The same seed makes the same task.
+
+        Returns:
+            The goal, as text or as texts and images.
+        """
+
+    def validate(self, page: TaskPage, messages: list[dict[str, Any]]) -> Verdict:
+        """Judge what was reached by the last step.
+
+        Args:
+            page: The page.
+            messages: What the agent has said, as ``chat_messages`` of an observation.
+
+        Returns:
+            The verdict; a plain tuple of reward and done will do.
+        """
+
+
+@dataclass(frozen=True)
+class PageTask:
+    """A task whose page judges itself: it sets ``window.outcome`` to the reward.
+
+    Attributes:
+        name: What it is called.
+        make: Makes the goal and the page's HTML from random numbers.
+    """
+
+    name: str
+    make: Callable[[random.Random], tuple[str, str]]
+
+    def setup(self, page: TaskPage, seed: int) -> str:
+        """Show the page.
+
+        Args:
+            page: The page.
+            seed: What the random numbers begin with.
+
+        Returns:
+            The goal.
+        """
+        goal, html = self.make(random.Random(f"{self.name} {seed}"))
+        page.set_content(html)
+        return goal
+
+    def validate(self, page: TaskPage, messages: list[dict[str, Any]]) -> Verdict:
+        """Ask the page.
+
+        Args:
+            page: The page.
+            messages: What the agent has said, which the page may ask for.
+
+        Returns:
+            The verdict.
+        """
+        said = [item["message"] for item in messages if item["role"] == "assistant"]
+        outcome = page.evaluate(ASK, said)
+        return Verdict(float(outcome or 0), outcome is not None)
+
+
+TASKS: dict[str, PageTask] = {
+    name: PageTask(name, make)
+    for name, make in (
+        (f"oh_jupyter/{key.replace('_', '-')}", getattr(task_pages, key))
+        for key in task_pages.__all__
+    )
+}
+"""The tasks that come along, by name."""
+
+
+def find_task(name: str) -> PageTask:
+    """Find one of the tasks that come along.
+
+    Args:
+        name: Its name, with or without ``oh_jupyter/``.
+
+    Returns:
+        The task.
+
+    Raises:
+        BrowserError: There is none of that name.
+    """
+    task = TASKS.get(name) or TASKS.get(f"oh_jupyter/{name}")
+    if task is None:
+        near = get_close_matches(name, TASKS, cutoff=0.3)
+        raise BrowserError(
+            f"There is no task {name!r}. Near it: {', '.join(near) or ', '.join(TASKS)}. "
+            "Tasks of BrowserGym begin with browsergym/."
+        )
+    return task
+
+
+def match_tasks(patterns: Iterable[str]) -> list[str]:
+    """Expand patterns of names.
+
+    Args:
+        patterns: Names, or patterns such as ``oh_jupyter/click-*``; for those of BrowserGym,
+            such as ``browsergym/miniwob.click-*``, its packages have to be installed.
+
+    Returns:
+        The names, in order, each once.
+
+    Raises:
+        BrowserError: A pattern matches none, or a package is missing.
+    """
+    names: dict[str, None] = {}
+    for pattern in patterns:
+        is_pattern = bool(set(pattern) & set("*?["))
+        if is_gym_task(pattern):
+            found = list_tasks(pattern) if is_pattern else [pattern]
+        elif is_pattern:
+            whole = pattern if "/" in pattern else f"oh_jupyter/{pattern}"
+            found = [name for name in TASKS if fnmatchcase(name, whole)]
+            if not found:
+                raise BrowserError(f"No task matches {pattern!r}. Tasks: {', '.join(TASKS)}")
+        else:
+            found = [find_task(pattern).name]
+        names.update(dict.fromkeys(found))
+    return list(names)

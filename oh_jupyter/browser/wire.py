@@ -1,0 +1,203 @@
+"""The wire side: browse Actions become Observations, in the words of OpenHands' protocol."""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from oh_jupyter.browser.downloads import keep_downloads
+from oh_jupyter.browser.env import BrowserEnv
+from oh_jupyter.browser.evaluation.episode import GOAL, REWARDS
+from oh_jupyter.browser.tree_text import flatten_axtree
+from oh_jupyter.errors import BrowserError
+from oh_jupyter.events import (
+    BrowseInteractiveAction,
+    BrowserOutputObservation,
+    BrowseURLAction,
+    ErrorObservation,
+    FileDownloadObservation,
+)
+
+__all__ = ["LONGEST_TREE", "browse"]
+
+LONGEST_TREE = 200_000
+"""Characters of the whole tree beyond which only its visible part is given."""
+
+SCREENSHOTS = ".browser_screenshots"
+PAGE_PARTS = ("screenshot", "set_of_marks", "text_content", "focused_element_bid")
+TREE_PARTS = (
+    "screenshot",
+    "set_of_marks",
+    "axtree_object",
+    "extra_element_properties",
+    "focused_element_bid",
+)
+COMPLETE = "Accessibility tree of the COMPLETE webpage:\n"
+VISIBLE = (
+    "Accessibility tree of the VISIBLE portion of the webpage (accessibility tree of complete "
+    "webpage is too large and you may need to scroll to view remaining portion of the webpage):\n"
+)
+NOTE = (
+    "Note: [bid] is the unique alpha-numeric identifier at the beginning of lines for each element "
+    "in the AXTree. Always use bid to refer to elements in your actions.\n"
+)
+BrowseAction = BrowseURLAction | BrowseInteractiveAction
+
+
+def browse(
+    action: BrowseAction, env: BrowserEnv, workspace_dir: str
+) -> BrowserOutputObservation | FileDownloadObservation | ErrorObservation:
+    """Carry out a browse or browse_interactive Action.
+
+    Args:
+        action: The Action.
+        env: The browser; it is started if it was not.
+        workspace_dir: Where screenshots and downloads go, absolute.
+
+    Returns:
+        What the page looks like; a download Observation if the step finished downloads; an
+        error Observation if there is no browser. Never raises for what a browser does.
+    """
+    try:
+        env.start()
+    except BrowserError as error:
+        return ErrorObservation(f"Browser functionality is not supported or disabled. {error}")
+    is_url = isinstance(action, BrowseURLAction)
+    url = _address(action.url, workspace_dir) if isinstance(action, BrowseURLAction) else ""
+    calls = _goto(url) if isinstance(action, BrowseURLAction) else action.browser_actions
+    parts = set(PAGE_PARTS if is_url else TREE_PARTS)
+    if action.return_axtree:
+        parts |= {"axtree_object", "extra_element_properties"}
+    timeout = action.timeout or 120
+    try:
+        found = env.step(calls, timeout=timeout, include=parts, cwd=workspace_dir, token=action)
+    except BrowserError as error:
+        return BrowserOutputObservation(
+            content=str(error),
+            url=action.url if isinstance(action, BrowseURLAction) else "",
+            trigger_by_action=action.kind,
+            error=True,
+            last_browser_action=calls,
+            last_browser_action_error=str(error),
+        )
+    if found["downloads"]:
+        return _downloaded(keep_downloads(found["downloads"], workspace_dir), calls)
+    observation = BrowserOutputObservation(
+        content="",
+        url=found["url"],
+        trigger_by_action=action.kind,
+        screenshot=found["screenshot"],
+        screenshot_path=_save(found["screenshot"], workspace_dir),
+        set_of_marks=found["set_of_marks"],
+        error=bool(found["last_action_error"]),
+        open_pages_urls=found["open_pages_urls"],
+        active_page_index=found["active_page_index"],
+        last_browser_action=found["last_action"],
+        last_browser_action_error=found["last_action_error"],
+        focused_element_bid=found["focused_element_bid"],
+        goal_image_urls=found.get("image_content", []),
+    )
+    if calls.strip() in (GOAL, REWARDS) and not found["url"]:
+        # An answer about the task, which clients read as it is.
+        observation.content = found["text_content"]
+        return observation
+    if action.return_axtree:
+        observation.axtree_object = found["axtree_object"]
+        observation.extra_element_properties = found["extra_element_properties"]
+    observation.content = (
+        _page_content(observation, found) if is_url else _tree_content(observation, found)
+    )
+    return observation
+
+
+def _address(url: str, workspace_dir: str) -> str:
+    """Turn the path of a file into an address; leave everything else as it is."""
+    if "://" in url or not url:
+        return url
+    path = Path(url).expanduser()
+    if not path.is_absolute():
+        path = Path(workspace_dir) / path
+    return path.resolve().as_uri() if path.is_absolute() and path.exists() else url
+
+
+def _goto(url: str) -> str:
+    # The plain form is what clients compare with; only odd addresses need an escaped one.
+    return f'goto("{url}")' if not set(url) & {'"', "\\", "\n", "\r"} else f"goto({url!r})"
+
+
+def _save(screenshot: str, workspace_dir: str) -> str | None:
+    if not screenshot:
+        return None
+    directory = Path(workspace_dir) / SCREENSHOTS
+    path = directory / f"screenshot_{datetime.now():%Y%m%d_%H%M%S_%f}.png"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(base64.b64decode(screenshot.partition(",")[2]))
+    except OSError:
+        # The picture is in the Observation as well; a full disk must not cost the step.
+        return None
+    return os.fspath(path)
+
+
+def _downloaded(paths: list[str], calls: str) -> FileDownloadObservation:
+    if len(paths) == 1:
+        where = f"The downloaded file is saved at location: {paths[0]}"
+    else:
+        where = f"The {len(paths)} downloaded files are saved at locations: {', '.join(paths)}"
+    return FileDownloadObservation(
+        f"Execution of the previous action {calls} resulted in a file download. {where}",
+        file_path=paths[0],
+    )
+
+
+def _error_block(observation: BrowserOutputObservation, occasion: str) -> str:
+    return (
+        "================ BEGIN error message ===============\n"
+        f"The following error occurred when {occasion}:\n"
+        f"{observation.last_browser_action_error}\n"
+        "================ END error message ===============\n"
+    )
+
+
+def _notices(found: Mapping[str, Any]) -> str:
+    return "".join(
+        f"[{notice}]\n" for notice in found["notices"] if notice not in found["last_action_error"]
+    )
+
+
+def _page_content(observation: BrowserOutputObservation, found: Mapping[str, Any]) -> str:
+    content = f"[Current URL: {observation.url}]\n"
+    if observation.error:
+        content += _error_block(observation, "trying to visit the URL")
+    content += _notices(found)
+    content += "============== BEGIN webpage content ==============\n"
+    content += f"{found['text_content']}\n============== END webpage content ==============\n"
+    return content
+
+
+def _tree_content(observation: BrowserOutputObservation, found: Mapping[str, Any]) -> str:
+    content = f"[Current URL: {observation.url}]\n"
+    content += f"[Focused element bid: {observation.focused_element_bid}]\n"
+    if observation.screenshot_path:
+        content += f"[Screenshot saved to: {observation.screenshot_path}]\n"
+    content += "\n"
+    if observation.error:
+        content += _error_block(observation, "executing the last action")
+    else:
+        content += "[Action executed successfully.]\n"
+    content += _notices(found)
+    tree, properties = found["axtree_object"], found["extra_element_properties"]
+    text = flatten_axtree(tree, properties, with_clickable=True, skip_generic=False)
+    if len(text) > LONGEST_TREE:
+        observation.filter_visible_only = True
+        text = flatten_axtree(
+            tree, properties, with_clickable=True, skip_generic=False, visible_only=True
+        )
+    content += VISIBLE if observation.filter_visible_only else COMPLETE
+    content += f"{NOTE}============== BEGIN accessibility tree ==============\n"
+    content += f"{text}\n============== END accessibility tree ==============\n"
+    return content

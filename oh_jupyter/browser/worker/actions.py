@@ -1,0 +1,347 @@
+"""Carrying out the calls of the action language on the session's active page."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from oh_jupyter.browser.worker.error_messages import cause_of
+from oh_jupyter.browser.worker.language import Call
+from oh_jupyter.browser.worker.pdf_view import show_pdf
+from oh_jupyter.errors import BrowserActionError
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page
+
+    from oh_jupyter.browser.worker.session import BrowserSession
+
+__all__ = ["perform"]
+
+PATIENCE = 500
+"""Milliseconds that an element has to become ready for an action."""
+NAVIGATION_LIMIT = 30_000
+"""Milliseconds that a navigation may take until the server answers."""
+UPLOAD_LIMIT = 5_000
+
+
+async def perform(call: Call, session: BrowserSession) -> None:
+    """Carry out one call.
+
+    Args:
+        call: The call.
+        session: The session whose active page it is for.
+
+    Raises:
+        BrowserActionError: It failed; the message names the cause.
+    """
+    from playwright.async_api import Error
+
+    page = session.page
+    handler = _ELEMENT.get(call.name) or _PAGE.get(call.name)
+    try:
+        if handler is not None:
+            await handler(page, session, **call.arguments)
+        else:
+            await _SESSION[call.name](session, **call.arguments)
+    except BrowserActionError as error:
+        raise BrowserActionError(f"{_shown(call)}: {error}") from None
+    except Error as error:
+        raise BrowserActionError(f"{_shown(call)}: {cause_of(error.message)}") from error
+
+
+def _shown(call: Call) -> str:
+    source = " ".join(call.source.split()) or call.name
+    return source if len(source) <= 120 else source[:120] + "…"
+
+
+OPENABLE = frozenset(
+    {"about", "blob", "chrome", "chrome-extension", "data", "file", "http", "https"}
+)
+"""Schemes of what is a page; others run a script, start a program, or hide what they show."""
+
+
+def _address(url: str) -> str:
+    """Check the address of a goto."""
+    url = url.strip()
+    try:
+        scheme = urlsplit(url).scheme
+    except ValueError as error:
+        raise BrowserActionError(f"{url!r} is not a valid address: {error}.") from None
+    if not scheme or (len(scheme) == 1 and url[1:3] == ":\\"):
+        raise BrowserActionError(
+            f"{url!r} is not an absolute address. Begin with a scheme, such as https:// or file://"
+        )
+    if scheme not in OPENABLE:
+        raise BrowserActionError(
+            f"{scheme}: addresses do not open as a page. Use http://, https://, file:// or data:, "
+            "and the other calls to act on the page."
+        )
+    return url
+
+
+def _files(file: str | list[str], cwd: str) -> list[str]:
+    """Check the files of an upload."""
+    named = [file] if isinstance(file, str) else file
+    paths = [Path(cwd) / Path(item).expanduser() for item in named]
+    for path in paths:
+        if not path.is_file():
+            raise BrowserActionError(
+                f"there is no file {str(path)!r} to upload. Use the absolute path of a file."
+            )
+    return [str(path.resolve()) for path in paths]
+
+
+async def _click(
+    page: Page, session: BrowserSession, bid: str, button: Any, modifiers: list[Any]
+) -> None:
+    element = await session.element(bid)
+    await element.click(button=button, modifiers=modifiers, timeout=PATIENCE, no_wait_after=True)
+
+
+async def _dblclick(
+    page: Page, session: BrowserSession, bid: str, button: Any, modifiers: list[Any]
+) -> None:
+    element = await session.element(bid)
+    await element.dblclick(button=button, modifiers=modifiers, timeout=PATIENCE)
+
+
+async def _fill(
+    page: Page, session: BrowserSession, bid: str, value: str, enable_autocomplete_menu: bool
+) -> None:
+    element = await session.element(bid)
+    if not enable_autocomplete_menu:
+        await element.fill(value, timeout=PATIENCE)
+        return
+    # Menus of suggestions listen for keys, which fill() does not press.
+    await element.fill("", timeout=PATIENCE)
+    await element.focus()
+    await page.keyboard.type(value)
+
+
+async def _select_option(
+    page: Page, session: BrowserSession, bid: str, options: str | list[str]
+) -> None:
+    element = await session.element(bid)
+    await element.select_option(options, timeout=PATIENCE)
+
+
+async def _hover(page: Page, session: BrowserSession, bid: str) -> None:
+    await (await session.element(bid)).hover(timeout=PATIENCE)
+
+
+async def _press(page: Page, session: BrowserSession, bid: str, key_comb: str) -> None:
+    await (await session.element(bid)).press(key_comb, timeout=PATIENCE, no_wait_after=True)
+
+
+async def _focus(page: Page, session: BrowserSession, bid: str) -> None:
+    await (await session.element(bid)).focus()
+
+
+async def _clear(page: Page, session: BrowserSession, bid: str) -> None:
+    await (await session.element(bid)).fill("", timeout=PATIENCE)
+
+
+async def _check(page: Page, session: BrowserSession, bid: str) -> None:
+    await (await session.element(bid)).check(timeout=PATIENCE)
+
+
+async def _uncheck(page: Page, session: BrowserSession, bid: str) -> None:
+    await (await session.element(bid)).uncheck(timeout=PATIENCE)
+
+
+async def _drag_and_drop(page: Page, session: BrowserSession, from_bid: str, to_bid: str) -> None:
+    source, target = await session.element(from_bid), await session.element(to_bid)
+    await source.hover(timeout=PATIENCE)
+    await page.mouse.down()
+    try:
+        await target.hover(timeout=PATIENCE)
+        # A page learns of a drag from the second move over the target.
+        await target.hover(timeout=PATIENCE)
+    finally:
+        await page.mouse.up()
+
+
+async def _upload_file(
+    page: Page, session: BrowserSession, bid: str, file: str | list[str]
+) -> None:
+    paths = _files(file, session.cwd)
+    element = await session.element(bid)
+    if await element.evaluate("e => e instanceof HTMLInputElement && e.type === 'file'"):
+        await element.set_input_files(paths, timeout=UPLOAD_LIMIT)
+        return
+    async with page.expect_file_chooser(timeout=UPLOAD_LIMIT) as chooser:
+        await element.click(timeout=PATIENCE)
+    await (await chooser.value).set_files(paths)
+
+
+async def _scroll(page: Page, session: BrowserSession, delta_x: float, delta_y: float) -> None:
+    await page.mouse.wheel(delta_x, delta_y)
+
+
+async def _scroll_at(
+    page: Page, session: BrowserSession, x: float, y: float, dx: float, dy: float
+) -> None:
+    await page.mouse.move(x, y)
+    await page.mouse.wheel(dx, dy)
+
+
+async def _mouse_move(page: Page, session: BrowserSession, x: float, y: float) -> None:
+    await page.mouse.move(x, y)
+
+
+async def _mouse_up(page: Page, session: BrowserSession, x: float, y: float, button: Any) -> None:
+    await page.mouse.move(x, y)
+    await page.mouse.up(button=button)
+
+
+async def _mouse_down(page: Page, session: BrowserSession, x: float, y: float, button: Any) -> None:
+    await page.mouse.move(x, y)
+    await page.mouse.down(button=button)
+
+
+async def _mouse_click(
+    page: Page, session: BrowserSession, x: float, y: float, button: Any
+) -> None:
+    await page.mouse.click(x, y, button=button)
+
+
+async def _mouse_dblclick(
+    page: Page, session: BrowserSession, x: float, y: float, button: Any
+) -> None:
+    await page.mouse.dblclick(x, y, button=button)
+
+
+async def _mouse_drag_and_drop(
+    page: Page, session: BrowserSession, from_x: float, from_y: float, to_x: float, to_y: float
+) -> None:
+    await page.mouse.move(from_x, from_y)
+    await page.mouse.down()
+    await page.mouse.move(to_x, to_y, steps=2)
+    await page.mouse.up()
+
+
+async def _mouse_upload_file(
+    page: Page, session: BrowserSession, x: float, y: float, file: str | list[str]
+) -> None:
+    paths = _files(file, session.cwd)
+    async with page.expect_file_chooser(timeout=UPLOAD_LIMIT) as chooser:
+        await page.mouse.click(x, y)
+    await (await chooser.value).set_files(paths)
+
+
+async def _keyboard_down(page: Page, session: BrowserSession, key: str) -> None:
+    await page.keyboard.down(key)
+
+
+async def _keyboard_up(page: Page, session: BrowserSession, key: str) -> None:
+    await page.keyboard.up(key)
+
+
+async def _keyboard_press(page: Page, session: BrowserSession, key: str) -> None:
+    await page.keyboard.press(key)
+
+
+async def _keyboard_type(page: Page, session: BrowserSession, text: str) -> None:
+    await page.keyboard.type(text)
+
+
+async def _keyboard_insert_text(page: Page, session: BrowserSession, text: str) -> None:
+    await page.keyboard.insert_text(text)
+
+
+async def _goto(page: Page, session: BrowserSession, url: str) -> None:
+    address = _address(url)
+    is_pdf = urlsplit(address).scheme == "file" and address.lower().endswith(".pdf")
+    if is_pdf:
+        # Only for this moment: with routes, a browser does not use its cache.
+        await page.route("file://**", show_pdf)
+    try:
+        # "commit": what comes after the answer is waited for like after any other action.
+        await page.goto(address, wait_until="commit", timeout=NAVIGATION_LIMIT)
+    except Exception:
+        # It would go on behind the error that is reported, and block the page.
+        await session.stop_loading()
+        raise
+    finally:
+        if is_pdf:
+            await page.unroute("file://**", show_pdf)
+
+
+async def _go_back(page: Page, session: BrowserSession) -> None:
+    await page.go_back(wait_until="commit", timeout=NAVIGATION_LIMIT)
+
+
+async def _go_forward(page: Page, session: BrowserSession) -> None:
+    await page.go_forward(wait_until="commit", timeout=NAVIGATION_LIMIT)
+
+
+async def _new_tab(session: BrowserSession) -> None:
+    await session.open_tab()
+
+
+async def _tab_close(session: BrowserSession) -> None:
+    await session.close_tab()
+
+
+async def _tab_focus(session: BrowserSession, index: int) -> None:
+    await session.focus_tab(index)
+
+
+async def _send_msg_to_user(session: BrowserSession, text: str) -> None:
+    session.say("assistant", text)
+
+
+async def _report_infeasible(session: BrowserSession, reason: str) -> None:
+    session.say("infeasible", reason)
+
+
+async def _noop(session: BrowserSession, wait_ms: float) -> None:
+    await asyncio.sleep(max(0.0, wait_ms) / 1000)
+
+
+Handler = Callable[..., Awaitable[None]]
+
+_ELEMENT: dict[str, Handler] = {
+    "click": _click,
+    "dblclick": _dblclick,
+    "fill": _fill,
+    "select_option": _select_option,
+    "hover": _hover,
+    "press": _press,
+    "focus": _focus,
+    "clear": _clear,
+    "check": _check,
+    "uncheck": _uncheck,
+    "drag_and_drop": _drag_and_drop,
+    "upload_file": _upload_file,
+}
+_PAGE: dict[str, Handler] = {
+    "scroll": _scroll,
+    "scroll_at": _scroll_at,
+    "mouse_move": _mouse_move,
+    "mouse_up": _mouse_up,
+    "mouse_down": _mouse_down,
+    "mouse_click": _mouse_click,
+    "mouse_dblclick": _mouse_dblclick,
+    "mouse_drag_and_drop": _mouse_drag_and_drop,
+    "mouse_upload_file": _mouse_upload_file,
+    "keyboard_down": _keyboard_down,
+    "keyboard_up": _keyboard_up,
+    "keyboard_press": _keyboard_press,
+    "keyboard_type": _keyboard_type,
+    "keyboard_insert_text": _keyboard_insert_text,
+    "goto": _goto,
+    "go_back": _go_back,
+    "go_forward": _go_forward,
+}
+_SESSION: dict[str, Handler] = {
+    "new_tab": _new_tab,
+    "tab_close": _tab_close,
+    "tab_focus": _tab_focus,
+    "send_msg_to_user": _send_msg_to_user,
+    "report_infeasible": _report_infeasible,
+    "noop": _noop,
+}

@@ -1,0 +1,326 @@
+"""One page through DevTools: what is in its frames, and how to get hold of an element.
+
+Frames in a process of their own (cross-origin ones) have their own DevTools session; all
+sessions are asked at the same time, and their answers are put together here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import secrets
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter.browser.worker.bids import BidRegistry, FrameBids
+from oh_jupyter.browser.worker.devtools import accessibility_tree, detach, send_for_much
+from oh_jupyter.browser.worker.frame import CapturedFrame, match
+from oh_jupyter.browser.worker.snapshot import SnapshotDocument, documents_of
+from oh_jupyter.errors import BrowserActionError
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, ElementHandle, Frame, Page
+
+__all__ = ["PageInspector"]
+
+WORLD = "oh_jupyter"
+LARGE = 2000
+"""Nodes from which on a page is large."""
+MOST_WORLDS = 500
+"""Isolated worlds remembered; more would mostly be those of documents that are gone."""
+PROBE = files("oh_jupyter.browser.worker").joinpath("probe.js").read_text("utf-8")
+HOLD = """function (key) {
+  if (this.isConnected) Object.defineProperty(window, key, {value: this, configurable: true});
+}"""
+TAKE = "key => { const held = window[key]; delete window[key]; return held; }"
+FRAME_TAGS = frozenset({"IFRAME", "FRAME"})
+
+
+@dataclass
+class _Target:
+    """The answers of one session: documents, and per frame id the probe and the tree."""
+
+    session: Any
+    loaders: dict[str, str]
+    documents: list[SnapshotDocument]
+    probes: dict[str, dict[str, Any] | None]
+    trees: dict[str, asyncio.Task[list[dict[str, Any]]]]
+    root: str
+
+
+class PageInspector:
+    """DevTools' view of one page.
+
+    Attributes:
+        page: The page.
+        session: Its DevTools session.
+        bids: The ids of its elements.
+        documents_shown: Documents that it and its frames have shown; whoever reads it, resets it.
+    """
+
+    def __init__(self, page: Page, session: CDPSession) -> None:
+        self.page = page
+        self.session = session
+        self.bids = BidRegistry()
+        self.documents_shown = 0
+        self._worlds: dict[tuple[int, str, str], int] = {}
+        self._frame_sessions: dict[Frame, CDPSession | None] = {}
+        self._detaching: set[asyncio.Task[None]] = set()
+        page.on("framenavigated", self._forget_session)
+        page.on("framedetached", self._forget_session)
+
+    def _forget_session(self, frame: Frame) -> None:
+        session = self._frame_sessions.pop(frame, None)
+        if session is not None:
+            task = asyncio.ensure_future(detach(session))
+            self._detaching.add(task)
+            task.add_done_callback(self._detaching.discard)
+
+    @property
+    def sessions(self) -> list[CDPSession]:
+        """The page's session, and those of its frames that have their own."""
+        return [self.session, *filter(None, self._frame_sessions.values())]
+
+    @classmethod
+    async def attach(cls, page: Page) -> PageInspector:
+        """Open a DevTools session to a page.
+
+        Args:
+            page: The page.
+
+        Returns:
+            The inspector.
+        """
+        session = await page.context.new_cdp_session(page)
+        inspector = cls(page, session)
+        session.on("Page.frameNavigated", inspector._document_shown)
+        await session.send("Page.enable")
+        return inspector
+
+    def _document_shown(self, event: dict[str, Any]) -> None:
+        # Only navigations to another document are reported by this event.
+        self.bids.forget(event["frame"]["id"])
+        self.documents_shown += 1
+
+    async def capture(self, *, probe: bool = True, accessibility: bool = True) -> CapturedFrame:
+        """Look at all frames, and give bids to the elements that have none yet.
+
+        Args:
+            probe: Also measure boxes, visibility and focus.
+            accessibility: Also fetch the accessibility trees.
+
+        Returns:
+            The page's own frame, with the others below it.
+        """
+        sessions = [self.session, *await self._other_sessions()]
+        answers = await asyncio.gather(
+            *(self._ask(session, probe, accessibility) for session in sessions),
+            return_exceptions=True,
+        )
+        if isinstance(answers[0], BaseException):
+            raise answers[0]
+        targets = [answer for answer in answers if isinstance(answer, _Target)]
+        owners = await self._owners(targets)
+        captured: list[CapturedFrame] = []
+        root = self._build(targets[0], 0, None, None, (0.0, 0.0), owners, captured)
+        self.bids.replace(
+            (frame.bids, {frame.document.backend_ids[i]: bid for i, bid in frame.by_index.items()})
+            for frame in captured
+        )
+        return root
+
+    async def element(self, bid: str) -> ElementHandle:
+        """Get hold of an element.
+
+        Args:
+            bid: Its bid in the last observation.
+
+        Returns:
+            A handle to act on.
+
+        Raises:
+            BrowserActionError: There is no such element any more.
+        """
+        found = self.bids.find(bid)
+        if found is None:
+            raise BrowserActionError(
+                f'Could not find element with bid "{bid}". Use a bid of the last observation; '
+                "the page may have changed since."
+            )
+        try:
+            return await self._handle(*found)
+        except Exception as error:
+            if "crashed" in str(error) or "closed" in str(error):
+                raise
+            raise BrowserActionError(
+                f'Could not find element with bid "{bid}": it is no longer in the page.'
+            ) from error
+
+    async def _handle(self, frame: FrameBids, backend_id: int) -> ElementHandle:
+        """Hand an element from DevTools to Playwright, through a name that lives a moment."""
+        playwright_frame: Frame | None = self.page.main_frame
+        if frame.parent is not None and frame.owner is not None:
+            owner = await self._handle(frame.parent, frame.owner)
+            playwright_frame = await owner.content_frame()
+            await owner.dispose()
+        if playwright_frame is None:
+            raise LookupError("The frame is no longer in the page.")
+        key = f"_{secrets.token_hex(8)}"
+        resolved = await frame.session.send("DOM.resolveNode", {"backendNodeId": backend_id})
+        object_id = resolved["object"]["objectId"]
+        await frame.session.send(
+            "Runtime.callFunctionOn",
+            {"objectId": object_id, "functionDeclaration": HOLD, "arguments": [{"value": key}]},
+        )
+        taken, _ = await asyncio.gather(
+            playwright_frame.evaluate_handle(TAKE, key),
+            frame.session.send("Runtime.releaseObject", {"objectId": object_id}),
+        )
+        handle = taken.as_element()
+        if handle is None:
+            raise LookupError("The element is no longer in the page.")
+        return handle
+
+    async def _other_sessions(self) -> list[CDPSession]:
+        """Find the sessions of frames that live in a process of their own."""
+        frames = self.page.frames[1:]
+        await asyncio.gather(*(self._attach(f) for f in frames if f not in self._frame_sessions))
+        present = set(self.page.frames)
+        return [s for frame, s in self._frame_sessions.items() if s and frame in present]
+
+    async def _attach(self, frame: Frame) -> None:
+        """Open a session to a frame, if it has a process of its own."""
+        try:
+            session = await self.page.context.new_cdp_session(frame)
+        except Exception:  # in the process of the frame around it, or already gone
+            self._frame_sessions[frame] = None
+            return
+        session.on("Page.frameNavigated", self._document_shown)
+        with contextlib.suppress(Exception):
+            await session.send("Page.enable")
+            self._frame_sessions[frame] = session
+
+    async def _ask(self, session: Any, probe: bool, accessibility: bool) -> _Target:
+        tree = (await session.send("Page.getFrameTree"))["frameTree"]
+        loaders: dict[str, str] = {}
+        branches = [tree]
+        while branches:
+            branch = branches.pop()
+            loaders[branch["frame"]["id"]] = branch["frame"].get("loaderId", "")
+            branches.extend(branch.get("childFrames", ()))
+        # The probes are asked for right before the snapshot, so that little can change between.
+        probing = asyncio.gather(
+            *(self._probe(session, *item) if probe else _nothing() for item in loaders.items())
+        )
+        await asyncio.sleep(0)
+        taken = await send_for_much(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
+        size = sum(len(document["nodes"]["nodeName"]) for document in taken["documents"])
+        if size > LARGE:
+            # Its trees take long: the rest is prepared here while the browser makes them.
+            await probing
+        trees = {
+            frame: asyncio.ensure_future(accessibility_tree(session, frame))
+            for frame in (loaders if accessibility else ())
+        }
+        documents = documents_of(taken)
+        measured = await probing
+        return _Target(
+            session=session,
+            loaders=loaders,
+            documents=documents,
+            probes=dict(zip(loaders, measured, strict=True)),
+            trees=trees,
+            root=tree["frame"]["id"],
+        )
+
+    async def _probe(self, session: Any, frame_id: str, loader: str) -> dict[str, Any] | None:
+        key = (id(session), frame_id, loader)
+        if len(self._worlds) > MOST_WORLDS:
+            self._worlds.clear()
+        for _ in range(2):
+            try:
+                if key not in self._worlds:
+                    world = await session.send(
+                        "Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD}
+                    )
+                    self._worlds[key] = world["executionContextId"]
+                answer = await session.send(
+                    "Runtime.evaluate",
+                    {
+                        "expression": PROBE,
+                        "contextId": self._worlds[key],
+                        "awaitPromise": True,
+                        "returnByValue": True,
+                    },
+                )
+                measured = answer["result"].get("value")
+                value: dict[str, Any] | None = json.loads(measured) if measured else None
+                return value
+            except Exception:  # the world is of a document that is gone: once more in a new one
+                self._worlds.pop(key, None)
+        return None
+
+    async def _owners(self, targets: list[_Target]) -> dict[tuple[int, int], _Target]:
+        """Find which element, of which session, holds each frame with a session of its own."""
+        owners: dict[tuple[int, int], _Target] = {}
+        for target in targets[1:]:
+            for candidate in targets:
+                if candidate is target:
+                    continue
+                with contextlib.suppress(Exception):
+                    owner = await candidate.session.send(
+                        "DOM.getFrameOwner", {"frameId": target.root}
+                    )
+                    owners[(id(candidate), owner["backendNodeId"])] = target
+                    break
+        return owners
+
+    def _build(
+        self,
+        target: _Target,
+        number: int,
+        parent: FrameBids | None,
+        owner: tuple[str, int] | None,
+        offset: tuple[float, float],
+        owners: dict[tuple[int, int], _Target],
+        captured: list[CapturedFrame],
+    ) -> CapturedFrame:
+        document = target.documents[number]
+        prefix, owner_id = owner or ("", None)
+        bids = self.bids.frame(prefix)
+        if bids is None or bids.owner != owner_id:
+            bids = FrameBids(prefix, parent, owner_id, target.session, document.frame_id)
+        bids.parent, bids.session, bids.frame_id = parent, target.session, document.frame_id
+        bids.renew((document.frame_id, target.loaders.get(document.frame_id)))
+        frame = CapturedFrame(
+            bids,
+            document,
+            target.probes.get(document.frame_id),
+            target.trees.get(document.frame_id),
+            offset=offset,
+        )
+        captured.append(frame)
+        measured = match(frame)
+        for index in document.elements:
+            is_frame = document.names[index] in FRAME_TAGS
+            backend_id = document.backend_ids[index]
+            bid = bids.give(backend_id, is_frame)
+            frame.by_index[index] = bid
+            if not is_frame:
+                continue
+            inner = document.content_documents.get(index)
+            other = owners.get((id(target), backend_id))
+            inside = (frame.probe or {}).get("insides", {}).get(str(measured.get(index)), (0, 0))
+            corner = (offset[0] + inside[0], offset[1] + inside[1])
+            if inner is not None or other is not None:
+                frame.children[index] = self._build(
+                    other or target, 0 if other else inner or 0, bids, (bid, backend_id), corner,
+                    owners, captured,
+                )  # fmt: skip
+        return frame
+
+
+async def _nothing() -> None:
+    return None

@@ -1,0 +1,273 @@
+"""The observation: BrowserGym's keys, filled from what one look at the page has found."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter.browser.worker.frame import CapturedFrame, match
+from oh_jupyter.browser.worker.marks import CLICKABLE_BY_NATURE, draw_marks, mark_elements
+from oh_jupyter.browser.worker.snapshot import SnapshotDocument, to_text
+
+if TYPE_CHECKING:
+    from oh_jupyter.browser.worker.session import BrowserSession
+
+__all__ = ["PARTS", "observe"]
+
+PARTS = (
+    "screenshot",
+    "set_of_marks",
+    "dom_object",
+    "axtree_object",
+    "extra_element_properties",
+    "focused_element_bid",
+    "text_content",
+)
+"""The parts of an observation that can be left out, since they cost time."""
+
+MEASURED = frozenset({"set_of_marks", "extra_element_properties", "focused_element_bid"})
+PICTURES = frozenset({"screenshot", "set_of_marks"})
+SCREENSHOT_LIMIT = 10.0
+
+
+async def observe(session: BrowserSession, include: Collection[str]) -> dict[str, Any]:
+    """Look at the active tab.
+
+    Args:
+        session: The browser.
+        include: Which of :data:`PARTS` to compute.
+
+    Returns:
+        Every key of the observation that does not depend on the action; parts that were not
+        asked for are empty.
+    """
+    wanted = set(include)
+    inspector = await session.inspector()
+    looks = wanted - {"screenshot"}
+    picture = _screenshot(inspector.session) if wanted & PICTURES else _empty()
+    capture = (
+        inspector.capture(probe=bool(wanted & MEASURED), accessibility="axtree_object" in wanted)
+        if looks
+        else _empty()
+    )
+    titles = asyncio.gather(*(_title(page) for page in session.tabs))
+    screenshot, root, tab_titles = await asyncio.gather(picture, capture, titles)
+    tabs = session.tabs
+    page = session.page
+    observation: dict[str, Any] = {
+        "url": page.url,
+        "open_pages_urls": [tab.url for tab in tabs],
+        "open_pages_titles": tab_titles,
+        "active_page_index": tabs.index(page) if page in tabs else 0,
+        "screenshot": screenshot if "screenshot" in wanted else "",
+        "set_of_marks": "",
+        "dom_object": {},
+        "axtree_object": {"nodes": []},
+        "extra_element_properties": {},
+        "focused_element_bid": "",
+        "text_content": "",
+        "goal": "",
+        "goal_object": [],
+        "chat_messages": list(session.messages),
+    }
+    if isinstance(root, CapturedFrame):
+        await _describe(observation, root, screenshot, wanted)
+    return observation
+
+
+async def _empty() -> str:
+    return ""
+
+
+async def _title(page: Any) -> str:
+    try:
+        title: str = await asyncio.wait_for(page.title(), 2)
+    except Exception:  # it navigates, hangs or closes
+        return ""
+    return title
+
+
+async def _screenshot(session: Any) -> str:
+    """Take the viewport as it is; Playwright's own adds waits that were done already."""
+    parameters = {"format": "png", "optimizeForSpeed": True}
+    try:
+        taken = await asyncio.wait_for(
+            session.send("Page.captureScreenshot", parameters), SCREENSHOT_LIMIT
+        )
+    except TimeoutError:
+        return ""
+    return f"data:image/png;base64,{taken['data']}"
+
+
+async def _describe(
+    observation: dict[str, Any], root: CapturedFrame, screenshot: str, wanted: set[str]
+) -> None:
+    frames = list(_walk(root))
+    text = None
+    if "text_content" in wanted:
+        inner = {
+            (id(frame.document), index): child.document
+            for frame in frames
+            for index, child in frame.children.items()
+        }
+        text = asyncio.to_thread(to_text, root.document, inner)
+    properties = _properties(frames) if wanted & MEASURED else {}
+    marks = None
+    if "set_of_marks" in wanted:
+        marks = asyncio.to_thread(draw_marks, screenshot, properties)
+    if "extra_element_properties" in wanted:
+        observation["extra_element_properties"] = properties
+    if "focused_element_bid" in wanted:
+        observation["focused_element_bid"] = _focused(root)
+    observation["text_content"], observation["set_of_marks"] = await asyncio.gather(
+        text or _empty(), marks or _empty()
+    )
+    if "dom_object" in wanted:
+        observation["dom_object"] = _merge_documents(root)
+    if "axtree_object" in wanted:
+        await asyncio.gather(*(frame.tree for frame in frames if frame.tree is not None))
+        observation["axtree_object"] = {"nodes": _merge_trees(root)}
+
+
+def _walk(root: CapturedFrame) -> list[CapturedFrame]:
+    frames, stack = [], [root]
+    while stack:
+        frame = stack.pop()
+        frames.append(frame)
+        stack.extend(reversed(frame.children.values()))
+    return frames
+
+
+def _properties(frames: list[CapturedFrame]) -> dict[str, dict[str, Any]]:
+    properties: dict[str, dict[str, Any]] = {}
+    for frame in frames:
+        probe, matched = frame.probe, match(frame)
+        marked: list[bool] = []
+        if probe:
+            clicks = {matched[i] for i in frame.document.clickable if i in matched}
+            active = [
+                bool(flag) or (i in clicks and probe["tags"][i] not in CLICKABLE_BY_NATURE)
+                for i, flag in enumerate(probe["pointers"])
+            ]
+            marked = mark_elements(
+                probe["tags"], probe["parents"], probe["boxes"], probe["hits"], active
+            )
+        left, top = frame.offset
+        for index, bid in frame.by_index.items():
+            at = matched.get(index)
+            box = probe["boxes"][at] if probe and at is not None else None
+            properties[bid] = {
+                "visibility": probe["visibilities"][at] if probe and at is not None else 0.0,
+                "bbox": [box[0] + left, box[1] + top, box[2], box[3]] if box else None,
+                "clickable": index in frame.document.clickable,
+                "set_of_marks": marked[at] if at is not None else False,
+            }
+    return properties
+
+
+def _focused(root: CapturedFrame) -> str:
+    """Follow the focus through the frames."""
+    frame, focused = root, ""
+    while frame.probe and frame.probe["focused"] >= 0:
+        back = {theirs: ours for ours, theirs in match(frame).items()}
+        index = back.get(frame.probe["focused"])
+        if index is None:
+            return focused
+        focused = frame.by_index[index]
+        if index not in frame.children:
+            return focused
+        frame = frame.children[index]
+    return focused
+
+
+def _merge_trees(root: CapturedFrame) -> list[dict[str, Any]]:
+    """Join the accessibility trees of all frames, and put the bids on their nodes."""
+    merged: list[dict[str, Any]] = []
+    for frame in _walk(root):
+        prefix = f"{frame.bids.prefix}-" if frame.bids.prefix else ""
+        given = {frame.document.backend_ids[i]: bid for i, bid in frame.by_index.items()}
+        roots = {
+            child.bids.prefix: f"{child.bids.prefix}-{child.accessibility[0]['nodeId']}"
+            for child in frame.children.values()
+            if child.accessibility
+        }
+        # An inline text box repeats the text above it: a quarter of all nodes, of no use.
+        kept = [n for n in frame.accessibility if n["role"]["value"] != "InlineTextBox"]
+        present = {node["nodeId"] for node in kept}
+        for node in kept:
+            children = [prefix + c for c in node.get("childIds", ()) if c in present]
+            bid = given.get(node.get("backendDOMNodeId", -1))
+            if bid is not None:
+                node["browsergym_id"] = bid
+                if bid in roots:
+                    children = [roots[bid]]
+            node["childIds"] = children
+            node["nodeId"] = prefix + node["nodeId"]
+            if node.get("parentId") in present:
+                node["parentId"] = prefix + node["parentId"]
+        owner = next(
+            (n["nodeId"] for n in merged if n.get("browsergym_id") == frame.bids.prefix), None
+        )
+        if kept and owner is not None:
+            kept[0]["parentId"] = owner
+        merged.extend(kept)
+    return merged
+
+
+def _merge_documents(root: CapturedFrame) -> dict[str, Any]:
+    """Join the snapshots of all frames into one, over one table of strings."""
+    strings: list[str] = []
+    bases: dict[int, int] = {}
+    documents: list[dict[str, Any]] = []
+    frames = _walk(root)
+    numbers = {id(frame): number for number, frame in enumerate(frames)}
+    for frame in frames:
+        document = frame.document
+        document.write_attributes(frame.by_index)
+    for frame in frames:
+        document = frame.document
+        key = id(document.strings)
+        if key not in bases:
+            bases[key] = len(strings)
+            strings.extend(document.strings)
+        data = document.data if bases[key] == 0 else _shifted(document, bases[key])
+        links = {index: numbers[id(child)] for index, child in frame.children.items()}
+        data["nodes"]["contentDocumentIndex"] = {
+            "index": list(links),
+            "value": list(links.values()),
+        }
+        documents.append(data)
+    return {"documents": documents, "strings": strings}
+
+
+INDEXED = ("nodeName", "nodeValue")
+SPARSE = ("shadowRootType", "textValue", "inputValue", "pseudoType", "pseudoIdentifier",
+          "currentSourceURL", "originURL")  # fmt: skip
+OWN = ("documentURL", "title", "baseURL", "contentLanguage", "encodingName", "publicId",
+       "systemId", "frameId")  # fmt: skip
+
+
+def _shifted(document: SnapshotDocument, base: int) -> dict[str, Any]:
+    """Copy a document of another session, with its string indices moved behind the others."""
+
+    def moved(values: list[int]) -> list[int]:
+        return [value + base if value >= 0 else value for value in values]
+
+    data = dict(document.data)
+    nodes = dict(data["nodes"])
+    for name in INDEXED:
+        nodes[name] = moved(nodes[name])
+    nodes["attributes"] = [moved(row) for row in nodes["attributes"]]
+    for name in SPARSE:
+        if name in nodes:
+            nodes[name] = {**nodes[name], "value": moved(nodes[name]["value"])}
+    for name in OWN:
+        if isinstance(data.get(name), int) and data[name] >= 0:
+            data[name] += base
+    data["nodes"] = nodes
+    layout = dict(data["layout"])
+    layout["text"] = moved(layout["text"])
+    layout["styles"] = [moved(row) for row in layout["styles"]]
+    data["layout"] = layout
+    return data

@@ -1,0 +1,291 @@
+"""A running browser: its tabs, and what happens to them by themselves.
+
+Dialogs, popups, downloads, crashes and hung scripts come as events; what an agent has to know
+of them is collected as *notices* and *downloads* of the present step.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter.browser.channel.origins import OriginFilter
+from oh_jupyter.browser.worker.inspector import PageInspector
+from oh_jupyter.browser.worker.launch import OpenedBrowser, Settings, open_browser
+from oh_jupyter.browser.worker.record import Recorder
+from oh_jupyter.browser.worker.saving import DownloadSaver
+from oh_jupyter.browser.worker.settle import ActivityTracker
+from oh_jupyter.errors import BrowserActionError
+
+if TYPE_CHECKING:
+    from playwright.async_api import (
+        BrowserContext,
+        Dialog,
+        ElementHandle,
+        FileChooser,
+        Page,
+    )
+
+__all__ = ["BrowserSession"]
+
+
+@dataclass
+class BrowserSession:
+    """The browser with its tabs; one of them is active.
+
+    Attributes:
+        settings: How it was started.
+        opened: The browser.
+        tracker: What is under way.
+        recorder: What pages say and ask for.
+        saver: The downloads.
+        notices: What happened by itself in this step.
+        losses: What was lost by a crash or a hung script in this step.
+        messages: The chat, as BrowserGym's observation shows it.
+        handles: The elements that were got hold of and not let go of yet.
+        cwd: Where relative paths of files to upload begin.
+        started: When it was started, in monotonic seconds.
+    """
+
+    settings: Settings
+    opened: OpenedBrowser
+    tracker: ActivityTracker
+    recorder: Recorder
+    saver: DownloadSaver
+    notices: list[str] = field(default_factory=list)
+    losses: list[str] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    handles: list[ElementHandle] = field(default_factory=list)
+    cwd: str = ""
+    started: float = field(default_factory=time.monotonic)
+    _active: list[Page] = field(default_factory=list)
+    _ours: list[Page] = field(default_factory=list)
+    _inspectors: dict[Page, PageInspector] = field(default_factory=dict)
+    _running: set[asyncio.Task[None]] = field(default_factory=set)
+    _crashed: set[Page] = field(default_factory=set)
+
+    @classmethod
+    async def start(cls, settings: Settings) -> BrowserSession:
+        """Start the browser and open a blank tab.
+
+        Args:
+            settings: How.
+
+        Returns:
+            The session.
+        """
+        opened = await open_browser(settings)
+        context = opened.context
+        tracker = ActivityTracker(context)
+        await context.add_init_script(tracker.script)
+        notices: list[str] = []
+        saver = DownloadSaver(settings.downloads_dir, notices)
+        session = cls(settings, opened, tracker, Recorder(context), saver, notices)
+        origins = OriginFilter(settings.allowed_origins, settings.blocked_origins)
+        origins.watch(context, session.losses, notices)
+        for page in context.pages:
+            session._page_opened(page)
+            for frame in page.frames:
+                with contextlib.suppress(Exception):
+                    await frame.evaluate(tracker.script)
+        context.on("page", session._page_opened)
+        if not context.pages or not opened.is_ours:
+            await session.open_tab()
+        await session.ensure_page()
+        return session
+
+    @property
+    def context(self) -> BrowserContext:
+        """What all tabs share."""
+        return self.opened.context
+
+    async def close(self) -> None:
+        """Close the browser; of one that is not ours, close what was opened here."""
+        if not self.opened.is_ours:
+            for page in self._ours:
+                with contextlib.suppress(Exception):
+                    await page.close()
+        await self.opened.close()
+
+    @property
+    def page(self) -> Page:
+        """The active tab."""
+        return self._active[-1]
+
+    @property
+    def tabs(self) -> list[Page]:
+        """All tabs in the order in which they were opened."""
+        return [page for page in self.context.pages if not page.is_closed()]
+
+    @property
+    def inspectors(self) -> list[PageInspector]:
+        """The inspectors of all tabs that have been active."""
+        return list(self._inspectors.values())
+
+    async def inspector(self) -> PageInspector:
+        """Return the active tab's inspector.
+
+        Returns:
+            The inspector, attached at first use.
+        """
+        page = self.page
+        if page not in self._inspectors:
+            inspector = await PageInspector.attach(page)
+            inspector.session.on("Page.windowOpen", self.tracker.window_opens)
+            self._inspectors[page] = inspector
+        return self._inspectors[page]
+
+    async def element(self, bid: str) -> ElementHandle:
+        """Get hold of an element of the active tab.
+
+        Args:
+            bid: Its bid in the last observation.
+
+        Returns:
+            A handle to act on.
+        """
+        handle = await (await self.inspector()).element(bid)
+        self.handles.append(handle)
+        return handle
+
+    def say(self, role: str, text: str) -> None:
+        """Add a message to the chat.
+
+        Args:
+            role: assistant, user or infeasible.
+            text: The message.
+        """
+        self.messages.append({"role": role, "timestamp": time.time(), "message": text})
+
+    async def open_tab(self) -> None:
+        """Open a blank tab and make it the active one."""
+        page = await self.context.new_page()
+        self._ours.append(page)
+        self._page_opened(page)
+        await self.inspector()
+
+    async def close_tab(self) -> None:
+        """Close the active tab; the one that was active before becomes active again."""
+        await self.page.close()
+        await self.ensure_page()
+
+    async def focus_tab(self, index: int) -> None:
+        """Make another tab the active one.
+
+        Args:
+            index: Its position, counted from 0; negative from the end.
+
+        Raises:
+            BrowserActionError: There is no such tab.
+        """
+        tabs = self.tabs
+        if not -len(tabs) <= index < len(tabs):
+            raise BrowserActionError(
+                f"there is no tab {index}: the {len(tabs)} open tabs are 0 to {len(tabs) - 1}."
+            )
+        self._activate(tabs[index])
+        await self.page.bring_to_front()
+
+    async def ensure_page(self) -> None:
+        """Make sure that a living tab is active, whatever happened to the last one."""
+        for page in list(self._crashed):
+            self._crashed.discard(page)
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(page.close(), 3)
+            self._forget(page)
+        self._active = [page for page in self._active if not page.is_closed()]
+        if not self._active:
+            await self.open_tab()
+        elif self.page not in self._inspectors:
+            await self.page.bring_to_front()
+            await self.inspector()
+
+    async def stop_loading(self) -> None:
+        """Give up a navigation that is not answered; the page from before stays."""
+        inspector = self._inspectors.get(self.page)
+        if inspector is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(inspector.session.send("Page.stopLoading"), 2)
+
+    async def responds(self, seconds: float) -> bool:
+        """Find out whether the scripts of the active tab let it answer.
+
+        Args:
+            seconds: How long to wait for the answer.
+
+        Returns:
+            Whether it answers.
+        """
+        inspector = self._inspectors.get(self.page)
+        if inspector is None:
+            return True
+        question = inspector.session.send("Runtime.evaluate", {"expression": "1"})
+        try:
+            await asyncio.wait_for(question, seconds)
+        except TimeoutError:
+            return False
+        except Exception:  # it crashed or was closed, which is noticed elsewhere
+            return True
+        return True
+
+    async def stop_scripts(self) -> None:
+        """Stop the scripts of a hung tab; close the tab if that does not help."""
+        page = self.page
+        where = page.url
+        inspector = self._inspectors.get(page)
+        with contextlib.suppress(Exception):
+            if inspector is not None:
+                await asyncio.wait_for(inspector.session.send("Runtime.terminateExecution"), 2)
+                await asyncio.wait_for(page.evaluate("1"), 2)
+                self.losses.append(f"A script of {where} did not end and was stopped.")
+                return
+        self.losses.append(f"The page {where} hung and its tab was closed; its state is lost.")
+        self._crashed.add(page)
+        await self.ensure_page()
+
+    def _activate(self, page: Page) -> None:
+        self._active = [other for other in self._active if other is not page] + [page]
+
+    def _forget(self, page: Page) -> None:
+        self._active = [other for other in self._active if other is not page]
+        self._ours = [other for other in self._ours if other is not page]
+        self._inspectors.pop(page, None)
+
+    def _page_opened(self, page: Page) -> None:
+        if page not in self._active:
+            page.on("close", self._forget)
+            page.on("dialog", self._dialog_opened)
+            page.on("download", self.saver.begin)
+            page.on("crash", self._page_crashed)
+            page.on("framenavigated", self.tracker.page_shown)
+            # While anybody listens, choosers are intercepted; to begin with it only when an
+            # upload clicks can be too late for that click.
+            page.on("filechooser", _ignore)
+        self._activate(page)
+        self.tracker.window_opened()
+
+    def _page_crashed(self, page: Page) -> None:
+        self._crashed.add(page)
+        self.losses.append(
+            f"The page {page.url} crashed and its tab was closed; what was entered there is lost."
+        )
+
+    def _dialog_opened(self, dialog: Dialog) -> None:
+        accept = self.settings.accept_dialogs or dialog.type in ("alert", "beforeunload")
+        if dialog.type != "beforeunload":
+            done = "accepted" if accept else "dismissed"
+            self.notices.append(f"The page showed {dialog.type} {dialog.message!r}; it was {done}.")
+        task = asyncio.ensure_future(self._answer(dialog, accept))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _answer(self, dialog: Dialog, accept: bool) -> None:
+        with contextlib.suppress(Exception):
+            await (dialog.accept() if accept else dialog.dismiss())
+
+
+def _ignore(_chooser: FileChooser) -> None:
+    """Leave a file chooser unanswered; an upload waits for it by itself."""

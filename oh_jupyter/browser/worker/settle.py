@@ -1,0 +1,250 @@
+"""Waiting until an action has had its effect: for events, within bounds, never a fixed time.
+
+Waited for: a navigation until its page is there; requests that the action set off; short
+timers, a frame being drawn and a moment without changes (``activity.js``). Not waited for:
+polling loops, streams, media, whatever ran before the action.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Frame, Page, Request
+
+__all__ = ["ActivityTracker", "PageUnresponsiveError"]
+
+ACTIVITY = files("oh_jupyter.browser.worker").joinpath("activity.js").read_text("utf-8")
+
+SETTLE = """([secret, options]) => {
+  const question = { secret };
+  try {
+    Function.prototype.toString.call(question);
+  } catch {}
+  return question.settle && question.settle(options);
+}"""
+REQUESTS = 2.5
+"""Seconds after the action in which requests are waited for."""
+NAVIGATION = 10.0
+"""Seconds after the action in which a new page is waited for."""
+QUIET_LIMIT = 600
+"""Milliseconds that one wait for timers and changes may take."""
+FRAME_LIMIT = 0.7
+"""Seconds that the frames of a page may take longer than the page itself."""
+UNRESPONSIVE = 5.0
+"""Seconds after which a page that does not answer counts as hung."""
+IGNORED = frozenset({"eventsource", "manifest", "media", "ping", "texttrack", "websocket"})
+CLOSING = 2_000
+"""Milliseconds in which a page that closes itself is gone."""
+POLLING_ROUNDS, POLLING_WINDOW, ROUND_GAP = 5, 5.0, 0.1
+"""An address asked for in so many rounds within so many seconds is a polling loop; requests
+that are less than the gap apart are one round."""
+MOST_ADDRESSES = 1000
+"""Addresses remembered to find such loops; those of a loop are asked for again soon."""
+
+
+class PageUnresponsiveError(Exception):
+    """A page does not answer: one of its scripts does not end."""
+
+
+class ActivityTracker:
+    """Knows which requests, navigations and new windows of a browser context are under way."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._secret = f"_{secrets.token_hex(12)}"
+        self._pending: dict[Request, float] = {}
+        self._navigations: set[Request] = set()
+        self._rounds: dict[tuple[str, str], list[float]] = {}
+        self._changed = asyncio.Event()
+        self._windows = 0
+        self._silent: WeakSet[Frame] = WeakSet()
+        context.on("request", self._started)
+        context.on("requestfinished", self._ended)
+        context.on("requestfailed", self._ended)
+
+    @property
+    def script(self) -> str:
+        """The script that has to run in every frame before the page's own."""
+        return ACTIVITY.replace("SECRET", self._secret)
+
+    def begin(self) -> None:
+        """Start a step: what is under way now does not belong to it."""
+        self._pending.clear()
+        self._navigations.clear()
+        self._windows = 0
+
+    def window_opens(self, _event: Any = None) -> None:
+        """Note that a page has asked for a new window, which is not there yet."""
+        self._windows += 1
+
+    def window_opened(self) -> None:
+        """Note that a new window is there."""
+        self._windows = max(0, self._windows - 1)
+        self._changed.set()
+
+    def _started(self, request: Request) -> None:
+        if request.resource_type in IGNORED:
+            return
+        if request.is_navigation_request():
+            # Loops belong to the page that is left now, or to another frame: seen again soon.
+            self._rounds.clear()
+            self._navigations.add(request)
+            self._pending[request] = REQUESTS
+            self._changed.set()
+        elif not self._polls(request):
+            self._pending[request] = REQUESTS
+
+    def _polls(self, request: Request) -> bool:
+        """Tell whether the same address was just asked again and again."""
+        address = request.method, request.url.partition("?")[0]
+        now = time.monotonic()
+        rounds = [at for at in self._rounds.get(address, ()) if now - at < POLLING_WINDOW]
+        is_loop = len(rounds) >= POLLING_ROUNDS
+        if not rounds or now - rounds[-1] > ROUND_GAP:
+            # What comes in one burst is one round: a page may need many answers at once.
+            rounds.append(now)
+        if len(self._rounds) >= MOST_ADDRESSES and address not in self._rounds:
+            self._rounds.clear()
+        self._rounds[address] = rounds[-POLLING_ROUNDS:]
+        return is_loop
+
+    def _ended(self, request: Request) -> None:
+        self._pending.pop(request, None)
+        self._navigations.discard(request)
+        self._changed.set()
+
+    def _patience(self) -> float:
+        """Tell for how many seconds after the action something is still worth waiting for."""
+        windows = REQUESTS if self._windows else 0.0
+        return max(self._pending.values(), default=windows)
+
+    def navigates(self, page: Page) -> bool:
+        """Tell whether a tab is on its way to another page, which has not answered yet.
+
+        Args:
+            page: The tab.
+
+        Returns:
+            Whether it is.
+        """
+        return any(_tab_of(request) is page for request in self._navigations)
+
+    def page_shown(self, frame: Frame) -> None:
+        """Note that a frame shows another page; what is left of it is an ordinary request.
+
+        Args:
+            frame: The frame.
+        """
+        if frame.parent_frame is None:
+            gone = [each for each in self._navigations if _tab_of(each) is frame.page]
+            self._navigations.difference_update(gone)
+            self._changed.set()
+
+    async def navigated(self, page: Page, deadline: float | None = None) -> None:
+        """Wait until a navigation that is under way has shown its page.
+
+        Args:
+            page: The page.
+            deadline: Monotonic time until which to wait, or None for the usual bound.
+        """
+        deadline = deadline or time.monotonic() + NAVIGATION
+        while self.navigates(page) and await self._change(deadline):
+            pass
+        await _loaded(page, "domcontentloaded", deadline - time.monotonic())
+
+    async def settle(self, page: Page, *, wait: str = "frame") -> bool:
+        """Wait until the effects of an action are there, or the bounds are reached.
+
+        Args:
+            page: The page that will be observed.
+            wait: What has to be waited for even if nothing seems to be under way: ``frame``, one
+                frame; ``turn``, only for what scripts have queued; ``none``, nothing.
+
+        Returns:
+            Whether that worked; False if a navigation is still not answered.
+
+        Raises:
+            PageUnresponsiveError: It does not answer.
+        """
+        start = time.monotonic()
+        while True:
+            if self.navigates(page):
+                # Until its page is there, the browser holds back every question to the old one.
+                await self.navigated(page, start + NAVIGATION)
+                if self.navigates(page):
+                    return False
+            try:
+                await self._quiet(page, wait)
+            except PageUnresponsiveError:
+                if not self.navigates(page):
+                    raise
+                continue
+            wait = "frame"
+            if page.is_closed() or self._patience() <= time.monotonic() - start:
+                return True
+            if not await self._change(start + self._patience()):
+                return not self.navigates(page)
+            if not self.navigates(page):
+                left = max(0.5, REQUESTS - (time.monotonic() - start))
+                await _loaded(page, "load", left)
+
+    async def _quiet(self, page: Page, wait: str) -> None:
+        """Wait in all frames at once for short timers and for a moment without changes.
+
+        Frames that do not answer, such as those without scripts, are not asked again.
+        """
+        main = page.main_frame
+        frames = [frame for frame in page.frames if frame not in self._silent]
+        asked = {asyncio.ensure_future(self._frame_quiet(frame, wait)): frame for frame in frames}
+        own = next((task for task, frame in asked.items() if frame is main), None)
+        deadline = time.monotonic() + UNRESPONSIVE
+        try:
+            while own is not None and not own.done() and not page.is_closed():
+                left = deadline - time.monotonic()
+                if self.navigates(page) or left <= 0:
+                    raise PageUnresponsiveError
+                event = asyncio.ensure_future(self._change(deadline))
+                await asyncio.wait([own, event], return_when=asyncio.FIRST_COMPLETED)
+                event.cancel()
+            late = (await asyncio.wait(asked, timeout=FRAME_LIMIT))[1] if asked else set()
+            self._silent.update(asked[task] for task in late if asked[task] is not main)
+        finally:
+            for task in asked:
+                task.cancel()
+
+    async def _frame_quiet(self, frame: Frame, wait: str) -> None:
+        # A frame that navigates or goes away cannot be asked.
+        with contextlib.suppress(Exception):
+            options = {"limit": QUIET_LIMIT, "wait": wait}
+            closes = await frame.evaluate(SETTLE, [self._secret, options])
+            if closes and frame is frame.page.main_frame and not frame.page.is_closed():
+                await frame.page.wait_for_event("close", timeout=CLOSING)
+
+    async def _change(self, deadline: float) -> bool:
+        self._changed.clear()
+        try:
+            await asyncio.wait_for(self._changed.wait(), deadline - time.monotonic())
+        except TimeoutError:
+            return False
+        return True
+
+
+def _tab_of(request: Request) -> Page | None:
+    """Find the tab whose own page is asked for; None for frames in a page."""
+    try:
+        frame = request.frame
+    except Exception:  # a tab that is only being opened, or a service worker
+        return None
+    return frame.page if frame.parent_frame is None else None
+
+
+async def _loaded(page: Page, state: Any, seconds: float) -> None:
+    # A page that loads for ever is observed as it is.
+    with contextlib.suppress(Exception):
+        await page.wait_for_load_state(state, timeout=max(1.0, seconds * 1000))

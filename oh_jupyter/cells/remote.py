@@ -1,0 +1,188 @@
+"""A kernel behind a Jupyter server or a Kernel Gateway, for a runtime that lives in none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import Any
+
+from oh_jupyter.cells.outputs import CellOutput
+from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, execute_content
+from oh_jupyter.errors import PluginError
+
+__all__ = ["RemoteKernel"]
+
+PING_INTERVAL = 2.0
+"""Seconds between two looks after the kernel while a cell runs."""
+
+
+class RemoteKernel:
+    """Runs cells by the REST and websocket interface of a server.
+
+    Attributes:
+        python_interpreter_path: The kernel's interpreter, known once it is connected.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        kernel_name: str = "python3",
+        kernel_id: str | None = None,
+    ) -> None:
+        """Choose a kernel; nothing is connected yet.
+
+        Args:
+            url: The server's address.
+            token: Its token, "" for none.
+            kernel_name: Kernelspec to start, where no kernel is named.
+            kernel_id: A kernel that runs there; it stays when we disconnect.
+        """
+        self._url = url.rstrip("/")
+        self._token = token
+        self._name = kernel_name
+        self._id = kernel_id
+        self._ours = kernel_id is None
+        self._session_id = uuid.uuid4().hex
+        self._http: Any = None
+        self._socket: Any = None
+        self._reader: asyncio.Task[None] | None = None
+        self._pending: dict[str, CellRequest] = {}
+        self._lock = asyncio.Lock()
+        self.python_interpreter_path = ""
+
+    async def start(self) -> None:
+        """Start the kernel, if none was named, and connect to it.
+
+        Raises:
+            PluginError: The server cannot be reached, or refuses.
+        """
+        async with self._lock:
+            if self._socket is not None and not self._socket.closed:
+                return
+            import aiohttp
+
+            try:
+                await self._connect(aiohttp)
+            except (aiohttp.ClientError, OSError) as problem:
+                await self.close()
+                raise PluginError(
+                    f"No kernel at {self._url}: {problem}. Check kernel_url and kernel_token"
+                ) from problem
+        said = await self._run("import sys; print(sys.executable)", None, silent=False)
+        self.python_interpreter_path = said.text.strip()
+
+    async def _connect(self, aiohttp: Any) -> None:
+        if self._http is None:
+            headers = {"Authorization": f"token {self._token}"} if self._token else {}
+            self._http = aiohttp.ClientSession(headers=headers, raise_for_status=True)
+        if self._id is None:
+            async with self._http.post(self._kernels(), json={"name": self._name}) as answer:
+                self._id = (await answer.json())["id"]
+        channels = f"{self._kernels(self._id)}/channels?session_id={self._session_id}"
+        self._socket = await self._http.ws_connect(channels, max_msg_size=0)
+        self._reader = asyncio.create_task(self._read())
+
+    def _kernels(self, *parts: str) -> str:
+        return "/".join((f"{self._url}/api/kernels", *parts))
+
+    async def run_cell(
+        self, code: str, *, timeout: float | None = None, silent: bool = False
+    ) -> CellOutput:
+        """Run a cell to its end, see ``CellRunner``; connects first if need be.
+
+        Args:
+            code: The cell.
+            timeout: Seconds after which it is interrupted.
+            silent: Show it to nobody.
+
+        Returns:
+            Its output.
+
+        Raises:
+            PluginError: The kernel cannot be reached, or the connection was lost.
+        """
+        await self.start()
+        return await self._run(code, timeout, silent)
+
+    async def _run(self, code: str, timeout: float | None, silent: bool) -> CellOutput:
+        request = CellRequest(uuid.uuid4().hex)
+        watch: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending[request.msg_id] = request
+        try:
+            await self._socket.send_str(json.dumps(self._message(request.msg_id, code, silent)))
+            watch = asyncio.create_task(self._watch(request))
+            timed_out = await request.finish(timeout, self._interrupt)
+        finally:
+            watch.cancel()
+            self._pending.pop(request.msg_id, None)
+        if request.status == "lost":
+            raise PluginError(f"The connection to the kernel at {self._url} was lost")
+        return request.outputs.result(timed_out)
+
+    async def _interrupt(self, msg_id: str) -> None:
+        if self._http is not None:
+            async with self._http.post(f"{self._kernels(str(self._id))}/interrupt"):
+                pass
+
+    async def _watch(self, request: CellRequest) -> None:
+        """Ask after the kernel while a cell runs: a server says nothing when it is gone."""
+        import aiohttp
+
+        while not request.done.is_set():
+            await asyncio.sleep(PING_INTERVAL)
+            try:
+                async with self._http.get(self._kernels(str(self._id))):
+                    pass
+            except aiohttp.ClientError:
+                request.status = "lost"
+                request.done.set()
+
+    def _message(self, msg_id: str, code: str, silent: bool) -> dict[str, Any]:
+        header = {
+            "msg_id": msg_id,
+            "msg_type": "execute_request",
+            "username": AGENT_USERNAME,
+            "session": self._session_id,
+            "date": datetime.now(UTC).isoformat(),
+            "version": "5.3",
+        }
+        return {
+            "header": header,
+            "parent_header": {},
+            "metadata": {},
+            "content": execute_content(code, silent),
+            "buffers": [],
+            "channel": "shell",
+        }
+
+    async def _read(self) -> None:
+        """Hand messages to the cells they belong to, until the connection ends."""
+        async for frame in self._socket:
+            if isinstance(frame.data, str):
+                message = json.loads(frame.data)
+                request = self._pending.get(message["parent_header"].get("msg_id", ""))
+                if request is not None:
+                    request.take(message["header"]["msg_type"], message["content"])
+        for request in self._pending.values():
+            request.status = "lost"
+            request.done.set()
+
+    async def close(self) -> None:
+        """Disconnect, and end the kernel if we started it."""
+        reader, self._reader = self._reader, None
+        if reader is not None:
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+        http, self._http, self._socket = self._http, None, None
+        if http is None:
+            return
+        if self._ours and self._id is not None:
+            with suppress(Exception):
+                async with http.delete(self._kernels(self._id)):
+                    self._id = None
+        await http.close()

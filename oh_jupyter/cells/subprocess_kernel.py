@@ -1,0 +1,170 @@
+"""A kernel of one's own, for a runtime that does not live in one."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import random
+import socket
+import sys
+from collections.abc import Coroutine, Iterator
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter.cells.outputs import CellOutput
+from oh_jupyter.errors import PluginError
+
+if TYPE_CHECKING:
+    from oh_jupyter.cells.zmq import KernelClient
+
+__all__ = ["OwnKernel"]
+
+PORTS = range(40000, 50000)
+"""Where OpenHands looks for free ports for its kernel."""
+
+_CHANNELS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
+_ATTEMPTS = 5
+
+
+class OwnKernel:
+    """Starts a kernel at its first cell and runs cells in it.
+
+    Attributes:
+        python_interpreter_path: The kernel's interpreter, known once it has started.
+        first_cells: Code that runs first in a kernel that takes the place of a dead one.
+    """
+
+    def __init__(
+        self,
+        kernel_name: str = "python3",
+        *,
+        directory: str | None = None,
+        ports: range = PORTS,
+    ) -> None:
+        """Choose a kernel.
+
+        Args:
+            kernel_name: Kernelspec.
+            directory: Where it starts; our own working directory by default.
+            ports: Where its five ports are looked for.
+        """
+        self._name = kernel_name
+        self._directory = directory
+        self._ports = ports
+        self._manager: Any = None
+        self._client: KernelClient | None = None
+        self._lock = asyncio.Lock()
+        self._ended: asyncio.Future[int]
+        self._interrupt: asyncio.Future[None] | None = None
+        self.python_interpreter_path = sys.executable
+        self.first_cells: list[str] = []
+
+    async def start(self) -> None:
+        """Start the kernel, unless it is running.
+
+        Raises:
+            PluginError: There is no such kernelspec, or it does not start.
+        """
+        async with self._lock:
+            if self._client is None:
+                await self._start()
+
+    async def _start(self) -> None:
+        from jupyter_client.manager import AsyncKernelManager
+
+        from oh_jupyter.cells.zmq import KernelClient
+
+        for attempt in range(_ATTEMPTS):
+            manager = AsyncKernelManager(kernel_name=self._name, ip="127.0.0.1", cache_ports=False)
+            for channel, port in zip(_CHANNELS, free_ports(self._ports), strict=False):
+                setattr(manager, channel, port)
+            try:
+                await manager.start_kernel(cwd=self._directory)
+                self._manager = manager
+                provisioner: Any = manager.provisioner
+                loop = asyncio.get_running_loop()
+                self._ended = loop.run_in_executor(None, provisioner.process.wait)
+                self._client = KernelClient(manager.get_connection_info(), self._cancel)
+                asked = "import sys, json; print(json.dumps(sys.executable))"
+                said = await self._alive(self._client.run_cell(asked, silent=False))
+                self.python_interpreter_path = json.loads(said.text)
+                for code in self.first_cells:
+                    await self._alive(self._client.run_cell(code, silent=True))
+                return
+            except PluginError:
+                # Another program may have taken a port between our look and its use.
+                await self.close()
+                if attempt == _ATTEMPTS - 1:
+                    raise
+            except Exception as problem:
+                await self.close()
+                raise PluginError(
+                    f"Kernel {self._name!r} cannot be started: {problem}"
+                ) from problem
+
+    async def run_cell(
+        self, code: str, *, timeout: float | None = None, silent: bool = False
+    ) -> CellOutput:
+        """Run a cell, see ``CellRunner``; the kernel is started first if need be.
+
+        Args:
+            code: The cell.
+            timeout: Seconds after which it is interrupted.
+            silent: Show it to nobody.
+
+        Returns:
+            Its output.
+
+        Raises:
+            PluginError: The kernel cannot be started, or died; the next cell starts another.
+        """
+        await self.start()
+        assert self._client is not None
+        return await self._alive(self._client.run_cell(code, timeout=timeout, silent=silent))
+
+    async def _alive(self, cell: Coroutine[Any, Any, CellOutput]) -> CellOutput:
+        """Wait for a cell, or for the end of the kernel."""
+        running = asyncio.ensure_future(cell)
+        try:
+            waiting: set[asyncio.Future[Any]] = {running, self._ended}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if running.done():
+                return running.result()
+            await self.close()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+        raise PluginError("The kernel died; its state is lost, and the next cell starts another")
+
+    def _cancel(self, msg_id: str) -> None:
+        if self._manager is not None and self._manager.has_kernel:
+            self._interrupt = asyncio.ensure_future(self._manager.interrupt_kernel())
+
+    async def close(self) -> None:
+        """Shut the kernel down. A later cell starts another."""
+        client, manager = self._client, self._manager
+        self._client = self._manager = None
+        if client is not None:
+            await client.close()
+        if manager is not None and manager.has_kernel:
+            await manager.shutdown_kernel(now=True)
+
+
+def free_ports(ports: range) -> Iterator[int]:
+    """Look for ports that nobody listens on.
+
+    Args:
+        ports: Where to look.
+
+    Yields:
+        Free ports, in random order.
+    """
+    for port in random.sample(ports, len(ports)):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as problem:
+                if problem.errno not in (errno.EADDRINUSE, errno.EACCES):
+                    raise
+                continue
+        yield port

@@ -1,0 +1,165 @@
+"""A client that runs cells in a kernel: the one that it lives in, or any other.
+
+The cell goes through the shell channel like everybody's: it waits its turn, every
+frontend sees it run, and its outputs are read from IOPub like everybody's. It is done
+when the reply *and* the idle status have come; at the reply, outputs may still be on
+their way.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import zmq
+import zmq.asyncio
+from jupyter_client.connect import ConnectionFileMixin
+from jupyter_client.session import Session
+
+from oh_jupyter.cells.outputs import CellOutput
+from oh_jupyter.cells.request import (
+    AGENT_USERNAME,
+    LARGEST,
+    CellRequest,
+    execute_content,
+)
+
+__all__ = ["KernelClient"]
+
+_CONTENT = 4
+"""Place of the content among the parts of a message: signature, header, parent, metadata come
+before."""
+
+
+class KernelClient:
+    """Sends cells to a kernel. It belongs to one asyncio loop."""
+
+    def __init__(self, connection: Any, cancel: Callable[[str], None]) -> None:
+        """Make a client; it connects at its first cell.
+
+        Args:
+            connection: The kernel's connection info.
+            cancel: Called with a request's id when its time is over: it interrupts the
+                cell if it runs, and keeps it from starting if it still waits.
+        """
+        self._files = ConnectionFileMixin()
+        self._files.context = zmq.asyncio.Context()
+        self._files.load_connection_info(connection)
+        if self._files.ip in ("*", "0.0.0.0"):
+            self._files.ip = "127.0.0.1"
+        self._session = Session(
+            key=self._files.session.key,
+            signature_scheme=self._files.session.signature_scheme,
+            username=AGENT_USERNAME,
+        )
+        self._cancel = cancel
+        self._connecting = asyncio.Lock()
+        self._shell: zmq.asyncio.Socket | None = None
+        self._iopub: zmq.asyncio.Socket | None = None
+        self._pending: dict[str, CellRequest] = {}
+        self._readers: list[asyncio.Task[None]] = []
+
+    async def run_cell(
+        self, code: str, *, timeout: float | None = None, silent: bool = False
+    ) -> CellOutput:
+        """Run a cell to its end.
+
+        Args:
+            code: The cell.
+            timeout: Seconds after which it is interrupted.
+            silent: Show it to nobody.
+
+        Returns:
+            Its output.
+        """
+        while True:
+            request = await self._send(code, silent)
+            try:
+                timed_out = await request.finish(timeout, self._interrupt)
+            finally:
+                self._pending.pop(request.msg_id, None)
+            # A failing cell of the person's aborts what waits behind it: that was not meant.
+            if request.status != "aborted" or timed_out:
+                return request.outputs.result(timed_out)
+
+    def peek(self) -> str:
+        """The last lines of the cell that runs: of those that wait none has put anything out."""
+        found = (request.outputs.last_lines() for request in list(self._pending.values()))
+        return next(filter(None, found), "")
+
+    async def _interrupt(self, msg_id: str) -> None:
+        self._cancel(msg_id)
+
+    async def _send(self, code: str, silent: bool) -> CellRequest:
+        await self._connect()
+        message = self._session.msg("execute_request", execute_content(code, silent))
+        request = CellRequest(message["header"]["msg_id"])
+        self._pending[request.msg_id] = request
+        assert self._shell is not None
+        await self._shell.send_multipart(self._session.serialize(message))
+        return request
+
+    async def _connect(self) -> None:
+        async with self._connecting:
+            if self._shell is not None:
+                return
+            # Annotated as plain sockets; the context makes asyncio ones.
+            files: Any = self._files
+            shell = files.connect_shell(identity=self._session.bsession)
+            control = files.connect_control(identity=self._session.bsession)
+            self._iopub = iopub = files.connect_iopub()
+            self._readers = [
+                asyncio.create_task(self._read(iopub)),
+                asyncio.create_task(self._read(shell)),
+            ]
+            try:
+                await self._wait_for_iopub(control)
+            finally:
+                control.close(linger=0)
+            self._shell = shell
+
+    async def _wait_for_iopub(self, control: zmq.asyncio.Socket) -> None:
+        """Ask on control, which answers while cells run, until IOPub shows that it was asked."""
+        while True:
+            message = self._session.msg("kernel_info_request", {})
+            request = CellRequest(message["header"]["msg_id"])
+            request.replied = True
+            self._pending[request.msg_id] = request
+            await control.send_multipart(self._session.serialize(message))
+            try:
+                async with asyncio.timeout(0.2):
+                    await request.done.wait()
+                return
+            except TimeoutError:
+                continue
+            finally:
+                self._pending.pop(request.msg_id, None)
+
+    async def _read(self, socket: zmq.asyncio.Socket) -> None:
+        while True:
+            frames = await socket.recv_multipart()
+            try:
+                _, parts = self._session.feed_identities(frames)
+                parent = self._session.unpack(parts[2])
+            except (ValueError, IndexError, TypeError):
+                continue
+            request = self._pending.get(parent.get("msg_id", ""))
+            if request is None:
+                continue
+            size = len(parts[_CONTENT])
+            if size > LARGEST:
+                request.outputs.add_unread(self._session.unpack(parts[1])["msg_type"], size)
+                continue
+            message = self._session.deserialize(parts)
+            request.take(message["header"]["msg_type"], message["content"])
+
+    async def close(self) -> None:
+        """Disconnect; cells that run go on, their outputs are no longer read."""
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+        for socket in (self._shell, self._iopub):
+            if socket is not None:
+                socket.close(linger=0)
+        self._files.context.term()

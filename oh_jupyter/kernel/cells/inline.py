@@ -1,0 +1,130 @@
+"""A cell run inside a cell: on the main thread, in the shell that is there."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from io import TextIOBase
+from typing import Any
+
+from IPython.core.displayhook import CapturingDisplayHook
+from IPython.core.displaypub import CapturingDisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+
+from oh_jupyter.cells.outputs import CellOutput, Outputs
+from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
+from oh_jupyter.kernel.cells.nested_loop import run_nested
+from oh_jupyter.kernel.cells.output_history import outputs_unkept
+
+__all__ = ["run_inline"]
+
+
+def run_inline(
+    shell: InteractiveShell, code: str, timeout: float | None, silent: bool
+) -> CellOutput:
+    """Run a cell on this thread and keep its outputs from the cell around it.
+
+    Args:
+        shell: The shell.
+        code: The cell.
+        timeout: Seconds after which it is interrupted.
+        silent: Keep it out of hooks and history altogether.
+
+    Returns:
+        Its output.
+    """
+    outputs = Outputs()
+    expired = threading.Event()
+    timer = None
+    if timeout is not None:
+        timer = threading.Timer(timeout, _expire, [expired])
+        timer.daemon = True
+    with _captured(shell, outputs), outputs_unkept(shell):
+        try:
+            if timer is not None:
+                timer.start()
+            shell.run_cell(code, store_history=False, silent=silent)
+        except KeyboardInterrupt:
+            if not expired.is_set():
+                raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+    return outputs.result(timed_out=expired.is_set())
+
+
+def _expire(expired: threading.Event) -> None:
+    expired.set()
+    interrupt_main_thread()
+
+
+class _Stream(TextIOBase):
+    """A text stream that writes into the outputs."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        self._outputs = outputs
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self._outputs.add_stream(text)
+        return len(text)
+
+
+class _DisplayPublisher(CapturingDisplayPublisher):
+    """A display publisher that publishes into the outputs."""
+
+    def __init__(self, collected: Outputs) -> None:
+        super().__init__()
+        self._collected = collected
+
+    def publish(
+        self,
+        data: dict[str, Any],
+        metadata: Any = None,
+        source: Any = None,
+        *,
+        transient: Any = None,
+        update: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        display_id = (transient or {}).get("display_id")
+        if update:
+            self._collected.update_display(data, display_id)
+        else:
+            self._collected.add_display(data, display_id)
+
+    def clear_output(self, wait: bool = False) -> None:
+        self._collected.clear(wait)
+
+
+class _Results(list[dict[str, Any]]):
+    """What the capturing display hook appends to."""
+
+    def __init__(self, outputs: Outputs) -> None:
+        super().__init__()
+        self._outputs = outputs
+
+    def append(self, result: dict[str, Any]) -> None:
+        self._outputs.add_display(result["data"])
+
+
+@contextmanager
+def _captured(shell: InteractiveShell, outputs: Outputs) -> Iterator[None]:
+    stream = _Stream(outputs)
+    publisher, hook, runner = shell.display_pub, sys.displayhook, shell.loop_runner
+    shell.display_pub = _DisplayPublisher(outputs)
+    sys.displayhook = CapturingDisplayHook(shell=shell, outputs=_Results(outputs))
+    # A kernel's shell would send the traceback to the cell around this one, where
+    # nbclient and nbval take it for that cell's failure.
+    shell.loop_runner = run_nested
+    shell.__dict__["_showtraceback"] = lambda etype, evalue, stb: outputs.add_error(stb)
+    try:
+        with redirect_stdout(stream), redirect_stderr(stream):
+            yield
+    finally:
+        shell.display_pub, sys.displayhook, shell.loop_runner = publisher, hook, runner
+        del shell.__dict__["_showtraceback"]

@@ -1,0 +1,159 @@
+"""The main thread waiting for the runtime, and doing for it what only it can do.
+
+A magic blocks the main thread until its Action is done. Cells need that very thread: a cell
+that belongs to the Action, but also one of an agent that the person has just started with
+``%oh_run``, which would otherwise wait for the magic that waits for the agent. So the wait is a
+loop that takes calls.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from queue import SimpleQueue
+from typing import Any, Generic, TypeVar
+
+from oh_jupyter.errors import RuntimeClosedError
+from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
+
+__all__ = ["Call", "MainThread"]
+
+T = TypeVar("T")
+
+_waits: list[MainThread] = []
+"""The waits of the main thread, the innermost one last."""
+
+
+class Call(Generic[T]):
+    """Something that the waiting main thread is to call.
+
+    Attributes:
+        future: Its result.
+    """
+
+    def __init__(self, function: Callable[[], T]) -> None:
+        """Prepare a call.
+
+        Args:
+            function: What to call.
+        """
+        self.future: Future[T] = Future()
+        self._function = function
+        self._lock = threading.Lock()
+        self._runs = self._taken_back = False
+
+    def run(self) -> None:
+        """Call it, on the main thread.
+
+        Raises:
+            KeyboardInterrupt: The person interrupted.
+        """
+        try:
+            with self._lock:
+                self._runs = self.future.set_running_or_notify_cancel()
+            if not self._runs:
+                return
+            try:
+                result = self._function()
+            finally:
+                with self._lock:
+                    self._runs = False
+        except KeyboardInterrupt as problem:
+            self.future.set_exception(problem)
+            if not self._taken_back:
+                raise
+        except BaseException as problem:
+            self.future.set_exception(problem)
+        else:
+            self.future.set_result(result)
+
+    def take_back(self) -> None:
+        """Interrupt it, and it alone, if it runs; keep it from running if it does not yet."""
+        with self._lock:
+            self._taken_back = True
+            if self._runs:
+                interrupt_main_thread()
+            self.future.cancel()
+
+
+class MainThread:
+    """One wait of the main thread."""
+
+    def __init__(self) -> None:
+        """Prepare the wait."""
+        self._calls: SimpleQueue[Call[Any] | None] = SimpleQueue()
+        self._lock = threading.Lock()
+        self._over = False
+
+    @staticmethod
+    def waiting() -> MainThread | None:
+        """Find out whether the main thread waits.
+
+        Returns:
+            Its wait, the innermost one if a call within a wait waits, too; None if it does not.
+        """
+        try:
+            return _waits[-1]
+        except IndexError:
+            return None
+
+    def wait_for(
+        self,
+        submit: Callable[[Coroutine[Any, Any, T]], Future[T]],
+        coroutine: Coroutine[Any, Any, T],
+    ) -> T:
+        """Run a coroutine on the runtime thread and wait for it here.
+
+        Args:
+            submit: Starts a coroutine on the runtime thread.
+            coroutine: What to run.
+
+        Returns:
+            What it returns.
+
+        Raises:
+            KeyboardInterrupt: The person interrupted; the coroutine is cancelled.
+        """
+        _waits.append(self)
+        try:
+            future = submit(coroutine)
+            future.add_done_callback(lambda _: self._calls.put(None))
+            try:
+                while (call := self._calls.get()) is not None:
+                    call.run()
+                return future.result()
+            except KeyboardInterrupt:
+                future.cancel()
+                raise
+            except CancelledError:
+                raise KeyboardInterrupt from None
+        finally:
+            _waits.remove(self)
+            self._end()
+
+    def _end(self) -> None:
+        """Refuse what came too late; whoever asked finds another way."""
+        with self._lock:
+            self._over = True
+        while not self._calls.empty():
+            call = self._calls.get()
+            if call is not None and call.future.set_running_or_notify_cancel():
+                call.future.set_exception(RuntimeClosedError("The wait is over"))
+
+    def call(self, function: Callable[[], T]) -> Call[T]:
+        """Have the waiting thread call something.
+
+        Args:
+            function: What to call.
+
+        Returns:
+            The call. Its future raises RuntimeClosedError if the wait was over before.
+        """
+        call = Call(function)
+        with self._lock:
+            if not self._over:
+                self._calls.put(call)
+                return call
+        call.future.set_exception(RuntimeClosedError("The wait is over"))
+        return call

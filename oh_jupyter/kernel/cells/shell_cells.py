@@ -1,0 +1,139 @@
+"""Cells in the shell that oh_jupyter was loaded into: the CellRunner of the kernel."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import ExitStack
+from typing import Any
+
+from IPython.core.interactiveshell import InteractiveShell
+
+from oh_jupyter.cells.request import AGENT_USERNAME
+from oh_jupyter.cells.zmq import KernelClient
+from oh_jupyter.errors import PluginError, RuntimeClosedError
+from oh_jupyter.kernel.cells.inline import run_inline
+from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
+from oh_jupyter.kernel.cells.mainthread import MainThread
+from oh_jupyter.kernel.cells.output_history import outputs_unkept
+from oh_jupyter.kernel.cells.stream_chunks import small_messages
+from oh_jupyter.plugins import CellOutput
+
+__all__ = ["ShellCells"]
+
+
+class ShellCells:
+    """Runs cells on the main thread, if it is waiting for us, else through the kernel."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        """Prepare; nothing is connected yet.
+
+        Args:
+            shell: The shell. In plain ``ipython`` it has no kernel: cells then run only
+                for magics and the ``oh`` object.
+        """
+        self._shell = shell
+        self._kernel: Any = getattr(shell, "kernel", None)
+        self._client: KernelClient | None = None
+        self._guard = _ExecutionGuard(self._kernel) if self._kernel is not None else None
+
+    @property
+    def is_agents(self) -> bool:
+        """Whether the cell that runs now is an agent's."""
+        return self._guard is not None and self._guard.is_agents
+
+    async def run_cell(
+        self, code: str, *, timeout: float | None = None, silent: bool = False
+    ) -> CellOutput:
+        """Run a cell to its end.
+
+        Args:
+            code: The cell.
+            timeout: Seconds after which it is interrupted.
+            silent: Show it to nobody.
+
+        Returns:
+            Its output.
+
+        Raises:
+            PluginError: There is neither a kernel nor a main thread that waits.
+        """
+        while (wait := MainThread.waiting()) is not None:
+            call = wait.call(lambda: run_inline(self._shell, code, timeout, silent))
+            try:
+                return await asyncio.wrap_future(call.future)
+            except RuntimeClosedError:
+                continue  # the wait has just ended
+            except asyncio.CancelledError:
+                call.take_back()
+                raise
+        if self._guard is None:
+            raise PluginError(
+                "This is IPython without a kernel: cells run from its prompt only, with "
+                "%%oh_run --cell or oh.run_ipython(...)"
+            )
+        if self._client is None:
+            connection = self._kernel.parent.get_connection_info()
+            self._client = KernelClient(connection, self._guard.cancel)
+        return await self._client.run_cell(code, timeout=timeout, silent=silent)
+
+    def peek(self) -> str:
+        """The last lines of the cell that runs."""
+        return "" if self._client is None else self._client.peek()
+
+    async def close(self) -> None:
+        """Disconnect from the kernel."""
+        if self._client is not None:
+            await self._client.close()
+        if self._guard is not None:
+            self._guard.remove()
+
+
+class _ExecutionGuard:
+    """Knows which request the main shell is executing, so that only that one is interrupted."""
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        self._execute = kernel.shell_handlers["execute_request"]
+        self._lock = threading.Lock()
+        self._executing = ""
+        self._cancelled: set[str] = set()
+        self.is_agents = False
+        kernel.shell_handlers["execute_request"] = self._guarded
+
+    async def _guarded(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        msg_id = parent["header"]["msg_id"]
+        with self._lock:
+            cancelled = msg_id in self._cancelled
+            self._cancelled.discard(msg_id)
+            if not cancelled:
+                self._executing = msg_id
+        if cancelled:
+            status = {"status": "aborted"}
+            self._kernel.session.send(stream, "execute_reply", status, parent, ident=ident)
+            return
+        ours = parent["header"].get("username") == AGENT_USERNAME
+        try:
+            with ExitStack() as stack:
+                if ours:
+                    self.is_agents = True
+                    stack.enter_context(outputs_unkept(self._kernel.shell))
+                    stack.enter_context(small_messages())
+                await self._execute(stream, ident, parent)
+        finally:
+            if ours:  # another cell may run in a subshell meanwhile
+                self.is_agents = False
+            with self._lock:
+                self._executing = ""
+
+    def cancel(self, msg_id: str) -> None:
+        """Interrupt a request that runs; keep it from starting if it waits."""
+        with self._lock:
+            if self._executing == msg_id:
+                interrupt_main_thread()
+            else:
+                self._cancelled.add(msg_id)
+
+    def remove(self) -> None:
+        if self._kernel.shell_handlers.get("execute_request") == self._guarded:
+            self._kernel.shell_handlers["execute_request"] = self._execute

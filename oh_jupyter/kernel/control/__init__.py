@@ -1,0 +1,1 @@
+"""The kernel side of the control channel: remote procedure calls and events."""

@@ -1,0 +1,1 @@
+"""How Actions, Observations and values look in a notebook."""

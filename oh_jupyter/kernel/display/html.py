@@ -1,0 +1,190 @@
+"""HTML of Observations, without any script, that reads well wherever a notebook is opened.
+
+The elements carry the meaning (pre, code, table, ins, del), for viewers that drop styles. The
+inline styles are literals, as the sanitizer of an untrusted notebook drops ``var()``; tints of
+a colour suit light and dark. The classes are those of the lab extension's style sheet, which
+puts the theme's colours in their place. Code is in pre and code, where no viewer looks for
+mathematics between dollar signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+from itertools import groupby
+from typing import Literal
+
+from oh_jupyter.kernel.display.hunks import LineKind, diff_lines
+
+__all__ = ["Tone", "badge", "card", "diff_block", "folded", "heading", "output_block", "table"]
+
+Tone = Literal["ok", "error", "info", "dry-run"]
+
+_NO_MATHEMATICS = "mathjax_ignore tex2jax_ignore"
+_EDGES: dict[Tone, str] = {
+    "ok": "3px solid #388e3c",
+    "error": "3px solid #e53935",
+    "info": "3px solid #0b84c6",
+    "dry-run": "3px dashed #0b84c6",
+}
+_TINTS: dict[Tone, str] = {
+    "ok": "rgba(56, 142, 60, 0.22)",
+    "error": "rgba(229, 57, 53, 0.22)",
+    "info": "rgba(11, 132, 198, 0.22)",
+    "dry-run": "rgba(11, 132, 198, 0.22)",
+}
+_SOFT = "opacity: 0.75;"
+_PLAIN = "font-family: monospace; background-color: transparent; padding: 0;"
+_PRE = f"margin: 2px 0; white-space: pre-wrap; word-wrap: break-word; {_PLAIN}"
+_SCROLLING = f"{_PRE} max-height: 32em; overflow: auto;"
+_CODE = f"white-space: pre-wrap; {_PLAIN}"
+_CELL = "text-align: left; vertical-align: top; padding: 2px 12px 2px 0;"
+_LINES: dict[LineKind, tuple[str, str]] = {
+    "header": ("span", f"display: block; {_SOFT}"),
+    "place": ("span", f"display: block; {_SOFT}"),
+    "context": ("span", "display: block;"),
+    "added": (
+        "ins",
+        "display: block; text-decoration: none; background-color: rgba(56, 142, 60, 0.2);",
+    ),
+    "removed": (
+        "del",
+        "display: block; text-decoration: none; background-color: rgba(229, 57, 53, 0.2);",
+    ),
+}
+
+
+def card(*parts: str, tone: Tone = "info") -> str:
+    """Put parts into a box with a coloured edge.
+
+    Args:
+        *parts: HTML.
+        tone: What the colour of the edge says.
+
+    Returns:
+        HTML.
+    """
+    style = f"border-left: {_EDGES[tone]}; padding: 2px 0 2px 10px; margin: 2px 0;"
+    return (
+        f'<div class="oh-Output oh-mod-{tone} {_NO_MATHEMATICS}" style="{style}">'
+        f"{''.join(parts)}</div>"
+    )
+
+
+def heading(text: str, *badges: str) -> str:
+    """The line on top of a card.
+
+    Args:
+        text: Plain text, such as a command or a path.
+        *badges: HTML of badges.
+
+    Returns:
+        HTML.
+    """
+    title = f'<span style="{_SOFT}">{escape(text)}</span>'
+    return f'<pre class="oh-Output-heading" style="{_PRE}">{"  ".join([title, *badges])}</pre>'
+
+
+def badge(text: str, tone: Tone) -> str:
+    """A short word in colour.
+
+    Args:
+        text: Plain text.
+        tone: What the colour says.
+
+    Returns:
+        HTML.
+    """
+    style = f"background-color: {_TINTS[tone]}; border-radius: 3px; padding: 0 5px;"
+    return f'<b class="oh-Output-badge oh-mod-{tone}" style="{style}">{escape(text)}</b>'
+
+
+def output_block(text: str, tone: Tone = "info") -> str:
+    """Preformatted text that scrolls when it is long.
+
+    Args:
+        text: Plain text.
+        tone: ``error`` colours it.
+
+    Returns:
+        HTML; "" for no text.
+    """
+    if not text:
+        return ""
+    style, kind = _SCROLLING, ""
+    if tone == "error":
+        kind = " oh-mod-error"
+        style += f" background-color: {_TINTS['error']}; padding: 2px 6px;"
+    return f'<pre class="oh-Output-text{kind}" style="{style}">{escape(text)}</pre>'
+
+
+def diff_block(diff: str) -> str:
+    """A unified diff, its lines coloured.
+
+    Args:
+        diff: The diff.
+
+    Returns:
+        HTML; "" for no diff.
+    """
+    if not diff:
+        return ""
+    lines = "".join(
+        _diff_lines(kind, [line for _, line in group])
+        for kind, group in groupby(diff_lines(diff.removesuffix("\n")), lambda line: line[0])
+    )
+    return f'<pre class="oh-Output-text oh-mod-diff" style="{_SCROLLING}">{lines}</pre>'
+
+
+def _diff_lines(kind: LineKind, lines: Sequence[str]) -> str:
+    """Lines of one kind that follow each other, as one element.
+
+    Each ends in a newline, for viewers that drop the style; at the end of a block it adds none.
+    """
+    tag, style = _LINES[kind]
+    text = "".join(f"{escape(line)}\n" for line in lines)
+    return f'<{tag} class="oh-Diff-line oh-mod-{kind}" style="{style}">{text}</{tag}>'
+
+
+def folded(title: str, body: str) -> str:
+    """A part that opens at a click.
+
+    Args:
+        title: Plain text that is always seen.
+        body: HTML that is folded away.
+
+    Returns:
+        HTML.
+    """
+    style = f"{_SOFT} cursor: pointer;"
+    return f'<details><summary style="{style}">{escape(title)}</summary>{body}</details>'
+
+
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[str] | str], caption: str | None = None
+) -> str:
+    """A table, left-aligned.
+
+    Args:
+        columns: Headings.
+        rows: Values, one sequence a row; or a remark in place of a row.
+        caption: Plain text above it.
+
+    Returns:
+        HTML.
+    """
+    above = f'<caption style="text-align: left;">{escape(caption)}</caption>' if caption else ""
+    head = "".join(f'<th style="{_CELL}">{escape(column)}</th>' for column in columns)
+    body = "".join(f"<tr>{_row(row, len(columns))}</tr>" for row in rows)
+    return (
+        f'<table class="oh-Output-table {_NO_MATHEMATICS}" style="margin: 2px 0;">{above}'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    )
+
+
+def _row(row: Sequence[str] | str, width: int) -> str:
+    if isinstance(row, str):
+        return f'<td colspan="{width}" style="{_CELL}"><i>{escape(row)}</i></td>'
+    return "".join(
+        f'<td style="{_CELL}"><code style="{_CODE}">{escape(value)}</code></td>' for value in row
+    )

@@ -1,0 +1,127 @@
+"""Files that arrive piece by piece, with the semantics of OpenHands' ``upload_file``.
+
+These functions block; call them in a worker thread.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from oh_jupyter.errors import TransferError, TransferTooLargeError
+from oh_jupyter.runtime.transfers.unpacking import unpack
+
+__all__ = ["Upload"]
+
+
+class Upload:
+    """One file on its way in. It is written beside its place and moved there at the end."""
+
+    def __init__(
+        self,
+        destination: str,
+        filename: str,
+        *,
+        recursive: bool,
+        limit: int,
+        owner: tuple[int, int] | None = None,
+    ) -> None:
+        """Make the destination, and begin.
+
+        Args:
+            destination: Absolute path of the directory, which is made if it is not there.
+            filename: Name of the file. A zip file is unpacked there instead of kept, as in
+                the protocol.
+            recursive: The file is a zipped folder.
+            limit: Bytes that may arrive, and that a zip file may unpack to.
+            owner: User and group id of what is made; by default the process's.
+
+        Raises:
+            TransferError: The destination is not absolute or cannot be made, the name is no
+                name of a file, or a zipped folder is no zip file.
+        """
+        if not os.path.isabs(destination):
+            raise TransferError("Destination must be an absolute path")
+        # Some clients send a path: only its last part names the file.
+        self.name = os.path.basename(filename.replace("\\", "/"))
+        if self.name in ("", ".", "..") or "\0" in self.name or "\0" in destination:
+            raise TransferError(f"{filename!r} is no name of a file")
+        self._zipped = self.name.lower().endswith(".zip")
+        if recursive and not self._zipped:
+            raise TransferError("Recursive uploads must be zip files")
+        self._directory = Path(destination)
+        self._limit = limit
+        self._owner = owner
+        self._size = 0
+        try:
+            self._make_directory()
+            if not self._zipped and (self._directory / self.name).is_dir():
+                raise TransferError(f"{self._directory / self.name} is a directory")
+            # Not by tempfile, which would keep the file from everybody but its owner.
+            self._part = self._directory / f".oh_upload_{secrets.token_hex(8)}"
+            self._sink = self._part.open("xb")
+        except OSError as problem:
+            raise TransferError(f"{destination} cannot be written: {problem.strerror}") from None
+
+    def write(self, piece: bytes) -> None:
+        """Take the next piece.
+
+        Args:
+            piece: Some bytes.
+
+        Raises:
+            TransferTooLargeError: It is more than the limit.
+            TransferError: It cannot be written.
+        """
+        self._size += len(piece)
+        if self._size > self._limit:
+            self.abort()
+            raise TransferTooLargeError(
+                f"{self.name} is larger than {self._limit / 1024**2:.0f} MiB; nothing was kept"
+            )
+        try:
+            self._sink.write(piece)
+        except OSError as problem:
+            self.abort()
+            raise TransferError(f"{self.name} cannot be written: {problem.strerror}") from None
+
+    def finish(self) -> None:
+        """Put the file in its place, or unpack it.
+
+        Raises:
+            TransferError: That cannot be done; nothing was changed.
+        """
+        try:
+            self._sink.close()
+            if self._zipped:
+                unpack(self._part, self.name, self._directory, self._limit, self._own)
+                return
+            # Whoever uploads over a link means the file that it leads to.
+            target = Path(os.path.realpath(self._directory / self.name))
+            if target.exists():
+                self._part.chmod(target.stat().st_mode & 0o7777)
+            self._own(self._part)
+            os.replace(self._part, target)
+        except OSError as problem:
+            raise TransferError(f"{self.name} cannot be written: {problem.strerror}") from None
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Forget it; may be called at any time."""
+        with suppress(OSError):
+            self._sink.close()
+        with suppress(OSError):
+            self._part.unlink(missing_ok=True)
+
+    def _make_directory(self) -> None:
+        made = [p for p in (self._directory, *self._directory.parents) if not p.exists()]
+        self._directory.mkdir(parents=True, exist_ok=True)
+        for directory in made:
+            self._own(directory)
+
+    def _own(self, path: Path) -> None:
+        if self._owner is not None:
+            os.chown(path, *self._owner)

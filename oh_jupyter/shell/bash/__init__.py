@@ -1,0 +1,1 @@
+"""Bash on a pseudo-terminal."""

@@ -1,0 +1,1 @@
+"""What a terminal has printed: buffered, split at markers, rendered."""

@@ -1,0 +1,202 @@
+"""One PowerShell process on pipes: it runs one command after the other and tells when each ends.
+
+Output and errors of PowerShell and of all programs come through one pipe, in the order in which
+they were written; the marks of ``powershell_script.py`` stand in it. There is no terminal, which
+Windows has in another form (ConPTY) that redraws the screen instead of passing output on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from oh_jupyter.process import PIPE, spawn
+from oh_jupyter.shell.command import Command
+from oh_jupyter.shell.driver import ShellDriver
+from oh_jupyter.shell.keys import END_OF_INPUT, INTERRUPT
+from oh_jupyter.shell.output.markers import Mark, MarkSplitter
+from oh_jupyter.shell.powershell import script as powershell_script
+from oh_jupyter.shell.powershell.pipe import PipeReader, PipeWriter
+from oh_jupyter.shell.threaded import start_thread
+
+__all__ = ["PowerShell"]
+
+GRACE = 0.5
+"""Seconds that processes get between the polite signals and the kill when the shell is closed."""
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C has ended, as shells have it."""
+
+
+class PowerShell(ShellDriver):
+    """A PowerShell with the functions of ``powershell_script.py`` in it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> None:
+        super().__init__(loop, on_change)
+        self._marks = MarkSplitter(self._token)
+        self._lines: list[bytes] = []
+        self._interrupted = False
+        self._status: int | None = None
+
+    def start(self, argv: list[str], cwd: str, env: Mapping[str, str], user: str | None) -> Command:
+        """Start PowerShell and plant the functions."""
+        self._output = PipeReader(self._loop, self._on_output, "oh_jupyter-powershell-output")
+        write_end = self._output.write_end
+        try:
+            self.child = spawn(
+                argv,
+                cwd=cwd,
+                env=env,
+                stdin=PIPE,
+                stdout=write_end,
+                stderr=write_end,
+                user=user,
+            )
+        except OSError:
+            self._output.close()
+            raise
+        assert self.child.stdin is not None
+        pipe = self.child.stdin
+        fileno = pipe.fileno()
+        self._input = PipeWriter(
+            lambda data: _write_all(fileno, data), pipe.close, "oh_jupyter-powershell-input"
+        )
+        # Programs that it started may keep the pipe open, so there need not be an end of file.
+        self._output.write_after(
+            self.child.wait, self._marks.write(Mark("x")), "oh_jupyter-powershell-exit"
+        )
+        self.command = Command("0", "", self._token, started=True)
+        self._input.write(powershell_script.typed_script(self._token))
+        return self.command
+
+    def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:
+        """Give PowerShell a command."""
+        command = Command(str(next(self._ids)), text, self._token)
+        self.command = command
+        self._interrupted = False
+        self._status = status
+        typed = powershell_script.typed_command(self._token, command.id, text, exports)
+        self._input.write(typed)
+        return command
+
+    def type_line(self, text: str) -> None:
+        """Type a line to the program that reads standard input.
+
+        A command that was just given gets it once it has started: PowerShell reads from the same
+        pipe, and would keep what comes together with the command.
+        """
+        data = (text + "\n").encode("utf-8", "surrogateescape")
+        if self.command is not None and not self.command.started:
+            self._lines.append(data)
+        else:
+            self._input.write(data)
+
+    def press(self, key: str) -> None:
+        """Press a control key.
+
+        Ctrl-C interrupts. Ctrl-D ends the input: a pipe has no other way to say so, and
+        PowerShell itself ends after the command. There is no terminal that knows other keys.
+        """
+        if key == INTERRUPT:
+            self._interrupted = True
+            self._interrupt()
+        elif key == END_OF_INPUT:
+            self._input.close()
+
+    def press_at_prompt(self, key: str, exports: Mapping[str, str]) -> Command:
+        """Press a control key while no command runs; Ctrl-D ends PowerShell."""
+        if key != END_OF_INPUT:
+            return self.run("", exports, INTERRUPTED if key == INTERRUPT else None)
+        # Given before the end, so that it is this command which the end is the answer to.
+        command = Command(str(next(self._ids)), "", self._token)
+        self.command = command
+        self._input.close()
+        return command
+
+    def read_now(self) -> None:
+        """Take in all that has arrived."""
+        self._output.read_now()
+
+    async def end(self) -> None:
+        """End PowerShell and all that it started."""
+        self._output.close()
+        self._input.close()
+        await self._loop.run_in_executor(None, self.child.terminate, GRACE)
+
+    def _interrupt(self) -> None:
+        """Press Ctrl-C for PowerShell and the programs that it runs."""
+        if sys.platform != "win32":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.child.pid, signal.SIGINT)
+        else:
+            from oh_jupyter.process import windows
+
+            pid = self.child.pid
+            start_thread(lambda: windows.interrupt(pid), "oh_jupyter-powershell-interrupt")
+
+    def _on_output(self, data: bytes) -> None:
+        """Take in what came through the pipe."""
+        self.last_change = self._loop.time()
+        for piece in self._marks.split(data):
+            if isinstance(piece, Mark):
+                self._on_mark(piece)
+            else:
+                self._deliver(piece)
+        self._on_change()
+
+    def _deliver(self, data: bytes) -> None:
+        """Put output where it belongs: PowerShell echoes what is typed, ahead of the command."""
+        command = self.command
+        if command is not None and command.started and not command.closed:
+            command.output.append(data)
+        elif self.exit_code is None:
+            self._idle.append(data)
+
+    def _on_mark(self, mark: Mark) -> None:
+        """Act on a mark."""
+        command = self.command
+        if mark.kind == "x":
+            self._on_drained()
+        elif command is None or mark.command_id != command.id or command.closed:
+            return
+        elif mark.kind == "b":
+            command.started = True
+            # Lines with the token, such as the echo, are dropped when the output is taken.
+            command.output.append(self.take_idle_output())
+            lines, self._lines = self._lines, []
+            for line in lines:
+                self._input.write(line)
+        else:
+            self._close_command(command, mark)
+
+    def _close_command(self, command: Command, mark: Mark) -> None:
+        """Note that a command has ended, and how."""
+        report, ended = powershell_script.read_report(mark.command_id, mark.payload)
+        exit_code = report.exit_code
+        if self._interrupted and not ended:
+            exit_code = INTERRUPTED
+        elif self._status is not None:
+            exit_code = self._status
+        command.closed = True
+        command.report = replace(report, exit_code=exit_code)
+
+    def _on_drained(self) -> None:
+        """Note that PowerShell has ended and that all of its output is there."""
+        status = self.child.returncode or 0
+        self.exit_code = 128 - status if status < 0 else status
+        if self.command is not None and not self.command.done:
+            self.command.output.append(self.take_idle_output())
+        self.command = None
+        self._input.close()
+        self._on_change()
+
+
+def _write_all(fileno: int, data: bytes) -> None:
+    """Write bytes to a pipe, however many it takes at a time."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fileno, view) :]

@@ -1,0 +1,311 @@
+"""Files below a directory of this machine.
+
+fsspec's local filesystem opens the target for writing in place, follows symbolic links,
+and writes its transactions to another disk; so this store uses the calls of `os`, which
+can replace a file in one step and stay below the root.
+
+Policy of durability: a write survives the death of the process, and a reader never sees
+half of it. With ``fsync=True`` it also survives the loss of power.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import io
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import BinaryIO, TypeVar
+
+from oh_jupyter.errors import StorageError, StoreConfigError, StorePathError
+from oh_jupyter.storage.atomic import AtomicFile
+from oh_jupyter.storage.base import FileInfo, directory_info, file_info
+from oh_jupyter.storage.keyed import KeyedFileStore
+from oh_jupyter.storage.local.atomic_write import open_beside, place, place_new, replace
+from oh_jupyter.storage.local.directory import Directory, is_link, leads_to, open_directory
+from oh_jupyter.storage.local.removal import delete
+from oh_jupyter.storage.locks import held
+from oh_jupyter.storage.paths import file_key, path_key
+
+__all__ = ["LocalFileStore"]
+
+_T = TypeVar("_T")
+_TEMPORARY = re.compile(r"\.oh-[0-9a-f]{16}\.tmp")
+_BINARY = getattr(os, "O_BINARY", 0)
+# O_NONBLOCK: opening a named pipe must not wait for somebody to write into it.
+_READ = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+_RACES = 50
+_COPY_BYTES = 1 << 20
+
+
+class LocalFileStore(KeyedFileStore):
+    """A store in a directory. Symbolic links below it are never followed.
+
+    Links, pipes and sockets are not listed and cannot be read or written; deleting a link
+    deletes the link. Directories that become empty stay, as in OpenHands.
+
+    Args:
+        root: The directory; ``~`` is expanded, and it is made if it is missing.
+        fsync: Wait at each write until the disk has it.
+
+    Attributes:
+        root: Absolute path of the directory.
+    """
+
+    def __init__(self, root: str, *, fsync: bool = False) -> None:
+        if not isinstance(root, (str, os.PathLike)) or not os.fspath(root):
+            raise StoreConfigError(
+                f"A local store needs the path of a directory, not {root!r}; "
+                "set file_store_path, for example to '~/.openhands'."
+            )
+        self.root = os.path.abspath(os.path.expanduser(os.fspath(root)))
+        self._real = os.path.realpath(self.root)
+        self._fsync = fsync
+        try:
+            os.makedirs(self.root, exist_ok=True)
+        except OSError as error:
+            raise StorageError(
+                error.errno, f"The store's directory cannot be made: {error.strerror}", self.root
+            ) from error
+
+    def __repr__(self) -> str:
+        return f"LocalFileStore({self.root!r})"
+
+    def get_full_path(self, path: str) -> str:
+        """Say where a file of the store is on this machine.
+
+        Args:
+            path: From the store's root.
+
+        Returns:
+            Its absolute path.
+
+        Raises:
+            StorePathError: If it leaves the root.
+        """
+        return os.path.join(self.root, *path_key(path).split("/"))
+
+    get_absolute_path = get_full_path
+
+    @contextlib.contextmanager
+    def lock(self, path: str, timeout: float = 30.0) -> Iterator[None]:  # noqa: D102
+        key = file_key(path)
+        self._create(key, lambda directory: None)
+        where = os.path.join(self._real, *self._segments(key))
+        with held(where, timeout, where):
+            yield
+
+    def _put(self, key: str, data: bytes) -> None:
+        name = key.rpartition("/")[2]
+        self._create(key, lambda directory: place(directory, name, data, fsync=self._fsync))
+
+    def _put_new(self, key: str, data: bytes) -> None:
+        name = key.rpartition("/")[2]
+        self._create(key, lambda directory: place_new(directory, name, data, fsync=self._fsync))
+
+    def _put_file(self, key: str, source: str) -> None:
+        with open(source, "rb") as reader, self._open_write(key) as writer:
+            shutil.copyfileobj(reader, writer, _COPY_BYTES)
+
+    def _open_write(self, key: str) -> AtomicFile:
+        def opened(directory: Directory) -> AtomicFile:
+            # The caller closes the file long after this directory is closed.
+            held = Directory(directory.at(""), _duplicate(directory.fd))
+            try:
+                return self._open_temporary(held, key, held)
+            except BaseException:
+                held.__exit__()
+                raise
+
+        return self._create(key, opened)
+
+    def _open_temporary(self, directory: Directory, key: str, close: Directory) -> AtomicFile:
+        name = key.rpartition("/")[2]
+        temporary, handle = open_beside(directory, name)
+
+        def publish(raw: io.FileIO) -> None:
+            if self._fsync:
+                os.fsync(raw.fileno())
+            raw.close()
+            with self._explained(key):
+                replace(directory, temporary, name, fsync=self._fsync)
+            close.__exit__()
+
+        def discard() -> None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary, dir_fd=directory.fd)
+            close.__exit__()
+
+        return AtomicFile(io.FileIO(handle, "r+"), publish, discard)
+
+    def _get(self, key: str) -> bytes:
+        handle = self._open_directly(key)
+        if handle is None:
+            with self._open_raw(key) as file:
+                return file.readall()
+        try:
+            size = os.fstat(handle).st_size
+            data = os.read(handle, size + 1)
+            if len(data) == size:
+                return data
+            # It is long, or it grew: read on until there is nothing more.
+            pieces = [data]
+            while piece := os.read(handle, _COPY_BYTES):
+                pieces.append(piece)
+            return b"".join(pieces)
+        finally:
+            os.close(handle)
+
+    def _open_directly(self, key: str) -> int | None:
+        """Open a regular file by its whole path, if the system says that it is there."""
+        if ".oh-" in key or os.name == "nt":
+            return None
+        path = f"{self._real}/{key}"
+        try:
+            handle = os.open(path, _READ)
+        except OSError:
+            return None
+        if leads_to(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode):
+            return handle
+        os.close(handle)
+        return None
+
+    def _open_read(self, key: str) -> BinaryIO:
+        return io.BufferedReader(self._open_raw(key))
+
+    def _open_raw(self, key: str) -> io.FileIO:
+        *segments, name = self._segments(key)
+        try:
+            with self._explained(key), open_directory(self._real, segments) as directory:
+                path = directory.at(name)
+                if directory.fd is None and is_link(os.lstat(path)):
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+                handle = os.open(path, _READ, dir_fd=directory.fd)
+        except NotADirectoryError:
+            raise self._missing(key) from None
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISREG(mode):
+            return io.FileIO(handle)
+        os.close(handle)
+        if stat.S_ISDIR(mode):
+            raise self._is_directory(key)
+        raise StorePathError(f"{key!r} in {self!r} is no regular file; name another one.")
+
+    def _children(self, key: str) -> tuple[list[str], list[str]]:
+        directories: list[str] = []
+        files: list[str] = []
+        with self._explained(key), open_directory(self._real, self._segments(key)) as directory:
+            for entry in directory.entries():
+                name = entry.name
+                if (name[:1] == "." and _TEMPORARY.fullmatch(name)) or not _is_text(name):
+                    continue
+                if entry.is_file(follow_symlinks=False):
+                    files.append(name)
+                elif entry.is_dir(follow_symlinks=False):
+                    directories.append(name)
+        return directories, files
+
+    def _remove(self, key: str) -> None:
+        segments = self._segments(key)
+        try:
+            with self._explained(key):
+                if not segments:
+                    with open_directory(self._real, []) as root:
+                        for entry in list(root.entries()):
+                            delete(root, entry.name)
+                    return
+                with open_directory(self._real, segments[:-1]) as directory:
+                    delete(directory, segments[-1])
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
+    def _info(self, key: str) -> FileInfo:
+        *segments, name = self._segments(key)
+        try:
+            with self._explained(key), open_directory(self._real, segments) as directory:
+                status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
+        except NotADirectoryError:
+            raise self._missing(key) from None
+        modified = datetime.fromtimestamp(status.st_mtime, UTC)
+        if stat.S_ISDIR(status.st_mode):
+            return directory_info(key, modified)
+        if not stat.S_ISREG(status.st_mode):
+            raise self._missing(key)
+        return file_info(key, status.st_size, modified)
+
+    def _create(self, key: str, use: Callable[[Directory], _T]) -> _T:
+        """Call ``use`` with the directory of the key, made if it is missing."""
+        segments = self._segments(key)[:-1]
+        with self._explained(key):
+            for _ in range(_RACES):
+                # Somebody may delete the directory between making and using it.
+                with (
+                    contextlib.suppress(FileNotFoundError),
+                    open_directory(self._real, segments, create=True) as directory,
+                ):
+                    return use(directory)
+            raise StorageError(errno.EBUSY, "Its directory is being deleted all the time", key)
+
+    def _segments(self, key: str) -> list[str]:
+        segments = key.split("/") if key else []
+        for segment in segments:
+            if _TEMPORARY.fullmatch(segment):
+                raise StorePathError(
+                    f"{segment!r} in the path is a name that the store keeps for files which are "
+                    "being written; choose another one."
+                )
+            if os.name == "nt" and (
+                set(segment) & set('\\:<>"|?*') or segment.endswith((".", " "))
+            ):
+                raise StorePathError(
+                    f"{segment!r} in the path is no file name on Windows; choose another one."
+                )
+        return segments
+
+    @contextlib.contextmanager
+    def _explained(self, key: str) -> Iterator[None]:
+        """Say which file of which store it was, in the terms that all stores share."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except FileNotFoundError:
+            raise self._missing(key) from None
+        except IsADirectoryError:
+            raise self._is_directory(key) from None
+        except NotADirectoryError:
+            raise self._not_directory(key) from None
+        except FileExistsError:
+            raise self._exists_already(key) from None
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise StorePathError(
+                    f"{key!r} in {self!r} is a symbolic link, and a store does not follow links; "
+                    "name its target instead."
+                ) from None
+            if error.errno in (errno.ENAMETOOLONG, errno.EINVAL):
+                raise StorePathError(
+                    f"{key[:80]!r}… is no path that the disk of {self!r} can have "
+                    f"({error.strerror}); use shorter names."
+                ) from error
+            raise StorageError(
+                error.errno, f"{self!r} cannot do it: {error.strerror}", key
+            ) from error
+
+
+def _duplicate(fd: int | None) -> int | None:
+    return None if fd is None else os.dup(fd)
+
+
+def _is_text(name: str) -> bool:
+    if name.isascii():
+        return True
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

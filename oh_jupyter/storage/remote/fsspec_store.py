@@ -1,0 +1,293 @@
+"""Files anywhere that fsspec reaches: one store for every URL."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, cast
+
+from oh_jupyter.errors import StorageError, StoreConfigError
+from oh_jupyter.storage.base import FileInfo, directory_info, file_info
+from oh_jupyter.storage.keyed import KeyedFileStore
+from oh_jupyter.storage.paths import join, path_key
+from oh_jupyter.storage.remote.remote_errors import explain, is_missing_bucket
+
+__all__ = ["FsspecFileStore"]
+
+# fsspec's memory filesystem reports a file among the parents as FileExistsError.
+_NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError)
+
+
+class FsspecFileStore(KeyedFileStore):
+    """A store at an fsspec URL, such as ``sftp://host/dir`` or ``abfs://container/dir``.
+
+    How atomic a write is, is up to the backend: object stores replace an object in one
+    step, a server of files may not.
+
+    Args:
+        url: Where the root of the store is.
+        **options: Options of the fsspec filesystem, such as credentials.
+
+    Attributes:
+        url: That URL.
+    """
+
+    _read_options: Mapping[str, Any] = {}
+    """Options of the calls that read whole files."""
+
+    _stream_options: Mapping[str, Any] = {}
+    """Options of the call that opens a file for reading, piece by piece."""
+
+    _upload_options: Mapping[str, Any] = {}
+    """Options of the call that sends a local file."""
+
+    _has_directories = True
+    """Whether directories exist by themselves, and are left when their files are gone."""
+
+    _account = "the credentials in the URL or in fsspec's configuration"
+    """What to check when access is denied, for people."""
+
+    def __init__(self, url: str, **options: Any) -> None:
+        self.url = url
+        self._options = options
+        self._opened: tuple[int, Any, str] | None = None
+        self._inherited: tuple[int, Any, str] | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.url.rpartition('@')[2]!r})"
+
+    @property
+    def fs(self) -> Any:
+        """The fsspec filesystem, made at first use, and again after a fork."""
+        return self._open_filesystem()[1]
+
+    @property
+    def root(self) -> str:
+        """Path of the store's root within the fsspec filesystem."""
+        return self._open_filesystem()[2]
+
+    def _open_filesystem(self) -> tuple[int, Any, str]:
+        # Asynchronous filesystems belong to the process that made them.
+        if self._opened is None or self._opened[0] != os.getpid():
+            from fsspec.core import url_to_fs
+
+            try:
+                # fsspec's instance cache ignores credentials in the environment.
+                fs, root = url_to_fs(self.url, skip_instance_cache=True, **self._options)
+            except (ImportError, ValueError) as error:
+                raise StoreConfigError(f"{self!r} cannot be opened: {error}") from error
+            # Kept, because ending a connection waits for the loop, which the parent has.
+            self._inherited = self._opened
+            self._opened = (os.getpid(), fs, str(root).rstrip("/"))
+        return self._opened
+
+    @contextlib.contextmanager
+    def _reached(self, key: str, *, writing: bool = False) -> Iterator[None]:
+        """Report what went wrong on the way in the terms that all stores share."""
+        try:
+            yield
+        except (FileExistsError, IsADirectoryError, NotADirectoryError, StorageError):
+            raise
+        except FileNotFoundError as error:
+            # What is written need not be there, so then it is the bucket that is not.
+            if writing or is_missing_bucket(error):
+                raise explain(error, repr(self), key, self._account) from error
+            raise
+        except Exception as error:
+            raise explain(error, repr(self), key, self._account) from error
+
+    def _full(self, key: str) -> str:
+        return f"{self.root}/{key}" if key else self.root
+
+    def _key(self, full: str) -> str:
+        return full.lstrip("/").removeprefix(self.root.lstrip("/")).strip("/")
+
+    def _put(self, key: str, data: bytes) -> None:
+        with self._reached(key, writing=True):
+            self._make_parents([key])
+            self.fs.pipe_file(self._full(key), data)
+
+    def _put_new(self, key: str, data: bytes) -> None:
+        """Most servers do it in one step; the look before is for those that do not."""
+        with self._reached(key, writing=True):
+            if self.fs.exists(self._full(key)):
+                raise self._exists_already(key)
+            self._make_parents([key])
+            try:
+                self.fs.pipe_file(self._full(key), data, mode="create")
+            except FileExistsError:
+                raise self._exists_already(key) from None
+            except OSError as error:
+                if not _was_there(error):
+                    raise
+                raise self._exists_already(key) from error
+
+    def _put_file(self, key: str, source: str) -> None:
+        with self._reached(key, writing=True):
+            self._make_parents([key])
+            self.fs.put_file(source, self._full(key), **self._upload_options)
+
+    def _put_many(self, files: Mapping[str, bytes]) -> None:
+        with self._reached("", writing=True):
+            self._make_parents(files)
+            self.fs.pipe({self._full(key): data for key, data in files.items()})
+
+    def _make_parents(self, keys: Iterable[str]) -> None:
+        # On an object store there is nothing to make, except a bucket, by mistake.
+        if self._has_directories:
+            for directory in {self._full(key).rpartition("/")[0] for key in keys}:
+                self.fs.makedirs(directory, exist_ok=True)
+
+    def _get(self, key: str) -> bytes:
+        with self._reached(key):
+            try:
+                return cast(bytes, self.fs.cat_file(self._full(key), **self._read_options))
+            except _NO_FILE:
+                raise self._absent(key) from None
+
+    def _open_read(self, key: str) -> BinaryIO:
+        with self._reached(key):
+            try:
+                opened = self.fs.open(self._full(key), "rb", **self._stream_options)
+                return cast(BinaryIO, opened)
+            except _NO_FILE:
+                raise self._absent(key) from None
+
+    def _absent(self, key: str) -> Exception:
+        """Find out why a file cannot be read: a directory is there, or nothing at all."""
+        directories, files = self._names(key)
+        return self._is_directory(key) if directories or files else self._missing(key)
+
+    def _children(self, key: str) -> tuple[list[str], list[str]]:
+        with self._reached(key):
+            names = self._names(key)
+            if key and not any(names) and self._is_file(key):
+                raise self._not_directory(key)
+            return names
+
+    def _names(self, key: str) -> tuple[list[str], list[str]]:
+        """Name what is directly below the key; nothing, if the key is not there."""
+        directories: dict[str, None] = {}
+        files: dict[str, None] = {}
+        for name, entry in self._listed(key):
+            (directories if entry["type"] == "directory" else files)[name] = None
+        return list(directories), list(files)
+
+    def _listed(self, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        self.fs.invalidate_cache()
+        try:
+            entries = self.fs.ls(self._full(key), detail=True)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+        for entry in entries:
+            name = self._key(entry["name"])
+            if name == key:
+                continue  # the file itself, or the object that stands for the directory
+            name = name.removeprefix(key).lstrip("/")
+            if name:
+                yield name, entry
+
+    def entries(self, path: str) -> list[FileInfo]:
+        """List a directory with what the store knows about each entry; see `FileStore`."""
+        key = path_key(path)
+        with self._reached(key):
+            found = {
+                (name, entry["type"]): directory_info(join(key, name))
+                if entry["type"] == "directory"
+                else file_info(join(key, name), entry["size"], _modified(entry))
+                for name, entry in self._listed(key)
+            }
+        if not found:
+            self._children(key)  # which knows whether that is a file, or no bucket at all
+        return sorted(found.values(), key=lambda i: i["path"] + "/" * (i["type"] == "directory"))
+
+    def _is_file(self, key: str) -> bool:
+        try:
+            return bool(self.fs.info(self._full(key))["type"] == "file")
+        except FileNotFoundError:
+            return False
+
+    def _remove(self, key: str) -> None:
+        with self._reached(key):
+            self.fs.invalidate_cache()
+            # Not rm(recursive=True): it takes * and ? in a name for a pattern.
+            found = self.fs.find(self._full(key), withdirs=self._has_directories, detail=True)
+            self._remove_files([path for path, info in found.items() if info["type"] == "file"])
+            if self._has_directories:
+                directories = [path for path, info in found.items() if info["type"] != "file"]
+                if key and not (found.keys() == {self._full(key)} and not directories):
+                    directories.append(self._full(key))
+                for path in sorted(set(directories) - {self.root}, key=len, reverse=True):
+                    with contextlib.suppress(OSError):  # gone, or somebody writes in there
+                        self.fs.rmdir(path)
+
+    def _remove_files(self, paths: list[str]) -> None:
+        """Delete files by their full paths, concurrently where the backend can."""
+        if self.fs.async_impl:
+            for error in self._gather([self.fs._rm_file(path) for path in paths]):
+                if isinstance(error, Exception) and not isinstance(error, FileNotFoundError):
+                    raise error
+            return
+        for path in paths:
+            with contextlib.suppress(FileNotFoundError):
+                self.fs.rm_file(path)
+
+    def _gather(self, calls: list[Any]) -> list[Any]:
+        """Await calls on fsspec's own loop, a bounded number of them at a time."""
+        from fsspec.asyn import _run_coros_in_chunks, sync
+
+        found = sync(
+            self.fs.loop,
+            _run_coros_in_chunks,
+            calls,
+            batch_size=self.fs.batch_size,
+            return_exceptions=True,
+        )
+        return cast(list[Any], found)
+
+    def _info(self, key: str) -> FileInfo:
+        with self._reached(key):
+            self.fs.invalidate_cache()
+            try:
+                found = self.fs.info(self._full(key))
+            except (FileNotFoundError, NotADirectoryError):
+                raise self._absent(key) from None
+        if found["type"] == "directory":
+            return directory_info(key)
+        return file_info(key, found["size"], _modified(found))
+
+    def _get_many(self, keys: Iterable[str]) -> dict[str, bytes]:
+        if not self.fs.async_impl:
+            return super()._get_many(keys)
+        wanted = list(keys)
+        # Not cat(): it takes * and ? in a name for a pattern.
+        calls = [self.fs._cat_file(self._full(key), **self._read_options) for key in wanted]
+        found: dict[str, bytes] = {}
+        for key, data in zip(wanted, self._gather(calls), strict=True):
+            if isinstance(data, FileNotFoundError) and not is_missing_bucket(data):
+                continue
+            if isinstance(data, Exception):
+                raise explain(data, repr(self), key, self._account) from data
+            found[key] = data
+        return found
+
+
+def _was_there(error: BaseException) -> bool:
+    """Tell whether a server refused to create a file because there is one."""
+    text = f"{error} {getattr(error, 'code', '')}".lower()
+    return "precondition" in text or "412" in text
+
+
+def _modified(found: Mapping[str, Any]) -> datetime | None:
+    """Find the time of the last change among the names that the backends have for it."""
+    for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
+        value = found.get(name)
+        if isinstance(value, (int, float)):
+            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        if isinstance(value, datetime):
+            return value if value.tzinfo else value.replace(tzinfo=UTC)
+    return None

@@ -1,0 +1,133 @@
+"""Files in a bucket that speaks S3: Amazon's, MinIO's, Ceph's and others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from oh_jupyter.errors import StorageError, StoreConfigError
+from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore
+from oh_jupyter.storage.remote.remote_errors import explain
+
+__all__ = ["S3FileStore"]
+
+_DELETE_AT_ONCE = 1000  # the most that one DeleteObjects request may name
+
+
+class S3FileStore(FsspecFileStore):
+    """A store in an S3 bucket.
+
+    Read from the environment, as in OpenHands: ``AWS_S3_BUCKET``,
+    ``AWS_ACCESS_KEY_ID``, ``AWS_SECRET_ACCESS_KEY``, ``AWS_S3_ENDPOINT``, and
+    ``AWS_S3_SECURE``, which decides between https (the default) and http.
+
+    Args:
+        bucket_name: The bucket, or ``bucket/prefix``; None for ``AWS_S3_BUCKET``.
+        **options: Options of `s3fs.S3FileSystem`; they win over the environment.
+
+    Attributes:
+        bucket: Name of the bucket.
+
+    Raises:
+        StoreConfigError: If no bucket is named.
+    """
+
+    # Without it s3fs asks for the size before each read, from a cache that may be stale.
+    _read_options: Mapping[str, Any] = {"max_concurrency": 1}
+    # Its defaults are pieces of 50 MB, ten of them at a time.
+    _stream_options: Mapping[str, Any] = {"block_size": 8 << 20, "cache_type": "readahead"}
+    _upload_options: Mapping[str, Any] = {"chunksize": 8 << 20, "max_concurrency": 3}
+    _has_directories = False
+    _account = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+
+    def __init__(self, bucket_name: str | None = None, **options: Any) -> None:
+        name = bucket_name or os.environ.get("AWS_S3_BUCKET")
+        if not name:
+            raise StoreConfigError("AWS_S3_BUCKET is not set, and no bucket is given; name one.")
+        name = name.removeprefix("s3://").strip("/")
+        super().__init__(f"s3://{name}", **{**_environment(), **options})
+        self.bucket, _, self._prefix = name.partition("/")
+
+    def _names(self, key: str) -> tuple[list[str], list[str]]:
+        start = self._object(key) + "/" if self._object(key) else ""
+        directories: list[str] = []
+        files: list[str] = []
+        for page in self._pages(start, delimiter="/"):
+            directories += [p["Prefix"][len(start) : -1] for p in page.get("CommonPrefixes", ())]
+            files += [entry["Key"][len(start) :] for entry in page.get("Contents", ())]
+        return [name for name in directories if name], [name for name in files if name]
+
+    def _listed(self, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        start = self._object(key) + "/" if self._object(key) else ""
+        for page in self._pages(start, delimiter="/"):
+            for prefix in page.get("CommonPrefixes", ()):
+                yield prefix["Prefix"][len(start) : -1], {"type": "directory"}
+            for entry in page.get("Contents", ()):
+                if name := entry["Key"][len(start) :]:
+                    yield name, {**entry, "type": "file", "size": entry["Size"]}
+
+    def _remove(self, key: str) -> None:
+        self._remove_many([key])
+
+    def _remove_many(self, keys: Iterable[str]) -> None:
+        with self._reached(""):
+            doomed: list[str] = []
+            for key in keys:
+                name = self._object(key)
+                below = name + "/" if name else ""
+                # One listing finds the object and what is below it, and also `namesake`.
+                for page in self._pages(name):
+                    doomed += [
+                        entry["Key"]
+                        for entry in page.get("Contents", ())
+                        if entry["Key"] == name or entry["Key"].startswith(below)
+                    ]
+            for start in range(0, len(doomed), _DELETE_AT_ONCE):
+                self._delete_objects(doomed[start : start + _DELETE_AT_ONCE])
+
+    def _delete_objects(self, names: list[str]) -> None:
+        answer = self.fs.call_s3(
+            "delete_objects",
+            Bucket=self.bucket,
+            Delete={"Objects": [{"Key": name} for name in names], "Quiet": True},
+        )
+        for failure in answer.get("Errors", ()):
+            raise StorageError(
+                f"{self!r}: {failure.get('Key')!r} was not deleted: "
+                f"{failure.get('Code')} {failure.get('Message', '')}".rstrip()
+            )
+
+    def _pages(self, prefix: str, delimiter: str = "") -> Iterator[dict[str, Any]]:
+        """Ask for a listing page by page; s3fs would build and sort a dict for each name."""
+        more: dict[str, str] = {"Delimiter": delimiter} if delimiter else {}
+        while True:
+            try:
+                page = self.fs.call_s3("list_objects_v2", Bucket=self.bucket, Prefix=prefix, **more)
+            except FileNotFoundError as error:  # only the bucket can be missing here
+                raise explain(error, repr(self), "", self._account) from error
+            yield page
+            if not page.get("IsTruncated"):
+                return
+            more["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _object(self, key: str) -> str:
+        return f"{self._prefix}/{key}".strip("/") if self._prefix else key
+
+
+def _environment() -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "use_listings_cache": False,
+        "config_kwargs": {"connect_timeout": 10, "retries": {"max_attempts": 2}},
+    }
+    if os.environ.get("AWS_ACCESS_KEY_ID") and os.environ.get("AWS_SECRET_ACCESS_KEY"):
+        options["key"] = os.environ["AWS_ACCESS_KEY_ID"]
+        options["secret"] = os.environ["AWS_SECRET_ACCESS_KEY"]
+        if os.environ.get("AWS_SESSION_TOKEN"):
+            options["token"] = os.environ["AWS_SESSION_TOKEN"]
+    endpoint = os.environ.get("AWS_S3_ENDPOINT")
+    if endpoint:
+        secure = os.environ.get("AWS_S3_SECURE", "true").strip().lower() in ("true", "1", "yes")
+        host = endpoint.partition("://")[2] or endpoint
+        options["endpoint_url"] = f"{'https' if secure else 'http'}://{host}"
+    return options

@@ -1,0 +1,1 @@
+"""Webhooks: changes of a store, reported in order and at least once."""
