@@ -71,6 +71,7 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
     try:
         if path.is_dir():
             raise IsADirectoryError
+        editor.finish_interrupted(path)
         check_regular(path)
         data, _ = atomic.read(path)
     except FileNotFoundError:

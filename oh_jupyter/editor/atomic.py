@@ -5,17 +5,22 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from oh_jupyter.editor.attributes import Attributes
 
-__all__ = ["Stamp", "flush", "read", "replace", "stamp_of", "temporary_for"]
+__all__ = ["Stamp", "Superseded", "flush", "read", "replace", "stamp_of", "temporary_for"]
 
 # What the file system says where a file cannot be exchanged but may well be writable:
 # a directory without write permission, a mount point, a read-only directory.
 _NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS, errno.EXDEV)
+
+
+class Superseded(Exception):
+    """Somebody else wrote the file between reading and writing it."""
 
 
 class Stamp(NamedTuple):
@@ -82,6 +87,7 @@ def replace(
     mode: int | None = None,
     attributes: Attributes | None = None,
     tag: str | None = None,
+    check: Callable[[], None] = lambda: None,
 ) -> None:
     """Write a file as a whole.
 
@@ -95,8 +101,9 @@ def replace(
         data: Its new content.
         mode: Permissions of a new file; by default those of the umask.
         attributes: What a new file gets besides its content, if it is one that was removed.
-        tag: What makes the temporary file's name unique, for a caller that holds a lock of
-            that name; by default it is random.
+        tag: What makes the temporary file's name unique, for a caller that made a note of it
+            and may have died with it; by default it is random.
+        check: Called just before the file changes; may raise, and nothing is changed then.
 
     Raises:
         OSError: It could not be written; the old content is still there.
@@ -109,17 +116,16 @@ def replace(
     if old is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
     if old is not None and old.st_nlink > 1:
+        check()
         _write_in_place(target, data)
         return
     temporary = temporary_for(target, tag or os.urandom(6).hex())
-    if tag is not None:
-        with suppress(OSError):  # left by a process that died: one at a time has the tag
-            os.unlink(temporary)
     try:
-        _exchange(target, temporary, data, old, mode, attributes)
+        _exchange(target, temporary, data, old, mode, attributes, check)
     except OSError as error:
         if old is None or error.errno not in _NOT_REPLACEABLE:
             raise
+        check()
         _write_in_place(target, data)
 
 
@@ -143,6 +149,7 @@ def _exchange(
     old: os.stat_result | None,
     mode: int | None,
     attributes: Attributes | None,
+    check: Callable[[], None],
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     # Before the old mode is known to be set, nobody else may read the new content.
@@ -157,6 +164,7 @@ def _exchange(
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+        check()
         os.replace(temporary, target)
     except BaseException:
         with suppress(OSError):

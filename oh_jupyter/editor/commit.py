@@ -107,7 +107,7 @@ def _take_back(moves: Sequence[Move], error: BaseException) -> None:
     for move in moves:
         try:
             if move.new != move.old and _content(move.history.path) == move.new:
-                _put(move.history, move.old)
+                move.history.put(move.old, None)
         except OSError as problem:
             raise EditorError(
                 f"An edit of several files stopped in the middle ({error}), and "
@@ -121,16 +121,6 @@ def _content(path: Path) -> bytes | None:
         return atomic.read(path)[0]
     except FileNotFoundError:
         return None
-
-
-def _put(history: FileHistory, content: bytes | None, mode: int | None = None) -> None:
-    if content is None:
-        with suppress(FileNotFoundError):
-            os.unlink(history.path)
-    else:
-        history.remove_temporary()
-        known = history.timeline.attributes
-        atomic.replace(history.path, content, mode=mode, attributes=known)
 
 
 class _Found(Enum):
@@ -190,7 +180,7 @@ def finish(store: History, transaction: str) -> None:
             for each in left:
                 each.history.remove_temporary()
                 if each.found in (_Found.TORN, _Found.OLD if forward else _Found.NEW):
-                    _put(each.history, each.new if forward else each.old, each.mode)
+                    each.history.put(each.new if forward else each.old, each.mode)
         except OSError as error:
             raise EditorError(
                 "An edit of several files was interrupted, and cannot be finished or taken back: "

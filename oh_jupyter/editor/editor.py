@@ -26,7 +26,9 @@ class FileEditor:
     """Views and edits files on behalf of a person or an agent.
 
     Call it with ``command=`` and ``path=``. It may be called from several threads, and
-    several editors, also in other processes, may work on the same files.
+    several editors, also in other processes and of other workspaces, may work on the same
+    files. Those of other users, containers or machines are not waited for; what they write
+    is noticed, but for the moment in which a file is replaced.
 
     Attributes:
         workspace: Where relative paths are looked for, to suggest absolute ones.
@@ -137,7 +139,7 @@ class FileEditor:
         )
         target = parse_path(path, self.workspace)
         given.check()
-        self._state.finish_interrupted()
+        self.finish_interrupted(target)
         if command == "apply_patch":
             text = given.required(command, "content", content)
             return self._patch(target, text, enable_linting, dry_run)
@@ -266,6 +268,17 @@ class FileEditor:
         """Where the undo steps are kept."""
         return self._state.history
 
+    def finish_interrupted(self, path: Path) -> None:
+        """Finish the edits of a file whose process died; for callers that read it by themselves.
+
+        Args:
+            path: The absolute path.
+
+        Raises:
+            EditorError: A file cannot be written.
+        """
+        self._state.finish_interrupted(path)
+
     def history(self, path: str | os.PathLike[str]) -> list[HistoryEntry]:
         """List the steps of a file that can be undone or redone.
 
@@ -275,8 +288,8 @@ class FileEditor:
         Returns:
             The steps, the oldest first.
         """
-        self._state.finish_interrupted()
         target = parse_path(path, self.workspace)
+        self.finish_interrupted(target)
         return self.history_store.entries(target) if self.history_store.has(target) else []
 
     def diff(self, path: str | os.PathLike[str], steps: int = 1) -> str:

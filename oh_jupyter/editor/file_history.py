@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.editor import atomic
+from oh_jupyter.editor.atomic import Superseded
 from oh_jupyter.editor.attributes import Attributes
 from oh_jupyter.editor.blobs import Blobs, Digests, digest_of
 from oh_jupyter.editor.delta import common_ends
@@ -69,7 +70,7 @@ class FileHistory:
         self.blobs = Blobs(folder / "blobs", digests)
         self._index = folder / "index.json"
         self._intent = folder / "intent.json"
-        self._tag = folder.name[:12]
+        self._tag = ""
         self._limits = max_steps, max_bytes
         self.timeline = self._load(self._index) or Timeline()
         if repair:
@@ -170,7 +171,7 @@ class FileHistory:
         """Write down what the file is going to become."""
         if content is not None:
             self.blobs.put_file(content, timeline.head)
-        self._store(timeline, self._intent)
+        self._intend(timeline)
 
     def prepare_with_others(
         self, timeline: Timeline, old: bytes | None, new: bytes | None, transaction: str
@@ -178,20 +179,36 @@ class FileHistory:
         """Write down what the file is and is going to become, and let that reach the disk."""
         kept = [self.blobs.put_file(content) for content in (old, new) if content is not None]
         reference = kept[0] if old is not None else None
-        self._store(timeline, self._intent, transaction=transaction, old=reference)
+        self._intend(timeline, transaction=transaction, old=reference)
         atomic.flush(self._intent)
         for digest in kept:
             atomic.flush(self.blobs.folder / digest)
 
     def write(self, content: bytes | None, stamp: atomic.Stamp | None, mode: int | None) -> None:
         """Write or remove the file, if it is still the one with the stamp."""
-        if atomic.stamp_of(self.path) != stamp:
-            raise Superseded
+
+        def check() -> None:
+            if atomic.stamp_of(self.path) != stamp:
+                raise Superseded
+
+        check()
         if content is None:
             os.unlink(self.path)
         else:
             known = self.timeline.attributes if stamp is None and mode is None else None
-            atomic.replace(self.path, content, mode=mode, attributes=known, tag=self._tag)
+            self._replace(content, mode=mode, attributes=known, check=check)
+
+    def put(self, content: bytes | None, mode: int | None) -> None:
+        """Write or remove the file, after a change that did not come to its end."""
+        self.remove_temporary()
+        if content is None:
+            with suppress(FileNotFoundError):
+                os.unlink(self.path)
+        else:
+            self._replace(content, mode=mode, attributes=self.timeline.attributes)
+
+    def _replace(self, content: bytes, **more: Any) -> None:
+        atomic.replace(self.path, content, tag=self._tag or None, **more)
 
     def abandon(self, before: Timeline) -> None:
         """Go back to the timeline before ``prepare``."""
@@ -202,9 +219,17 @@ class FileHistory:
 
     def settle(self, before: Timeline) -> None:
         """Make what was prepared the valid timeline."""
-        os.replace(self._intent, self._index)
+        try:
+            os.replace(self._intent, self._index)
+        except OSError:
+            return  # the file is written; whoever opens the history next sees that
         for reference in before.freed_by(self.timeline):
             self.blobs.discard(reference)
+
+    def _intend(self, timeline: Timeline, **more: str | None) -> None:
+        # Nobody else may use the name, such as an editor of another user.
+        self._tag = os.urandom(6).hex()
+        self._store(timeline, self._intent, temporary=self._tag, **more)
 
     def _store(self, timeline: Timeline, target: Path | None, **more: str | None) -> None:
         # What a file was like stays known when it is gone, for whoever brings it back.
@@ -236,7 +261,7 @@ class FileHistory:
         current = atomic.read(self.path)[0] if stamp is not None else None
         if digest_of(current) != intended.head and self._is_torn(current, intended):
             content = self.blobs.get(intended.head or "")
-            atomic.replace(self.path, content)
+            self._replace(content)
             current = content
         if digest_of(current) == intended.head:
             os.replace(self._intent, self._index)
@@ -273,8 +298,10 @@ class FileHistory:
 
     def remove_temporary(self) -> None:
         """Remove what a process left beside the file that died while it wrote it."""
-        with suppress(OSError):
-            os.unlink(atomic.temporary_for(self.path, self._tag))
+        self._tag = str(self._intended().get("temporary") or "")
+        if self._tag:
+            with suppress(OSError):
+                os.unlink(atomic.temporary_for(self.path, self._tag))
 
     def _is_torn(self, current: bytes | None, intended: Timeline) -> bool:
         """Whether the file is partly the old and partly the new one.
@@ -290,7 +317,3 @@ class FileHistory:
             return False
         written, _ = common_ends(current, new)
         return current[written:] == old[written:]
-
-
-class Superseded(Exception):
-    """Somebody else wrote the file between reading and writing it."""

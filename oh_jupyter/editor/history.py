@@ -11,13 +11,22 @@ from pathlib import Path
 
 from oh_jupyter.editor.blobs import Digests
 from oh_jupyter.editor.file_history import FileHistory, Superseded
+from oh_jupyter.editor.file_lock import Holder, Interrupted, held
 from oh_jupyter.editor.history_size import Budget
 from oh_jupyter.editor.journal import Journal, Unfinished
 from oh_jupyter.editor.locks import locked
 from oh_jupyter.editor.timeline_files import TimelineFiles
 from oh_jupyter.errors import EditorError
 
-__all__ = ["FileHistory", "History", "HistoryEntry", "Superseded", "default_folder", "state_folder"]
+__all__ = [
+    "FileHistory",
+    "History",
+    "HistoryEntry",
+    "Superseded",
+    "default_folder",
+    "finish_for",
+    "state_folder",
+]
 
 MAX_STEPS = 100
 MAX_BYTES = 256 * 1024 * 1024
@@ -147,40 +156,58 @@ class History:
         Raises:
             EditorError: The folder of the history cannot be written.
         """
+        reals = [os.path.realpath(path) for path in paths]
+        finished: set[Holder] = set()
         while True:
-            left_behind = None
+            left_behind: Unfinished | Interrupted
             with ExitStack() as stack:
                 try:
-                    histories = self._enter(stack, paths, repair)
-                except Unfinished as unfinished:
-                    left_behind = unfinished.transaction
+                    self._lock_files(stack, reals, finished if repair else None)
+                    histories = self._enter(stack, reals, repair)
+                except (Unfinished, Interrupted) as error:
+                    left_behind = error
                 else:
                     yield histories
-            if left_behind is None:
-                self._budget.spend(sum(file.written + file.blobs.written for file in histories))
-                return
-            from oh_jupyter.editor.commit import finish
+                    break
+            if isinstance(left_behind, Interrupted):
+                finish_for(left_behind.holder)
+                finished.add(left_behind.holder)
+            else:
+                from oh_jupyter.editor.commit import finish
 
-            finish(self, left_behind)
+                finish(self, left_behind.transaction)
+        self._budget.spend(sum(file.written + file.blobs.written for file in histories))
 
-    def _enter(self, stack: ExitStack, paths: Sequence[Path], repair: bool) -> list[FileHistory]:
+    def _lock_files(
+        self, stack: ExitStack, reals: Sequence[str], finished: set[Holder] | None
+    ) -> None:
+        """Exclude editors of all histories; without a set, do not look who died."""
+        holders = [Holder(str(self._folder_of(real)), real) for real in reals]
+        try:
+            stack.enter_context(held(holders, lambda who: finished is None or who in finished))
+        except OSError as error:
+            raise EditorError(
+                f"{', '.join(reals)} cannot be locked against other editors ({error}); "
+                "nothing was changed."
+            ) from error
+
+    def _enter(self, stack: ExitStack, reals: Sequence[str], repair: bool) -> list[FileHistory]:
         # Everybody takes locks in the same order, so no two ever wait for each other.
         found: dict[str, FileHistory] = {}
-        targets = [os.path.realpath(path) for path in paths]
-        for real in sorted(targets):
+        limits = self._max_steps, self._max_bytes
+        for real in sorted(set(reals)):
             folder = self._folder_of(real)
             try:
                 stack.enter_context(locked(folder / "lock"))
+                found[real] = FileHistory(
+                    folder, Path(real), *limits, self._digests, self._files, repair=repair
+                )
             except OSError as error:
                 raise EditorError(
                     f"The edit history in {self._folder} cannot be written ({error}); nothing was "
                     "changed. Choose another folder with `history_dir`."
                 ) from error
-            limits = self._max_steps, self._max_bytes
-            found[real] = FileHistory(
-                folder, Path(real), *limits, self._digests, self._files, repair=repair
-            )
-        return [found[target] for target in targets]
+        return [found[real] for real in reals]
 
     def entries(self, path: Path) -> list[HistoryEntry]:
         """List the steps of a file.
@@ -197,3 +224,21 @@ class History:
             HistoryEntry(number, step.command, step.time, undone=number > cursor)
             for number, step in enumerate(steps, 1)
         ]
+
+
+def finish_for(holder: Holder) -> None:
+    """Finish what an editor with another history left that died while it changed a file.
+
+    Args:
+        holder: That editor.
+
+    Raises:
+        EditorError: A file, or that history, cannot be written.
+    """
+    try:
+        with History(Path(holder.folder).parent).open(Path(holder.path)):
+            pass  # whoever opens a history repairs what was left
+    except EditorError as error:
+        raise EditorError(
+            f"An editor of another workspace died while it changed {holder.path}. {error}"
+        ) from None

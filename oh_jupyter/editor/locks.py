@@ -17,7 +17,7 @@ __all__ = ["locked"]
 
 
 @contextmanager
-def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+def locked(path: str | Path, *, wait: bool = True) -> Iterator[int]:
     """Hold the lock of a lock file; wait until it is free.
 
     Every call opens the file anew, and such locks belong to the open file, so
@@ -29,7 +29,7 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
         wait: Whether to wait.
 
     Yields:
-        Nothing; the lock is held inside the block.
+        The descriptor of the lock file; the lock is held inside the block.
 
     Raises:
         BlockingIOError: Somebody else holds it, and this was not to wait.
@@ -43,22 +43,22 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
                 break
             os.close(descriptor)
             descriptor = _open(path)
-        yield
+        yield descriptor
     finally:
         os.close(descriptor)  # frees the lock
 
 
-def _open(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+def _open(path: str | Path) -> int:
+    flags = os.O_RDWR | os.O_CREAT
+    flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     while True:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             return os.open(path, flags, 0o600)
-        except FileNotFoundError:
-            continue  # the folder was removed in this moment
+        except FileNotFoundError:  # perhaps the folder was removed in this moment
+            Path(path).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
 
 
-def _is_there(path: Path, descriptor: int) -> bool:
+def _is_there(path: str | Path, descriptor: int) -> bool:
     """Whether the file that is locked is still the one of that name."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(descriptor))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from oh_jupyter.editor.history import History, default_folder, state_folder
+from oh_jupyter.editor.file_lock import interrupted_by
+from oh_jupyter.editor.history import History, default_folder, finish_for, state_folder
 from oh_jupyter.editor.journal import Journal
 from oh_jupyter.editor.seen import Seen
 from oh_jupyter.errors import FileChangedError
@@ -57,10 +58,13 @@ class EditorState:
             self._history = History(folder, *self._limits)
         return self._history
 
-    def finish_interrupted(self) -> None:
-        """Finish what a process left behind that died in the middle of an edit of several files.
+    def finish_interrupted(self, *paths: Path) -> None:
+        """Finish what a process left behind that died in the middle of an edit.
 
         A look at a directory, where nothing is to be done; nothing is created.
+
+        Args:
+            *paths: Files of which the edits of other workspaces are finished too.
 
         Raises:
             EditorError: A file cannot be written.
@@ -70,6 +74,10 @@ class EditorState:
             from oh_jupyter.editor.commit import finish_all
 
             finish_all(self.history)
+        for path in paths:
+            holder = interrupted_by(path)
+            if holder is not None:
+                finish_for(holder)
 
 
 def real_path(path: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -48,13 +48,14 @@ def run(
     Raises:
         EditorError: It was refused, as a whole; nothing was changed.
     """
-    state.finish_interrupted()
+    targets = list(dict.fromkeys(real_path(path) for path in paths))
+    state.finish_interrupted(*targets)
     if dry_run:
         stage = Stage(state)
         said = build(stage)
         notes = stage.check_foreign()
     else:
-        stage, said, notes = _write(state, paths, build, command)
+        stage, said, notes = _write(state, targets, build, command)
     files = [staged.result(dry_run=dry_run) for staged in stage.changed]
     if linting:
         from oh_jupyter.editor.lint import lint_report
@@ -77,9 +78,8 @@ def run(
 
 
 def _write(
-    state: EditorState, paths: Iterable[Path], build: Build, command: str
+    state: EditorState, targets: Sequence[Path], build: Build, command: str
 ) -> tuple[Stage, str, dict[Path, str]]:
-    targets = list(dict.fromkeys(real_path(path) for path in paths))
     with state.history.open_all(targets) as histories:
         for _ in range(ATTEMPTS):
             stage = Stage(state)

@@ -1,5 +1,6 @@
 """A process dies in the middle of an edit."""
 
+import json
 import os
 import signal
 import subprocess
@@ -84,8 +85,9 @@ def test_the_temporary_file_of_a_process_that_died_is_removed(editor, workspace,
     path = write("a.txt", "x")
     edit(editor, path, "x", "y")
     (index,) = (tmp_path / "history").rglob("index.json")
-    (index.with_name("intent.json")).write_bytes(index.read_bytes())
-    left = temporary_for(path, index.parent.name[:12])
+    intent = {**json.loads(index.read_bytes()), "temporary": "0a1b2c3d4e5f"}
+    index.with_name("intent.json").write_text(json.dumps(intent))
+    left = temporary_for(path, "0a1b2c3d4e5f")
     left.write_bytes(b"half of it")
     edit(editor, path, "y", "z")
     assert os.listdir(workspace) == ["a.txt"]

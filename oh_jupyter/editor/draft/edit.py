@@ -78,6 +78,7 @@ def _created(action: FileEditAction, path: Path, editor: FileEditor) -> Observat
 def _edited(
     action: FileEditAction, path: Path, editor: FileEditor, settings: Settings
 ) -> Observation:
+    editor.finish_interrupted(path)
     file, _ = read_text(path, _MAX_BYTES)
     lines = file.text.split("\n")
     problem = _range_problem(action.start, action.end, len(lines))

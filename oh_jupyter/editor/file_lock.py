@@ -1,0 +1,252 @@
+"""One editor at a time for each file, whatever the workspace, home and history of each.
+
+The locks are in a folder of the user that no variable of the environment decides, on
+the disk of this machine. While an editor holds one, the lock file names its history.
+If it dies in the middle of a change, that stays, so that whoever comes next knows which
+history has to be asked what the change was.
+
+Editors of other users, containers and machines are not excluded, unless they share a
+history, which has locks of its own. A check just before a file is replaced finds nearly
+everything that they write.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import logging
+import os
+import stat
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from oh_jupyter.editor.locks import locked
+
+__all__ = ["Holder", "Interrupted", "held", "interrupted_by", "lock_name"]
+
+if sys.platform == "win32":
+    import tempfile
+
+    _ROOTS: tuple[str, ...] = (os.environ.get("LOCALAPPDATA") or tempfile.gettempdir(),)
+
+    def _user() -> int:
+        return 0  # the root is this user's alone, and nothing there names an owner
+else:
+    _ROOTS = ("/var/tmp", "/tmp")  # the first outlives a restart of the machine
+
+    def _user() -> int:
+        return os.geteuid()
+
+
+_UNUSABLE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.ELOOP,
+)
+_MAX_RECORD_BYTES = 16384  # two paths of the greatest length
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who changes a file.
+
+    Attributes:
+        folder: The history of that file to which the change is written.
+        path: The file; no symbolic link.
+    """
+
+    folder: str
+    path: str
+
+    @classmethod
+    def parse(cls, record: bytes) -> Holder | None:
+        """Read what a lock file says; None for nothing, or what a power failure left of it."""
+        folder, separator, path = record.partition(b"\0")
+        return cls(os.fsdecode(folder), os.fsdecode(path)) if separator else None
+
+    @property
+    def record(self) -> bytes:
+        """What the lock file says."""
+        return os.fsencode(self.folder) + b"\0" + os.fsencode(self.path)
+
+    @property
+    def is_in_the_middle(self) -> bool:
+        """Whether it wrote down what it is going to do to the file, and not yet that it did."""
+        return os.path.exists(os.path.join(self.folder, "intent.json"))
+
+
+class Interrupted(Exception):
+    """An editor with another history died while it changed a file.
+
+    Attributes:
+        holder: That editor.
+    """
+
+    def __init__(self, holder: Holder) -> None:
+        super().__init__(holder)
+        self.holder = holder
+
+
+@contextmanager
+def held(holders: Sequence[Holder], is_known: Callable[[Holder], bool]) -> Iterator[None]:
+    """Hold the locks of files; wait until they are free.
+
+    Args:
+        holders: The files, and into which history each change is written.
+        is_known: Whether nothing is to be said of a process that died.
+
+    Yields:
+        Nothing; the locks are held inside the block.
+
+    Raises:
+        Interrupted: One of the locks was held by a process that died.
+        OSError: A lock cannot be made.
+    """
+    place = _place()
+    if place is None:
+        yield
+        return
+    with ExitStack() as stack:
+        # Everybody takes locks in the same order, so no two ever wait for each other.
+        for name_of in (lock_name, _inode_name):
+            named = {name: holder for holder in holders if (name := name_of(holder.path))}
+            for name in sorted(named):
+                stack.enter_context(_held(os.path.join(place, name), named[name], is_known))
+        yield
+
+
+@contextmanager
+def _held(file: str, holder: Holder, is_known: Callable[[Holder], bool]) -> Iterator[None]:
+    with locked(file) as descriptor:
+        before = Holder.parse(os.read(descriptor, _MAX_RECORD_BYTES))
+        if before is not None and before != holder:
+            if before.is_in_the_middle and not is_known(before):
+                raise Interrupted(before)
+            os.ftruncate(descriptor, 0)
+            os.lseek(descriptor, 0, os.SEEK_SET)
+        if before != holder:
+            os.write(descriptor, holder.record)
+        try:
+            yield
+        finally:
+            if not holder.is_in_the_middle:
+                _remove(file, descriptor)
+
+
+def _remove(file: str, descriptor: int) -> None:
+    try:
+        os.unlink(file)
+    except OSError:  # where a file that is open cannot be removed, it stays
+        with suppress(OSError):
+            os.ftruncate(descriptor, 0)
+
+
+def interrupted_by(path: Path) -> Holder | None:
+    """Look whether a process died while it changed a file; nothing is created or waited for.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Who that was.
+    """
+    # Mostly there is no lock at all, and no need to follow links to a file.
+    places = [place for place in _places() if _has_locks(place) and _is_ours(place)]
+    if not places:
+        return None
+    real = os.path.realpath(path)
+    names = [name for name in (lock_name(real), _inode_name(real)) if name]
+    found = (_died_with(os.path.join(place, name)) for place in places for name in names)
+    return next(filter(None, found), None)
+
+
+def _has_locks(place: str) -> bool:
+    try:
+        with os.scandir(place) as entries:
+            return any(entries)
+    except OSError:
+        return False
+
+
+def _died_with(file: str) -> Holder | None:
+    try:
+        with open(file, "rb", buffering=0) as stream:
+            holder = Holder.parse(stream.read(_MAX_RECORD_BYTES))
+        if holder is not None and holder.is_in_the_middle:
+            with locked(file, wait=False) as descriptor:
+                if Holder.parse(os.read(descriptor, _MAX_RECORD_BYTES)) == holder:
+                    return holder
+                _remove(file, descriptor)  # it is over by now
+    except OSError:
+        pass  # there is no lock, or its holder lives
+    return None
+
+
+def lock_name(path: str) -> str:
+    """Name the lock of a file.
+
+    Args:
+        path: The file; no symbolic link.
+
+    Returns:
+        The name of the lock file.
+    """
+    return hashlib.sha256(os.fsencode(os.path.normcase(path))).hexdigest()[:32]
+
+
+def _inode_name(path: str) -> str:
+    """Name the lock that the hard links of a file share; "" for a file with one name."""
+    try:
+        info = os.stat(path)
+    except OSError:
+        return ""
+    is_linked = stat.S_ISREG(info.st_mode) and info.st_nlink > 1
+    return f"inode_{info.st_dev}_{info.st_ino}" if is_linked else ""
+
+
+def _places() -> list[str]:
+    return [os.path.join(root, f"oh_jupyter_locks_{_user()}") for root in _ROOTS]
+
+
+def _place() -> str | None:
+    """Find the folder of the locks; None if there is none that only this user can write."""
+    for place in _places():
+        if _is_ours(place):
+            return place
+        try:
+            os.mkdir(place, 0o700)
+        except OSError as error:
+            if error.errno not in _UNUSABLE:
+                raise
+        if _is_ours(place):
+            return place
+    _warn()
+    return None
+
+
+def _is_ours(place: str) -> bool:
+    """Whether nobody else can have put a file there, or a link, and we can."""
+    try:
+        info = os.lstat(place)
+    except OSError:
+        return False
+    if not stat.S_ISDIR(info.st_mode) or not os.access(place, os.W_OK):
+        return False
+    return sys.platform == "win32" or (info.st_uid == _user() and not info.st_mode & 0o022)
+
+
+@cache
+def _warn() -> None:
+    logging.getLogger(__name__).warning(
+        "There is no folder for the locks of files (%s): editors of different workspaces do not "
+        "wait for each other, and may lose edits that they make to one file at the same time.",
+        ", ".join(_places()),
+    )
