@@ -2,7 +2,7 @@
 
 from oh_jupyter.editor.batch import Transaction
 from oh_jupyter.editor.editor import COMMANDS, FileEditor
-from oh_jupyter.editor.history import HistoryEntry
+from oh_jupyter.editor.history.edit_history import HistoryEntry
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.errors import (
     EditorError,

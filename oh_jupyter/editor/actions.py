@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 
 from oh_jupyter.config import Settings
-from oh_jupyter.editor import atomic
 from oh_jupyter.editor.editor import FileEditor
-from oh_jupyter.editor.edits import write_lines
-from oh_jupyter.editor.encoding import Encoding, detect
-from oh_jupyter.editor.paths import DOCUMENT_SUFFIXES, check_regular
-from oh_jupyter.editor.text import TextFile
-from oh_jupyter.editor.views import data_url
+from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
+from oh_jupyter.editor.text.edits import write_lines
+from oh_jupyter.editor.text.encoding import Encoding, detect
+from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.editor.text.views import data_url
 from oh_jupyter.errors import EditorError
 from oh_jupyter.events import (
     ErrorObservation,

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from oh_jupyter.editor import commands
-from oh_jupyter.editor.commands import Command, NewFile
 from oh_jupyter.editor.messages import REVIEW, invalid, missing
-from oh_jupyter.editor.notebook import is_notebook, new_notebook
+from oh_jupyter.editor.notebook.validation import is_notebook, new_notebook
+from oh_jupyter.editor.text import commands
+from oh_jupyter.editor.text.commands import Command, NewFile
 from oh_jupyter.errors import EditorError
 
 __all__ = ["COMMANDS", "Arguments", "prepare"]
@@ -103,7 +103,7 @@ def prepare(command: str, path: Path, given: Arguments) -> Command | NewFile:
             text = given.required(command, "new_str", given.new_str)
             edit = commands.insert(path, line, text)
             if is_notebook(path):
-                from oh_jupyter.editor import notebook_commands as cells
+                from oh_jupyter.editor.notebook import commands as cells
 
                 return edit.computed_by(cells.inserting(path, line, text, edit.compute))
             return edit
@@ -111,7 +111,7 @@ def prepare(command: str, path: Path, given: Arguments) -> Command | NewFile:
             text = given.required(command, "content", given.content)
             return commands.write(path, text, given.start, given.end)
         case "notebook_edit":
-            from oh_jupyter.editor import notebook_commands as cells
+            from oh_jupyter.editor.notebook import commands as cells
 
             compute = cells.changing(
                 path, given.edit_mode, given.cell, given.new_str, given.cell_type, given.to
@@ -129,7 +129,7 @@ def _str_replace(path: Path, given: Arguments) -> Command:
     edit = commands.str_replace(path, old, new, replace_all=every, expected=expected)
     if not is_notebook(path):
         return edit
-    from oh_jupyter.editor import notebook_commands as cells
+    from oh_jupyter.editor.notebook import commands as cells
 
     return edit.computed_by(
         cells.replacing(

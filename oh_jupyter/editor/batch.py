@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import Any
 
 from oh_jupyter.editor.changes import encoded
-from oh_jupyter.editor.commands import Command, NewFile
+from oh_jupyter.editor.files.paths import check_path
 from oh_jupyter.editor.messages import REVIEW, invalid, plural
-from oh_jupyter.editor.paths import check_path
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
-from oh_jupyter.editor.text import TextFile
-from oh_jupyter.editor.views import number_lines
+from oh_jupyter.editor.text.commands import Command, NewFile
+from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.editor.text.views import number_lines
 from oh_jupyter.errors import EditorError
 
 __all__ = ["Transaction", "as_list", "build_all", "carry_out"]

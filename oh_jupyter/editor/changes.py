@@ -6,17 +6,18 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from oh_jupyter.editor import atomic, reading
-from oh_jupyter.editor.commands import Command, NewFile
-from oh_jupyter.editor.edits import Edit
-from oh_jupyter.editor.history import Superseded
+from oh_jupyter.editor import reading
+from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files.paths import check_path, exists
+from oh_jupyter.editor.history.edit_history import Superseded
 from oh_jupyter.editor.messages import DRY_RUN, cannot_write, invalid, too_large
-from oh_jupyter.editor.notebook import check_notebook
-from oh_jupyter.editor.paths import check_path, exists
+from oh_jupyter.editor.notebook.validation import check_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import ATTEMPTS, EditorState, real_path, still_written
-from oh_jupyter.editor.text import TextFile
-from oh_jupyter.editor.views import number_lines
+from oh_jupyter.editor.text.commands import Command, NewFile
+from oh_jupyter.editor.text.edits import Edit
+from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.editor.text.views import number_lines
 
 __all__ = ["apply", "create", "encoded", "overwrite"]
 
@@ -122,7 +123,7 @@ def apply(
     snippet = number_lines(shown, edit.what or command.what, edit.first)
     output = f"{DRY_RUN * dry_run}The file {path} has been edited. {snippet}"
     if linting:
-        from oh_jupyter.editor.lint import lint_report
+        from oh_jupyter.editor.lint.edit_lint import lint_report
 
         output += f"\n{lint_report(path, file.text, new.text)}\n"
     return EditorResult(

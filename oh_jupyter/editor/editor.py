@@ -11,13 +11,13 @@ from typing import Any
 from oh_jupyter.editor import changes, reading, transaction, undo
 from oh_jupyter.editor.arguments import COMMANDS, Arguments, prepare
 from oh_jupyter.editor.batch import Transaction, as_list, build_all, carry_out
-from oh_jupyter.editor.commands import Command, NewFile
-from oh_jupyter.editor.history import MAX_BYTES, MAX_STEPS, History, HistoryEntry
+from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
+from oh_jupyter.editor.history.edit_history import MAX_BYTES, MAX_STEPS, History, HistoryEntry
 from oh_jupyter.editor.messages import invalid
-from oh_jupyter.editor.paths import check_path, check_regular, exists, parse_path
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState, real_path
+from oh_jupyter.editor.text.commands import Command, NewFile
 
 __all__ = ["COMMANDS", "FileEditor"]
 

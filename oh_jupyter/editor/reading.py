@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor import atomic
+from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.messages import (
     BINARY,
     MARKDOWN_CLIPPED,
@@ -13,11 +14,10 @@ from oh_jupyter.editor.messages import (
     invalid_file,
     too_large,
 )
-from oh_jupyter.editor.notebook import is_notebook
-from oh_jupyter.editor.paths import DOCUMENT_SUFFIXES, check_regular
+from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.result import EditorResult
-from oh_jupyter.editor.text import TextFile
-from oh_jupyter.editor.views import (
+from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.editor.text.views import (
     IMAGE_TYPES,
     clip,
     data_url,
@@ -110,8 +110,8 @@ def show_text(
         EditorParameterInvalidError: It is not a range of these lines.
     """
     if is_notebook(path):
-        from oh_jupyter.editor.notebook_cells import Notebook
-        from oh_jupyter.editor.notebook_view import view_notebook
+        from oh_jupyter.editor.notebook.cells import Notebook
+        from oh_jupyter.editor.notebook.view import view_notebook
 
         notebook = Notebook.parse(file.text)
         if notebook is not None:

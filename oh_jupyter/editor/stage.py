@@ -9,18 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from oh_jupyter.editor import atomic, foreign, reading
-from oh_jupyter.editor.commit import Move
-from oh_jupyter.editor.delta import compare
-from oh_jupyter.editor.encoding import UTF8
-from oh_jupyter.editor.file_history import FileHistory
+from oh_jupyter.editor import reading
+from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files.paths import check_path, exists
+from oh_jupyter.editor.history.commit import Move
+from oh_jupyter.editor.history.file_history import FileHistory
+from oh_jupyter.editor.history.steps import Step
 from oh_jupyter.editor.messages import too_large
-from oh_jupyter.editor.notebook import check_notebook, new_notebook
-from oh_jupyter.editor.paths import check_path, exists
+from oh_jupyter.editor.notebook.validation import check_notebook, new_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import EditorState, real_path
-from oh_jupyter.editor.steps import Step
-from oh_jupyter.editor.text import TextFile
+from oh_jupyter.editor.text import conflicts as foreign
+from oh_jupyter.editor.text.delta import compare
+from oh_jupyter.editor.text.encoding import UTF8
+from oh_jupyter.editor.text.text_file import TextFile
 
 __all__ = ["Stage", "Staged"]
 

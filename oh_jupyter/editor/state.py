@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from oh_jupyter.editor.file_lock import interrupted_by
-from oh_jupyter.editor.history import History, default_folder, finish_for, state_folder
-from oh_jupyter.editor.journal import Journal
-from oh_jupyter.editor.seen import Seen
+from oh_jupyter.editor.files.file_lock import interrupted_by
+from oh_jupyter.editor.history.edit_history import History, default_folder, finish_for, state_folder
+from oh_jupyter.editor.history.journal import Journal
+from oh_jupyter.editor.last_read import Seen
 from oh_jupyter.errors import FileChangedError
 
 __all__ = ["ATTEMPTS", "EditorState", "real_path", "still_written"]
@@ -71,7 +71,7 @@ class EditorState:
         """
         folder = self._history_dir or state_folder(self.workspace)
         if Journal(folder).names():
-            from oh_jupyter.editor.commit import finish_all
+            from oh_jupyter.editor.history.commit import finish_all
 
             finish_all(self.history)
         for path in paths:

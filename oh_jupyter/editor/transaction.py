@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from oh_jupyter.editor.commit import commit
-from oh_jupyter.editor.file_history import Superseded
+from oh_jupyter.editor.history.commit import commit
+from oh_jupyter.editor.history.file_history import Superseded
 from oh_jupyter.editor.messages import DRY_RUN, cannot_write
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
@@ -58,7 +58,7 @@ def run(
         stage, said, notes = _write(state, targets, build, command)
     files = [staged.result(dry_run=dry_run) for staged in stage.changed]
     if linting:
-        from oh_jupyter.editor.lint import lint_report
+        from oh_jupyter.editor.lint.edit_lint import lint_report
 
         said += "".join(
             f"\n{lint_report(Path(file.path), file.old_content or '', file.new_content)}\n"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor import atomic
-from oh_jupyter.editor.differences import unified_diff
-from oh_jupyter.editor.history import FileHistory, History, Superseded
+from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.history.edit_history import FileHistory, History, Superseded
+from oh_jupyter.editor.history.timeline import Timeline
 from oh_jupyter.editor.messages import cannot_write
 from oh_jupyter.editor.result import EditorResult
-from oh_jupyter.editor.timeline import Timeline
+from oh_jupyter.editor.text.unified_diff import unified_diff
 from oh_jupyter.editor.undo_steps import (
     Contents,
     look,

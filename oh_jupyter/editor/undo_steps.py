@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor import atomic
-from oh_jupyter.editor.foreign import changed_error
-from oh_jupyter.editor.history import FileHistory
+from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.history.edit_history import FileHistory
+from oh_jupyter.editor.history.steps import Step
+from oh_jupyter.editor.history.timeline import Conflict, Timeline
 from oh_jupyter.editor.messages import DRY_RUN, cannot_read
 from oh_jupyter.editor.reading import show_text
 from oh_jupyter.editor.result import EditorResult
-from oh_jupyter.editor.steps import Step
-from oh_jupyter.editor.text import TextFile
-from oh_jupyter.editor.timeline import Conflict, Timeline
+from oh_jupyter.editor.text.conflicts import changed_error
+from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.errors import EditorError, FileChangedError, NoHistoryError
 
 __all__ = ["Contents", "look", "moved_step", "result_of", "step_of", "text_of", "written_now"]

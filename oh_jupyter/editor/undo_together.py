@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor.commit import Move, commit
-from oh_jupyter.editor.file_history import FileHistory, Superseded
-from oh_jupyter.editor.history import History
+from oh_jupyter.editor.history.commit import Move, commit
+from oh_jupyter.editor.history.edit_history import History
+from oh_jupyter.editor.history.file_history import FileHistory, Superseded
+from oh_jupyter.editor.history.steps import Step
 from oh_jupyter.editor.messages import cannot_write, plural
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import real_path
-from oh_jupyter.editor.steps import Step
 from oh_jupyter.editor.undo_steps import Contents, look, moved_step, result_of, step_of, written_now
 from oh_jupyter.errors import FileChangedError
 

@@ -178,7 +178,7 @@ def _walk(directory: str) -> Iterator[str]:
 
 def _read_lines(path: str) -> list[str] | None:
     """Read a text file; None for one that is binary, unreadable or no file."""
-    from oh_jupyter.editor.text import TextFile
+    from oh_jupyter.editor.text.text_file import TextFile
 
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):

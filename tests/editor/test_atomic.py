@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from oh_jupyter.editor import EditorError, atomic
+from oh_jupyter.editor import EditorError
+from oh_jupyter.editor.files import atomic_write as atomic
 
 
 def edit(editor, path, old="old", new="new"):

@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oh_jupyter.editor import EditorParameterInvalidError, FileEditor
-from oh_jupyter.editor.encoding import detect
-from oh_jupyter.editor.text import TextFile, to_newlines
+from oh_jupyter.editor.text.encoding import detect
+from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from oh_jupyter.editor.atomic import temporary_for
-from oh_jupyter.editor.history import MAX_STEPS
+from oh_jupyter.editor.files.atomic_write import temporary_for
+from oh_jupyter.editor.history.edit_history import MAX_STEPS
 
 
 def edit(editor, path, old, new):

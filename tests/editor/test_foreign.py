@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from oh_jupyter.editor import FileChangedError, atomic
+from oh_jupyter.editor import FileChangedError
+from oh_jupyter.editor.files import atomic_write as atomic
 
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 

@@ -12,7 +12,7 @@ from oh_jupyter.editor import (
     FileEditor,
     NoHistoryError,
 )
-from oh_jupyter.editor.history import MAX_STEPS, History, default_folder
+from oh_jupyter.editor.history.edit_history import MAX_STEPS, History, default_folder
 
 
 def edit(editor, path, old, new):
@@ -145,7 +145,7 @@ def test_the_size_is_bounded_and_nothing_unneeded_stays(tmp_path, write):
 
 
 def stamp(path):
-    from oh_jupyter.editor.atomic import stamp_of
+    from oh_jupyter.editor.files.atomic_write import stamp_of
 
     return stamp_of(path)
 

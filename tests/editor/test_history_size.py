@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from oh_jupyter.editor import EditorParameterInvalidError, FileEditor, NoHistoryError
-from oh_jupyter.editor.history import History
-from oh_jupyter.editor.locks import locked
+from oh_jupyter.editor.files.locks import locked
+from oh_jupyter.editor.history.edit_history import History
 
 LIMIT = 400_000
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from nbformat import v4
 
-from oh_jupyter.editor.lint import lint_report
-from oh_jupyter.editor.lint_grammars import GRAMMARS
+from oh_jupyter.editor.lint.edit_lint import lint_report
+from oh_jupyter.editor.lint.grammars import GRAMMARS
 
 CLEAN = "No linting issues found in the changes."
 

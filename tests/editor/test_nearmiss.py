@@ -3,7 +3,7 @@ import time
 import pytest
 
 from oh_jupyter.editor import NoReplacementError
-from oh_jupyter.editor.nearmiss import explain_absence
+from oh_jupyter.editor.text.fuzzy import explain_absence
 
 TEXT = "def f(x):\n    if x:\n        return 'a'\n    return None\n\n\nclass A:\n    pass\n"
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from oh_jupyter.editor import EditorError, FileEditor, NoHistoryError
-from oh_jupyter.editor.notebook_cells import Notebook
+from oh_jupyter.editor.notebook.cells import Notebook
 
 SOURCES = st.text('ab \n"\\é\u2028\x0b\U0001f600', max_size=12)
 

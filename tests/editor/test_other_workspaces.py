@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from oh_jupyter.editor import EditorError, FileEditor, atomic, file_lock
+from oh_jupyter.editor import EditorError, FileEditor
+from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files import file_lock
 
 EDITS = 150
 
@@ -435,7 +437,7 @@ def test_edits_go_on_where_there_is_no_place_for_locks(places, editor, write, ca
 
 
 def test_the_places_depend_on_no_variable_of_the_environment(tmp_path):
-    program = "from oh_jupyter.editor import file_lock; print(file_lock._places())"
+    program = "from oh_jupyter.editor.files import file_lock; print(file_lock._places())"
     said = {
         subprocess.run(
             [sys.executable, "-c", program],

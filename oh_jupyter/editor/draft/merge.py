@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
+from oh_jupyter.editor.draft.cost import is_cheapest, is_definition, is_distinctive
 from oh_jupyter.editor.draft.markers import Draft
-from oh_jupyter.editor.draft.weights import is_cheapest, is_definition, is_distinctive
 
 __all__ = ["Merged", "Refused", "Run", "merge"]
 

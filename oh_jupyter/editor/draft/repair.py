@@ -6,10 +6,10 @@ import ast
 from collections.abc import Callable
 from pathlib import Path
 
-from oh_jupyter.editor.differences import unified_diff
 from oh_jupyter.editor.draft.model import DraftModel
 from oh_jupyter.editor.draft.prompts import repair_prompt
-from oh_jupyter.editor.lint import lint_report
+from oh_jupyter.editor.lint.edit_lint import lint_report
+from oh_jupyter.editor.text.unified_diff import unified_diff
 from oh_jupyter.errors import DraftError
 
 __all__ = ["check_syntax", "repaired"]

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
-from oh_jupyter.editor.edits import not_encodable
-from oh_jupyter.editor.nearmiss import closest, explain_absence
 from oh_jupyter.editor.patch.matching import (
     Ambiguous,
     Grade,
@@ -17,7 +15,9 @@ from oh_jupyter.editor.patch.matching import (
     locate,
 )
 from oh_jupyter.editor.patch.model import Hunk
-from oh_jupyter.editor.text import EncodeError, TextFile
+from oh_jupyter.editor.text.edits import not_encodable
+from oh_jupyter.editor.text.fuzzy import closest, explain_absence
+from oh_jupyter.editor.text.text_file import EncodeError, TextFile
 
 __all__ = ["Patched", "apply_hunks"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path, PurePosixPath
 
-from oh_jupyter.editor.paths import exists, similar
+from oh_jupyter.editor.files.paths import exists, similar
 from oh_jupyter.errors import PatchError
 
 __all__ = ["Names"]

@@ -70,7 +70,7 @@ def repository(root: str | None = None) -> Graph:
 
 
 def _parse(root: str, path: str, language: Language) -> SourceFile | None:
-    from oh_jupyter.editor.text import TextFile
+    from oh_jupyter.editor.text.text_file import TextFile
 
     try:
         file = TextFile.parse(Path(root, path).read_bytes())

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from oh_jupyter.editor import edits, foreign
 from oh_jupyter.editor.messages import REVIEW, REVIEW_INSERTION, invalid, plural
-from oh_jupyter.editor.text import TextFile
+from oh_jupyter.editor.text import conflicts as foreign
+from oh_jupyter.editor.text import edits
+from oh_jupyter.editor.text.text_file import TextFile
 
 __all__ = ["Command", "Compute", "NewFile", "insert", "str_replace", "write"]
 

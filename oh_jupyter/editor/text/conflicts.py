@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor.differences import Opcode, changed_lines, unified_diff
+from oh_jupyter.editor.text.unified_diff import Opcode, changed_lines, unified_diff
 from oh_jupyter.errors import FileChangedError
 
 __all__ = ["changed_error", "check_change", "check_lines", "check_match"]

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from oh_jupyter.editor.messages import DIRECTORY_CLIPPED, TEXT_CLIPPED, invalid
-from oh_jupyter.editor.text import TextFile
+from oh_jupyter.editor.text.text_file import TextFile
 
 __all__ = [
     "IMAGE_TYPES",

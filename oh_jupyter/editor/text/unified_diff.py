@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from difflib import SequenceMatcher
 
-from oh_jupyter.editor.delta import common_ends
+from oh_jupyter.editor.text.delta import common_ends
 
 __all__ = ["Opcode", "changed_lines", "unified_diff"]
 

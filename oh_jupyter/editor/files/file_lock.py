@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from oh_jupyter.editor.locks import locked
+from oh_jupyter.editor.files.locks import locked
 
 __all__ = ["Holder", "Interrupted", "held", "interrupted_by", "lock_name"]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.editor.messages import MARKDOWN_CLIPPED, invalid, plural
-from oh_jupyter.editor.notebook_cells import Cell, Notebook
-from oh_jupyter.editor.views import check_range, clip
+from oh_jupyter.editor.notebook.cells import Cell, Notebook
+from oh_jupyter.editor.text.views import check_range, clip
 
 __all__ = ["view_notebook"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
-from oh_jupyter.editor.blobs import Blobs
-from oh_jupyter.editor.delta import Delta, Hunk, apply, compare, invert
+from oh_jupyter.editor.history.blobs import Blobs
+from oh_jupyter.editor.text.delta import Delta, Hunk, apply, compare, invert
 
 __all__ = ["Step"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from typing import Any, NamedTuple
 
-from oh_jupyter.editor.lint_finding import Finding, Findings
+from oh_jupyter.editor.lint.finding import Finding, Findings
 
 __all__ = ["GRAMMARS", "lint_grammar"]
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor import notebook_foreign as foreign
-from oh_jupyter.editor.edits import SNIPPET_LINES, Edit, encoded
 from oh_jupyter.editor.messages import invalid, plural
-from oh_jupyter.editor.notebook import check_cell
-from oh_jupyter.editor.notebook_cells import Cell, Notebook
-from oh_jupyter.editor.notebook_json import Style, indentation_at, splice
-from oh_jupyter.editor.text import TextFile, to_newlines
+from oh_jupyter.editor.notebook import conflicts as foreign
+from oh_jupyter.editor.notebook.cells import Cell, Notebook
+from oh_jupyter.editor.notebook.json_spans import Style, indentation_at, splice
+from oh_jupyter.editor.notebook.validation import check_cell
+from oh_jupyter.editor.text.edits import SNIPPET_LINES, Edit, encoded
+from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.errors import EditorError, NoReplacementError
 
 __all__ = [

@@ -16,15 +16,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.editor import atomic
-from oh_jupyter.editor.atomic import Superseded
-from oh_jupyter.editor.attributes import Attributes
-from oh_jupyter.editor.blobs import Blobs, Digests, digest_of
-from oh_jupyter.editor.delta import common_ends
-from oh_jupyter.editor.journal import Journal, Unfinished
-from oh_jupyter.editor.steps import Step
-from oh_jupyter.editor.timeline import Timeline
-from oh_jupyter.editor.timeline_files import TimelineFiles
+from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files.atomic_write import Superseded
+from oh_jupyter.editor.files.attributes import Attributes
+from oh_jupyter.editor.history.blobs import Blobs, Digests, digest_of
+from oh_jupyter.editor.history.journal import Journal, Unfinished
+from oh_jupyter.editor.history.steps import Step
+from oh_jupyter.editor.history.timeline import Timeline
+from oh_jupyter.editor.history.timeline_files import TimelineFiles
+from oh_jupyter.editor.text.delta import common_ends
 
 __all__ = ["FileHistory", "Superseded"]
 

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from oh_jupyter.editor import atomic
-from oh_jupyter.editor.blobs import digest_of
-from oh_jupyter.editor.delta import common_ends
-from oh_jupyter.editor.file_history import FileHistory, Superseded
-from oh_jupyter.editor.history import History
-from oh_jupyter.editor.journal import Record
-from oh_jupyter.editor.timeline import Timeline
+from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.history.blobs import digest_of
+from oh_jupyter.editor.history.edit_history import History
+from oh_jupyter.editor.history.file_history import FileHistory, Superseded
+from oh_jupyter.editor.history.journal import Record
+from oh_jupyter.editor.history.timeline import Timeline
+from oh_jupyter.editor.text.delta import common_ends
 from oh_jupyter.errors import EditorError
 
 __all__ = ["Move", "commit", "finish", "finish_all"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from oh_jupyter.editor.notebook import is_cell
-from oh_jupyter.editor.notebook_json import Span, elements, members
+from oh_jupyter.editor.notebook.json_spans import Span, elements, members
+from oh_jupyter.editor.notebook.validation import is_cell
 
 __all__ = ["Cell", "Notebook"]
 

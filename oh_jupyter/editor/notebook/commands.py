@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from oh_jupyter.editor.edits import Edit
 from oh_jupyter.editor.messages import invalid
-from oh_jupyter.editor.notebook import is_notebook
-from oh_jupyter.editor.notebook_cells import Notebook
-from oh_jupyter.editor.notebook_edits import CellReference, insert_lines, replace_text
-from oh_jupyter.editor.notebook_structure import change_cell
-from oh_jupyter.editor.text import TextFile
+from oh_jupyter.editor.notebook.cells import Notebook
+from oh_jupyter.editor.notebook.edits import CellReference, insert_lines, replace_text
+from oh_jupyter.editor.notebook.structure import change_cell
+from oh_jupyter.editor.notebook.validation import is_notebook
+from oh_jupyter.editor.text.edits import Edit
+from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.errors import NoReplacementError
 
 __all__ = ["changing", "inserting", "replacing"]
@@ -64,7 +64,7 @@ def replacing(
         if cell is None and old and file.text.count(old) == 1:
             edit, note = as_text(file, shown)
             return edit, _AS_JSON + note
-        from oh_jupyter.editor.nearmiss import explain_absence
+        from oh_jupyter.editor.text.fuzzy import explain_absence
 
         raise NoReplacementError(
             f"No replacement was performed, old_str `{old.strip()}` did not appear verbatim in "

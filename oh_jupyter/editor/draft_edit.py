@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from oh_jupyter.config import Settings
-from oh_jupyter.editor.differences import unified_diff
 from oh_jupyter.editor.draft.chunks import closest_chunks
 from oh_jupyter.editor.draft.markers import read_draft, without_reason
 from oh_jupyter.editor.draft.merge import Merged, merge
@@ -18,9 +17,10 @@ from oh_jupyter.editor.draft.model import DraftModel
 from oh_jupyter.editor.draft.prompts import merge_prompt
 from oh_jupyter.editor.draft.repair import check_syntax, repaired
 from oh_jupyter.editor.editor import FileEditor
-from oh_jupyter.editor.notebook import check_notebook
+from oh_jupyter.editor.notebook.validation import check_notebook
 from oh_jupyter.editor.reading import read_text
-from oh_jupyter.editor.text import EncodeError, TextFile
+from oh_jupyter.editor.text.text_file import EncodeError, TextFile
+from oh_jupyter.editor.text.unified_diff import unified_diff
 from oh_jupyter.errors import DraftError, EditorError, FileChangedError
 from oh_jupyter.events import ErrorObservation, FileEditAction, FileEditObservation, Observation
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 
-from oh_jupyter.editor.timeline import Timeline
+from oh_jupyter.editor.history.timeline import Timeline
 
 __all__ = ["TimelineFiles"]
 

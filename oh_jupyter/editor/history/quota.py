@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from oh_jupyter.editor.blobs import Blobs
-from oh_jupyter.editor.locks import locked
-from oh_jupyter.editor.timeline import Timeline
-from oh_jupyter.editor.timeline_files import TimelineFiles
+from oh_jupyter.editor.files.locks import locked
+from oh_jupyter.editor.history.blobs import Blobs
+from oh_jupyter.editor.history.timeline import Timeline
+from oh_jupyter.editor.history.timeline_files import TimelineFiles
 
 __all__ = ["Budget"]
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from oh_jupyter.editor.attributes import Attributes
+from oh_jupyter.editor.files.attributes import Attributes
 
 __all__ = ["Stamp", "Superseded", "flush", "read", "replace", "stamp_of", "temporary_for"]
 

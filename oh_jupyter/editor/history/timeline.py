@@ -11,10 +11,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from oh_jupyter.editor.attributes import Attributes
-from oh_jupyter.editor.blobs import Blobs
-from oh_jupyter.editor.delta import commute, invert
-from oh_jupyter.editor.steps import Step
+from oh_jupyter.editor.files.attributes import Attributes
+from oh_jupyter.editor.history.blobs import Blobs
+from oh_jupyter.editor.history.steps import Step
+from oh_jupyter.editor.text.delta import commute, invert
 from oh_jupyter.errors import NoHistoryError
 
 __all__ = ["Conflict", "Timeline"]

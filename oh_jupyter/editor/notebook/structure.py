@@ -5,20 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from oh_jupyter.editor import notebook_foreign as foreign
-from oh_jupyter.editor.edits import SNIPPET_LINES, Edit
 from oh_jupyter.editor.messages import invalid, missing
-from oh_jupyter.editor.notebook import CELL_TYPES
-from oh_jupyter.editor.notebook_cells import Cell, Notebook
-from oh_jupyter.editor.notebook_edits import (
+from oh_jupyter.editor.notebook import conflicts as foreign
+from oh_jupyter.editor.notebook.cells import Cell, Notebook
+from oh_jupyter.editor.notebook.edits import (
     CellReference,
     changed_cells,
     find_cell,
     rewrite_sources,
     stored_source,
 )
-from oh_jupyter.editor.notebook_json import Span, Style, indentation_at
-from oh_jupyter.editor.text import TextFile, to_newlines
+from oh_jupyter.editor.notebook.json_spans import Span, Style, indentation_at
+from oh_jupyter.editor.notebook.validation import CELL_TYPES
+from oh_jupyter.editor.text.edits import SNIPPET_LINES, Edit
+from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 
 __all__ = ["MODES", "change_cell"]
 

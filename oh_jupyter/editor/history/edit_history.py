@@ -9,13 +9,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from oh_jupyter.editor.blobs import Digests
-from oh_jupyter.editor.file_history import FileHistory, Superseded
-from oh_jupyter.editor.file_lock import Holder, Interrupted, held
-from oh_jupyter.editor.history_size import Budget
-from oh_jupyter.editor.journal import Journal, Unfinished
-from oh_jupyter.editor.locks import locked
-from oh_jupyter.editor.timeline_files import TimelineFiles
+from oh_jupyter.editor.files.file_lock import Holder, Interrupted, held
+from oh_jupyter.editor.files.locks import locked
+from oh_jupyter.editor.history.blobs import Digests
+from oh_jupyter.editor.history.file_history import FileHistory, Superseded
+from oh_jupyter.editor.history.journal import Journal, Unfinished
+from oh_jupyter.editor.history.quota import Budget
+from oh_jupyter.editor.history.timeline_files import TimelineFiles
 from oh_jupyter.errors import EditorError
 
 __all__ = [
@@ -173,7 +173,7 @@ class History:
                 finish_for(left_behind.holder)
                 finished.add(left_behind.holder)
             else:
-                from oh_jupyter.editor.commit import finish
+                from oh_jupyter.editor.history.commit import finish
 
                 finish(self, left_behind.transaction)
         self._budget.spend(sum(file.written + file.blobs.written for file in histories))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from oh_jupyter.editor.messages import invalid, plural
-from oh_jupyter.editor.text import EncodeError, TextFile, to_newlines
+from oh_jupyter.editor.text.text_file import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
 
 __all__ = [
@@ -125,7 +125,7 @@ def _first(file: TextFile, old: str, new: str, path: Path) -> tuple[str, int]:
         wanted = wanted.strip()
         first = file.text.find(wanted) if wanted else -1
     if first < 0:
-        from oh_jupyter.editor.nearmiss import explain_absence
+        from oh_jupyter.editor.text.fuzzy import explain_absence
 
         raise NoReplacementError(
             f"No replacement was performed, old_str `{wanted}` did not appear verbatim in {path}."

@@ -11,8 +11,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from functools import cached_property
 
-from oh_jupyter.editor.delta import common_ends
-from oh_jupyter.editor.encoding import UTF8, Encoding, decode
+from oh_jupyter.editor.text.delta import common_ends
+from oh_jupyter.editor.text.encoding import UTF8, Encoding, decode
 
 __all__ = ["EncodeError", "TextFile", "to_newlines"]
 

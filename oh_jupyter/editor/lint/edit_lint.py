@@ -7,11 +7,11 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from oh_jupyter.editor.differences import changed_lines
-from oh_jupyter.editor.lint_finding import Finding, Findings
-from oh_jupyter.editor.lint_grammars import GRAMMARS, lint_grammar
-from oh_jupyter.editor.lint_python import lint_cells, lint_python
-from oh_jupyter.editor.notebook import is_notebook
+from oh_jupyter.editor.lint.finding import Finding, Findings
+from oh_jupyter.editor.lint.grammars import GRAMMARS, lint_grammar
+from oh_jupyter.editor.lint.python import lint_cells, lint_python
+from oh_jupyter.editor.notebook.validation import is_notebook
+from oh_jupyter.editor.text.unified_diff import changed_lines
 
 __all__ = ["lint_report"]
 
@@ -47,7 +47,7 @@ def lint_report(path: Path, old: str, new: str) -> str:
 def _lint(path: Path, text: str) -> Findings:
     suffix = path.suffix.lower()
     if is_notebook(path):
-        from oh_jupyter.editor.notebook_cells import Notebook
+        from oh_jupyter.editor.notebook.cells import Notebook
 
         notebook = Notebook.parse(text)
         return lint_cells(notebook) if notebook is not None else _lint_json(text)

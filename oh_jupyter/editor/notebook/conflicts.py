@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor import foreign
-from oh_jupyter.editor.notebook_cells import Cell, Notebook
+from oh_jupyter.editor.notebook.cells import Cell, Notebook
+from oh_jupyter.editor.text import conflicts as foreign
 
 __all__ = ["check_cell", "check_lines", "check_texts"]
 

@@ -12,8 +12,8 @@ import re
 import warnings
 from typing import Any
 
-from oh_jupyter.editor.lint_finding import Finding, Findings
-from oh_jupyter.editor.notebook_cells import Cell, Notebook
+from oh_jupyter.editor.lint.finding import Finding, Findings
+from oh_jupyter.editor.notebook.cells import Cell, Notebook
 
 __all__ = ["lint_cells", "lint_python"]
 

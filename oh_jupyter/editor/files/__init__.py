@@ -1,0 +1,1 @@
+"""Files on disk: atomic replacement, attributes, locks, path checks."""

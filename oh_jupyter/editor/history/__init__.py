@@ -1,0 +1,1 @@
+"""The edit history on disk, and multi-file commits."""

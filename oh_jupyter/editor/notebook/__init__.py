@@ -1,0 +1,1 @@
+"""Notebooks as cells: validation, edits, views."""

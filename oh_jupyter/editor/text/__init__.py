@@ -1,0 +1,1 @@
+"""Text files: exact bytes, edits, differences, views."""
