@@ -1,0 +1,81 @@
+"""The public face of each package: a name that moves or goes fails here before it fails a user."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+PUBLIC = {
+    "oh_jupyter": ["__version__", "load_ipython_extension", "unload_ipython_extension"],
+    "oh_jupyter.browser": ["BrowserEnv", "flatten_axtree"],
+    "oh_jupyter.client": ["AsyncRuntimeClient", "RuntimeClient"],
+    "oh_jupyter.config": [
+        *("DECISION_MESSAGE", "EVENT_MESSAGE", "OUTPUT_LIMIT", "RECEIVED_MESSAGE"),
+        *("REPLY_MESSAGE", "REQUEST_MESSAGE", "Settings", "load_settings"),
+    ],
+    "oh_jupyter.editor": [
+        *("COMMANDS", "EditorError", "EditorParameterInvalidError"),
+        *("EditorParameterMissingError", "EditorResult", "FileChangedError", "FileEditor"),
+        *("FileValidationError", "HistoryEntry", "NoHistoryError", "NoReplacementError"),
+        *("PatchError", "Transaction"),
+    ],
+    "oh_jupyter.editor.actions": ["edit_file", "read_file", "write_file"],
+    "oh_jupyter.editor.draft": ["Merged", "Refused", "edit_by_draft", "merge", "read_draft"],
+    "oh_jupyter.events": [
+        *("ACTIONS", "Action", "ActionConfirmationStatus", "ActionSecurityRisk"),
+        *("AgentCondensationObservation", "AgentDelegateAction", "AgentDelegateObservation"),
+        *("AgentFinishAction", "AgentRejectAction", "AgentStateChangedObservation"),
+        *("AgentThinkAction", "AgentThinkObservation", "BrowseInteractiveAction"),
+        *("BrowseURLAction", "BrowserOutputObservation", "ChangeAgentStateAction"),
+        *("CmdOutputMetadata", "CmdOutputObservation", "CmdRunAction", "CondensationAction"),
+        *("CondensationRequestAction", "ErrorObservation", "Event", "EventSource"),
+        *("FileDownloadObservation", "FileEditAction", "FileEditObservation", "FileReadAction"),
+        *("FileReadObservation", "FileWriteAction", "FileWriteObservation"),
+        *("IPythonRunCellAction", "IPythonRunCellObservation", "LoopDetectionObservation"),
+        *("LoopRecoveryAction", "MCPAction", "MCPObservation", "MessageAction", "NullAction"),
+        *("NullObservation", "OBSERVATIONS", "Observation", "RecallAction", "RecallObservation"),
+        *("SuccessObservation", "SystemMessageAction", "TaskTrackingAction"),
+        *("TaskTrackingObservation", "UserRejectObservation"),
+    ],
+    "oh_jupyter.plugins": [
+        *("ALL_PLUGINS", "AgentSkillsPlugin", "AgentSkillsRequirement", "CellOutput"),
+        *("CellRunner", "ENTRY_POINT_GROUP", "JupyterPlugin", "JupyterRequirement", "Plugin"),
+        *("PluginRequirement", "VSCodePlugin", "VSCodeRequirement", "make_plugins"),
+    ],
+    "oh_jupyter.process": ["PIPE", "Child", "spawn"],
+    "oh_jupyter.runtime": ["ActionExecutor", "Runtime", "RuntimeThread", "list_directory"],
+    "oh_jupyter.shell": ["BashSession", "PowerShellSession", "ShellSession"],
+    "oh_jupyter.skills": [
+        *("Skill", "add", "available", "call_skill", "documentation", "find", "on_change"),
+        *("register", "registry", "remove", "schema"),
+    ],
+    "oh_jupyter.skills.agentskills": [
+        *("explore_tree_structure", "file_editor", "find_file", "get_entity_contents"),
+        *("goto_line", "open_file", "scroll_down", "scroll_up", "search_code_snippets"),
+        *("search_dir", "search_file"),
+    ],
+    "oh_jupyter.storage": [
+        *("BatchedWebHookFileStore", "Delivery", "DeliveryReport", "FailedDelivery", "FileInfo"),
+        *("FileStore", "FsspecFileStore", "GoogleCloudFileStore", "InMemoryFileStore"),
+        *("LocalFileStore", "S3FileStore", "Transfer", "WebHookFileStore", "copy"),
+        *("get_file_store", "sync"),
+    ],
+}
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_public_names_stay(package: str) -> None:
+    module = importlib.import_module(package)
+    missing = set(PUBLIC[package]) - set(module.__all__)
+    assert not missing
+    for name in PUBLIC[package]:
+        assert getattr(module, name) is not None
+
+
+@pytest.mark.parametrize("package", PUBLIC)
+def test_what_is_exported_exists_and_is_sorted_out(package: str) -> None:
+    module = importlib.import_module(package)
+    assert len(set(module.__all__)) == len(module.__all__)
+    for name in module.__all__:
+        assert hasattr(module, name), name
