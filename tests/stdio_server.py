@@ -7,8 +7,14 @@ import base64
 import os
 import sys
 
-from mcp.server.mcpserver import Context, Image, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
+try:
+    from mcp.server.mcpserver import Context, Image, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+except ImportError:  # major 1 of the SDK
+    from mcp.server.fastmcp import Context, Image
+    from mcp.server.fastmcp import FastMCP as MCPServer
+    from mcp.server.fastmcp.exceptions import ToolError
+from mcp.types import CallToolResult
 
 server = MCPServer(os.environ.get("NAMED", "small"))
 
@@ -75,6 +81,13 @@ async def grow(ctx: Context) -> str:
     server.add_tool(grown)
     await ctx.session.send_tool_list_changed()
     return "done"
+
+
+@server.tool()
+def unannounced() -> CallToolResult:
+    """Give structured content beside the text, without a schema of it."""
+    content = [{"type": "text", "text": "the text"}]
+    return CallToolResult.model_validate({"content": content, "structuredContent": {"a": 1}})
 
 
 @server.tool(name="run")

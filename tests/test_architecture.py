@@ -24,17 +24,18 @@ MAY_IMPORT = {
     "events": {"errors"},
     "config": BASE,
     "process": BASE,
+    "mcp_sdk": BASE,
     "storage": LOW,
     "editor": LOW,
     "shell": LOW,
     "browser": LOW,
     "skills": LOW | {"editor"},
     "plugins": LOW | ROOMS,
-    "runtime": LOW | ROOMS | {"plugins"},
+    "runtime": LOW | ROOMS | {"plugins", "mcp_sdk"},
     "logs": BASE,
     "traits": BASE | {"config"},
     "kernel": LOW | ROOMS | {"plugins", "runtime", "traits", "logs"},
-    "server": BASE | {"events", "config", "traits", "logs"},
+    "server": BASE | {"events", "config", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},
     "cli": BASE | {"browser", "server", "client"},
     "__init__": BASE | {"kernel", "server"},
@@ -42,6 +43,7 @@ MAY_IMPORT = {
 JUPYTER = {"IPython", "ipykernel", "tornado", "traitlets", "jupyter_client", "jupyter_server"}
 # Plugins run cells in kernels of their own; what they need for that is no part of the kernel.
 MAY_BE_A_CLIENT = {"plugins"}
+MCP_SDK = {"mcp", "mcp_types", "httpx2"}
 MAY_USE_JUPYTER = {"traits", "kernel", "server", "__init__", "cli"}
 SOURCES = sorted(
     path for path in PACKAGE.rglob("*.py") if "labextension" not in path.relative_to(PACKAGE).parts
@@ -52,14 +54,16 @@ def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
-def imported(path: Path) -> set[str]:
-    """Dotted names that a module imports, those for type checkers left out."""
+def imported(path: Path, for_type_checkers: bool = False) -> set[str]:
+    """Dotted names that a module imports, those for type checkers left out unless asked for."""
     names = set()
     tree = ast.parse(path.read_text(encoding="utf-8"))
     skipped = {
         inner
         for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
+        if not for_type_checkers
+        and isinstance(node, ast.If)
+        and "TYPE_CHECKING" in ast.dump(node.test)
         for inner in ast.walk(node)
     }
     for node in ast.walk(tree):
@@ -90,6 +94,13 @@ def test_the_runtime_knows_nothing_of_jupyter(path: Path) -> None:
         assert not {name.split(".")[0] for name in imported(path)} & (JUPYTER - allowed)
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_one_package_alone_knows_the_mcp_sdk(path: Path) -> None:
+    if room_of(path) != "mcp_sdk":
+        names = imported(path, for_type_checkers=True)
+        assert not {name.split(".")[0] for name in names} & MCP_SDK
+
+
 def test_every_room_has_its_rule() -> None:
     assert {room_of(path) for path in SOURCES} <= set(MAY_IMPORT)
 
@@ -117,6 +128,7 @@ HEAVY = {
     "html2text",
     "pypdfium2",
     "mcp",
+    "mcp_types",
 }
 
 

@@ -8,8 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,8 @@ from pytest_jupyter.jupyter_core import jp_asyncio_loop
 from pytest_jupyter.jupyter_server import jp_server_cleanup
 from tornado.httpclient import HTTPClientError
 from urllib3 import Retry
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "clients"))
 
 # Taken back from the root, which switches them off for everybody else.
 __all__ = ["jp_asyncio_loop", "jp_server_cleanup"]
@@ -86,34 +87,18 @@ def mcp_url(jp_http_port: int, jp_base_url: str, jp_serverapp: Any, http_server:
 @pytest.fixture
 def mcp_connect(mcp_url: str, jp_auth_header: dict[str, str]) -> Callable[..., Any]:
     """Sessions of the official client, by streamable HTTP or SSE, with any kernel."""
-    import httpx2
-    from mcp import ClientSession
-    from mcp.client.sse import sse_client
-    from mcp.client.streamable_http import streamable_http_client
+    from mcp_client import connected
 
-    @asynccontextmanager
-    async def connect(
+    def connect(
         kernel: str | None = None,
         *,
         transport: str = "http",
         headers: dict[str, str] | None = None,
         heard: Callable[[Any], Awaitable[None]] | None = None,
-    ) -> AsyncIterator[ClientSession]:
+    ) -> Any:
         url = f"{mcp_url}/mcp" if kernel is None else f"{mcp_url}/kernels/{kernel}/mcp"
         given = jp_auth_header if headers is None else headers
-        async with AsyncExitStack() as stack:
-            if transport == "sse":
-                streams = await stack.enter_async_context(sse_client(f"{url}/sse", headers=given))
-            else:
-                client = httpx2.AsyncClient(headers=given, timeout=60)
-                await stack.enter_async_context(client)
-                streams = await stack.enter_async_context(
-                    streamable_http_client(url, http_client=client)
-                )
-            session = ClientSession(*streams, message_handler=heard)
-            await stack.enter_async_context(session)
-            await session.initialize()
-            yield session
+        return connected(url, transport=transport, headers=given, heard=heard)
 
     return connect
 

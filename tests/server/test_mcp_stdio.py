@@ -9,14 +9,14 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
-from mcp import ClientSession, StdioServerParameters, stdio_client
-from mcp.client.client import Client
+from mcp import StdioServerParameters, stdio_client
+from mcp_client import MAJOR
+from mcp_client import launched as launched_program
 
 TOKEN = "stdio-token"
 COMMAND = "from oh_jupyter.cli import main; raise SystemExit(main())"
@@ -63,20 +63,8 @@ def server(places) -> Iterator[subprocess.Popen]:
     process.communicate(timeout=60)
 
 
-def parameters(places, *arguments: str) -> StdioServerParameters:
-    return StdioServerParameters(
-        command=sys.executable, args=["-c", COMMAND, "mcp", *arguments], env=places
-    )
-
-
-@asynccontextmanager
-async def launched(places, *arguments: str):
-    async with (
-        stdio_client(parameters(places, *arguments)) as streams,
-        ClientSession(*streams) as session,
-    ):
-        await session.initialize()
-        yield session
+def launched(places, *arguments: str):
+    return launched_program(sys.executable, "-c", COMMAND, "mcp", *arguments, env=places)
 
 
 def test_the_running_server_is_found(server, places) -> None:
@@ -88,11 +76,13 @@ def test_the_running_server_is_found(server, places) -> None:
     async def talk() -> None:
         async with launched(places) as session:
             names = {tool.name for tool in (await session.list_tools()).tools}
-            assert {"run", "run_ipython", "read_cells", "search_dir"} <= names
+            assert {"run", "run_ipython", "read_cells"} <= names
             answer = await session.call_tool(
                 "run", {"command": "echo through pipes"}, progress_callback=progress
             )
             assert told(answer).startswith("through pipes")
+            names = {tool.name for tool in (await session.list_tools()).tools}
+            assert "search_dir" in names
         assert seen
 
     asyncio.run(talk())
@@ -121,9 +111,14 @@ def test_a_notebook_and_an_address_can_be_named(server, places) -> None:
     asyncio.run(talk())
 
 
+@pytest.mark.skipif(MAJOR == 1, reason="major 1 of the SDK knows sessions only")
 def test_newer_clients_work_too(server, places) -> None:
+    from mcp.client.client import Client
+
+    program = StdioServerParameters(command=sys.executable, args=["-c", COMMAND, "mcp"], env=places)
+
     async def talk() -> None:
-        async with Client(stdio_client(parameters(places))) as client:
+        async with Client(stdio_client(program)) as client:
             answer = await client.call_tool("run", {"command": "echo modern"})
             assert told(answer).startswith("modern")
 

@@ -15,7 +15,7 @@ from oh_jupyter.process import PIPE, Child, spawn
 from oh_jupyter.runtime.mcp.servers import McpServer
 
 if TYPE_CHECKING:
-    from mcp import ClientSession
+    from oh_jupyter.mcp_sdk.client import Session
 
 __all__ = ["Connection"]
 
@@ -54,7 +54,7 @@ class Connection:
         self._cwd = cwd
         self._in_thread = in_thread
         self._changed = changed
-        self._session: ClientSession | None = None
+        self._session: Session | None = None
         self._errors: deque[str] = deque(maxlen=20)
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -111,9 +111,8 @@ class Connection:
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
         import anyio
-        from mcp import ClientSession
-        from mcp_types import Implementation
 
+        from oh_jupyter.mcp_sdk.client import Session
         from oh_jupyter.runtime.mcp.transport import pipes, read_lines
 
         child: Child = await self._in_thread(self._spawn)
@@ -124,15 +123,15 @@ class Connection:
             ):
                 group.start_soon(read_lines, child.stderr, self._errors)
                 group.start_soon(self._until_closed, ended, group.cancel_scope)
-                session = ClientSession(
+                session = Session(
                     reading,
                     writing,
-                    client_info=Implementation(name="oh_jupyter", version=__version__),
-                    message_handler=self._heard,
+                    name="oh_jupyter",
+                    version=__version__,
+                    tools_changed=self._list_again,
                 )
                 async with session:
-                    await session.initialize()
-                    self.tools = await _listed(session)
+                    self.tools = await session.tools()
                     self._session = session
                     ready.set_result(None)
                     await ended.wait()
@@ -147,13 +146,13 @@ class Connection:
             _end(child)
 
     def _spawn(self) -> Child:
-        from mcp.client.stdio import get_default_environment
+        from oh_jupyter.mcp_sdk.client import default_environment
 
         server = self.server
         return spawn(
             [server.command, *server.args],
             cwd=self._cwd,
-            env=get_default_environment() | server.env,
+            env=default_environment() | server.env,
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
@@ -169,12 +168,9 @@ class Connection:
                 wait.cancel()
         scope.cancel()
 
-    async def _heard(self, message: Any) -> None:
-        """Look at the tools again when the server says that they have changed."""
-        if getattr(message, "method", "") != "notifications/tools/list_changed":
-            return
+    async def _list_again(self) -> None:
         if self._session is not None:
-            self.tools = await _listed(self._session)
+            self.tools = await self._session.tools()
             self._changed()
 
     def _last_words(self) -> str:
@@ -198,12 +194,11 @@ class Connection:
         if session is None:
             raise McpError(f"MCP server {self.server.name!r} has ended.{self._last_words()}")
         try:
-            found = await session.call_tool(tool, arguments)
+            return await session.call(tool, arguments)
         except Exception as problem:
             raise McpError(
                 f"MCP server {self.server.name!r}, tool {tool!r}: {_reason(problem)}"
             ) from problem
-        return found.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     async def close(self) -> None:
         """End the server."""
@@ -218,21 +213,6 @@ def _end(child: Child) -> None:
     if child.stdin is not None:
         with suppress(OSError):
             child.stdin.close()
-
-
-async def _listed(session: ClientSession) -> list[dict[str, Any]]:
-    """All tools of a server, page by page."""
-    from mcp_types import PaginatedRequestParams
-
-    tools: list[dict[str, Any]] = []
-    cursor: str | None = None
-    while True:
-        params = None if cursor is None else PaginatedRequestParams(cursor=cursor)
-        page = await session.list_tools(params=params)
-        tools += [t.model_dump(mode="json", by_alias=True, exclude_none=True) for t in page.tools]
-        cursor = page.next_cursor
-        if not cursor:
-            return tools
 
 
 def _reason(problem: BaseException) -> str:

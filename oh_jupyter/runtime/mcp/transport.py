@@ -15,9 +15,8 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import anyio
-import mcp_types as types
-from mcp.shared.message import SessionMessage
 
+from oh_jupyter.mcp_sdk.messages import decode, encode
 from oh_jupyter.process import Child
 from oh_jupyter.runtime.thread import exempt_from_debugger
 
@@ -40,11 +39,11 @@ async def pipes(
         in_thread: Runs blocking code beside the loop.
 
     Yields:
-        A stream to read messages from and one to write them to, for a ``ClientSession``;
+        A stream to read messages from and one to write them to, for a ``Session``;
         and an event that is set when nothing more comes from the child.
     """
     arrived, incoming = anyio.create_memory_object_stream[Any](0)
-    outgoing, leaving = anyio.create_memory_object_stream[SessionMessage](0)
+    outgoing, leaving = anyio.create_memory_object_stream[Any](0)
     reader = _reader(child.stdout)
     ended = asyncio.Event()
 
@@ -52,15 +51,14 @@ async def pipes(
         async with arrived:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 while line := await _line(reader):
-                    await arrived.send(_message(line))
+                    await arrived.send(decode(line))
         ended.set()
 
     async def send() -> None:
         async with leaving:
             async for message in leaving:
-                line = message.message.model_dump_json(by_alias=True, exclude_unset=True)
                 try:
-                    await in_thread(_write, child.stdin, line.encode() + b"\n")
+                    await in_thread(_write, child.stdin, encode(message))
                 except (OSError, ValueError):  # the end of its output tells the same
                     return
 
@@ -116,10 +114,3 @@ async def _line(reader: asyncio.StreamReader) -> bytes:
         return await reader.readline()
     except ValueError:
         return b""
-
-
-def _message(line: bytes) -> SessionMessage | Exception:
-    try:
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as problem:
-        return problem

@@ -1,4 +1,4 @@
-"""The MCP sessions of one address: a server of the official SDK behind its two transports.
+"""The MCP sessions of one address, and what becomes of the calls that come in by them.
 
 This module imports the SDK, which takes half a second: import it in a thread.
 """
@@ -13,20 +13,12 @@ from functools import partial
 from typing import Any
 
 import anyio
-import mcp_types as types
-from mcp.server.lowlevel.server import NotificationOptions, Server
-from mcp.server.sse import SseServerTransport
-from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from mcp.server.subscriptions import (
-    InMemorySubscriptionBus,
-    ListenHandler,
-    ServerEvent,
-    ToolsListChanged,
-)
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.server.mcp.bridge import Exchange
+from oh_jupyter.mcp_sdk.offered import ToolCall
+from oh_jupyter.mcp_sdk.server import ToolServer
+from oh_jupyter.server.mcp.bridge import Asgi, Exchange
 from oh_jupyter.server.mcp.kernel import Kernel, under_way
 from oh_jupyter.server.mcp.results import Result
 from oh_jupyter.server.mcp.toolbox import Caller, Toolbox
@@ -43,7 +35,7 @@ PROGRESS_INTERVAL = 1.0
 CLOSING = 2.0
 """Seconds that sessions get to end by themselves."""
 
-MAX_BODY = 64 * 1024**2
+MAX_BODY_BYTES = 64 * 1024**2
 """Bytes that a message may have; a file to write is one."""
 
 MESSAGES = "/mcp/messages/"
@@ -54,32 +46,6 @@ INSTRUCTIONS = (
     "keeps its state, edits can be undone. The notebook tools read and change the person's open "
     "notebooks."
 )
-
-
-class _Server(Server[Any]):
-    """A server that says that its tools may change: the session manager leaves that out."""
-
-    def create_initialization_options(self, *args: Any, **kwargs: Any) -> Any:
-        return super().create_initialization_options(NotificationOptions(tools_changed=True))
-
-
-class _Bus(InMemorySubscriptionBus):
-    """Knows how many listen."""
-
-    listeners = 0
-
-    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        inner = super().subscribe(listener)
-        self.listeners += 1
-        undone = False
-
-        def unsubscribe() -> None:
-            nonlocal undone
-            self.listeners -= not undone
-            undone = True
-            inner()
-
-        return unsubscribe
 
 
 class McpEndpoint:
@@ -94,25 +60,17 @@ class McpEndpoint:
         """
         self._toolbox = toolbox
         self._root_path = root_path
-        self._bus = _Bus()
-        self._server = _Server(
-            "oh_jupyter",
+        self._server = ToolServer(
+            self,
+            name="oh_jupyter",
             version=__version__,
             instructions=INSTRUCTIONS,
-            # Otherwise each call would first list all tools, to look for arguments in headers.
-            get_tool_input_schema=lambda name: None,
-            on_list_tools=self._list_tools,
-            on_call_tool=self._call_tool,
-            on_subscriptions_listen=ListenHandler(self._bus),
+            messages_path=MESSAGES,
+            max_body_bytes=MAX_BODY_BYTES,
         )
-        self._server.add_notification_handler(
-            "notifications/initialized", types.NotificationParams, self._follow_changes
-        )
-        self._manager = StreamableHTTPSessionManager(self._server, max_request_body_size=MAX_BODY)
-        self._sse = SseServerTransport(MESSAGES, max_request_body_size=MAX_BODY)
         self._stop = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
-        self._exchanges: dict[asyncio.Future[None], Exchange] = {}
+        self._exchanges: dict[asyncio.Task[None], Exchange] = {}
 
     async def start(self) -> None:
         """Open for sessions."""
@@ -120,7 +78,7 @@ class McpEndpoint:
 
         async def run() -> None:
             try:
-                async with self._manager.run():
+                async with self._server.running():
                     started.set_result(None)
                     await self._stop.wait()
             except Exception as problem:
@@ -128,14 +86,13 @@ class McpEndpoint:
                     raise
                 started.set_exception(problem)
 
-        _keep_quiet()
         self._running = asyncio.create_task(run())
         await started
 
     @property
     def listeners(self) -> int:
         """How many sessions want to hear of other tools."""
-        return self._bus.listeners
+        return self._server.listeners
 
     async def close(self) -> None:
         """End all sessions; what their calls have under way is cancelled."""
@@ -159,7 +116,7 @@ class McpEndpoint:
             exchange: The request.
             caller: Who sent it.
         """
-        await self._serve(exchange, caller, exchange.run(self._manager.handle_request))
+        await self._serve(exchange, caller, self._server.http)
 
     async def messages(self, exchange: Exchange, caller: Caller) -> None:
         """Take a message for a session of the SSE transport.
@@ -168,7 +125,7 @@ class McpEndpoint:
             exchange: The request.
             caller: Who sent it.
         """
-        await self._serve(exchange, caller, exchange.run(self._sse.handle_post_message))
+        await self._serve(exchange, caller, self._server.messages)
 
     async def sse(self, exchange: Exchange, caller: Caller) -> None:
         """Hold a session of the SSE transport, for as long as the client stays.
@@ -177,19 +134,11 @@ class McpEndpoint:
             exchange: The request.
             caller: Who sent it.
         """
-        await self._serve(exchange, caller, self._session(exchange))
+        await self._serve(exchange, caller, self._server.sse)
 
-    async def _session(self, exchange: Exchange) -> None:
-        async with self._sse.connect_sse(exchange.scope, exchange.receive, exchange.send) as (
-            receiving,
-            sending,
-        ):
-            options = self._server.create_initialization_options()
-            await self._server.run(receiving, sending, options)
-
-    async def _serve(self, exchange: Exchange, caller: Caller, work: Awaitable[None]) -> None:
+    async def _serve(self, exchange: Exchange, caller: Caller, application: Asgi) -> None:
         exchange.scope.update({"root_path": self._root_path, CALLER: caller, EXCHANGE: exchange})
-        task = asyncio.ensure_future(work)
+        task = asyncio.create_task(exchange.run(application))
         self._exchanges[task] = exchange
         try:
             await task
@@ -201,51 +150,26 @@ class McpEndpoint:
 
     async def tools_changed(self) -> None:
         """Tell every session that the tools are others now."""
-        await self._bus.publish(ToolsListChanged())
+        await self._server.announce_change()
 
-    async def _follow_changes(self, ctx: Any, params: Any) -> None:
-        """Tell one session of changes until it ends, which cancels this.
+    async def list_tools(self) -> list[dict[str, Any]]:
+        """List the tools, see ``OfferedTools``."""
+        return [tool.to_wire() for tool in await self._toolbox.tools()]
 
-        Clients of the protocol's newer revisions subscribe by a request of their own.
-        """
-        send, receive = anyio.create_memory_object_stream[Any](1)
-
-        def changed(event: Any) -> None:
-            with suppress(anyio.WouldBlock):  # one that it has not heard of yet will do
-                send.send_nowait(event)
-
-        unsubscribe = self._bus.subscribe(changed)
-        try:
-            with send, receive:
-                async for _ in receive:
-                    await ctx.session.send_tool_list_changed()
-        finally:
-            unsubscribe()
-
-    async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
-        try:
-            tools = await self._toolbox.tools()
-        except OhJupyterError as problem:
-            raise _refusal(problem) from problem
-        return types.ListToolsResult.model_validate({"tools": [tool.to_wire() for tool in tools]})
-
-    async def _call_tool(self, ctx: Any, params: Any) -> types.CallToolResult:
-        scope = ctx.request.scope
-        caller: Caller = scope[CALLER]
-        work = partial(self._toolbox.call, params.name, dict(params.arguments or {}), caller)
+    async def call_tool(self, call: ToolCall) -> Result:
+        """Carry a call out, see ``OfferedTools``."""
+        caller: Caller = call.scope[CALLER]
+        work = partial(self._toolbox.call, call.name, call.arguments, caller)
         noted: list[tuple[Kernel, str]] = []
         under_way.set(noted)
-        telling = partial(_tell_progress, ctx.session, noted) if _wants_progress(ctx) else None
-        found = await _while_there(scope[EXCHANGE], work, telling)
-        return types.CallToolResult.model_validate(found)
+        report = call.report_progress
+        telling = None if report is None else partial(_tell_progress, report, noted)
+        return await _while_there(call.scope[EXCHANGE], work, telling)
 
 
-def _wants_progress(ctx: Any) -> bool:
-    meta = ctx.meta or {}
-    return "progress_token" in meta or "progressToken" in meta
-
-
-async def _tell_progress(session: Any, noted: list[tuple[Kernel, str]]) -> None:
+async def _tell_progress(
+    report: Callable[[float, str], Awaitable[None]], noted: list[tuple[Kernel, str]]
+) -> None:
     """Tell the last lines of what is put out, or for how long it has been silent."""
     started = time.monotonic()
     while True:
@@ -254,7 +178,7 @@ async def _tell_progress(session: Any, noted: list[tuple[Kernel, str]]) -> None:
             kernel, kind = noted[-1]
             with suppress(OhJupyterError):
                 lines = await kernel.peek(kind)
-        await session.report_progress(seconds, None, lines or f"running for {seconds:.0f} s")
+        await report(seconds, lines or f"running for {seconds:.0f} s")
         await asyncio.sleep(PROGRESS_INTERVAL)
 
 
@@ -277,20 +201,3 @@ async def _while_there(
         found.append(await work())
         group.cancel_scope.cancel()
     return found[0] if found else {"content": [], "isError": True}
-
-
-def _refusal(problem: OhJupyterError) -> Exception:
-    from mcp.shared.exceptions import MCPError
-
-    return MCPError(types.INTERNAL_ERROR, str(problem))
-
-
-def _keep_quiet() -> None:
-    """Keep sse_starlette from asking twice a second whether uvicorn stops: there is none.
-
-    Its responses share one watcher for each thread, which is started unless it is there.
-    """
-    from sse_starlette import sse
-
-    with suppress(AttributeError):
-        sse._get_shutdown_state().watcher_started = True

@@ -12,11 +12,9 @@ import sys
 from typing import Any
 
 import anyio
-import httpx2
-from mcp.client.streamable_http import streamable_http_client
-from mcp.server.stdio import stdio_server
-from mcp.shared.message import SessionMessage
 
+from oh_jupyter.mcp_sdk.messages import without_metadata
+from oh_jupyter.mcp_sdk.streams import http_streams, stdio_streams
 from oh_jupyter.server.running import RunningServer
 
 __all__ = ["run"]
@@ -32,7 +30,7 @@ def run(server: RunningServer) -> None:
 
 
 async def _relay(server: RunningServer) -> None:
-    async with stdio_server() as (from_client, to_client):
+    async with stdio_streams() as (from_client, to_client):
         try:
             await _connect(server, from_client, to_client)
         except Exception as problem:
@@ -48,20 +46,18 @@ async def _connect(server: RunningServer, from_client: Any, to_client: Any) -> N
     headers = {"Authorization": f"token {server.token}"} if server.token else {}
     address = f"{server.url}/mcp"
     _say(f"the tools of {address}")
-    # A cell may take hours; what keeps a request alive is the connection.
-    timeout = httpx2.Timeout(30, read=None)
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=timeout) as http,
-        streamable_http_client(address, http_client=http) as (from_server, to_server),
+        http_streams(address, headers) as (from_server, to_server),
         anyio.create_task_group() as group,
     ):
 
         async def carry(source: Any, target: Any) -> None:
             async for message in source:
-                if isinstance(message, SessionMessage):
-                    await target.send(SessionMessage(message.message))
-                else:
+                bare = without_metadata(message)
+                if bare is None:
                     _say(f"a message is not understood: {message}")
+                else:
+                    await target.send(bare)
             group.cancel_scope.cancel()
 
         group.start_soon(carry, from_client, to_server)

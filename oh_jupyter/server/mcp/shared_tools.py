@@ -113,17 +113,12 @@ def _parameter(name: str, described: dict[str, Any], required: bool) -> inspect.
 
 def _content(found: Result) -> Any:
     """Content blocks, as functions of that server return them; an error is raised."""
-    from mcp import types
+    from oh_jupyter.mcp_sdk.content import content_objects
 
     if found.get("isError"):
         told = [block["text"] for block in found["content"] if block["type"] == "text"]
         raise RuntimeError("\n".join(told))
-    kinds: dict[str, Any] = {
-        "text": types.TextContent,
-        "image": types.ImageContent,
-        "resource": types.EmbeddedResource,
-    }
-    return [kinds[block["type"]].model_validate(block) for block in found["content"]]
+    return content_objects(found["content"])
 
 
 def _server() -> Any:

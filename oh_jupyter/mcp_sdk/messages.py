@@ -1,0 +1,42 @@
+"""Messages of MCP as lines of JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mcp.shared.message import SessionMessage
+
+from oh_jupyter.mcp_sdk import major
+
+if major() == 1:
+    from mcp.types import JSONRPCMessage
+
+    def _parse(line: bytes) -> Any:
+        return JSONRPCMessage.model_validate_json(line)
+else:
+    from mcp_types import jsonrpc_message_adapter
+
+    def _parse(line: bytes) -> Any:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+
+
+__all__ = ["decode", "encode", "without_metadata"]
+
+
+def decode(line: bytes) -> Any:
+    """A message of one line of JSON for a session to read, or the error that it is none."""
+    try:
+        return SessionMessage(_parse(line))
+    except ValueError as problem:
+        return problem
+
+
+def encode(message: Any) -> bytes:
+    """A message of a session as one line of JSON."""
+    line: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+    return line.encode() + b"\n"
+
+
+def without_metadata(message: Any) -> Any:
+    """A message that came by one stream, to be sent by another; None if it is no message."""
+    return SessionMessage(message.message) if isinstance(message, SessionMessage) else None

@@ -1,0 +1,88 @@
+"""A low-level server of major 1: sessions only."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import Any
+
+import anyio
+from mcp import types
+from mcp.server.lowlevel.server import NotificationOptions, Server
+from mcp.shared.exceptions import McpError
+from mcp.shared.message import SessionMessage
+
+from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.mcp_sdk.changes import ChangeBus
+from oh_jupyter.mcp_sdk.offered import OfferedTools, ToolCall
+
+__all__ = ["TOOLS_CHANGED", "make_server"]
+
+TOOLS_CHANGED = "notifications/tools/list_changed"
+"""The notification that says that there are other tools."""
+
+_initialized: ContextVar[anyio.Event] = ContextVar("_initialized")
+"""Set when the client of a session is ready: notifications do not say whose they are."""
+
+
+class _Server(Server):
+    """A server that tells its sessions of other tools."""
+
+    changes: ChangeBus
+
+    def create_initialization_options(self, *args: Any, **kwargs: Any) -> Any:
+        return super().create_initialization_options(NotificationOptions(tools_changed=True))
+
+    async def run(self, read_stream: Any, write_stream: Any, *args: Any, **kwargs: Any) -> None:
+        ready = anyio.Event()
+        _initialized.set(ready)
+
+        async def tell() -> None:
+            notification = types.JSONRPCNotification(jsonrpc="2.0", method=TOOLS_CHANGED)
+            await write_stream.send(SessionMessage(types.JSONRPCMessage(notification)))
+
+        async def follow() -> None:
+            await ready.wait()
+            await self.changes.follow(tell)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow)
+            await super().run(read_stream, write_stream, *args, **kwargs)
+            group.cancel_scope.cancel()
+
+
+def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> Any:
+    """A server of tools; ``changes`` are passed on to its clients."""
+    server = _Server(**description)
+    server.changes = changes
+
+    async def list_tools(request: Any) -> Any:
+        try:
+            listed = await tools.list_tools()
+        except OhJupyterError as problem:
+            error = types.ErrorData(code=types.INTERNAL_ERROR, message=str(problem))
+            raise McpError(error) from problem
+        return types.ServerResult(types.ListToolsResult.model_validate({"tools": listed}))
+
+    async def call_tool(request: Any) -> Any:
+        context, params = server.request_context, request.params
+        token = context.meta.progressToken if context.meta else None
+
+        async def report(progress: float, message: str) -> None:
+            # The request's id must not be 0, which would count as none.
+            await context.session.send_progress_notification(
+                token, progress, None, message, related_request_id=str(context.request_id)
+            )
+
+        arguments, scope = dict(params.arguments or {}), context.request.scope
+        call = ToolCall(params.name, arguments, scope, None if token is None else report)
+        found = await tools.call_tool(call)
+        return types.ServerResult(types.CallToolResult.model_validate(found))
+
+    async def initialized(notification: Any) -> None:
+        _initialized.get().set()
+
+    # The decorators for these would list all tools before a call.
+    server.request_handlers[types.ListToolsRequest] = list_tools
+    server.request_handlers[types.CallToolRequest] = call_tool
+    server.notification_handlers[types.InitializedNotification] = initialized
+    return server
