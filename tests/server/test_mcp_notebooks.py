@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -60,9 +61,8 @@ async def test_open_notebooks_are_listed(mcp_connect, opened) -> None:
         assert told(await session.call_tool("list_notebooks", {})) == "No notebook is open."
         path, kernel = await opened()
         answer = await session.call_tool("list_notebooks", {})
-        (found,) = answer.structured_content["notebooks"]
+        (found,) = json.loads(told(answer))
         assert (found["path"], found["kernel_id"]) == (path, kernel)
-        assert json.loads(told(answer)) == [found]
 
 
 async def test_cells_are_read_inserted_edited_moved_deleted(mcp_connect, opened, stored) -> None:
@@ -70,12 +70,13 @@ async def test_cells_are_read_inserted_edited_moved_deleted(mcp_connect, opened,
     async with mcp_connect(kernel) as session:
         answer = await session.call_tool("read_cells", {})
         assert "# Title" in told(answer)
-        assert answer.structured_content["total"] == 2
-        ids = [cell["id"] for cell in answer.structured_content["cells"]]
+        assert "2 cells" in told(answer)
+        ids = re.findall(r"=== cell \d+ \| (\S+) \|", told(answer))
+        assert ids == [cell["id"] for cell in stored()]
         answer = await session.call_tool(
             "insert_cell", {"source": "some *text*", "cell_type": "markdown", "index": 1}
         )
-        assert "Inserted cell 1" in told(answer)
+        assert f"Inserted cell 1 (id {stored()[1]['id']}) of work/book.ipynb" in told(answer)
         assert "whether to load it again" in told(answer)
         assert [cell["source"] for cell in stored()] == ["# Title", "some *text*", "x = 20"]
         edit = {"cell": ids[1], "old_str": "20", "new_str": "21"}
@@ -103,6 +104,8 @@ async def test_a_cell_is_run_in_the_notebooks_kernel(mcp_connect, opened, stored
         assert not answer.is_error
         answer = await session.call_tool("insert_cell", {"source": PLOT, "run": True})
         assert "42" in told(answer)
+        assert f"Ran cell 2 (id {stored()[2]['id']}) of work/book.ipynb as [" in told(answer)
+        assert answer.structured_content is None
         assert [block.type for block in answer.content].count("image") == 1
         cell = stored()[2]
         kinds = [output["output_type"] for output in cell["outputs"]]
@@ -114,9 +117,11 @@ async def test_a_cell_is_run_in_the_notebooks_kernel(mcp_connect, opened, stored
         read = await session.call_tool("read_cells", {"start": 2})
         assert [block.type for block in read.content].count("image") == 1
         assert "to stdout" in told(read)
+        assert read.structured_content is None
         unseen = await session.call_tool("read_cells", {"start": 2, "outputs": False})
         assert [block.type for block in unseen.content] == ["text", "text"]
         failed = await session.call_tool("insert_cell", {"source": "1 / 0", "run": True})
+        assert failed.is_error
         assert "ZeroDivisionError" in told(failed)
         (error,) = stored()[3]["outputs"]
         assert (error["output_type"], error["ename"]) == ("error", "ZeroDivisionError")

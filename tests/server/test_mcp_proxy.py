@@ -36,7 +36,9 @@ async def test_a_server_appears_beside_our_tools(ask, mcp_connect) -> None:
             heard.set()
 
     async with mcp_connect(heard=listen) as over_http, mcp_connect(transport="sse") as over_sse:
+        await over_http.call_tool("run", {"command": "true"})
         before = {tool.name for tool in (await over_http.list_tools()).tools}
+        heard.clear()
         status, answer = await ask("update_mcp_server", body=[small()])
         assert (status, answer) == (200, {"detail": UPDATED, "router_error_log": ""})
         await asyncio.wait_for(heard.wait(), 30)
@@ -45,13 +47,18 @@ async def test_a_server_appears_beside_our_tools(ask, mcp_connect) -> None:
             # One server, so its tools have their own names, but where one is ours.
             assert tools.keys() - before == {
                 *("echo", "environment", "pid", "fail", "picture", "wait", "die", "grow"),
-                "small_run",
+                *("unannounced", "small_run"),
             }
             assert tools["echo"].description == "Say the same."
             assert "text" in tools["echo"].input_schema["properties"]
             assert told(await session.call_tool("echo", {"text": "x"})) == "x"
             assert told(await session.call_tool("small_run", {})) == "the small server's"
             assert told(await session.call_tool("run", {"command": "echo ours"})).startswith("ours")
+            answer = await session.call_tool("echo", {"text": "x" * 50_000})
+            assert told(answer) == "x" * 50_000
+            assert answer.structured_content == {"result": "x" * 50_000}
+            answer = await session.call_tool("unannounced", {})
+            assert (told(answer), answer.structured_content) == ("the text", None)
             picture = await session.call_tool("picture", {})
             assert picture.content[0].type == "image"
             failed = await session.call_tool("fail", {})

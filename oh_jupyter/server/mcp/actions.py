@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from oh_jupyter.server.mcp.cell_text import raised
 from oh_jupyter.server.mcp.kernel import Kernel
 from oh_jupyter.server.mcp.results import Result, of_observation
 from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema
@@ -135,7 +136,14 @@ _INTERACT = schema(
     timeout=_TIMEOUT,
 )
 
-_TOOLS: tuple[tuple[str, str, dict[str, Any], dict[str, bool]], ...] = (
+_REST_OF_OUTPUT = "Put output into a file by > and read parts of it."
+_REST_OF_FILE = "Read a part by start and end, which count lines from 0; of long lines, by run."
+_REST_OF_VIEW = "View a part by view_range."
+_REST_OF_PAGE = (
+    "Go through it by browse_interactive with scroll(0, 1000), or fetch it into a file by run."
+)
+
+_TOOLS: tuple[tuple[str, str, dict[str, Any], dict[str, bool], str], ...] = (
     (
         "run",
         "Run a bash command in the shell that person and agent share; working directory, "
@@ -144,6 +152,7 @@ _TOOLS: tuple[tuple[str, str, dict[str, Any], dict[str, bool]], ...] = (
         "with C-c.",
         _RUN,
         {"destructiveHint": True, "openWorldHint": True},
+        _REST_OF_OUTPUT,
     ),
     (
         "run_ipython",
@@ -151,12 +160,14 @@ _TOOLS: tuple[tuple[str, str, dict[str, Any], dict[str, bool]], ...] = (
         "Magics and !commands work, plots come back as images.",
         _CELL,
         {"destructiveHint": True, "openWorldHint": True},
+        "Keep it in a variable and print parts of it.",
     ),
     (
         "read",
         "Read a text file, or look at an image or a PDF.",
         _READ,
         {"readOnlyHint": True},
+        _REST_OF_FILE,
     ),
     (
         "write",
@@ -164,6 +175,7 @@ _TOOLS: tuple[tuple[str, str, dict[str, Any], dict[str, bool]], ...] = (
         "can be undone.",
         _WRITE,
         {"destructiveHint": True},
+        _REST_OF_FILE,
     ),
     (
         "edit",
@@ -171,12 +183,14 @@ _TOOLS: tuple[tuple[str, str, dict[str, Any], dict[str, bool]], ...] = (
         "and keeps a history that the person can undo.",
         _EDIT,
         {"destructiveHint": True},
+        _REST_OF_VIEW,
     ),
     (
         "browse",
         "Open a page in the shared browser and read it as text, with a screenshot.",
         _BROWSE,
         {"openWorldHint": True},
+        _REST_OF_PAGE,
     ),
     (
         "browse_interactive",
@@ -184,6 +198,7 @@ _TOOLS: tuple[tuple[str, str, dict[str, Any], dict[str, bool]], ...] = (
         "accessibility tree with the bids for the next step, and a screenshot.",
         _INTERACT,
         {"destructiveHint": True, "openWorldHint": True},
+        _REST_OF_PAGE,
     ),
 )
 
@@ -201,7 +216,12 @@ def action_tools(kernel: Kernel) -> list[Tool]:
 
 
 def _tool(
-    kernel: Kernel, kind: str, description: str, wanted: dict[str, Any], hints: dict[str, bool]
+    kernel: Kernel,
+    kind: str,
+    description: str,
+    wanted: dict[str, Any],
+    hints: dict[str, bool],
+    rest: str,
 ) -> Tool:
     async def call(arguments: dict[str, Any], caller: Caller) -> Result:
         args = dict(arguments)
@@ -209,11 +229,15 @@ def _tool(
         picture = args.pop("picture", "screenshot")
         if "security_risk" in args:
             args["security_risk"] = _RISKS[args["security_risk"]]
+        if kind == "run_ipython":
+            found = await kernel.run_cell(args, timeout)
+            shown = of_observation(found["observation"])
+            return {**shown, "isError": shown["isError"] or raised(found["outputs"])}
         asked, args = _action(kind, args)
         observation: Mapping[str, Any] = await kernel.act(asked, args, timeout)
         return of_observation(observation, () if picture == "none" else (picture,))
 
-    return Tool(kind, description, wanted, call, hints)
+    return Tool(kind, description, wanted, call, hints, rest)
 
 
 def _action(kind: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Any
 from oh_jupyter.server.mcp.documents import Cell
 from oh_jupyter.server.mcp.results import image, text
 
-__all__ = ["cell_blocks", "summary"]
+__all__ = ["cell_blocks", "named", "raised"]
 
 LONGEST = 10_000
 """Characters of one output that are shown."""
@@ -42,22 +42,14 @@ def cell_blocks(index: int, cell: Cell, outputs: bool) -> list[dict[str, Any]]:
     return [text("\n".join(lines)), *pictures]
 
 
-def summary(index: int, cell: Cell) -> dict[str, Any]:
-    """What a program wants to know of a cell.
+def named(index: int, cell: Cell) -> str:
+    """What a cell is called: its position, and its id if it has one."""
+    return f"cell {index} (id {cell['id']})" if cell.get("id") else f"cell {index}"
 
-    Args:
-        index: Its position.
-        cell: The cell.
 
-    Returns:
-        Position, id, type and execution count.
-    """
-    return {
-        "index": index,
-        "id": cell.get("id"),
-        "cell_type": cell["cell_type"],
-        "execution_count": cell.get("execution_count"),
-    }
+def raised(outputs: list[dict[str, Any]]) -> bool:
+    """Whether an exception is among the outputs of a cell."""
+    return any(output.get("output_type") == "error" for output in outputs)
 
 
 def _output(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:

@@ -23,13 +23,17 @@ __all__ = ["Endpoints"]
 class Endpoints:
     """The MCP endpoints of a server, by kernel."""
 
-    def __init__(self, serverapp: Any, settings: dict[str, Any]) -> None:
+    def __init__(
+        self, serverapp: Any, settings: dict[str, Any], *, has_mcp_servers: bool = False
+    ) -> None:
         """Make none yet.
 
         Args:
             serverapp: The Jupyter server.
             settings: Its web application's; the router and the activity are in there.
+            has_mcp_servers: MCP servers are configured whose tools every list should have.
         """
+        self._has_mcp_servers = has_mcp_servers
         self._serverapp = serverapp
         self._settings = settings
         self._notebooks = Notebooks(serverapp)
@@ -60,7 +64,8 @@ class Endpoints:
             *notebook_tools(self._notebooks, kernel),
         ]
         kernel.listens = lambda: self._listened_to(kernel_id)
-        return Toolbox(fixed, KernelTools(kernel, (tool.name for tool in fixed)), kernel=kernel)
+        taken = (tool.name for tool in fixed)
+        return Toolbox(fixed, KernelTools(kernel, taken, self._has_mcp_servers), kernel=kernel)
 
     def _listened_to(self, kernel_id: str | None) -> bool:
         endpoint = self._endpoints.get(kernel_id)

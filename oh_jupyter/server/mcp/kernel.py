@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.links import KernelLink, Reply
-from oh_jupyter.server.mcp.results import Result, of_observation, result, text
+from oh_jupyter.server.mcp.results import Result, of_observation, result, text, text_alone
 from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema
 from oh_jupyter.server.router import Router
 
@@ -53,9 +53,19 @@ class Kernel:
         self._touch = touch
         self._changed = changed
         self._known: tuple[str, int] | None = None
+        self._listed_without = False
         self._watch: asyncio.Task[None] | None = None
         self.listens: Callable[[], bool] = lambda: False
         self.kernel_id = kernel_id
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it can be asked without being started for it."""
+        return self.kernel_id is not None or self._router.default_kernel_id is not None
+
+    def list_without(self) -> None:
+        """Take note that a list lacks its tools: they are told of when it first answers."""
+        self._listed_without = True
 
     def other(self, kernel_id: str) -> Kernel:
         """Another kernel of the same server.
@@ -106,6 +116,9 @@ class Kernel:
             _in_background.add(cancel)  # the loop itself holds tasks weakly
             cancel.add_done_callback(_forget)
             raise
+        if self._listed_without:
+            self._listed_without = False
+            self._changed()
         if self._look(reply) and self.listens() and (self._watch is None or self._watch.done()):
             self._watch = asyncio.create_task(self._watch_tools(link))
         return reply
@@ -176,11 +189,11 @@ class Kernel:
         reply = await self.request("execute_action", body=json.dumps({"action": action}).encode())
         return json.loads(reply.body or b"{}")
 
-    async def run_cell(self, code: str, timeout: float | None = None) -> Any:
+    async def run_cell(self, args: Mapping[str, Any], timeout: float | None = None) -> Any:
         """Run a cell, and get its outputs as a notebook stores them.
 
         Args:
-            code: The cell.
+            args: Arguments of the ``run_ipython`` Action.
             timeout: Seconds after which it is interrupted.
 
         Returns:
@@ -191,8 +204,7 @@ class Kernel:
         """
         self._touch()
         self._note("run_ipython")
-        args = {"code": code, "include_extra": False}
-        action: dict[str, Any] = {"action": "run_ipython", "args": args}
+        action: dict[str, Any] = {"action": "run_ipython", "args": dict(args)}
         if timeout is not None:
             action["timeout"] = timeout
         reply = await self.request("run_cell", body=json.dumps({"action": action}).encode())
@@ -211,18 +223,24 @@ def _forget(task: asyncio.Task[Reply]) -> None:
 class KernelTools:
     """The tools that live in the kernel: skills, and those of the MCP servers behind it."""
 
-    def __init__(self, kernel: Kernel, taken: Iterable[str] = ()) -> None:
+    def __init__(self, kernel: Kernel, taken: Iterable[str] = (), wanted: bool = False) -> None:
         """Prepare.
 
         Args:
             kernel: The kernel.
             taken: Names of other tools; a tool that has one of them is told by its server's.
+            wanted: A list without them will not do, even if the kernel must be started.
         """
         self._kernel = kernel
+        self._wanted = wanted
         self._taken = list(taken)
 
-    async def tools(self) -> list[Tool]:
+    async def tools(self, start: bool) -> list[Tool]:
         """List them.
+
+        Args:
+            start: Start the kernel if it is not there. Otherwise there are none without it,
+                unless the person has configured servers, whose tools are then wanted.
 
         Returns:
             The tools, described as they describe themselves.
@@ -230,18 +248,27 @@ class KernelTools:
         Raises:
             OhJupyterError: The kernel cannot be asked.
         """
+        if not (start or self._wanted or self._kernel.is_there):
+            self._kernel.list_without()
+            return []
         reply = await self._kernel.request("tools", {"taken": self._taken})
-        return [self._tool(wire) for wire in json.loads(reply.body or b"[]")]
+        skills = set(reply.fields.get("skills", ()))
+        return [self._tool(wire, skills) for wire in json.loads(reply.body or b"[]")]
 
-    def _tool(self, wire: dict[str, Any]) -> Tool:
+    def _tool(self, wire: dict[str, Any], skills: Collection[str]) -> Tool:
         name = str(wire["name"])
 
         async def call(arguments: dict[str, Any], caller: Caller) -> Result:
             args = {"name": name, "arguments": arguments}
-            return of_observation(await self._kernel.act("call_tool_mcp", args))
+            found = of_observation(await self._kernel.act("call_tool_mcp", args))
+            # Structure that was not announced would only hide the text from agents.
+            return found if "outputSchema" in wire else text_alone(found)
 
-        # What the arguments have to be is checked where the tool is.
-        return Tool(name, str(wire.get("description") or ""), {}, call, wire=wire)
+        # What the arguments have to be is checked where the tool is, and how long an answer
+        # of somebody else's may be is their own affair.
+        described = str(wire.get("description") or "")
+        rest = Tool.rest if name in skills else ""
+        return Tool(name, described, {}, call, rest=rest, wire=wire)
 
 
 def state_tools(kernel: Kernel) -> list[Tool]:
@@ -257,7 +284,7 @@ def state_tools(kernel: Kernel) -> list[Tool]:
     async def status(arguments: dict[str, Any], caller: Caller) -> Result:
         reply = await kernel.request("status")
         found = reply.fields["runtime"]
-        return result(text(json.dumps(found, indent=2)), structured=found)
+        return result(text(json.dumps(found, indent=2)))
 
     async def events(arguments: dict[str, Any], caller: Caller) -> Result:
         limit = arguments.get("limit", RECENT)
@@ -268,7 +295,7 @@ def state_tools(kernel: Kernel) -> list[Tool]:
         reply = await kernel.request("events", {"start_id": start, "limit": limit})
         found = json.loads(reply.body or b"[]")
         lines = [_line(event) for event in found] or ["Nothing has happened yet."]
-        return result(text("\n".join(lines)), structured={"events": [_brief(e) for e in found]})
+        return result(text("\n".join(lines)))
 
     return [
         Tool(
@@ -295,13 +322,9 @@ def state_tools(kernel: Kernel) -> list[Tool]:
             ),
             events,
             {"readOnlyHint": True},
+            "Ask for fewer at a time by start_id and limit.",
         ),
     ]
-
-
-def _brief(event: Mapping[str, Any]) -> dict[str, Any]:
-    names = ("id", "timestamp", "source", "cause", "action", "observation", "message")
-    return {name: event[name] for name in names if event.get(name) is not None}
 
 
 def _line(event: Mapping[str, Any]) -> str:

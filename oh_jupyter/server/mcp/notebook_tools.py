@@ -6,7 +6,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from oh_jupyter.server.mcp.cell_text import cell_blocks, summary
+from oh_jupyter.server.mcp.cell_text import cell_blocks, named, raised
 from oh_jupyter.server.mcp.documents import Cell, Document, new_cell, position
 from oh_jupyter.server.mcp.kernel import Kernel
 from oh_jupyter.server.mcp.notebooks import Notebooks, OpenNotebook
@@ -62,6 +62,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
             ),
             tools.read_cells,
             _READ_ONLY,
+            "Read fewer cells by start and end, or leave their outputs out by outputs=false.",
         ),
         Tool(
             "insert_cell",
@@ -151,7 +152,7 @@ class NotebookTools:
             for notebook in await self._notebooks.open_ones()
         ]
         told = json.dumps(found, indent=2) if found else "No notebook is open."
-        return result(text(told), structured={"notebooks": found})
+        return result(text(told))
 
     async def read_cells(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """Show cells."""
@@ -163,14 +164,7 @@ class NotebookTools:
             blocks = [text(head)]
             for index, cell in chosen:
                 blocks += cell_blocks(index, cell, arguments.get("outputs", True))
-            return result(
-                *blocks,
-                structured={
-                    "notebook": document.path,
-                    "total": len(cells),
-                    "cells": [summary(index, cell) for index, cell in chosen],
-                },
-            )
+            return result(*blocks)
 
         return await self._on(arguments, caller, "read", read)
 
@@ -186,7 +180,8 @@ class NotebookTools:
             if arguments.get("run") and cell["cell_type"] == "code":
                 now = await document.cells()
                 return await self._run(notebook, document, now[index], index, None, caller)
-            return _done(f"Inserted cell {index}", document, index, (await document.cells())[index])
+            inserted = (await document.cells())[index]
+            return _done(f"Inserted {named(index, inserted)}", document)
 
         return await self._on(arguments, caller, "write", insert)
 
@@ -200,7 +195,7 @@ class NotebookTools:
             if problem:
                 return failure(f"Cell {index} of {document.path}: {problem}")
             await document.set_source(arguments["cell"], source, arguments.get("cell_type"))
-            return _done(f"Edited cell {index}", document, index, (await document.cells())[index])
+            return _done(f"Edited {named(index, cells[index])}", document)
 
         return await self._on(arguments, caller, "write", edit)
 
@@ -211,7 +206,7 @@ class NotebookTools:
             cells = await document.cells()
             index = position(cells, arguments["cell"])
             await document.delete(arguments["cell"])
-            return _done(f"Deleted cell {index}", document, index, cells[index])
+            return _done(f"Deleted {named(index, cells[index])}", document)
 
         return await self._on(arguments, caller, "write", delete)
 
@@ -223,7 +218,7 @@ class NotebookTools:
             index = position(cells, arguments["index"])
             old = position(cells, arguments["cell"])
             await document.move(arguments["cell"], index)
-            return _done(f"Moved cell {old} to {index}", document, index, cells[old])
+            return _done(f"Moved {named(old, cells[old])} to {index}", document)
 
         return await self._on(arguments, caller, "write", move)
 
@@ -257,22 +252,16 @@ class NotebookTools:
         if not ours and not await caller.allowed("execute", "kernels"):
             return failure(f"You may not run code in the kernel of {notebook.path}.")
         source = "".join(cell["source"])
-        found = await self._kernel.other(notebook.kernel_id).run_cell(source, timeout)
+        args = {"code": source, "include_extra": False}
+        found = await self._kernel.other(notebook.kernel_id).run_cell(args, timeout)
         shown = of_observation(found["observation"])
-        note = document.note
-        if not shown["isError"]:
-            outputs, count = found["outputs"], found["execution_count"]
-            await document.set_outputs(cell.get("id") or index, outputs, count)
-        else:
-            note = ""
-        structured = {"notebook": document.path, **summary(index, cell)}
-        if not shown["isError"]:
-            structured["execution_count"] = found["execution_count"]
-        return {
-            **shown,
-            "content": [*shown["content"], *([text(note)] if note else [])],
-            "structuredContent": structured,
-        }
+        if shown["isError"]:  # it did not run
+            return shown
+        outputs, count = found["outputs"], found["execution_count"]
+        await document.set_outputs(cell.get("id") or index, outputs, count)
+        number = "" if count is None else f" as [{count}]"
+        ran = f"[Ran {named(index, cell)} of {document.path}{number}.{_note(document)}]"
+        return result(*shown["content"], text(ran), is_error=raised(outputs))
 
     async def _on(
         self,
@@ -301,9 +290,9 @@ def _new_source(cell: Cell, arguments: dict[str, Any]) -> tuple[str, str]:
     return source.replace(old, arguments.get("new_str", "")), ""
 
 
-def _done(what: str, document: Document, index: int, cell: Cell) -> Result:
-    note = f"\n{document.note}" if document.note else ""
-    return result(
-        text(f"{what} of {document.path}.{note}"),
-        structured={"notebook": document.path, **summary(index, cell)},
-    )
+def _done(what: str, document: Document) -> Result:
+    return result(text(f"{what} of {document.path}.{_note(document)}"))
+
+
+def _note(document: Document) -> str:
+    return f" {document.note}" if document.note else ""

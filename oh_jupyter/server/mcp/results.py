@@ -1,4 +1,8 @@
-"""What a tool gives back, in MCP's words: text, images, structured data, errors."""
+"""What a tool gives back, in MCP's words: text, images, errors.
+
+Text is the result: where there is structured content beside it, Claude Code and Codex show
+their models that alone, so none of our tools has any.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +11,12 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["Result", "blob", "failure", "image", "of_observation", "result", "text"]
+__all__ = ["Result", "blob", "failure", "image", "of_observation", "result", "text", "text_alone"]
 
 Result = dict[str, Any]
 """A ``CallToolResult`` of the MCP specification, as JSON."""
 
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+/-]+);base64,(?P<data>[A-Za-z0-9+/=\s]+)")
-
-_NOT_STRUCTURED = {
-    "screenshot",
-    "set_of_marks",
-    "image_urls",
-    "dom_object",
-    "axtree_object",
-    "extra_element_properties",
-    "goal_image_urls",
-    "old_content",
-    "new_content",
-    "code",
-    "command",
-    "_diff_cache",
-    "hidden",
-}
-"""Extras that are pictures, repeat the request, or would fill an agent's context."""
 
 
 def text(content: str) -> dict[str, Any]:
@@ -80,25 +67,17 @@ def blob(data_url: str, path: str) -> dict[str, Any] | None:
     return {"type": "resource", "resource": resource}
 
 
-def result(
-    *content: dict[str, Any] | None,
-    structured: Mapping[str, Any] | None = None,
-    is_error: bool = False,
-) -> Result:
+def result(*content: dict[str, Any] | None, is_error: bool = False) -> Result:
     """Put a result together.
 
     Args:
         *content: Content blocks; None is left out.
-        structured: The same for programs.
         is_error: Whether the tool failed.
 
     Returns:
         The result.
     """
-    found: Result = {"content": [block for block in content if block], "isError": is_error}
-    if structured:
-        found["structuredContent"] = dict(structured)
-    return found
+    return {"content": [block for block in content if block], "isError": is_error}
 
 
 def failure(reason: str) -> Result:
@@ -111,6 +90,21 @@ def failure(reason: str) -> Result:
         The result.
     """
     return result(text(reason), is_error=True)
+
+
+def text_alone(found: Result) -> Result:
+    """The same result without structured content, which is its text if there is no other.
+
+    Args:
+        found: The result.
+
+    Returns:
+        The result.
+    """
+    kept = {name: value for name, value in found.items() if name != "structuredContent"}
+    if "structuredContent" in found and not found["content"]:
+        kept["content"] = [text(json.dumps(found["structuredContent"], ensure_ascii=False))]
+    return kept
 
 
 def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ()) -> Result:
@@ -131,15 +125,26 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
     if kind == "read" and content.startswith("data:"):
         shown = image(content) or blob(content, str(extras.get("path", "")))
         if shown is not None:
-            return result(shown, structured=_structured(extras))
+            return result(shown)
     images = [image(str(extras.get(name) or "")) for name in pictures]
     images += [image(url) for url in extras.get("image_urls") or []]
     return result(
         text(_readable(content, extras) or str(observation.get("message", ""))),
         *images,
-        structured=_structured(extras),
-        is_error=kind in ("error", "user_rejected") or content.startswith("ERROR:\n"),
+        is_error=_failed(kind, content, extras),
     )
+
+
+def _failed(kind: Any, content: str, extras: Mapping[str, Any]) -> bool:
+    """Whether nothing came of an Action; a command that ends with another code than 0 did work."""
+    if kind == "run":
+        metadata = extras.get("metadata") or {}
+        # A command that is still running has no code either, but says so at its end.
+        started = metadata.get("exit_code") != -1 or bool(metadata.get("suffix"))
+        return not started and content.startswith("ERROR:")
+    if kind in ("edit", "read"):
+        return extras.get("impl_source") == "oh_aci" and content.startswith("ERROR:\n")
+    return kind in ("error", "user_rejected") or (kind == "browse" and bool(extras.get("error")))
 
 
 def _of_tool(content: str) -> Result:
@@ -170,14 +175,3 @@ def _readable(content: str, extras: Mapping[str, Any]) -> str:
     if metadata.get("exit_code", -1) != -1:
         parts += f"\n[Command finished with exit code {metadata['exit_code']}]"
     return parts.strip()
-
-
-def _structured(extras: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in extras.items():
-        if name == "metadata" and isinstance(value, Mapping):
-            found["exit_code"] = value.get("exit_code")
-            found["working_dir"] = value.get("working_dir")
-        elif name not in _NOT_STRUCTURED and value not in (None, "", []):
-            found[name] = value
-    return found

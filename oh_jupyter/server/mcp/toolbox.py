@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.server.mcp.bounds import bounded
 from oh_jupyter.server.mcp.results import Result, failure
 
 __all__ = ["Caller", "Source", "Tool", "Toolbox", "schema"]
@@ -38,6 +39,7 @@ class Tool:
         schema: JSON schema of its arguments.
         call: Carries it out.
         hints: MCP's annotations, such as ``readOnlyHint``.
+        rest: How an agent gets what is left out of too long a result; "" if nothing is.
         wire: A tool that is described already, as it is sent; the rest is then not.
     """
 
@@ -46,6 +48,7 @@ class Tool:
     schema: dict[str, Any]
     call: Callable[[dict[str, Any], Caller], Awaitable[Result]]
     hints: Mapping[str, bool] = field(default_factory=dict)
+    rest: str = "Ask for less at a time."
     wire: Mapping[str, Any] | None = None
 
     def to_wire(self) -> dict[str, Any]:
@@ -69,8 +72,8 @@ class Tool:
 class Source(Protocol):
     """Where tools come from."""
 
-    async def tools(self) -> list[Tool]:
-        """List the tools that there are now."""
+    async def tools(self, start: bool) -> list[Tool]:
+        """List the tools that there are now; ``start`` what is needed to know them."""
         ...
 
 
@@ -126,8 +129,11 @@ class Toolbox:
         if self._kernel is not None:
             self._kernel.close()
 
-    async def tools(self) -> list[Tool]:
+    async def tools(self, start: bool = False) -> list[Tool]:
         """List all tools.
+
+        Args:
+            start: Start what is needed to know them all; without, a list is quick to have.
 
         Returns:
             The tools: ours first.
@@ -137,7 +143,7 @@ class Toolbox:
         """
         found = dict(self.fixed)
         for source in self._sources:
-            for tool in await source.tools():
+            for tool in await source.tools(start):
                 found.setdefault(tool.name, tool)
         return list(found.values())
 
@@ -155,14 +161,15 @@ class Toolbox:
         try:
             tool = self.fixed.get(name)
             if tool is None:
-                others = {tool.name: tool for tool in await self.tools()}
+                others = {tool.name: tool for tool in await self.tools(start=True)}
                 tool = others.get(name)
                 if tool is None:
                     return failure(f"There is no tool {name!r}. Tools: {', '.join(others)}")
             problem = _problem(arguments, tool.schema)
             if problem:
                 return failure(f"{name}: {problem}")
-            return await tool.call(arguments, caller)
+            found = await tool.call(arguments, caller)
+            return bounded(found, tool.rest) if tool.rest else found
         except OhJupyterError as refused:
             return failure(str(refused))
 
