@@ -12,13 +12,13 @@ from oh_jupyter.storage.paths import join, path_key
 
 __all__ = ["Transfer", "copy", "files_below", "sync"]
 
-LARGE = 8 << 20
+LARGE_BYTES = 8 << 20
 """Bytes from which on a file is copied piece by piece, by itself."""
 
-_GROUP_FILES = 256
+_MAX_GROUP_FILES = 256
 _GROUP_BYTES = 16 << 20
-_PIECE = 1 << 20
-_STREAMS = 4
+_CHUNK_BYTES = 1 << 20
+_MAX_STREAMS = 4
 
 Progress = Callable[[int, int], object]
 """Called with the bytes that were copied since the last call, and with all there are."""
@@ -197,18 +197,18 @@ def _carry(
 
     def stream(pair: Pair) -> None:
         with source.open(pair[0], "rb") as reader, target.open(pair[1], "wb") as writer:
-            while piece := reader.read(_PIECE):
+            while piece := reader.read(_CHUNK_BYTES):
                 writer.write(piece)
                 if progress is not None:
                     progress(len(piece), total)
 
-    for group in _groups(pair for pair in pairs if pair[2] < LARGE):
+    for group in _groups(pair for pair in pairs if pair[2] < LARGE_BYTES):
         contents = source.read_many([pair[0] for pair in group])
         target.write_many({pair[1]: contents[pair[0]] for pair in group})
         for _, path, size in group:
             copied(path, size)
-    large = [pair for pair in pairs if pair[2] >= LARGE]
-    with ThreadPoolExecutor(_STREAMS, thread_name_prefix="oh-transfer") as pool:
+    large = [pair for pair in pairs if pair[2] >= LARGE_BYTES]
+    with ThreadPoolExecutor(_MAX_STREAMS, thread_name_prefix="oh-transfer") as pool:
         for pair, _ in zip(large, pool.map(stream, large), strict=True):
             done.copied.append(pair[1])
             done.bytes += pair[2]
@@ -220,7 +220,7 @@ def _groups(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
     group: list[Pair] = []
     size = 0
     for pair in pairs:
-        if group and (len(group) >= _GROUP_FILES or size + pair[2] > _GROUP_BYTES):
+        if group and (len(group) >= _MAX_GROUP_FILES or size + pair[2] > _GROUP_BYTES):
             yield group
             group, size = [], 0
         group.append(pair)
@@ -231,7 +231,7 @@ def _groups(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
 
 def _same(one: FileStore, path: str, other: FileStore, other_path: str) -> bool:
     with one.open(path, "rb") as mine, other.open(other_path, "rb") as theirs:
-        while piece := mine.read(_PIECE):
+        while piece := mine.read(_CHUNK_BYTES):
             if theirs.read(len(piece)) != piece:
                 return False
         return not theirs.read(1)

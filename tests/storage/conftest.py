@@ -18,7 +18,7 @@ import requests
 
 from oh_jupyter.storage import InMemoryFileStore
 from oh_jupyter.storage.webhook import delivery
-from oh_jupyter.storage.webhook.retry import Temper
+from oh_jupyter.storage.webhook.retry import RetryPolicy
 
 # The contract is inherited by test classes here, and by whoever adds a backend.
 sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
@@ -160,8 +160,8 @@ def quick(monkeypatch):
     """Retry without the pause of a second."""
     monkeypatch.setattr(
         delivery,
-        "Temper",
-        lambda durable: Temper(durable=durable, pause=0.01, backoff=0.05, give_up=3600),
+        "RetryPolicy",
+        lambda durable: RetryPolicy(durable=durable, pause=0.01, backoff=0.05, give_up=3600),
     )
 
 

@@ -27,8 +27,8 @@ from oh_jupyter.storage import (
     get_file_store,
 )
 from oh_jupyter.storage.webhook.outbox import Outbox
-from oh_jupyter.storage.webhook.path_barrier import Blocked
-from oh_jupyter.storage.webhook.retry import Temper
+from oh_jupyter.storage.webhook.path_barrier import PathBarrier
+from oh_jupyter.storage.webhook.retry import RetryPolicy
 
 
 @pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
@@ -163,12 +163,12 @@ def test_a_receiver_that_comes_back(make, receiver, quick, kind, outbox, wait_fo
 
 
 def test_the_pauses_grow_and_are_not_all_the_same():
-    temper = Temper(durable=True)
-    pauses = [temper.after(rounds) for rounds in range(1, 12)]
+    retry_policy = RetryPolicy(durable=True)
+    pauses = [retry_policy.after(rounds) for rounds in range(1, 12)]
     assert 4 <= pauses[0] <= 6
     assert all(later > 1.5 * sooner for sooner, later in itertools.pairwise(pauses[:5]))
     assert max(pauses) <= 1.2 * 3600
-    assert temper.after(3) != temper.after(3)
+    assert retry_policy.after(3) != retry_policy.after(3)
 
 
 def test_a_receiver_that_asks_for_time_gets_it(make, receiver, outbox, wait_for):
@@ -476,7 +476,7 @@ def test_a_change_of_a_killed_process_counts_and_of_a_live_one_waits(outbox):
 
 
 def test_which_paths_block_which():
-    blocked = Blocked()
+    blocked = PathBarrier()
     blocked.add("a/b")
     assert [key in blocked for key in ("a/b", "a", "", "a/b/c", "a/bc", "ab", "b")] == [
         True,
@@ -487,6 +487,6 @@ def test_which_paths_block_which():
         False,
         False,
     ]
-    everything = Blocked()
+    everything = PathBarrier()
     everything.add("")
     assert "any/thing" in everything

@@ -4,7 +4,7 @@ import pytest
 
 from oh_jupyter.errors import StorePathError
 from oh_jupyter.storage import InMemoryFileStore, LocalFileStore, copy, sync
-from oh_jupyter.storage.transfer import LARGE
+from oh_jupyter.storage.transfer import LARGE_BYTES
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_a_file_or_a_directory(local, memory):
 
 
 def test_large_files_and_progress(local, tmp_path):
-    size = LARGE + 12345
+    size = LARGE_BYTES + 12345
     for n in range(3):
         local.write(f"in/{n}", bytes([n]) * size)
     local.write("in/small", "x")

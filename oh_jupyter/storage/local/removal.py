@@ -13,7 +13,7 @@ from oh_jupyter.storage.local.directory import Directory
 
 __all__ = ["delete", "temporary_name"]
 
-_RACES = 50
+_MAX_ATTEMPTS = 50
 
 
 def temporary_name() -> str:
@@ -54,14 +54,14 @@ def delete(directory: Directory, name: str) -> None:
 
 
 def _delete_tree(directory: Directory, path: str) -> None:
-    for attempt in range(1, _RACES + 1):
+    for attempt in range(1, _MAX_ATTEMPTS + 1):
         try:
             shutil.rmtree(path, dir_fd=directory.fd)
             return
         except OSError as error:
             # A write or another deletion that began before may still be going on in there.
             racing = error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
-            if not racing or attempt == _RACES:
+            if not racing or attempt == _MAX_ATTEMPTS:
                 raise
             with contextlib.suppress(FileNotFoundError):
                 os.stat(path, dir_fd=directory.fd, follow_symlinks=False)

@@ -38,7 +38,7 @@ _TEMPORARY = re.compile(r"\.oh-[0-9a-f]{16}\.tmp")
 _BINARY = getattr(os, "O_BINARY", 0)
 # O_NONBLOCK: opening a named pipe must not wait for somebody to write into it.
 _READ = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-_RACES = 50
+_MAX_ATTEMPTS = 50
 _COPY_BYTES = 1 << 20
 
 
@@ -241,7 +241,7 @@ class LocalFileStore(KeyedFileStore):
         """Call ``use`` with the directory of the key, made if it is missing."""
         segments = self._segments(key)[:-1]
         with self._explained(key):
-            for _ in range(_RACES):
+            for _ in range(_MAX_ATTEMPTS):
                 # Somebody may delete the directory between making and using it.
                 with (
                     contextlib.suppress(FileNotFoundError),

@@ -13,7 +13,7 @@ from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore
 
 __all__ = ["GoogleCloudFileStore"]
 
-_KNOCK_SECONDS = 5.0
+_CONNECT_SECONDS = 5.0
 
 
 class GoogleCloudFileStore(FsspecFileStore):
@@ -52,15 +52,15 @@ class GoogleCloudFileStore(FsspecFileStore):
     def _open_filesystem(self) -> tuple[int, Any, str]:
         emulator = os.environ.get("STORAGE_EMULATOR_HOST")
         if emulator and (self._opened is None or self._opened[0] != os.getpid()):
-            self._knock(emulator)
+            self._check_emulator(emulator)
         return super()._open_filesystem()
 
-    def _knock(self, emulator: str) -> None:
+    def _check_emulator(self, emulator: str) -> None:
         """Find out at once if nobody is there; gcsfs tries for half a minute."""
         address = urlsplit(emulator if "://" in emulator else f"http://{emulator}")
         try:
             place = (address.hostname or "", address.port or 80)
-            socket.create_connection(place, _KNOCK_SECONDS).close()
+            socket.create_connection(place, _CONNECT_SECONDS).close()
         except (OSError, ValueError) as error:
             raise StoreAccessError(
                 f"{self!r}: the server cannot be reached ({error}); check STORAGE_EMULATOR_HOST."

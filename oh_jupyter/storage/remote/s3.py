@@ -12,7 +12,7 @@ from oh_jupyter.storage.remote.remote_errors import explain
 
 __all__ = ["S3FileStore"]
 
-_DELETE_AT_ONCE = 1000  # the most that one DeleteObjects request may name
+_MAX_KEYS_PER_DELETE = 1000  # the most that one DeleteObjects request may name
 
 
 class S3FileStore(FsspecFileStore):
@@ -83,8 +83,8 @@ class S3FileStore(FsspecFileStore):
                         for entry in page.get("Contents", ())
                         if entry["Key"] == name or entry["Key"].startswith(below)
                     ]
-            for start in range(0, len(doomed), _DELETE_AT_ONCE):
-                self._delete_objects(doomed[start : start + _DELETE_AT_ONCE])
+            for start in range(0, len(doomed), _MAX_KEYS_PER_DELETE):
+                self._delete_objects(doomed[start : start + _MAX_KEYS_PER_DELETE])
 
     def _delete_objects(self, names: list[str]) -> None:
         answer = self.fs.call_s3(

@@ -20,19 +20,19 @@ from urllib.parse import quote
 
 from oh_jupyter.storage.paths import path_key
 from oh_jupyter.storage.webhook.changes import RefusedError
-from oh_jupyter.storage.webhook.dispatcher import Parcel
+from oh_jupyter.storage.webhook.dispatcher import WebhookRequest
 from oh_jupyter.storage.webhook.outbox import Waiting
 from oh_jupyter.storage.webhook.signing import Signer
 
-__all__ = ["Receiver"]
+__all__ = ["WebhookClient"]
 
 _SECONDS = 15.0
-_LONG = 65536
-_PIECE_BYTES = 1 << 20
-_TRY_AGAIN = {408, 425, 429}
+_SHORT_ANSWER_BYTES = 65536
+_CHUNK_BYTES = 1 << 20
+_TEMPORARY_STATUSES = {408, 425, 429}
 
 
-class Receiver:
+class WebhookClient:
     """Where changes are reported to.
 
     Args:
@@ -68,41 +68,43 @@ class Receiver:
             self._own = (os.getpid(), session)
         return self._own[1]
 
-    def send_file(self, parcel: Parcel) -> None:
+    def send_file(self, request: WebhookRequest) -> None:
         """Report one change: a written file by its contents, or a deleted one.
 
         Args:
-            parcel: The change.
+            request: The change.
 
         Raises:
             RefusedError: If the receiver does not accept it.
         """
-        client, change = self.client, parcel.changes[0]
+        client, change = self.client, request.changes[0]
         if change.method == "DELETE":
-            _check(client.delete(self.address(change.path), **self._options(parcel.id, b"", False)))
+            _check(
+                client.delete(self.address(change.path), **self._options(request.id, b"", False))
+            )
             return
-        contents = parcel.contents[0]
-        options = self._options(parcel.id, contents)
+        contents = request.contents[0]
+        options = self._options(request.id, contents)
         name = "data" if _wants(client, "data", "content") else "content"
         options[name] = _as_body(client, contents)
         _check(client.post(self.address(change.path), **options))
 
-    def send_batch(self, parcel: Parcel) -> None:
+    def send_batch(self, request: WebhookRequest) -> None:
         """Report several changes by one request.
 
         Args:
-            parcel: The changes.
+            request: The changes.
 
         Raises:
             RefusedError: If the receiver does not accept them.
         """
-        items = [_item(*pair) for pair in zip(parcel.changes, parcel.contents, strict=True)]
+        items = [_item(*pair) for pair in zip(request.changes, request.contents, strict=True)]
         if self._signer is None and self._given is not None:
-            options = {"json": items, **self._options(parcel.id, b"")}
+            options = {"json": items, **self._options(request.id, b"")}
         else:
             # The signature is one of the very bytes, so they cannot be left to the client.
             body = json.dumps(items).encode("ascii")
-            options = self._options(parcel.id, body)
+            options = self._options(request.id, body)
             options["data" if _wants(self.client, "data", "content") else "content"] = body
             options.setdefault("headers", {})["Content-Type"] = "application/json"
         _check(self.client.post(self.base_url, **options))
@@ -162,7 +164,7 @@ def _as_body(client: Any, contents: bytes | IO[bytes]) -> Any:
     if isinstance(contents, bytes) or _is_requests(client):
         return contents
     if type(client).__module__.partition(".")[0] == "httpx":
-        return iter(lambda: contents.read(_PIECE_BYTES), b"")
+        return iter(lambda: contents.read(_CHUNK_BYTES), b"")
     return contents.read()
 
 
@@ -201,7 +203,7 @@ def _finish(response: Any) -> None:
     if not _is_streamed(response):
         return
     length = response.headers.get("Content-Length", "")
-    if response.status_code == 204 or (length.isdigit() and int(length) < _LONG):
+    if response.status_code == 204 or (length.isdigit() and int(length) < _SHORT_ANSWER_BYTES):
         with contextlib.suppress(Exception):
             response.content  # noqa: B018  reading it is the point
     response.close()
@@ -219,7 +221,7 @@ def _check_status(response: Any) -> None:
     elif not 200 <= status < 300:
         raise RefusedError(
             f"HTTP status {status}",
-            permanent=status < 500 and status not in _TRY_AGAIN,
+            permanent=status < 500 and status not in _TEMPORARY_STATUSES,
             retry_after=_retry_after(response),
         )
 

@@ -72,7 +72,7 @@ class Database:
                     self._connection = self._open()
         return self._connection
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child, which must not touch its parent's connection."""
         self._inherited.append(self._connection)  # closing it would break the parent's locks
         self._connection = None

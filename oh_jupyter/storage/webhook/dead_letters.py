@@ -67,7 +67,7 @@ def replay(outbox: Outbox, ids: Collection[str], *, force: bool) -> int:
         for row in outbox.dead()
         if (not ids or row[1] in ids) and row[-1] and (force or row[1] not in superseded)
     ]
-    outbox.revive(numbers)
+    outbox.requeue(numbers)
     return len(numbers)
 
 
@@ -82,5 +82,5 @@ def discard(outbox: Outbox, ids: Collection[str]) -> int:
         How many there were.
     """
     numbers = [row[0] for row in outbox.dead() if not ids or row[1] in ids]
-    outbox.bury(numbers)
+    outbox.delete_dead(numbers)
     return len(numbers)

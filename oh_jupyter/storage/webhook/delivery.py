@@ -16,21 +16,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from oh_jupyter.storage.webhook.changes import DeliveryReport, Update
-from oh_jupyter.storage.webhook.dispatcher import Round, Send
+from oh_jupyter.storage.webhook.dispatcher import Dispatcher, Send
 from oh_jupyter.storage.webhook.outbox import Outbox
-from oh_jupyter.storage.webhook.retry import Temper
+from oh_jupyter.storage.webhook.retry import RetryPolicy
 from oh_jupyter.storage.webhook.shutdown import watch
 
-__all__ = ["DeliveryQueue", "Pace"]
+__all__ = ["BatchPolicy", "DeliveryQueue"]
 
 _log = logging.getLogger(__name__)
 _LATE_SECONDS = 0.02
 _REPLACED = 100
-_STRIPES = 64
+_MAX_PATH_LOCKS = 64
 
 
 @dataclass(frozen=True)
-class Pace:
+class BatchPolicy:
     """When changes are sent, and how many together.
 
     Attributes:
@@ -49,9 +49,9 @@ class DeliveryQueue:
 
     Args:
         send: Sends some changes in one request; raises if they were not accepted.
-        pace: When, and how many.
+        batch_policy: When, and how many.
         outbox: Where they wait; one in a file survives the process.
-        temper: How patient it is with the receiver.
+        retry_policy: How patient it is with the receiver.
         max_bytes: Contents that may wait. Beyond it the oldest changes are dropped, those
             first that a later change of the same path makes pointless. None for 1 GiB in
             a file of its own, and 256 MiB in a temporary one.
@@ -65,19 +65,19 @@ class DeliveryQueue:
     def __init__(
         self,
         send: Send,
-        pace: Pace,
+        batch_policy: BatchPolicy,
         *,
         outbox: Outbox | None = None,
-        temper: Temper | None = None,
+        retry_policy: RetryPolicy | None = None,
         max_bytes: int | None = None,
         max_updates: int = 100_000,
     ) -> None:
         self.outbox = Outbox() if outbox is None else outbox
         self.durable = self.outbox.path is not None
         self._send = send
-        self._pace = pace
+        self._batch_policy = batch_policy
         self._max_updates = max_updates
-        self._temper = temper or Temper(durable=self.durable)
+        self._retry_policy = retry_policy or RetryPolicy(durable=self.durable)
         # In a file there may be changes of days.
         self._max_bytes = max_bytes or (1 << 30 if self.durable else 1 << 28)
         self._reset()
@@ -89,9 +89,11 @@ class DeliveryQueue:
 
     def _reset(self) -> None:
         self._changed = threading.Condition()
-        self._stripes = [threading.Lock() for _ in range(_STRIPES)]
+        self._stripes = [threading.Lock() for _ in range(_MAX_PATH_LOCKS)]
         self._thread: threading.Thread | None = None
-        self._round = Round(self._send, self.outbox, self._temper, self._pace.batch_bytes)
+        self._dispatcher = Dispatcher(
+            self._send, self.outbox, self._retry_policy, self._batch_policy.batch_bytes
+        )
         self._fresh: list[int] = []  # changes that no round has seen
         self._newest: dict[str, tuple[int, int]] = {}  # number and size of those, by key
         self._replaced: list[int] = []  # those that need not be sent
@@ -103,9 +105,9 @@ class DeliveryQueue:
         self._idle = False  # whether the thread has nothing to do but wait
         self._unchecked = [0, 0]  # changes and bytes since the limits were looked at
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child; what waits is the parent's to send."""
-        self.outbox.forget()
+        self.outbox.reset_after_fork()
         self._reset()
 
     @contextlib.contextmanager
@@ -117,7 +119,9 @@ class DeliveryQueue:
             key: Their key; None if they are of many paths, such as all below a directory.
         """
         with contextlib.ExitStack() as held:
-            for stripe in self._stripes if key is None else [self._stripes[hash(key) % _STRIPES]]:
+            for stripe in (
+                self._stripes if key is None else [self._stripes[hash(key) % _MAX_PATH_LOCKS]]
+            ):
                 held.enter_context(stripe)
             numbers = self._add(updates)
             try:
@@ -145,7 +149,7 @@ class DeliveryQueue:
             # A full disk here is no reason to refuse the write.
             _log.warning("Changes are not reported, since they cannot be kept: %s", error)
             for update in updates[len(numbers) :]:
-                self._round.lost(update, f"the outbox failed: {error}")
+                self._dispatcher.lost(update, f"the outbox failed: {error}")
         return numbers
 
     def _put(self, numbers: list[int], updates: Sequence[Update]) -> None:
@@ -163,9 +167,9 @@ class DeliveryQueue:
                 or self._unchecked[1] > self._max_bytes // 50
             ):
                 self._unchecked = [0, 0]
-                self._round.shed(self._max_updates, self._max_bytes)
+                self._dispatcher.evict(self._max_updates, self._max_bytes)
             # Once awake, the thread looks itself whether more has come.
-            if is_first or 0 < self._pace.batch_bytes <= self._bytes or self._retired:
+            if is_first or 0 < self._batch_policy.batch_bytes <= self._bytes or self._retired:
                 self._wake_up()
             self._let_go()
 
@@ -176,7 +180,11 @@ class DeliveryQueue:
         from it for seconds.
         """
         if self._idle and self._time_to_wait() == 0:
-            late = time.monotonic() - self._first - min(self._pace.latest, self._pace.quiet)
+            late = (
+                time.monotonic()
+                - self._first
+                - min(self._batch_policy.latest, self._batch_policy.quiet)
+            )
             if late > _LATE_SECONDS:
                 self._changed.wait(_LATE_SECONDS)
 
@@ -184,7 +192,7 @@ class DeliveryQueue:
         size = len(update.contents)
         self._unchecked[0] += 1
         self._unchecked[1] += size
-        if not self._pace.batch_bytes:
+        if not self._batch_policy.batch_bytes:
             return
         replaced, unsent = self._newest.get(update.key, (0, 0))
         self._newest[update.key] = (number, size)
@@ -215,12 +223,12 @@ class DeliveryQueue:
             target = self._number
             self._asked += 1
             asked = self._asked
-            self._round.be_bold()
+            self._dispatcher.retry_now()
             self._wake_up()
             self._changed.wait_for(
-                lambda: self._done >= asked and self._round.open_from > target, timeout
+                lambda: self._done >= asked and self._dispatcher.open_from > target, timeout
             )
-            delivered, failed = self._round.results()
+            delivered, failed = self._dispatcher.results()
             return DeliveryReport(delivered, failed, self.outbox.totals()[0])
 
     def close(self, timeout: float) -> DeliveryReport:
@@ -240,7 +248,7 @@ class DeliveryQueue:
             if report.pending and not self.durable:
                 _log.warning("%d changes were not delivered within %s s", report.pending, timeout)
                 self.outbox.remove([change.number for change in self.outbox.waiting()])
-            self._round.interrupt.set()
+            self._dispatcher.interrupt.set()
         self.retire()
         return report
 
@@ -277,7 +285,7 @@ class DeliveryQueue:
 
     def _wake_up(self) -> None:
         self._retired = False
-        self._round.interrupt.clear()
+        self._dispatcher.interrupt.clear()
         self._changed.notify_all()
         if self._thread is not None:
             return
@@ -305,7 +313,7 @@ class DeliveryQueue:
                 self._idle = False
                 asked, fresh = self._asked, self._take()
                 self._changed.notify_all()
-            self._round.run(fresh)
+            self._dispatcher.run(fresh)
             with self._changed:
                 self._done = asked
                 self._changed.notify_all()
@@ -315,12 +323,19 @@ class DeliveryQueue:
         if self._asked > self._done:
             return 0
         now = time.time()
-        wait = max(self._round.wake - now, 0)
+        wait = max(self._dispatcher.wake - now, 0)
         if self._fresh:
-            due = min(self._last + self._pace.quiet, self._first + self._pace.latest)
-            if self._retired or 0 < self._pace.batch_bytes <= self._bytes:
+            due = min(
+                self._last + self._batch_policy.quiet, self._first + self._batch_policy.latest
+            )
+            if self._retired or 0 < self._batch_policy.batch_bytes <= self._bytes:
                 due = 0
             wait = min(
-                wait, max(due - time.monotonic(), max(self._round.hold, self._round.rest) - now, 0)
+                wait,
+                max(
+                    due - time.monotonic(),
+                    max(self._dispatcher.not_before, self._dispatcher.rest) - now,
+                    0,
+                ),
             )
         return wait

@@ -14,10 +14,10 @@ from typing import IO
 
 from oh_jupyter.storage.webhook.changes import FailedDelivery, RefusedError, Update
 from oh_jupyter.storage.webhook.outbox import Outbox, Waiting
-from oh_jupyter.storage.webhook.path_barrier import Blocked
-from oh_jupyter.storage.webhook.retry import LONGEST_PAUSE, Temper
+from oh_jupyter.storage.webhook.path_barrier import PathBarrier
+from oh_jupyter.storage.webhook.retry import MAX_PAUSE_SECONDS, RetryPolicy
 
-__all__ = ["Parcel", "Round", "Send"]
+__all__ = ["Dispatcher", "Send", "WebhookRequest"]
 
 _log = logging.getLogger(__name__)
 _REMEMBERED_FAILURES = 1000
@@ -28,7 +28,7 @@ _SETTLE_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class Parcel:
+class WebhookRequest:
     """What one request is made of.
 
     Attributes:
@@ -42,31 +42,33 @@ class Parcel:
     contents: Sequence[bytes | IO[bytes]]
 
 
-Send = Callable[[Parcel], None]
+Send = Callable[[WebhookRequest], None]
 """Makes a request; raises if it was not accepted."""
 
 
-class Round:
+class Dispatcher:
     """Sends what waits, and remembers what became of it.
 
     Args:
         send: Makes a request.
         outbox: Where the changes wait.
-        temper: How patient to be.
+        retry_policy: How patient to be.
         batch_bytes: Contents of a full request; 0 for one change a request.
 
     Attributes:
         wake: When to look again, in seconds since the epoch.
-        hold: When the receiver wants to hear of us again.
+        not_before: When the receiver wants to hear of us again.
         rest: When it is worth looking for what is new.
         open_from: Number of the first change whose quick tries are not over.
         interrupt: Set it to end a round early.
     """
 
-    def __init__(self, send: Send, outbox: Outbox, temper: Temper, batch_bytes: int) -> None:
+    def __init__(
+        self, send: Send, outbox: Outbox, retry_policy: RetryPolicy, batch_bytes: int
+    ) -> None:
         self._send = send
         self._outbox = outbox
-        self._temper = temper
+        self._retry_policy = retry_policy
         self._batch_bytes = batch_bytes
         self._lock = threading.Lock()
         self._delivered = 0
@@ -76,11 +78,11 @@ class Round:
         self._settled = 0.0
         self._ready: set[int] = set()  # of those that wait
         self._away = 0  # rounds in a row in which nobody answered
-        self._polite = False  # whether it was the receiver who asked us to hold
-        self._bold = False
+        self._server_asked_delay = False  # whether it was the receiver who asked us to hold
+        self._retry_at_once = False
         self._told = self._dropping = False  # whether the log says so already
         self.wake = self.open_from = math.inf
-        self.hold = self.rest = 0.0
+        self.not_before = self.rest = 0.0
         self.interrupt = threading.Event()
 
     def results(self) -> tuple[int, tuple[FailedDelivery, ...]]:
@@ -91,9 +93,9 @@ class Round:
             self._failed.clear()
         return delivered, failed
 
-    def be_bold(self) -> None:
+    def retry_now(self) -> None:
         """Try at once what waits for a growing pause, as somebody asks for it."""
-        self._bold = True
+        self._retry_at_once = True
 
     def lost(self, update: Update, reason: str) -> None:
         """Note a change that could not even be kept."""
@@ -120,32 +122,32 @@ class Round:
             self._outbox.tidy()
         except (sqlite3.Error, OSError) as error:
             _log.warning("The outbox cannot be used at the moment: %s", error)
-            self.open_from, self.wake = math.inf, time.time() + self._temper.backoff
+            self.open_from, self.wake = math.inf, time.time() + self._retry_policy.backoff
 
     def _look(self) -> None:
-        bold, self._bold = self._bold, False
-        if bold and not self._polite:
-            self.hold = 0.0
+        retry_at_once, self._retry_at_once = self._retry_at_once, False
+        if retry_at_once and not self._server_asked_delay:
+            self.not_before = 0.0
         gone = {change.number for change in self._accepted}
         waiting = [c for c in self._outbox.waiting() if c.number not in gone]
         for change in waiting:
             change.ready = change.ready or change.number in self._ready
         self._ready.intersection_update(change.number for change in waiting)
-        blocked = Blocked()
+        blocked = PathBarrier()
         wake = open_from = math.inf
         left = 0
-        for job in self._jobs(waiting, blocked, bold):
+        for job in self._jobs(waiting, blocked, retry_at_once):
             now = time.time()
             late = max(change.due for change in job)
-            if bold and all(change.tries == 0 for change in job):
+            if retry_at_once and all(change.tries == 0 for change in job):
                 late = 0.0
             if not all(change.ready for change in job):
                 wake = min(wake, now + _UNREADY_SECONDS)
             elif any(change.key in blocked for change in job):
                 pass
-            elif self.hold > now or late > now:
-                wake = min(wake, max(self.hold, late))
-                if not self._temper.durable or any(change.tries for change in job):
+            elif self.not_before > now or late > now:
+                wake = min(wake, max(self.not_before, late))
+                if not self._retry_policy.durable or any(change.tries for change in job):
                     open_from = min(open_from, job[0].number)
             elif self.interrupt.is_set():
                 open_from = min(open_from, job[0].number)
@@ -153,7 +155,7 @@ class Round:
             elif self._try(job):
                 continue
             else:
-                wake = min(wake, max(job[0].due, self.hold))
+                wake = min(wake, max(job[0].due, self.not_before))
                 if job[0].tries:
                     open_from = min(open_from, job[0].number)
             left += len(job)
@@ -164,7 +166,7 @@ class Round:
         self.rest = time.time() + _REST_SECONDS * left
 
     def _jobs(
-        self, waiting: Sequence[Waiting], blocked: Blocked, bold: bool
+        self, waiting: Sequence[Waiting], blocked: PathBarrier, retry_at_once: bool
     ) -> Iterator[list[Waiting]]:
         """Go through the requests to make, oldest first."""
         if not self._batch_bytes:
@@ -233,7 +235,7 @@ class Round:
             reason = f"no answer ({type(error).__name__})"
         else:
             self._away = 0
-            self._polite = self._told = self._dropping = False
+            self._server_asked_delay = self._told = self._dropping = False
             self._accepted += job
             late = time.monotonic() > self._settled + _SETTLE_SECONDS
             if late or len(self._accepted) >= _SETTLED:
@@ -269,33 +271,36 @@ class Round:
             there = [(change, data) for change, data in found if data is not None]
             if there:
                 changes, contents = zip(*there, strict=True)
-                self._send(Parcel(job[0].batch or job[0].id, changes, contents))
+                self._send(WebhookRequest(job[0].batch or job[0].id, changes, contents))
 
     def _is_over(self, change: Waiting) -> bool:
-        if change.tries < self._temper.tries:
+        if change.tries < self._retry_policy.tries:
             return False
-        return not self._temper.durable or time.time() - change.recorded > self._temper.give_up
+        return (
+            not self._retry_policy.durable
+            or time.time() - change.recorded > self._retry_policy.give_up
+        )
 
     def _put_off(self, job: list[Waiting], answered: bool, retry_after: float | None) -> None:
         now = time.time()
-        pause = self._temper.pause
-        spent = job[0].tries >= self._temper.tries
+        pause = self._retry_policy.pause
+        spent = job[0].tries >= self._retry_policy.tries
         if spent:
-            pause = self._temper.after(job[0].rounds + 1)
+            pause = self._retry_policy.after(job[0].rounds + 1)
             if not self._told:
                 _log.warning("The receiver accepts nothing for now; changes are kept for later")
                 self._told = True
         for change in job:
             change.tries = 0 if spent else change.tries
             change.rounds += spent
-            change.due = now + max(pause, min(retry_after or 0, LONGEST_PAUSE))
+            change.due = now + max(pause, min(retry_after or 0, MAX_PAUSE_SECONDS))
         if retry_after is not None:
-            self.hold, self._polite = job[0].due, True
-        elif self._temper.durable and not answered:
+            self.not_before, self._server_asked_delay = job[0].due, True
+        elif self._retry_policy.durable and not answered:
             # Nobody is there: the others need not find that out one by one.
             self._away += spent
-            self.hold = now + (self._temper.after(self._away) if spent else pause)
-            self._polite = False
+            self.not_before = now + (self._retry_policy.after(self._away) if spent else pause)
+            self._server_asked_delay = False
         self._outbox.put_off(job)
 
     def _give_up(self, job: list[Waiting], reason: str) -> None:
@@ -311,7 +316,7 @@ class Round:
             reason,
         )
 
-    def shed(self, max_changes: int, max_bytes: int) -> None:
+    def evict(self, max_changes: int, max_bytes: int) -> None:
         """Drop what is pointless, then the oldest, if too much waits.
 
         Args:

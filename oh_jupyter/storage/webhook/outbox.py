@@ -15,12 +15,12 @@ from typing import IO, Any, cast
 
 from oh_jupyter.storage.webhook.changes import Update
 from oh_jupyter.storage.webhook.database import Database
-from oh_jupyter.storage.webhook.payloads import LARGE, Bodies
+from oh_jupyter.storage.webhook.payloads import LARGE_BYTES, PayloadDirectory
 from oh_jupyter.storage.webhook.sender_lock import still_runs, turn
 
 __all__ = ["Outbox", "Waiting"]
 
-_DEAD = 1000
+_MAX_DEAD_LETTERS = 1000
 
 
 @dataclass
@@ -70,12 +70,12 @@ class Outbox:
     def __init__(self, path: str | None = None) -> None:
         self.path = path
         self._database = Database(path)
-        self._bodies = Bodies(path)
+        self._payloads = PayloadDirectory(path)
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
-        self._database.forget()
-        self._bodies = Bodies(self.path)
+        self._database.reset_after_fork()
+        self._payloads = PayloadDirectory(self.path)
 
     def tidy(self, everything: bool = False) -> None:
         """Do what is left to do on the disk; with ``everything``, make all the room there is."""
@@ -88,12 +88,12 @@ class Outbox:
                 "SELECT file FROM changes WHERE file IS NOT NULL "
                 "UNION SELECT file FROM dead WHERE file IS NOT NULL"
             ).fetchall()
-        self._bodies.sweep({row[0] for row in rows})
+        self._payloads.sweep({row[0] for row in rows})
 
     def close(self) -> None:
         """Close the database; the next use opens it again, a temporary one empty."""
         self._database.close()
-        self._bodies.close()
+        self._payloads.close()
 
     @contextlib.contextmanager
     def turn(self) -> Iterator[None]:
@@ -115,9 +115,9 @@ class Outbox:
         """
         file = None
         contents, size = update.contents, len(update.contents)
-        if update.source is not None or size > LARGE:
+        if update.source is not None or size > LARGE_BYTES:
             # SQLite would have all of it in memory.
-            file, size = self._bodies.keep(update)
+            file, size = self._payloads.keep(update)
             contents = b""
         database = self._database
         with database.lock:
@@ -197,7 +197,7 @@ class Outbox:
             ).fetchone()
         if found is None:
             return None
-        return found[1] or b"" if found[0] is None else self._bodies.open(found[0])
+        return found[1] or b"" if found[0] is None else self._payloads.open(found[0])
 
     def remove(self, numbers: Sequence[int]) -> None:
         """Forget changes that nobody has to hear of (any more).
@@ -207,7 +207,7 @@ class Outbox:
         """
         with self._transaction() as connection:
             files = _deleted(connection, "changes", numbers)
-        self._bodies.drop(files)
+        self._payloads.drop(files)
 
     def accepted(self, changes: Sequence[Waiting]) -> None:
         """Forget changes that the receiver has, and the failed ones that they replace.
@@ -223,7 +223,7 @@ class Outbox:
                     "(?='DELETE' AND (?='' OR substr(key,1,length(?)+1)=?||'/')))",
                     [(c.number, c.key, c.method, c.key, c.key, c.key) for c in changes],
                 )
-        self._bodies.drop(files)
+        self._payloads.drop(files)
 
     def put_off(self, changes: Sequence[Waiting]) -> None:
         """Note that changes were tried, and when they are due again.
@@ -255,10 +255,11 @@ class Outbox:
             )
             files = _deleted(connection, "changes", numbers)
             old = connection.execute(
-                "SELECT number FROM dead ORDER BY number DESC LIMIT -1 OFFSET ?", (_DEAD,)
+                "SELECT number FROM dead ORDER BY number DESC LIMIT -1 OFFSET ?",
+                (_MAX_DEAD_LETTERS,),
             ).fetchall()
             too_many = _deleted(connection, "dead", [row[0] for row in old])
-        self._bodies.drop(too_many if keep_contents else [*files, *too_many])
+        self._payloads.drop(too_many if keep_contents else [*files, *too_many])
 
     def stamp(self, changes: Sequence[Waiting], batch: str) -> None:
         """Note that changes are sent in one request: if it is repeated, it is the same.
@@ -297,7 +298,7 @@ class Outbox:
                 "contents IS NOT NULL FROM dead ORDER BY number"
             ).fetchall()
 
-    def revive(self, numbers: Sequence[int]) -> None:
+    def requeue(self, numbers: Sequence[int]) -> None:
         """Let what was given up wait again, at the end and under the same id.
 
         Args:
@@ -313,7 +314,7 @@ class Outbox:
                 )
             _deleted(connection, "dead", numbers)
 
-    def bury(self, numbers: Sequence[int]) -> None:
+    def delete_dead(self, numbers: Sequence[int]) -> None:
         """Forget what was given up.
 
         Args:
@@ -321,7 +322,7 @@ class Outbox:
         """
         with self._transaction() as connection:
             files = _deleted(connection, "dead", numbers)
-        self._bodies.drop(files)
+        self._payloads.drop(files)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Any]:

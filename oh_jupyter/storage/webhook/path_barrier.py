@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from oh_jupyter.storage.paths import parent
 
-__all__ = ["Blocked"]
+__all__ = ["PathBarrier"]
 
 
-class Blocked:
+class PathBarrier:
     """Paths of which a change waits, so that later ones have to wait as well."""
 
     def __init__(self) -> None:

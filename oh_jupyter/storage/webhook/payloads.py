@@ -14,15 +14,15 @@ from typing import IO
 
 from oh_jupyter.storage.webhook.changes import Update
 
-__all__ = ["LARGE", "Bodies"]
+__all__ = ["LARGE_BYTES", "PayloadDirectory"]
 
-LARGE = 65_536
+LARGE_BYTES = 65_536
 """Contents of more bytes are kept here."""
 
 _OLD_SECONDS = 3600.0
 
 
-class Bodies:
+class PayloadDirectory:
     """A directory of files, each written once.
 
     Args:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-__all__ = ["LONGEST_PAUSE", "Temper"]
+__all__ = ["MAX_PAUSE_SECONDS", "RetryPolicy"]
 
-LONGEST_PAUSE = 3600.0
+MAX_PAUSE_SECONDS = 3600.0
 """Seconds after which a receiver is asked again in any case."""
 
 
 @dataclass(frozen=True)
-class Temper:
+class RetryPolicy:
     """How patient a queue is.
 
     Attributes:
@@ -32,5 +32,5 @@ class Temper:
 
     def after(self, rounds: int) -> float:
         """Seconds to wait after so many rounds of tries."""
-        pause: float = min(self.backoff * 4.0 ** min(rounds - 1, 20), LONGEST_PAUSE)
+        pause: float = min(self.backoff * 4.0 ** min(rounds - 1, 20), MAX_PAUSE_SECONDS)
         return pause * random.uniform(0.8, 1.2)

@@ -33,7 +33,7 @@ class Queue(Protocol):
     def shut(self, seconds: float) -> None:
         """Send what waits, for so many seconds at most."""
 
-    def forget(self) -> None:
+    def reset_after_fork(self) -> None:
         """Begin anew in a forked child."""
 
 
@@ -72,7 +72,7 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 def _forget_after_fork() -> None:
     # The parent delivers what was waiting; the threads and their locks stayed there.
     for queue in list(_queues):
-        queue.forget()
+        queue.reset_after_fork()
 
 
 atexit.register(_deliver)

@@ -13,7 +13,7 @@ from oh_jupyter.errors import StoreConfigError
 
 __all__ = ["Signer"]
 
-_PIECE_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 20
 
 
 class Signer:
@@ -59,7 +59,7 @@ class Signer:
             for hashing in hashes:
                 hashing.update(body)
         else:
-            while piece := body.read(_PIECE_BYTES):
+            while piece := body.read(_CHUNK_BYTES):
                 for hashing in hashes:
                     hashing.update(piece)
             body.seek(0)

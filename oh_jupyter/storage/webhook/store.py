@@ -22,11 +22,11 @@ from oh_jupyter.storage.atomic import AtomicTextFile, spooled
 from oh_jupyter.storage.base import FileInfo, FileStore, OpenMode
 from oh_jupyter.storage.contents import contents_bytes
 from oh_jupyter.storage.paths import file_key, path_key
-from oh_jupyter.storage.webhook import dead_letters as letters
+from oh_jupyter.storage.webhook import dead_letters
 from oh_jupyter.storage.webhook.changes import Delivery, DeliveryReport, Update
-from oh_jupyter.storage.webhook.client import Receiver
+from oh_jupyter.storage.webhook.client import WebhookClient
 from oh_jupyter.storage.webhook.database import outbox_file
-from oh_jupyter.storage.webhook.delivery import DeliveryQueue, Pace
+from oh_jupyter.storage.webhook.delivery import BatchPolicy, DeliveryQueue
 from oh_jupyter.storage.webhook.outbox import Outbox
 from oh_jupyter.storage.webhook.signing import Signer
 
@@ -34,7 +34,7 @@ __all__ = ["BatchedWebHookFileStore", "WebHookFileStore"]
 
 _LATEST_SECONDS = 30.0
 # A writer in the midst of many writes is not slowed down by the sending of the first.
-_AT_ONCE = Pace(quiet=0.005, latest=0.05)
+_AT_ONCE = BatchPolicy(quiet=0.005, latest=0.05)
 
 
 class WebHookFileStore(FileStore):
@@ -83,13 +83,15 @@ class WebHookFileStore(FileStore):
         self.file_store = file_store
         self.base_url = base_url
         self.outbox = None if outbox is None else outbox_file(outbox)
-        self._receiver = Receiver(base_url, client, headers, Signer(secret) if secret else None)
-        self._queue = self._make_queue(self._receiver, Outbox(self.outbox))
+        self._webhook_client = WebhookClient(
+            base_url, client, headers, Signer(secret) if secret else None
+        )
+        self._queue = self._make_queue(self._webhook_client, Outbox(self.outbox))
         # The thread must not keep this store alive; when it is gone, it sends the rest.
         weakref.finalize(self, self._queue.retire, True).atexit = False
 
-    def _make_queue(self, receiver: Receiver, outbox: Outbox) -> DeliveryQueue:
-        return DeliveryQueue(receiver.send_file, _AT_ONCE, outbox=outbox)
+    def _make_queue(self, client: WebhookClient, outbox: Outbox) -> DeliveryQueue:
+        return DeliveryQueue(client.send_file, _AT_ONCE, outbox=outbox)
 
     def __repr__(self) -> str:
         # Without the URL, which may hold a password.
@@ -98,7 +100,7 @@ class WebHookFileStore(FileStore):
     @property
     def client(self) -> Any:
         """What the requests are sent with."""
-        return self._receiver.client
+        return self._webhook_client.client
 
     def flush(self, timeout: float | None = None) -> DeliveryReport:
         """Wait until all changes made before are accepted or given up.
@@ -127,12 +129,12 @@ class WebHookFileStore(FileStore):
         return self._queue.close(timeout)
 
     def deliveries(self) -> builtins.list[Delivery]:
-        """List the changes that the receiver does not have: waiting ones, and dead letters.
+        """List the changes that the receiver does not have: waiting ones, and dead dead_letters.
 
         Returns:
             All of them, in the order in which they happened.
         """
-        return letters.deliveries(self._queue.outbox)
+        return dead_letters.deliveries(self._queue.outbox)
 
     def replay(self, *ids: str, force: bool = False) -> int:
         """Send dead letters again.
@@ -144,13 +146,13 @@ class WebHookFileStore(FileStore):
         Returns:
             How many wait again now; `flush` says what becomes of them.
         """
-        revived = letters.replay(self._queue.outbox, ids, force=force)
-        if revived:
+        requeued = dead_letters.replay(self._queue.outbox, ids, force=force)
+        if requeued:
             self._queue.look()
-        return revived
+        return requeued
 
     def discard(self, *ids: str) -> int:
-        """Forget dead letters.
+        """Forget dead dead_letters.
 
         Args:
             ids: Which; all when none is named.
@@ -158,7 +160,7 @@ class WebHookFileStore(FileStore):
         Returns:
             How many there were.
         """
-        return letters.discard(self._queue.outbox, ids)
+        return dead_letters.discard(self._queue.outbox, ids)
 
     def write(self, path: str, contents: str | bytes) -> None:  # noqa: D102
         data = contents_bytes(contents, path)
@@ -293,11 +295,11 @@ class BatchedWebHookFileStore(WebHookFileStore):
             file_store, base_url, client, headers=headers, outbox=outbox, secret=secret
         )
 
-    def _make_queue(self, receiver: Receiver, outbox: Outbox) -> DeliveryQueue:
-        pace = Pace(
+    def _make_queue(self, client: WebhookClient, outbox: Outbox) -> DeliveryQueue:
+        batch_policy = BatchPolicy(
             quiet=self.batch_timeout_seconds,
             latest=max(_LATEST_SECONDS, self.batch_timeout_seconds),
             # A limit of 0 would mean one change a request; 1 sends at any content.
             batch_bytes=max(self.batch_size_limit_bytes, 1),
         )
-        return DeliveryQueue(receiver.send_batch, pace, outbox=outbox)
+        return DeliveryQueue(client.send_batch, batch_policy, outbox=outbox)
