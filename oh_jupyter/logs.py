@@ -14,10 +14,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TextIO
 
-__all__ = ["HIDDEN", "JsonFormatter", "SecretFormatter", "log_json_lines", "set_up_logging"]
+from oh_jupyter.events.masking import HIDDEN, SecretMasker
 
-HIDDEN = "<secret_hidden>"
-"""What stands where a secret was."""
+__all__ = ["JsonFormatter", "SecretFormatter", "log_json_lines", "set_up_logging"]
 
 VARIABLE = "LOG_JSON"
 """Environment variable that asks for JSON lines, as in OpenHands."""
@@ -25,8 +24,8 @@ VARIABLE = "LOG_JSON"
 OURS = "oh_jupyter"
 """The logger above all of our modules'."""
 
-SHORTEST = 4
-"""Characters that a value must have to be taken for a secret; shorter ones are in many words."""
+MIN_SECRET_CHARS = 4
+"""A shorter value is not taken for a secret: it would be in many words."""
 
 _CREDENTIALS = re.compile(
     r"(?P<name>\b(?:token|tkn|password|api[-_]?key)(?:=|['\"]\s*:\s*['\"])"
@@ -53,6 +52,7 @@ class SecretFormatter(logging.Formatter):
         super().__init__()
         self._inner = inner
         self._secrets = secrets
+        self._masker = SecretMasker()
 
     def format(self, record: logging.LogRecord) -> str:
         """Write a record.
@@ -74,10 +74,8 @@ class SecretFormatter(logging.Formatter):
         Returns:
             The text with ``<secret_hidden>`` in their place.
         """
-        known = {value for value in self._secrets() if len(value) >= SHORTEST}
-        for value in sorted(known, key=len, reverse=True):
-            text = text.replace(value, HIDDEN)
-        return _CREDENTIALS.sub(rf"\g<name>{HIDDEN}", text)
+        self._masker.add(value for value in self._secrets() if len(value) >= MIN_SECRET_CHARS)
+        return _CREDENTIALS.sub(rf"\g<name>{HIDDEN}", self._masker.masked_text(text))
 
 
 class JsonFormatter(SecretFormatter):

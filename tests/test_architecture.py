@@ -15,13 +15,15 @@ from oh_jupyter import errors
 PACKAGE = Path(oh_jupyter.__file__).parent
 
 ROOMS = {"storage", "editor", "shell", "browser", "skills"}
-BASE = {"errors", "_version"}
-LOW = BASE | {"events", "config", "process"}
+BASE = {"errors", "_version", "schema"}
+LOW = BASE | {"events", "config", "process", "locks"}
 MAY_IMPORT = {
     "errors": set(),
     "_version": set(),
     "_guardian": set(),
-    "events": {"errors"},
+    "locks": BASE,
+    "schema": set(),
+    "events": BASE,
     "config": BASE,
     "process": BASE,
     "mcp_sdk": BASE,
@@ -30,11 +32,12 @@ MAY_IMPORT = {
     "shell": LOW,
     "browser": LOW,
     "skills": LOW | {"editor"},
-    "plugins": LOW | ROOMS,
-    "runtime": LOW | ROOMS | {"plugins", "mcp_sdk"},
-    "logs": BASE,
+    "cells": LOW,
+    "plugins": LOW | ROOMS | {"cells"},
+    "runtime": LOW | ROOMS | {"cells", "plugins", "mcp_sdk"},
+    "logs": BASE | {"events"},
     "traits": BASE | {"config"},
-    "kernel": LOW | ROOMS | {"plugins", "runtime", "traits", "logs"},
+    "kernel": LOW | ROOMS | {"cells", "plugins", "runtime", "traits", "logs"},
     "server": BASE | {"events", "config", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},
     "cli": BASE | {"browser", "server", "client"},
@@ -42,7 +45,7 @@ MAY_IMPORT = {
 }
 JUPYTER = {"IPython", "ipykernel", "tornado", "traitlets", "jupyter_client", "jupyter_server"}
 # Plugins run cells in kernels of their own; what they need for that is no part of the kernel.
-MAY_BE_A_CLIENT = {"plugins"}
+MAY_BE_A_CLIENT = {"cells", "plugins"}
 MCP_SDK = {"mcp", "mcp_types", "httpx2"}
 MAY_USE_JUPYTER = {"traits", "kernel", "server", "__init__", "cli"}
 SOURCES = sorted(
@@ -107,7 +110,7 @@ def test_every_room_has_its_rule() -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_a_file_is_read_in_one_sitting(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 350
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
 
 
 def modules_after(statement: str) -> set[str]:

@@ -1,109 +1,12 @@
 """Actions, Observations, their wire form, and the log that keeps them."""
 
-from oh_jupyter.events.action import (
-    Action,
-    ActionConfirmationStatus,
-    ActionSecurityRisk,
-    BrowseInteractiveAction,
-    BrowseURLAction,
-    CmdRunAction,
-    FileEditAction,
-    FileReadAction,
-    FileWriteAction,
-    IPythonRunCellAction,
-)
-from oh_jupyter.events.bookkeeping import (
-    AgentCondensationObservation,
-    AgentDelegateAction,
-    AgentDelegateObservation,
-    AgentRejectAction,
-    AgentStateChangedObservation,
-    ChangeAgentStateAction,
-    CondensationAction,
-    CondensationRequestAction,
-    LoopDetectionObservation,
-    LoopRecoveryAction,
-    RecallAction,
-    RecallObservation,
-    SuccessObservation,
-    SystemMessageAction,
-    TaskTrackingAction,
-    TaskTrackingObservation,
-)
-from oh_jupyter.events.conversation import (
-    AgentFinishAction,
-    AgentThinkAction,
-    MCPAction,
-    MessageAction,
-    NullAction,
-)
+from oh_jupyter.events import action, observation, openhands
+from oh_jupyter.events.action import *  # noqa: F403
 from oh_jupyter.events.event import Event, EventSource
-from oh_jupyter.events.observation import (
-    AgentThinkObservation,
-    BrowserOutputObservation,
-    CmdOutputMetadata,
-    CmdOutputObservation,
-    ErrorObservation,
-    FileDownloadObservation,
-    FileEditObservation,
-    FileReadObservation,
-    FileWriteObservation,
-    IPythonRunCellObservation,
-    MCPObservation,
-    NullObservation,
-    Observation,
-    UserRejectObservation,
-)
-from oh_jupyter.events.registry import ACTIONS, OBSERVATIONS
+from oh_jupyter.events.observation import *  # noqa: F403
+from oh_jupyter.events.openhands import *  # noqa: F403
 
-__all__ = [
-    "ACTIONS",
-    "OBSERVATIONS",
-    "Action",
-    "ActionConfirmationStatus",
-    "ActionSecurityRisk",
-    "AgentCondensationObservation",
-    "AgentDelegateAction",
-    "AgentDelegateObservation",
-    "AgentFinishAction",
-    "AgentRejectAction",
-    "AgentStateChangedObservation",
-    "AgentThinkAction",
-    "AgentThinkObservation",
-    "BrowseInteractiveAction",
-    "BrowseURLAction",
-    "BrowserOutputObservation",
-    "ChangeAgentStateAction",
-    "CmdOutputMetadata",
-    "CmdOutputObservation",
-    "CmdRunAction",
-    "CondensationAction",
-    "CondensationRequestAction",
-    "ErrorObservation",
-    "Event",
-    "EventSource",
-    "FileDownloadObservation",
-    "FileEditAction",
-    "FileEditObservation",
-    "FileReadAction",
-    "FileReadObservation",
-    "FileWriteAction",
-    "FileWriteObservation",
-    "IPythonRunCellAction",
-    "IPythonRunCellObservation",
-    "LoopDetectionObservation",
-    "LoopRecoveryAction",
-    "MCPAction",
-    "MCPObservation",
-    "MessageAction",
-    "NullAction",
-    "NullObservation",
-    "Observation",
-    "RecallAction",
-    "RecallObservation",
-    "SuccessObservation",
-    "SystemMessageAction",
-    "TaskTrackingAction",
-    "TaskTrackingObservation",
-    "UserRejectObservation",
-]
+__all__ = ["Event", "EventSource"]
+__all__ += action.__all__
+__all__ += observation.__all__
+__all__ += openhands.__all__

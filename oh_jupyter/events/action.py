@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from oh_jupyter.events.event import Event
+from oh_jupyter.events.event import Event, register
 
 __all__ = [
+    "ACTIONS",
     "Action",
     "ActionConfirmationStatus",
     "ActionSecurityRisk",
@@ -25,6 +26,7 @@ __all__ = [
     "FileReadSource",
     "FileWriteAction",
     "IPythonRunCellAction",
+    "MCPAction",
 ]
 
 FileReadSource = Literal["default", "oh_aci"]
@@ -34,8 +36,11 @@ FileEditSource = Literal["oh_aci", "llm_based_edit"]
 """How an edit is given: as an editor command, or as a draft to merge."""
 
 
-OWN = {"own": True}
-"""Marks a field that OpenHands does not have, and whose default is left out on the wire."""
+EXTENSION = {"extension": True}
+"""Metadata of a field that OpenHands does not have; left out on the wire where it is not set."""
+
+ACTIONS: dict[str, type[Action]] = {}
+"""Every Action class by its type on the wire; a subclass with a ``kind`` registers itself."""
 
 
 class ActionConfirmationStatus(str, Enum):
@@ -60,12 +65,16 @@ class Action(Event):
     """Something to be done. ``kind`` is its type on the wire.
 
     Attributes:
+        runnable: Whether a runtime can execute it.
         timeout: Hard time limit in seconds; None for no limit.
     """
 
     runnable: ClassVar[bool] = True
 
     timeout: float | None = field(default=None, repr=False, compare=False)
+
+    def __init_subclass__(cls) -> None:
+        register(cls, ACTIONS)
 
     def set_hard_timeout(self, value: float | None, blocking: bool | None = True) -> None:
         """Give the Action a hard time limit.
@@ -243,13 +252,13 @@ class FileEditAction(Action):
     thought: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     impl_source: FileEditSource = "oh_aci"
-    dry_run: bool = field(default=False, metadata=OWN)
-    enable_linting: bool = field(default=False, metadata=OWN)
-    replace_all: bool = field(default=False, metadata=OWN)
-    cell: int | str | None = field(default=None, metadata=OWN)
-    edit_mode: str = field(default="replace", metadata=OWN)
-    cell_type: str | None = field(default=None, metadata=OWN)
-    to: int | None = field(default=None, metadata=OWN)
+    dry_run: bool = field(default=False, metadata=EXTENSION)
+    enable_linting: bool = field(default=False, metadata=EXTENSION)
+    replace_all: bool = field(default=False, metadata=EXTENSION)
+    cell: int | str | None = field(default=None, metadata=EXTENSION)
+    edit_mode: str = field(default="replace", metadata=EXTENSION)
+    cell_type: str | None = field(default=None, metadata=EXTENSION)
+    to: int | None = field(default=None, metadata=EXTENSION)
 
     @property
     def message(self) -> str:
@@ -305,3 +314,30 @@ class BrowseInteractiveAction(Action):
     def message(self) -> str:
         """Quote the calls."""
         return f"Interacting with the browser: {self.browser_actions}"
+
+
+@dataclass
+class MCPAction(Action):
+    """Call a tool by its name.
+
+    OpenHands' clients call MCP servers themselves and never send this one. Here a runtime
+    carries it out, with its agent skills as tools.
+
+    Attributes:
+        name: The tool's name.
+        arguments: Its arguments.
+        thought: Why the agent does it.
+        security_risk: The risk that the agent assigns.
+    """
+
+    kind: ClassVar[str] = "call_tool_mcp"
+
+    name: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    thought: str = ""
+    security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+
+    @property
+    def message(self) -> str:
+        """Name the tool."""
+        return f"Calling the MCP tool: {self.name}"

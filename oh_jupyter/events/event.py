@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
-__all__ = ["Event", "EventSource"]
+__all__ = ["Event", "EventSource", "register"]
 
 EventSource = Literal["agent", "user", "environment"]
 """Who caused an event: a program, the person, or the runtime itself."""
@@ -39,3 +39,17 @@ class Event:
     def message(self) -> str:
         """One sentence that says what happened, for people."""
         return ""
+
+
+_E = TypeVar("_E", bound=Event)
+
+
+def register(cls: type[_E], registry: dict[str, type[_E]]) -> None:
+    """Enter a class under the ``kind`` that it defines; a kind belongs to one class (TypeError)."""
+    kind = cls.__dict__.get("kind")
+    if kind is None:
+        return
+    other = registry.setdefault(kind, cls)
+    if other.__qualname__ != cls.__qualname__:
+        raise TypeError(f"{kind!r} is the kind of {other.__name__}; give {cls.__name__} another.")
+    registry[kind] = cls

@@ -1,4 +1,4 @@
-"""JSON from outside, read so that whatever comes of it can be written again.
+"""JSON: read from outside so that whatever comes of it can be written again, and written fast.
 
 Python's reader takes more than JSON: NaN, lone halves of surrogate pairs, numbers of any length,
 values as deep as the stack. Each of them would go wrong later, where nobody can say why any more.
@@ -15,7 +15,7 @@ from typing import Any
 
 from oh_jupyter.errors import WireError
 
-__all__ = ["MAX_DEPTH", "parse_json"]
+__all__ = ["MAX_DEPTH", "encode_json", "parse_json"]
 
 MAX_DEPTH = 100
 """Levels of arrays and objects inside each other."""
@@ -27,18 +27,7 @@ _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 def parse_json(data: bytes, field: str = "body") -> Any:
-    """Read JSON.
-
-    Args:
-        data: UTF-8, with or without a byte order mark.
-        field: What an error names.
-
-    Returns:
-        Its value.
-
-    Raises:
-        WireError: It is no JSON, or holds what cannot be passed on; the message says what.
-    """
+    """Read JSON in UTF-8, with or without a byte order mark (WireError says what is wrong)."""
     try:
         value = json.loads(
             data.decode("utf-8-sig"),
@@ -59,6 +48,17 @@ def parse_json(data: bytes, field: str = "body") -> Any:
     if _ESCAPED_SURROGATE.search(data):
         _check_texts(value, field)
     return value
+
+
+def encode_json(data: Any) -> bytes:
+    """Encode as JSON in UTF-8; what is no JSON is written as its text."""
+    # The standard library takes 2 ms for a megabyte, in which no other thread runs; orjson 0.1.
+    import orjson
+
+    try:
+        return orjson.dumps(data, default=str)
+    except TypeError:  # integers of more than 64 bits, lone surrogates, keys that are no strings
+        return json.dumps(data, default=str).encode()
 
 
 def _too_deep(field: str) -> str:

@@ -1,15 +1,16 @@
-"""Secrets do not go into the log: their values are replaced wherever they appear."""
+"""Secrets are replaced wherever they appear in events and texts, however they are spelled."""
 
 from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Iterable
 from html import escape
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-__all__ = ["HIDDEN", "Mask"]
+__all__ = ["HIDDEN", "SecretMasker"]
 
 HIDDEN = "<secret_hidden>"
 """What stands where a secret was; the same text as OpenHands'."""
@@ -18,42 +19,34 @@ HIDDEN = "<secret_hidden>"
 _STRUCTURE = {"id", "timestamp", "source", "cause", "action", "observation"}
 
 
-class Mask:
-    """The secrets that are known so far. Safe to use from several threads."""
+class SecretMasker:
+    """Replaces the secrets that it knows so far. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._values: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+        self._secrets: frozenset[str] = frozenset()
+        self._spellings: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
 
-    def add(self, values: Iterable[str]) -> None:
-        """Learn secrets. Empty ones are ignored, since they are everywhere.
-
-        Args:
-            values: The values that must not appear.
-        """
-        known = set(self._values)
-        for value in values:
-            if value:
-                known.update(_spellings(value))
-        self._values = frozenset(known)
-        # The longest first: a secret may be the beginning of another one.
-        longest_first = sorted(known, key=lambda value: (-len(value), value))
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if known else None
+    def add(self, secrets: Iterable[str]) -> None:
+        """Learn secrets; empty ones are ignored, since they are everywhere."""
+        with self._lock:
+            added = frozenset(filter(None, secrets)) - self._secrets
+            if not added:
+                return
+            self._secrets |= added
+            self._spellings |= {spelling for secret in added for spelling in _spellings(secret)}
+            # The longest first: a secret may be the beginning of another one.
+            longest_first = sorted(self._spellings, key=lambda value: (-len(value), value))
+            self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     @property
     def values(self) -> frozenset[str]:
-        """The secrets, and how JSON writes them."""
-        return self._values
+        """The secrets in all their spellings."""
+        return self._spellings
 
     def masked(self, wire: dict[str, Any]) -> dict[str, Any]:
-        """Copy an event without the secrets.
-
-        Args:
-            wire: An event in its wire form; it is not changed.
-
-        Returns:
-            A copy, or the event itself if it contains none.
-        """
+        """Copy an event in its wire form without the secrets; itself if it contains none."""
         pattern = self._pattern
         if pattern is None:
             return wire
@@ -62,6 +55,10 @@ class Mask:
             for name, value in wire.items()
         }
         return wire if copy == wire else copy
+
+    def masked_text(self, text: str) -> str:
+        """Replace the secrets in a text."""
+        return self._pattern.sub(HIDDEN, text) if self._pattern else text
 
 
 def _spellings(value: str) -> set[str]:

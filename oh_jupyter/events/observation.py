@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from oh_jupyter.events.action import FileEditSource, FileReadSource
-from oh_jupyter.events.event import Event
+from oh_jupyter.events.event import Event, register
 
 __all__ = [
+    "OBSERVATIONS",
     "AgentThinkObservation",
     "BrowserOutputObservation",
     "CmdOutputMetadata",
@@ -30,6 +31,9 @@ __all__ = [
     "UserRejectObservation",
 ]
 
+OBSERVATIONS: dict[str, type[Observation]] = {}
+"""Every Observation class by its type on the wire; a subclass with a ``kind`` registers itself."""
+
 
 @dataclass
 class Observation(Event):
@@ -40,6 +44,9 @@ class Observation(Event):
     """
 
     content: str
+
+    def __init_subclass__(cls) -> None:
+        register(cls, OBSERVATIONS)
 
     @property
     def message(self) -> str:

@@ -21,12 +21,11 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from oh_jupyter.errors import RuntimeClosedError, StorageError, StorePathError, WireError
-from oh_jupyter.events.encoded import EncodedEvent
 from oh_jupyter.events.event import Event, EventSource
-from oh_jupyter.events.masking import Mask
+from oh_jupyter.events.masking import SecretMasker
 from oh_jupyter.events.subscribers import Subscriber, Subscribers
-from oh_jupyter.events.wire import from_wire, to_wire
-from oh_jupyter.events.writer import Journal
+from oh_jupyter.events.wire import EncodedEvent, from_wire, to_wire
+from oh_jupyter.events.writer import EventWriter
 
 if TYPE_CHECKING:
     from oh_jupyter.storage import FileStore
@@ -35,8 +34,8 @@ __all__ = ["EventStream"]
 
 _log = logging.getLogger(__name__)
 _SOURCES = get_args(EventSource)
-_READ_AT_ONCE = 100
-_EXIT_SECONDS = 5.0
+_READ_BATCH_EVENTS = 100
+_EXIT_TIMEOUT_SECONDS = 5.0
 
 
 class EventStream:
@@ -62,11 +61,11 @@ class EventStream:
         self._store = file_store
         self._folder = _folder(sid, user_id)
         self._pid = os.getpid()
-        self._mask = Mask()
-        self._journal = Journal(file_store, self._folder, self._mask, self._move)
-        self._subscribers = Subscribers(self._mask)
+        self._masker = SecretMasker()
+        self._writer = EventWriter(file_store, self._folder, self._masker, self._renumber)
+        self._subscribers = Subscribers(self._masker)
         self._lock = threading.Lock()
-        self._next_id = self._journal.free_id()
+        self._next_id = self._writer.free_id()
         _live.add(self)
 
     @property
@@ -107,7 +106,7 @@ class EventStream:
             event.source = source
             wire = to_wire(event)
             self._next_id += 1
-            self._journal.put(event, EncodedEvent(wire))
+            self._writer.put(event, EncodedEvent(wire))
             self._subscribers.publish(event, wire)
         return event
 
@@ -139,9 +138,9 @@ class EventStream:
             StorageError: If its file is damaged.
             WireError: If it is of a type that is not known here.
         """
-        wire = self._journal.unwritten([id]).get(id)
+        wire = self._writer.unwritten([id]).get(id)
         if wire is None:
-            path = self._journal.path(id)
+            path = self._writer.path(id)
             wire = _parsed(self._store.read_bytes(path), path)
         return from_wire(wire)
 
@@ -154,9 +153,9 @@ class EventStream:
         Returns:
             The JSON, which is shared with the log where that is possible.
         """
-        waiting = None if event.id is None else self._journal.waiting(event.id)
+        pending = None if event.id is None else self._writer.pending(event.id)
         wire = to_wire(event)
-        return (waiting if waiting and waiting.wire == wire else EncodedEvent(wire)).json()
+        return (pending if pending and pending.wire == wire else EncodedEvent(wire)).json()
 
     def search(
         self,
@@ -203,12 +202,12 @@ class EventStream:
             values: The secrets. What is written already is not changed.
         """
         with self._lock:
-            self._mask.add(values)
+            self._masker.add(values)
 
     @property
     def secrets(self) -> frozenset[str]:
         """What is kept out of the log, for other logs to do the same."""
-        return self._mask.values
+        return self._masker.values
 
     def flush(self, timeout: float | None = None) -> None:
         """Wait until the events recorded so far are written and handed to subscribers.
@@ -221,7 +220,7 @@ class EventStream:
                 tried again with the next event or flush.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
-        self._journal.flush(timeout)
+        self._writer.flush(timeout)
         left = None if deadline is None else max(deadline - time.monotonic(), 0)
         if not self._subscribers.flush(left):
             raise StorageError(
@@ -241,7 +240,7 @@ class EventStream:
             self.flush(timeout)
         except StorageError as error:
             _log.warning("The log is incomplete: %s", error)
-        self._journal.stop()
+        self._writer.stop()
         self._subscribers.stop()
 
     def _wires(self, start: int, end: int | None) -> Iterator[dict[str, Any]]:
@@ -249,26 +248,26 @@ class EventStream:
         if end is None or end > self._next_id:
             self._catch_up()
         stop = self._next_id if end is None else min(end, self._next_id)
-        for first in range(start, stop, _READ_AT_ONCE):
-            ids = range(first, min(first + _READ_AT_ONCE, stop))
-            waiting = self._journal.unwritten(ids)
-            paths = {id: self._journal.path(id) for id in ids if id not in waiting}
+        for first in range(start, stop, _READ_BATCH_EVENTS):
+            ids = range(first, min(first + _READ_BATCH_EVENTS, stop))
+            unwritten = self._writer.unwritten(ids)
+            paths = {id: self._writer.path(id) for id in ids if id not in unwritten}
             stored = self._store.read_many(paths.values(), missing_ok=True)
             for id in ids:
-                if id in waiting:
-                    yield waiting[id]
+                if id in unwritten:
+                    yield unwritten[id]
                 elif paths[id] in stored:
                     yield _parsed(stored[paths[id]], paths[id])
 
-    def _move(self, move: Callable[[], int]) -> None:
+    def _renumber(self, renumber: Callable[[], int]) -> None:
         with self._lock:
-            self._next_id = move()
+            self._next_id = renumber()
 
     def _catch_up(self) -> None:
         """Learn of events that other processes have recorded to the session."""
         with self._lock:
-            if self._store.exists(self._journal.path(self._next_id)):
-                self._next_id = self._journal.free_id(self._next_id)
+            if self._store.exists(self._writer.path(self._next_id)):
+                self._next_id = self._writer.free_id(self._next_id)
 
 
 def _folder(sid: str, user_id: str | None) -> str:
@@ -296,7 +295,7 @@ _live: weakref.WeakSet[EventStream] = weakref.WeakSet()
 
 
 def _close_at_exit() -> None:
-    deadline = time.monotonic() + _EXIT_SECONDS
+    deadline = time.monotonic() + _EXIT_TIMEOUT_SECONDS
     for stream in list(_live):
         stream.close(max(deadline - time.monotonic(), 0))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oh_jupyter.events.event import Event
-from oh_jupyter.events.masking import Mask
+from oh_jupyter.events.masking import SecretMasker
 from oh_jupyter.events.wire import from_wire
 
 __all__ = ["Subscriber", "Subscribers"]
@@ -22,29 +22,18 @@ Subscriber = Callable[[Event], object]
 
 
 class Subscribers:
-    """Calls each subscriber with each event once, and in order.
+    """Calls each subscriber with each event once, in order and with secrets masked."""
 
-    Args:
-        mask: What to keep out of the events that are handed out.
-    """
-
-    def __init__(self, mask: Mask) -> None:
-        self._mask = mask
+    def __init__(self, masker: SecretMasker) -> None:
+        self._masker = masker
         self._changed = threading.Condition()
         self._callbacks: dict[object, Subscriber] = {}
-        self._waiting: deque[tuple[int, Event, dict[str, Any], list[object]]] = deque()
+        self._queue: deque[tuple[int, Event, dict[str, Any], list[object]]] = deque()
         self._thread: threading.Thread | None = None
-        self._put = self._done = 0  # events, counted
+        self._published = self._delivered = 0  # events, counted
 
     def add(self, callback: Subscriber) -> Callable[[], None]:
-        """Subscribe to the events that are published from now on.
-
-        Args:
-            callback: The function to call.
-
-        Returns:
-            A function that ends the subscription.
-        """
+        """Subscribe to the events that are published from now on; returns what unsubscribes."""
         ticket = object()
         with self._changed:
             self._callbacks[ticket] = callback
@@ -56,17 +45,12 @@ class Subscribers:
         return remove
 
     def publish(self, event: Event, wire: dict[str, Any]) -> None:
-        """Hand an event to those who are subscribed now. It does not wait for them.
-
-        Args:
-            event: The event, which may be changed afterwards.
-            wire: Its wire form.
-        """
+        """Hand an event to those who are subscribed now. It does not wait for them."""
         with self._changed:
             if not self._callbacks:
                 return
-            self._put += 1
-            self._waiting.append((self._put, copy.deepcopy(event), wire, list(self._callbacks)))
+            self._published += 1
+            self._queue.append((self._published, copy.deepcopy(event), wire, list(self._callbacks)))
             if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="oh-subscribers", daemon=True
@@ -75,19 +59,12 @@ class Subscribers:
             self._changed.notify_all()
 
     def flush(self, timeout: float | None) -> bool:
-        """Wait until the events that were published before are handed out.
-
-        Args:
-            timeout: Seconds to wait at most; None for as long as it takes.
-
-        Returns:
-            Whether they are. A subscriber does not wait for itself.
-        """
+        """Wait until what was published is delivered; False if that took ``timeout`` seconds."""
         with self._changed:
             if self._thread is threading.current_thread():
                 return True
-            last = self._put
-            return self._changed.wait_for(lambda: self._done >= last, timeout)
+            last = self._published
+            return self._changed.wait_for(lambda: self._delivered >= last, timeout)
 
     def stop(self) -> None:
         """End the thread after the event it is at. A later event starts it again."""
@@ -98,11 +75,11 @@ class Subscribers:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting or self._stopped())
+                self._changed.wait_for(lambda: self._queue or self._stopped())
                 if self._stopped():
                     return
-                number, event, wire, tickets = self._waiting.popleft()
-            masked = self._mask.masked(wire)
+                number, event, wire, tickets = self._queue.popleft()
+            masked = self._masker.masked(wire)
             for ticket in tickets:
                 callback = self._callbacks.get(ticket)
                 if callback is None:
@@ -112,7 +89,7 @@ class Subscribers:
                 except Exception:
                     _log.exception("A subscriber failed with event %s", event.id)
             with self._changed:
-                self._done = number
+                self._delivered = number
                 self._changed.notify_all()
 
     def _stopped(self) -> bool:

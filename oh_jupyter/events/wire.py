@@ -11,18 +11,21 @@ from __future__ import annotations
 import ast
 import copy
 import re
+import threading
 from dataclasses import fields
 from enum import Enum
 from typing import Any, cast
 
 from oh_jupyter.errors import NotRunnableError, UnknownTypeError, WireError
-from oh_jupyter.events.action import Action
+from oh_jupyter.events.action import ACTIONS, Action
 from oh_jupyter.events.event import Event
-from oh_jupyter.events.fields import build, check_field, field_types, json_name
-from oh_jupyter.events.observation import CmdOutputMetadata, Observation
-from oh_jupyter.events.registry import ACTIONS, OBSERVATIONS
+from oh_jupyter.events.fields import build, check_field, mapping
+from oh_jupyter.events.json import encode_json
+from oh_jupyter.events.observation import OBSERVATIONS, CmdOutputMetadata, Observation
+from oh_jupyter.schema import field_types
 
 __all__ = [
+    "EncodedEvent",
     "action_from_wire",
     "from_wire",
     "observation_from_wire",
@@ -32,32 +35,41 @@ __all__ = [
 
 _ENVELOPE = ("id", "timestamp", "source", "cause", "tool_call_metadata", "llm_metrics")
 _ENVELOPE_TYPES = field_types(Event)
-_NOT_OWN = {*_ENVELOPE_TYPES, "timeout"}
+_LOG_FIELDS = {*_ENVELOPE_TYPES, "timeout"}
 _DROPPED_ARGS = ("timestamp", "keep_prompt", "task_completed")
 _RENAMED_ARGS = {"is_confirmed": "confirmation_state", "images_urls": "image_urls"}
 
 
+class EncodedEvent:
+    """An event whose JSON the log and the one who asked share: encoded once, by the first."""
+
+    def __init__(self, wire: dict[str, Any]) -> None:
+        self.wire = wire  # must not change
+        self._lock = threading.Lock()
+        self._json: bytes | None = None
+
+    def json(self) -> bytes:
+        """The event as JSON in UTF-8."""
+        with self._lock:
+            if self._json is None:
+                self._json = encode_json(self.wire)
+            return self._json
+
+
 def to_wire(event: Event) -> dict[str, Any]:
-    """Write an event as JSON-ready data.
-
-    Args:
-        event: An Action or an Observation.
-
-    Returns:
-        A new dict in the protocol's form; fields of the log that are not set are left out.
-    """
+    """Write an event as new JSON-ready data; fields of the log that are not set are left out."""
     data: dict[str, Any] = {
         name: getattr(event, name) for name in _ENVELOPE if getattr(event, name) is not None
     }
     data["message"] = event.message
     if isinstance(event, Action):
         data["action"] = event.kind
-        data["args"] = _own_fields(event)
+        data["args"] = _type_fields(event)
         if event.timeout is not None:
             data["timeout"] = event.timeout
         return data
     observation = cast(Observation, event)
-    extras = _own_fields(observation)
+    extras = _type_fields(observation)
     data["observation"] = observation.kind
     data["content"] = extras.pop("content")
     data["extras"] = extras
@@ -67,36 +79,15 @@ def to_wire(event: Event) -> dict[str, Any]:
 
 
 def from_wire(data: object) -> Event:
-    """Read an event of either sort.
-
-    Args:
-        data: Parsed JSON.
-
-    Returns:
-        The Action or Observation.
-
-    Raises:
-        WireError: It is neither, or a field of it is wrong.
-    """
+    """Read an Action or an Observation (WireError names the field that is wrong)."""
     if isinstance(data, dict) and "observation" in data:
         return observation_from_wire(data)
     return action_from_wire(data)
 
 
 def action_from_wire(data: object) -> Action:
-    """Read an Action.
-
-    Args:
-        data: Parsed JSON: ``{"action": type, "args": {...}, "timeout"?: seconds}``.
-
-    Returns:
-        The Action, with ``timeout`` set if it was given.
-
-    Raises:
-        UnknownTypeError: There is no Action of that type.
-        WireError: A field is missing, unknown or of the wrong type; ``field`` names it.
-    """
-    envelope = _mapping(data, "action")
+    """Read an Action (UnknownTypeError, or WireError that names the field)."""
+    envelope = mapping(data, "action")
     if "action" not in envelope and "observation" in envelope:
         raise UnknownTypeError(
             "Invalid action type: an observation was sent in its place", "action"
@@ -109,7 +100,7 @@ def action_from_wire(data: object) -> Action:
         raise UnknownTypeError(
             f"Unknown action type {kind!r}. Known types: {', '.join(sorted(ACTIONS))}", "action"
         )
-    args = _current_args(_mapping(envelope.get("args", {}), "args"))
+    args = _current_args(mapping(envelope.get("args", {}), "args"))
     action = cast(Action, build(cls, args, "args", ignore_unknown=False))
     if envelope.get("timeout") is not None:
         action.timeout = _seconds(envelope["timeout"])
@@ -118,18 +109,7 @@ def action_from_wire(data: object) -> Action:
 
 
 def runnable_from_wire(data: object) -> Action:
-    """Read an Action that a runtime can execute.
-
-    Args:
-        data: Parsed JSON.
-
-    Returns:
-        The Action.
-
-    Raises:
-        NotRunnableError: It is an Action such as ``message``, with nothing to execute.
-        WireError: As for ``action_from_wire``.
-    """
+    """Read an Action that a runtime can execute (NotRunnableError: one such as ``message``)."""
     action = action_from_wire(data)
     if not action.runnable:
         runnable = ", ".join(sorted(kind for kind, cls in ACTIONS.items() if cls.runnable))
@@ -141,19 +121,8 @@ def runnable_from_wire(data: object) -> Action:
 
 
 def observation_from_wire(data: object) -> Observation:
-    """Read an Observation.
-
-    Args:
-        data: Parsed JSON: ``{"observation": type, "content": str, "extras": {...}}``.
-
-    Returns:
-        The Observation.
-
-    Raises:
-        UnknownTypeError: There is no Observation of that type.
-        WireError: A field is missing, unknown or of the wrong type; ``field`` names it.
-    """
-    envelope = _mapping(data, "observation")
+    """Read an Observation (UnknownTypeError, or WireError that names the field)."""
+    envelope = mapping(data, "observation")
     kind = envelope.get("observation")
     cls = OBSERVATIONS.get(kind) if isinstance(kind, str) else None
     if cls is None:
@@ -161,7 +130,7 @@ def observation_from_wire(data: object) -> Observation:
             f"Unknown observation type {kind!r}. Known types: {', '.join(sorted(OBSERVATIONS))}",
             "observation",
         )
-    extras = dict(_mapping(envelope.get("extras", {}), "extras"))
+    extras = dict(mapping(envelope.get("extras", {}), "extras"))
     lenient = kind == "run"
     if lenient:
         extras = _current_run_extras(extras)
@@ -171,14 +140,15 @@ def observation_from_wire(data: object) -> Observation:
     return observation
 
 
-def _own_fields(event: Event) -> dict[str, Any]:
+def _type_fields(event: Event) -> dict[str, Any]:
     """The fields of a type, without those of the log around it."""
-    kind: Any = type(event)
-    unset = {
-        f.name for f in fields(kind) if "own" in f.metadata and getattr(event, f.name) == f.default
-    }
-    names = (name for name in field_types(kind) if name not in _NOT_OWN | unset)
-    return {name: _plain(getattr(event, name)) for name in names}
+    found = {}
+    for f in fields(cast(Any, event)):
+        value = getattr(event, f.name)
+        if f.name in _LOG_FIELDS or ("extension" in f.metadata and value == f.default):
+            continue
+        found[f.name] = _plain(value)
+    return found
 
 
 def _plain(value: Any) -> Any:
@@ -231,21 +201,14 @@ def _file_editor_call(code: str) -> dict[str, Any]:
 
 
 def _current_run_extras(extras: dict[str, Any]) -> dict[str, Any]:
-    """Move the old names of exit code and pid into the metadata; drop its unknown keys."""
+    """Move the old names of exit code and pid into the metadata."""
     extras = dict(extras)
     given = extras.get("metadata")
-    metadata = dict(_mapping(given, "extras.metadata")) if given is not None else {}
+    metadata = dict(mapping(given, "extras.metadata")) if given is not None else {}
     for old, new in (("exit_code", "exit_code"), ("command_id", "pid")):
         if extras.get(old) is not None:
             metadata.setdefault(new, extras[old])
-    extras["metadata"] = build(CmdOutputMetadata, metadata, "extras.metadata", ignore_unknown=True)
-    return extras
-
-
-def _mapping(value: object, name: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise WireError(f"{name!r} must be a JSON object, not {json_name(value)}", name)
-    return value
+    return {**extras, "metadata": metadata}
 
 
 def _seconds(value: object) -> float:

@@ -17,68 +17,50 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import StorageError
-from oh_jupyter.events.encoded import EncodedEvent
 from oh_jupyter.events.event import Event
-from oh_jupyter.events.masking import Mask
+from oh_jupyter.events.masking import SecretMasker
+from oh_jupyter.events.wire import EncodedEvent
 
 if TYPE_CHECKING:
     from oh_jupyter.storage import FileStore
 
-__all__ = ["Journal"]
+__all__ = ["EventWriter"]
 
 _log = logging.getLogger(__name__)
 _FILE_NAME = re.compile(r"(\d+)\.json")
 
 
-class Journal:
+class EventWriter:
     """Writes the events of one folder, in order and in the background.
 
-    Args:
-        store: Where to.
-        folder: The folder on it.
-        mask: What to keep out of the files.
-        moved: Called when events have to take later ids, in the thread, with a function
-            that moves them and returns the next free id.
+    When another process has taken an id, ``on_taken`` is called in the thread with a function
+    that gives the events later ids and returns the next free one.
     """
 
     def __init__(
         self,
         store: FileStore,
         folder: str,
-        mask: Mask,
-        moved: Callable[[Callable[[], int]], None],
+        masker: SecretMasker,
+        on_taken: Callable[[Callable[[], int]], None],
     ) -> None:
         self._store = store
-        self._moved = moved
+        self._on_taken = on_taken
         self._folder = folder
-        self._mask = mask
+        self._masker = masker
         self._changed = threading.Condition()
         self._unwritten: dict[int, tuple[Event, EncodedEvent]] = {}
         self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self._put = self._written = 0  # events, counted: their ids may change
-        self._asked = self._tried = 0  # attempts that were wanted, and that are over
+        self._requested = self._attempted = 0  # attempts that were wanted, and that are over
 
     def path(self, id: int) -> str:
-        """Say where an event is kept.
-
-        Args:
-            id: Its id.
-
-        Returns:
-            Its path on the store.
-        """
+        """Path of an event on the store."""
         return f"{self._folder}/{id}.json"
 
     def free_id(self, start: int = 0) -> int:
-        """Find the id for the next event.
-
-        Args:
-            start: From which on.
-
-        Returns:
-            The first id after all that are taken.
-        """
+        """The first id from ``start`` on after all that are taken."""
         try:
             entries = self._store.list(self._folder)
         except FileNotFoundError:
@@ -87,68 +69,44 @@ class Journal:
         return max((int(name[1]) + 1 for name in names if name), default=start)
 
     def put(self, event: Event, encoded: EncodedEvent) -> None:
-        """Add an event.
-
-        Args:
-            event: The event, with an id that is higher than that of the one before.
-            encoded: The same in its wire form.
-        """
+        """Queue an event, whose id is higher than that of the one before."""
         with self._changed:
             self._unwritten[int(encoded.wire["id"])] = (event, encoded)
             self._put += 1
-            self._asked += 1
+            self._requested += 1
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="oh-journal", daemon=True)
+                self._thread = threading.Thread(
+                    target=self._run, name="oh-event-writer", daemon=True
+                )
                 self._thread.start()
             self._changed.notify_all()
 
     def unwritten(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Find events whose files are not written yet.
-
-        Args:
-            ids: Which to look for.
-
-        Returns:
-            Their wire forms, masked, by id.
-        """
+        """Masked wire forms, by id, of those of the events whose files are not written yet."""
         with self._changed:
             found = {id: self._unwritten[id][1] for id in ids if id in self._unwritten}
-        return {id: self._mask.masked(event.wire) for id, event in found.items()}
+        return {id: self._masker.masked(event.wire) for id, event in found.items()}
 
-    def waiting(self, id: int) -> EncodedEvent | None:
-        """Find an event whose file is not written yet.
-
-        Args:
-            id: Its id.
-
-        Returns:
-            The event as it was put, or None.
-        """
+    def pending(self, id: int) -> EncodedEvent | None:
+        """The event as it was put, if its file is not written yet."""
         with self._changed:
             return self._unwritten[id][1] if id in self._unwritten else None
 
     def flush(self, timeout: float | None) -> None:
-        """Wait until the events that were put before are written.
-
-        Args:
-            timeout: Seconds to wait at most; None for as long as it takes.
-
-        Raises:
-            StorageError: If the store refuses them, or time ran out.
-        """
+        """Wait ``timeout`` seconds at most until what was put before is written (StorageError)."""
         with self._changed:
             if not self._unwritten:
                 return
             last = self._put
-            self._asked += 1
-            asked = self._asked
+            self._requested += 1
+            requested = self._requested
             self._changed.notify_all()
 
             def written() -> bool:
                 return self._written >= last
 
             def refused() -> bool:
-                return self._error is not None and self._tried >= asked
+                return self._error is not None and self._attempted >= requested
 
             self._changed.wait_for(lambda: written() or refused(), timeout)
             if written():
@@ -172,21 +130,21 @@ class Journal:
                 if self._stopped():
                     return
                 id, (_, encoded) = next(iter(self._unwritten.items()))
-                asked = self._asked
+                requested = self._requested
             error = self._write(id, encoded)
             if isinstance(error, FileExistsError):
-                self._moved(self._move)
+                self._on_taken(self._renumber)
                 continue
             with self._changed:
                 if error is None and self._unwritten.pop(id, None) is not None:
                     self._written += 1  # by another thread if this one was stopped and slow
                 elif error is not None and self._error is None:
                     _log.warning("Event %d is not written yet: %s", id, error)
-                self._error, self._tried = error, asked
+                self._error, self._attempted = error, requested
                 self._changed.notify_all()
 
     def _wanted(self) -> bool:
-        return bool(self._unwritten) and (self._error is None or self._asked > self._tried)
+        return bool(self._unwritten) and (self._error is None or self._requested > self._attempted)
 
     def _stopped(self) -> bool:
         return self._thread is not threading.current_thread()
@@ -211,15 +169,11 @@ class Journal:
             return False
 
     def _text(self, encoded: EncodedEvent) -> bytes:
-        masked = self._mask.masked(encoded.wire)
+        masked = self._masker.masked(encoded.wire)
         return encoded.json() if masked is encoded.wire else EncodedEvent(masked).json()
 
-    def _move(self) -> int:
-        """Give the events that wait the ids after those that others have taken.
-
-        Returns:
-            The next free id.
-        """
+    def _renumber(self) -> int:
+        """Give the queued events the ids after those that are taken; returns the next free one."""
         with self._changed:
             start = self.free_id(next(iter(self._unwritten), 0))
             ids = {old: start + n for n, old in enumerate(self._unwritten)}

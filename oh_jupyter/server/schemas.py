@@ -19,7 +19,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from oh_jupyter.events import ACTIONS, OBSERVATIONS, Action, CmdOutputMetadata, Event, Observation
-from oh_jupyter.events.fields import field_types
+from oh_jupyter.schema import field_types
 
 __all__ = ["OPENAPI", "Schema", "event_schemas", "kernel_paths", "updated"]
 

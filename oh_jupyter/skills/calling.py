@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from oh_jupyter.skills.capture import captured_output
-from oh_jupyter.skills.signatures import signature_of
+from oh_jupyter.skills.catalog import signature_of
 
 __all__ = ["call_skill", "tool_result"]
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeVar
 
 from oh_jupyter.errors import SkillError
-from oh_jupyter.skills.signatures import schema_of, signature_of
+from oh_jupyter.schema import parameters_schema
 
 __all__ = [
     "ENTRY_POINT_GROUP",
@@ -27,6 +27,7 @@ __all__ = [
     "registry",
     "remove",
     "schema",
+    "signature_of",
 ]
 
 ENTRY_POINT_GROUP = "oh_jupyter.skills"
@@ -234,7 +235,7 @@ def schema(name: str) -> dict[str, Any]:
     Raises:
         SkillError: There is no such skill.
     """
-    return schema_of(find(name))
+    return parameters_schema(find(name))
 
 
 def registry() -> dict[str, Skill]:
@@ -247,6 +248,16 @@ def registry() -> dict[str, Skill]:
         name: Skill(function, signature_of(function), inspect.getdoc(function) or "")
         for name, function in available().items()
     }
+
+
+def signature_of(function: Callable[..., Any]) -> str:
+    """The parameters of a function, such as ``(path: str, line_number: int = 1) -> None``."""
+    try:
+        return str(inspect.signature(function, eval_str=True))
+    except (NameError, AttributeError):  # an annotation that exists for type checkers only
+        return str(inspect.signature(function))
+    except (TypeError, ValueError):  # a function in C that does not tell
+        return "(...)"
 
 
 def documentation() -> str:

@@ -10,7 +10,8 @@ import os
 import pytest
 from jupyter_client.manager import KernelManager
 
-from oh_jupyter.logs import HIDDEN, SecretFormatter, set_up_logging
+from oh_jupyter.events.masking import HIDDEN
+from oh_jupyter.logs import SecretFormatter, set_up_logging
 
 
 @pytest.fixture

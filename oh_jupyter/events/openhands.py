@@ -1,7 +1,7 @@
-"""What OpenHands notes in a session's log about its agents: instructions, memory, plans, states.
+"""The events of OpenHands' agents: what they say, think, plan, remember and become.
 
-A runtime does nothing with them. They are known here so that a log which OpenHands has written can
-be read as a whole.
+A runtime carries none of them out. They are known here so that a log which OpenHands has written
+can be read as a whole.
 """
 
 from __future__ import annotations
@@ -9,20 +9,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from oh_jupyter.events.action import Action
+from oh_jupyter.events.action import Action, ActionSecurityRisk
 from oh_jupyter.events.observation import Observation
 
 __all__ = [
     "AgentCondensationObservation",
     "AgentDelegateAction",
     "AgentDelegateObservation",
+    "AgentFinishAction",
     "AgentRejectAction",
     "AgentStateChangedObservation",
+    "AgentThinkAction",
     "ChangeAgentStateAction",
     "CondensationAction",
     "CondensationRequestAction",
     "LoopDetectionObservation",
     "LoopRecoveryAction",
+    "MessageAction",
+    "NullAction",
     "RecallAction",
     "RecallObservation",
     "RecallType",
@@ -34,6 +38,88 @@ __all__ = [
 
 RecallType = Literal["workspace_context", "knowledge"]
 """What is recalled: facts about the workspace, or what microagents know."""
+
+
+@dataclass
+class AgentThinkAction(Action):
+    """A thought of the agent, kept in the log.
+
+    Attributes:
+        thought: The thought.
+    """
+
+    kind: ClassVar[str] = "think"
+    runnable: ClassVar[bool] = False
+
+    thought: str = ""
+
+    @property
+    def message(self) -> str:
+        """Quote the thought."""
+        return f"I am thinking...: {self.thought}"
+
+
+@dataclass
+class AgentFinishAction(Action):
+    """The agent is done.
+
+    Attributes:
+        final_thought: What it has to say in the end.
+        outputs: Anything else it returns.
+        thought: Why it is done.
+    """
+
+    kind: ClassVar[str] = "finish"
+    runnable: ClassVar[bool] = False
+
+    final_thought: str = ""
+    outputs: dict[str, Any] = field(default_factory=dict)
+    thought: str = ""
+
+    @property
+    def message(self) -> str:
+        """Quote the last thought."""
+        return self.thought or self.final_thought
+
+
+@dataclass
+class MessageAction(Action):
+    """A message between person and agent.
+
+    Attributes:
+        content: The text.
+        file_urls: Files that go with it.
+        image_urls: Images that go with it.
+        wait_for_response: Whether an answer is expected.
+        security_risk: The risk that the agent assigns.
+    """
+
+    kind: ClassVar[str] = "message"
+    runnable: ClassVar[bool] = False
+
+    content: str
+    file_urls: list[str] | None = None
+    image_urls: list[str] | None = None
+    wait_for_response: bool = False
+    security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+
+    @property
+    def message(self) -> str:
+        """The text itself."""
+        return self.content
+
+
+@dataclass
+class NullAction(Action):
+    """Nothing to do."""
+
+    kind: ClassVar[str] = "null"
+    runnable: ClassVar[bool] = False
+
+    @property
+    def message(self) -> str:
+        """Say so."""
+        return "No action"
 
 
 @dataclass

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation, CmdRunAction
-from oh_jupyter.events.encoded import EncodedEvent, encode
+from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.stream import EventStream
-from oh_jupyter.events.wire import to_wire
+from oh_jupyter.events.wire import EncodedEvent, to_wire
 from oh_jupyter.storage import InMemoryFileStore
 
 
@@ -28,14 +28,14 @@ from oh_jupyter.storage import InMemoryFileStore
     ],
 )
 def test_it_reads_back_as_it_was(value) -> None:
-    assert json.loads(encode({"value": value, "list": [value]})) == {
+    assert json.loads(encode_json({"value": value, "list": [value]})) == {
         "value": value,
         "list": [value],
     }
 
 
 def test_keys_that_are_no_strings_and_what_is_no_json_are_written_as_text() -> None:
-    assert json.loads(encode({1: object})) == {"1": str(object)}
+    assert json.loads(encode_json({1: object})) == {"1": str(object)}
 
 
 def test_it_is_encoded_once_whoever_comes_first() -> None:
