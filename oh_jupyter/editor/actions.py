@@ -13,7 +13,7 @@ from pathlib import Path
 
 from oh_jupyter.config import Settings
 from oh_jupyter.editor.editor import FileEditor
-from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.text.edits import write_lines
 from oh_jupyter.editor.text.encoding import Encoding, detect
@@ -73,7 +73,7 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
             raise IsADirectoryError
         editor.finish_interrupted(path)
         check_regular(path)
-        data, _ = atomic.read(path)
+        data, _ = atomic_write.read(path)
     except FileNotFoundError:
         return ErrorObservation(f"File not found: {path}. Your current working directory is {cwd}.")
     except IsADirectoryError:
@@ -108,7 +108,7 @@ def _view(action: FileReadAction, editor: FileEditor, *, binary_refused: bool) -
 def _is_binary(path: Path) -> bool:
     try:
         check_regular(path)
-        return detect(atomic.read(path)[0]) is None
+        return detect(atomic_write.read(path)[0]) is None
     except (OSError, EditorError):
         return False  # the view says what is wrong
 
@@ -166,8 +166,8 @@ def write_file(
         if editor is not None:
             editor.overwrite(path, partial(_written, action), _NEW_FILE_MODE)
         else:
-            data = _written(action, atomic.read(path)[0] if existed else None)
-            atomic.replace(path, data, mode=_NEW_FILE_MODE)
+            data = _written(action, atomic_write.read(path)[0] if existed else None)
+            atomic_write.replace(path, data, mode=_NEW_FILE_MODE)
     except FileNotFoundError:
         return ErrorObservation(f"File not found: {path}")
     except IsADirectoryError:

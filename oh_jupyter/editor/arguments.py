@@ -105,7 +105,7 @@ def prepare(command: str, path: Path, given: Arguments) -> Command | NewFile:
             if is_notebook(path):
                 from oh_jupyter.editor.notebook import commands as cells
 
-                return edit.computed_by(cells.inserting(path, line, text, edit.compute))
+                return edit.with_compute(cells.cell_insert(path, line, text, edit.compute))
             return edit
         case "write":
             text = given.required(command, "content", given.content)
@@ -113,7 +113,7 @@ def prepare(command: str, path: Path, given: Arguments) -> Command | NewFile:
         case "notebook_edit":
             from oh_jupyter.editor.notebook import commands as cells
 
-            compute = cells.changing(
+            compute = cells.cell_edit(
                 path, given.edit_mode, given.cell, given.new_str, given.cell_type, given.to
             )
             return Command(command, path, compute, "", REVIEW)
@@ -131,8 +131,8 @@ def _str_replace(path: Path, given: Arguments) -> Command:
         return edit
     from oh_jupyter.editor.notebook import commands as cells
 
-    return edit.computed_by(
-        cells.replacing(
+    return edit.with_compute(
+        cells.cell_replace(
             path, old, new, given.cell, edit.compute, every=bool(every), expected=expected
         )
     )

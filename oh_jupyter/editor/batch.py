@@ -17,16 +17,16 @@ from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.views import number_lines
 from oh_jupyter.errors import EditorError
 
-__all__ = ["Transaction", "as_list", "build_all", "carry_out"]
+__all__ = ["Transaction", "build_all", "check_edits", "stage_command"]
 
 
-def carry_out(stage: Stage, command: Command | NewFile, max_size: int) -> str:
+def stage_command(stage: Stage, command: Command | NewFile, max_file_bytes: int) -> str:
     """Carry out one command on files that are not written yet.
 
     Args:
         stage: The files.
         command: The command.
-        max_size: The size in bytes above which a file is refused.
+        max_file_bytes: The size in bytes above which a file is refused.
 
     Returns:
         What to say about it.
@@ -36,8 +36,8 @@ def carry_out(stage: Stage, command: Command | NewFile, max_size: int) -> str:
     """
     path = command.path
     staged = stage.at(path)
-    if isinstance(command, Command) and command.otherwise is not None and staged.file is None:
-        command = command.otherwise
+    if isinstance(command, Command) and command.if_missing is not None and staged.file is None:
+        command = command.if_missing
     if isinstance(command, NewFile):
         if staged.file is not None:
             raise invalid(
@@ -45,7 +45,7 @@ def carry_out(stage: Stage, command: Command | NewFile, max_size: int) -> str:
                 path,
                 f"File already exists at: {path}. Cannot overwrite files using command `create`.",
             )
-        stage.put(path, encoded(path, command.text, max_size))
+        stage.put(path, encoded(path, command.text, max_file_bytes))
         return f"File created successfully at: {path}\n"
     if staged.file is None:
         check_path(command.name, path, restorable=False)  # says so, and what is similar
@@ -54,25 +54,25 @@ def carry_out(stage: Stage, command: Command | NewFile, max_size: int) -> str:
         if staged.file is staged.base:
             command.compute(staged.file, staged.shown)  # refuses if the numbers may be others now
         else:
-            staged.by_number = True
+            staged.by_line_number = True
     edit, note = command.compute(staged.file, None)
     stage.put(path, edit.data)
     new = TextFile(edit.data, staged.file.encoding)
     shown = edit.excerpt
     if shown is None:
         shown = new.around(edit.offset, edit.before, edit.after)
-    snippet = number_lines(shown, edit.what or command.what, edit.first)
+    snippet = number_lines(shown, edit.caption or command.caption, edit.first)
     return f"The file {path} has been edited. {snippet}{note.lstrip()}"
 
 
 def build_all(
-    commands: list[Command | NewFile], max_size: int
+    commands: list[Command | NewFile], max_file_bytes: int
 ) -> tuple[list[Path], Callable[[Stage], str]]:
     """Make one edit of several commands.
 
     Args:
         commands: The commands, in the order in which they are carried out.
-        max_size: The size in bytes above which a file is refused.
+        max_file_bytes: The size in bytes above which a file is refused.
 
     Returns:
         The files that it concerns, and what makes the edit.
@@ -82,7 +82,7 @@ def build_all(
         said = []
         for number, command in enumerate(commands, 1):
             try:
-                said.append(carry_out(stage, command, max_size))
+                said.append(stage_command(stage, command, max_file_bytes))
             except EditorError as error:
                 raise _refused(number, len(commands), command, error) from None
         count = plural(len({command.path for command in commands}), "file")
@@ -177,7 +177,7 @@ class Transaction:
             self.result = self._make(self._edits)
 
 
-def as_list(edits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def check_edits(edits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Check that edits are a list of arguments.
 
     Args:

@@ -7,13 +7,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from oh_jupyter.editor import reading
-from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import check_path, exists
-from oh_jupyter.editor.history.edit_history import Superseded
+from oh_jupyter.editor.history.edit_history import ConcurrentWriteError
 from oh_jupyter.editor.messages import DRY_RUN, cannot_write, invalid, too_large
 from oh_jupyter.editor.notebook.validation import check_notebook
 from oh_jupyter.editor.result import EditorResult
-from oh_jupyter.editor.state import ATTEMPTS, EditorState, real_path, still_written
+from oh_jupyter.editor.state import MAX_ATTEMPTS, EditorState, real_path, still_being_written
 from oh_jupyter.editor.text.commands import Command, NewFile
 from oh_jupyter.editor.text.edits import Edit
 from oh_jupyter.editor.text.text_file import TextFile
@@ -37,7 +37,7 @@ def create(state: EditorState, path: Path, text: str, *, dry_run: bool = False) 
     Raises:
         EditorError: It was refused; nothing was changed.
     """
-    data = encoded(path, text, state.max_size)
+    data = encoded(path, text, state.max_file_bytes)
     output = f"File created successfully at: {path}"
     if not path.parent.exists():
         output += f"\nThe directory {path.parent} did not exist and was created."
@@ -46,11 +46,11 @@ def create(state: EditorState, path: Path, text: str, *, dry_run: bool = False) 
             path.parent.mkdir(parents=True, exist_ok=True)
             with state.history.open(path) as history:
                 check_path("create", path, restorable=False)  # it may be there by now
-                history.notice(None)
+                history.sync(None)
                 history.change("create", None, data, None)
-        except (OSError, Superseded) as error:
+        except (OSError, ConcurrentWriteError) as error:
             raise cannot_write(path, error) from None
-        state.seen.remember(real_path(path), data)
+        state.last_read.remember(real_path(path), data)
     return EditorResult(
         DRY_RUN * dry_run + output,
         path=str(path),
@@ -60,13 +60,13 @@ def create(state: EditorState, path: Path, text: str, *, dry_run: bool = False) 
     )
 
 
-def encoded(path: Path, text: str, max_size: int) -> bytes:
+def encoded(path: Path, text: str, max_file_bytes: int) -> bytes:
     """Encode the text of a new file.
 
     Args:
         path: The file, for the error.
         text: The text.
-        max_size: The size in bytes above which it is refused.
+        max_file_bytes: The size in bytes above which it is refused.
 
     Returns:
         The bytes, in UTF-8.
@@ -79,8 +79,8 @@ def encoded(path: Path, text: str, max_size: int) -> bytes:
         data = text.encode()
     except UnicodeEncodeError as error:
         raise invalid("file_text", ascii(text), f"It cannot be encoded: {error}.") from None
-    if len(data) > max_size:
-        raise too_large(path, len(data), max_size)
+    if len(data) > max_file_bytes:
+        raise too_large(path, len(data), max_file_bytes)
     return data
 
 
@@ -106,12 +106,12 @@ def apply(
         EditorError: It was refused; nothing was changed.
     """
     path = command.path
-    if isinstance(command, Command) and command.otherwise is not None and not exists(path):
-        command = command.otherwise
+    if isinstance(command, Command) and command.if_missing is not None and not exists(path):
+        command = command.if_missing
     if isinstance(command, NewFile):
         return create(state, path, command.text, dry_run=dry_run)
     if dry_run:
-        file, _ = reading.read_text(path, state.max_size)
+        file, _ = reading.read_text(path, state.max_file_bytes)
         edit, note = command.compute(file, _shown(state, real_path(path), file))
         _check(state, path, file, edit)
     else:
@@ -120,7 +120,7 @@ def apply(
     shown = edit.excerpt
     if shown is None:
         shown = new.around(edit.offset, edit.before, edit.after)
-    snippet = number_lines(shown, edit.what or command.what, edit.first)
+    snippet = number_lines(shown, edit.caption or command.caption, edit.first)
     output = f"{DRY_RUN * dry_run}The file {path} has been edited. {snippet}"
     if linting:
         from oh_jupyter.editor.lint.edit_lint import lint_report
@@ -139,35 +139,35 @@ def _write(state: EditorState, command: Command) -> tuple[TextFile, Edit, str]:
     """Compute and write, holding the file's lock; start over if somebody wrote it meanwhile."""
     path = command.path
     with state.history.open(path) as history:
-        for _ in range(ATTEMPTS):
-            file, stamp = reading.read_text(path, state.max_size)
+        for _ in range(MAX_ATTEMPTS):
+            file, fingerprint = reading.read_text(path, state.max_file_bytes)
             shown = _shown(state, history.path, file)
-            state.seen.remember(history.path, file.data)  # a refusal shows what changed
+            state.last_read.remember(history.path, file.data)  # a refusal shows what changed
             edit, note = command.compute(file, shown)
             _check(state, path, file, edit)
             try:
-                history.notice(file.data)
-                history.change(command.name, file.data, edit.data, stamp)
-            except Superseded:
+                history.sync(file.data)
+                history.change(command.name, file.data, edit.data, fingerprint)
+            except ConcurrentWriteError:
                 continue
             except OSError as error:
                 raise cannot_write(path, error) from None
-            state.seen.remember(history.path, edit.data)
+            state.last_read.remember(history.path, edit.data)
             return file, edit, note
-    raise still_written(path)
+    raise still_being_written(path)
 
 
 def _shown(state: EditorState, real: Path, file: TextFile) -> str | None:
     """The text that was shown last, if that is not what is there now."""
-    shown = state.seen.before(real, file.data)
+    shown = state.last_read.before(real, file.data)
     old = TextFile.parse(shown) if shown is not None else None
     return old.text if old is not None else None
 
 
 def _check(state: EditorState, path: Path, file: TextFile, edit: Edit) -> None:
     """Refuse an edit that would leave too large a file, or a notebook that is none any more."""
-    if len(edit.data) > state.max_size:
-        raise too_large(path, len(edit.data), state.max_size)
+    if len(edit.data) > state.max_file_bytes:
+        raise too_large(path, len(edit.data), state.max_file_bytes)
     if path.suffix.lower() == ".ipynb":
         check_notebook(path, file.text, TextFile(edit.data, file.encoding).text)
 
@@ -191,12 +191,12 @@ def overwrite(
         FileChangedError: Somebody else keeps writing it.
     """
     with state.history.open(path) as history:
-        for _ in range(ATTEMPTS):
-            old, stamp = atomic.read(path) if exists(path) else (None, None)
+        for _ in range(MAX_ATTEMPTS):
+            old, fingerprint = atomic_write.read(path) if exists(path) else (None, None)
             new = compute(old)
-            history.notice(old)
-            with suppress(Superseded):
-                history.change("write", old, new, stamp, mode=mode)
-                state.seen.remember(real_path(path), new)
+            history.sync(old)
+            with suppress(ConcurrentWriteError):
+                history.change("write", old, new, fingerprint, mode=mode)
+                state.last_read.remember(real_path(path), new)
                 return
-    raise still_written(path)
+    raise still_being_written(path)

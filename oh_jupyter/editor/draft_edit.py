@@ -30,7 +30,7 @@ MAX_LINES = 300
 """Lines that a draft may be about; one more is let through, as in OpenHands."""
 
 _MAX_BYTES = 10 * 1024 * 1024
-_ATTEMPTS = 3  # while somebody else keeps writing the file
+_MAX_ATTEMPTS = 3  # while somebody else keeps writing the file
 
 
 class _Range(NamedTuple):
@@ -58,11 +58,11 @@ def edit_by_draft(
     try:
         if not path.exists():
             return _created(action, path, editor)
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(_MAX_ATTEMPTS):
             try:
                 return _edited(action, path, editor, settings)
             except FileChangedError:
-                if attempt == _ATTEMPTS - 1:
+                if attempt == _MAX_ATTEMPTS - 1:
                     raise
     except (EditorError, OSError) as error:
         return ErrorObservation(str(error))

@@ -10,9 +10,14 @@ from typing import Any
 
 from oh_jupyter.editor import changes, reading, transaction, undo
 from oh_jupyter.editor.arguments import COMMANDS, Arguments, prepare
-from oh_jupyter.editor.batch import Transaction, as_list, build_all, carry_out
+from oh_jupyter.editor.batch import Transaction, build_all, check_edits, stage_command
 from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
-from oh_jupyter.editor.history.edit_history import MAX_BYTES, MAX_STEPS, History, HistoryEntry
+from oh_jupyter.editor.history.edit_history import (
+    MAX_HISTORY_BYTES,
+    MAX_STEPS,
+    EditHistory,
+    HistoryEntry,
+)
 from oh_jupyter.editor.messages import invalid
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
@@ -40,7 +45,7 @@ class FileEditor:
         max_file_size_mb: float = 10,
         history_dir: str | os.PathLike[str] | None = None,
         history_limit: int = MAX_STEPS,
-        history_mb: float = MAX_BYTES / 1024 / 1024,
+        history_mb: float = MAX_HISTORY_BYTES / 1024 / 1024,
     ) -> None:
         """Make an editor; nothing is read or written yet.
 
@@ -215,8 +220,8 @@ class FileEditor:
             EditorError: One of them was refused, which the message names, and so all
                 were; nothing was changed.
         """
-        commands = [self._prepare(edit) for edit in as_list(edits)]
-        paths, build = build_all(commands, self._state.max_size)
+        commands = [self._prepare(edit) for edit in check_edits(edits)]
+        paths, build = build_all(commands, self._state.max_file_bytes)
         return transaction.run(
             self._state,
             paths,
@@ -242,7 +247,7 @@ class FileEditor:
 
         def check(stage: Stage, edit: Mapping[str, Any]) -> EditorResult:
             command = self._prepare(edit)
-            said = carry_out(stage, command, self._state.max_size)
+            said = stage_command(stage, command, self._state.max_file_bytes)
             file = stage.at(command.path).result(dry_run=True)
             return replace(file, output=said)
 
@@ -264,7 +269,7 @@ class FileEditor:
         return prepare(command, parse_path(path, self.workspace), given)
 
     @property
-    def history_store(self) -> History:
+    def history_store(self) -> EditHistory:
         """Where the undo steps are kept."""
         return self._state.history
 
@@ -327,9 +332,9 @@ class FileEditor:
         changes.overwrite(self._state, path, compute, mode)
 
     def _view(self, path: Path, view_range: list[int] | tuple[int, int] | None) -> EditorResult:
-        result, shown = reading.view(path, view_range, self._state.max_size)
+        result, shown = reading.view(path, view_range, self._state.max_file_bytes)
         if shown is not None:
-            self._state.seen.remember(real_path(path), shown)
+            self._state.last_read.remember(real_path(path), shown)
         return result
 
     def _walk(self, path: Path, command: str, dry_run: bool) -> EditorResult:
@@ -338,9 +343,9 @@ class FileEditor:
         result, contents = undo.walk(self.history_store, path, command, dry_run=dry_run)
         for real, data in contents.items():
             if data is None:
-                self._state.seen.forget(real)
+                self._state.last_read.forget(real)
             else:
-                self._state.seen.remember(real, data)
+                self._state.last_read.remember(real, data)
         return result
 
     def _patch(self, path: Path, text: str, linting: bool, dry_run: bool) -> EditorResult:

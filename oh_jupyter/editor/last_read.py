@@ -6,12 +6,12 @@ from collections import OrderedDict
 from pathlib import Path
 from threading import Lock
 
-__all__ = ["Seen"]
+__all__ = ["LastRead"]
 
 _MAX_BYTES = 64 * 1024 * 1024
 
 
-class Seen:
+class LastRead:
     """The contents that were shown or written last, by file; the oldest are forgotten.
 
     Contents are compared, not times: a file that was saved unchanged has not changed.

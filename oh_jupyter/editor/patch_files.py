@@ -12,7 +12,7 @@ from oh_jupyter.editor.messages import REVIEW, plural
 from oh_jupyter.editor.patch.applying import Patched, apply_hunks
 from oh_jupyter.editor.patch.formats import parse_patch
 from oh_jupyter.editor.patch.model import FilePatch
-from oh_jupyter.editor.patch.naming import Names
+from oh_jupyter.editor.patch.paths import PatchPaths
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState
@@ -42,7 +42,7 @@ def patch_files(
         EditorError: A file cannot be edited; nothing was changed.
     """
     patches = parse_patch(text)
-    names = Names(path)
+    names = PatchPaths(path)
     concerned = [
         names.find(name)
         for patch in patches
@@ -51,7 +51,7 @@ def patch_files(
     ]
 
     def build(stage: Stage) -> str:
-        work = _Work(stage, names, state.max_size)
+        work = _PatchRun(stage, names, state.max_file_bytes)
         for patch in patches:
             work.carry_out(patch)
         return work.conclusion()
@@ -68,12 +68,12 @@ def patch_files(
 
 
 @dataclass
-class _Work:
+class _PatchRun:
     """A patch while it is carried out on the stage."""
 
     stage: Stage
-    names: Names
-    max_size: int
+    names: PatchPaths
+    max_file_bytes: int
     done: list[str] = field(default_factory=list)
     before: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -93,7 +93,7 @@ class _Work:
     def _add(self, patch: FilePatch, path: Path, where: str) -> None:
         file = self.stage.at(path).file
         if file is None:
-            self.stage.put(path, encoded(path, patch.content, self.max_size))
+            self.stage.put(path, encoded(path, patch.content, self.max_file_bytes))
             self.stage.at(path).mode = patch.mode
             self.done.append(f"created {path}")
         elif file.text == patch.content.replace("\r\n", "\n"):

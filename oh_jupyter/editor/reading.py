@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.messages import (
     BINARY,
@@ -29,46 +29,46 @@ from oh_jupyter.editor.text.views import (
 __all__ = ["read_text", "show_text", "view"]
 
 
-def read_text(path: Path, max_size: int) -> tuple[TextFile, atomic.Stamp]:
+def read_text(path: Path, max_file_bytes: int) -> tuple[TextFile, atomic_write.Fingerprint]:
     """Read a text file.
 
     Args:
         path: The file.
-        max_size: The size in bytes above which it is refused.
+        max_file_bytes: The size in bytes above which it is refused.
 
     Returns:
-        The file, and the stamp that belongs to its content.
+        The file, and the fingerprint that belongs to its content.
 
     Raises:
         FileValidationError: It is too large, binary, or not a regular file.
         EditorError: It cannot be read.
     """
-    data, stamp = _read(path, max_size)
+    data, fingerprint = _read(path, max_file_bytes)
     file = TextFile.parse(data)
     if file is None:
         raise invalid_file(path, BINARY)
-    return file, stamp
+    return file, fingerprint
 
 
-def _read(path: Path, max_size: int) -> tuple[bytes, atomic.Stamp]:
+def _read(path: Path, max_file_bytes: int) -> tuple[bytes, atomic_write.Fingerprint]:
     try:
         size = check_regular(path)
-        if size > max_size:
-            raise too_large(path, size, max_size)
-        return atomic.read(path)
+        if size > max_file_bytes:
+            raise too_large(path, size, max_file_bytes)
+        return atomic_write.read(path)
     except OSError as error:
         raise cannot_read(path, error) from None
 
 
 def view(
-    path: Path, view_range: list[int] | tuple[int, int] | None, max_size: int
+    path: Path, view_range: list[int] | tuple[int, int] | None, max_file_bytes: int
 ) -> tuple[EditorResult, bytes | None]:
     """Show a directory, an image, a document or a text file.
 
     Args:
         path: The absolute path.
         view_range: First and last line of a text file; None for all.
-        max_size: The size in bytes above which a file is refused.
+        max_file_bytes: The size in bytes above which a file is refused.
 
     Returns:
         The result, and the content that was shown if it is one that can be edited.
@@ -80,16 +80,16 @@ def view(
         return _view_directory(path, view_range), None
     suffix = path.suffix.lower()
     if suffix in IMAGE_TYPES:
-        url = data_url(_read(path, max_size)[0], IMAGE_TYPES[suffix])
+        url = data_url(_read(path, max_file_bytes)[0], IMAGE_TYPES[suffix])
         output = f"Image file {path} read successfully. Displaying image content."
         return EditorResult(output, path=str(path), image_urls=[url]), None
     if suffix in DOCUMENT_SUFFIXES:
         from oh_jupyter.editor.documents import to_markdown
 
-        markdown = clip(to_markdown(path, _read(path, max_size)[0]), MARKDOWN_CLIPPED)
+        markdown = clip(to_markdown(path, _read(path, max_file_bytes)[0]), MARKDOWN_CLIPPED)
         output = f"Here's the content of the file {path} displayed in Markdown format:\n"
         return EditorResult(f"{output}{markdown}\n", path=str(path)), None
-    file, _ = read_text(path, max_size)
+    file, _ = read_text(path, max_file_bytes)
     return EditorResult(show_text(file, path, view_range), path=str(path)), file.data
 
 

@@ -10,44 +10,44 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from oh_jupyter.editor import reading
-from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import check_path, exists
-from oh_jupyter.editor.history.commit import Move
+from oh_jupyter.editor.history.commit import FileChange
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.history.steps import Step
 from oh_jupyter.editor.messages import too_large
 from oh_jupyter.editor.notebook.validation import check_notebook, new_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import EditorState, real_path
-from oh_jupyter.editor.text import conflicts as foreign
+from oh_jupyter.editor.text import conflicts
 from oh_jupyter.editor.text.delta import compare
 from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.editor.text.text_file import TextFile
 
-__all__ = ["Stage", "Staged"]
+__all__ = ["Stage", "StagedFile"]
 
 
 @dataclass
-class Staged:
+class StagedFile:
     """One file.
 
     Attributes:
         path: Its path, as it was given first.
         base: What is on the disk; None if it is not there.
-        stamp: The stamp that belongs to ``base``.
+        fingerprint: The fingerprint that belongs to ``base``.
         shown: The text that was shown last, if that is not what is on the disk.
         file: What it is going to be; None if it will not be there.
         mode: Permissions, where the file is new.
-        by_number: Whether an edit was given by line numbers.
+        by_line_number: Whether an edit was given by line numbers.
     """
 
     path: Path
     base: TextFile | None
-    stamp: atomic.Stamp | None
+    fingerprint: atomic_write.Fingerprint | None
     shown: str | None
     file: TextFile | None = field(init=False)
     mode: int | None = None
-    by_number: bool = False
+    by_line_number: bool = False
 
     def __post_init__(self) -> None:
         """Start with what is on the disk."""
@@ -93,15 +93,15 @@ class Stage:
             state: What the editor knows.
         """
         self._state = state
-        self._files: dict[Path, Staged] = {}
+        self._files: dict[Path, StagedFile] = {}
         self._looked_at: Path | None = None
 
     @property
-    def changed(self) -> list[Staged]:
+    def changed(self) -> list[StagedFile]:
         """The files that are going to be different, in the order in which they were named."""
         return [staged for staged in self._files.values() if staged.changed]
 
-    def at(self, path: Path) -> Staged:
+    def at(self, path: Path) -> StagedFile:
         """Look at a file as it is going to be.
 
         Args:
@@ -119,14 +119,14 @@ class Stage:
         self._looked_at = real
         return self._files[real]
 
-    def _read(self, path: Path, real: Path) -> Staged:
+    def _read(self, path: Path, real: Path) -> StagedFile:
         check_path("write", path, restorable=False)
         if not exists(path):
-            return Staged(path, None, None, None)
-        base, stamp = reading.read_text(path, self._state.max_size)
-        shown = self._state.seen.before(real, base.data)
+            return StagedFile(path, None, None, None)
+        base, fingerprint = reading.read_text(path, self._state.max_file_bytes)
+        shown = self._state.last_read.before(real, base.data)
         old = TextFile.parse(shown) if shown is not None else None
-        return Staged(path, base, stamp, old.text if old is not None else None)
+        return StagedFile(path, base, fingerprint, old.text if old is not None else None)
 
     def put(self, path: Path, data: bytes | None) -> None:
         """Say what a file becomes.
@@ -142,8 +142,8 @@ class Stage:
         if data is None:
             staged.file = None
             return
-        if len(data) > self._state.max_size:
-            raise too_large(path, len(data), self._state.max_size)
+        if len(data) > self._state.max_file_bytes:
+            raise too_large(path, len(data), self._state.max_file_bytes)
         before = staged.file or staged.base
         new = TextFile(data, before.encoding) if before is not None else TextFile.parse(data)
         new = new or TextFile(data, UTF8)
@@ -153,7 +153,7 @@ class Stage:
             new_notebook(path, new.text)
         staged.file = new
 
-    def check_foreign(self) -> dict[Path, str]:
+    def check_conflicts(self) -> dict[Path, str]:
         """Check that nobody else changed what was going to be changed.
 
         Returns:
@@ -168,9 +168,9 @@ class Stage:
                 continue
             self._looked_at = real
             new = staged.file.text if staged.file is not None else ""
-            if staged.file is None or staged.by_number:
-                raise foreign.changed_error(staged.path, staged.shown, staged.base.text)
-            note = foreign.check_change(staged.path, staged.shown, staged.base.text, new)
+            if staged.file is None or staged.by_line_number:
+                raise conflicts.changed_error(staged.path, staged.shown, staged.base.text)
+            note = conflicts.check_change(staged.path, staged.shown, staged.base.text, new)
             notes[staged.path] = note
         return notes
 
@@ -178,9 +178,9 @@ class Stage:
         """Note that an error shows the file that was looked at last as it is now."""
         staged = self._files[self._looked_at] if self._looked_at is not None else None
         if staged is not None and staged.base is not None:
-            self._state.seen.remember(real_path(staged.path), staged.base.data)
+            self._state.last_read.remember(real_path(staged.path), staged.base.data)
 
-    def moves(self, histories: Sequence[FileHistory], command: str) -> list[Move]:
+    def changes(self, histories: Sequence[FileHistory], command: str) -> list[FileChange]:
         """Plan the writing.
 
         Args:
@@ -194,11 +194,11 @@ class Stage:
         changed = [(real, staged) for real, staged in self._files.items() if staged.changed]
         together = tuple(str(real) for real, _ in changed) if len(changed) > 1 else ()
         name = os.urandom(16).hex() if together else ""
-        moves = []
+        changes = []
         for real, staged in changed:
             history = by_path[real]
             old, new = _bytes(staged.base), _bytes(staged.file)
-            history.notice(old)
+            history.sync(old)
             step = Step(
                 command,
                 time.time(),
@@ -210,16 +210,16 @@ class Stage:
             )
             step = step.with_delta(compare(old or b"", new or b"", lines=True), history.blobs)
             timeline = history.recorded(step, new)
-            moves.append(Move(history, timeline, old, new, staged.stamp, staged.mode))
-        return moves
+            changes.append(FileChange(history, timeline, old, new, staged.fingerprint, staged.mode))
+        return changes
 
     def remember(self) -> None:
         """Note that everything is on the disk now as it was going to be."""
         for real, staged in self._files.items():
             if staged.file is None:
-                self._state.seen.forget(real)
+                self._state.last_read.forget(real)
             elif staged.changed:
-                self._state.seen.remember(real, staged.file.data)
+                self._state.last_read.remember(real, staged.file.data)
 
 
 def _bytes(file: TextFile | None) -> bytes | None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from oh_jupyter.editor.files.file_lock import interrupted_by
-from oh_jupyter.editor.history.edit_history import History, default_folder, finish_for, state_folder
+from oh_jupyter.editor.files.file_lock import find_interrupted
+from oh_jupyter.editor.history.edit_history import (
+    EditHistory,
+    default_folder,
+    finish_for,
+    state_folder,
+)
 from oh_jupyter.editor.history.journal import Journal
-from oh_jupyter.editor.last_read import Seen
+from oh_jupyter.editor.last_read import LastRead
 from oh_jupyter.errors import FileChangedError
 
-__all__ = ["ATTEMPTS", "EditorState", "real_path", "still_written"]
+__all__ = ["MAX_ATTEMPTS", "EditorState", "real_path", "still_being_written"]
 
-ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 """How often an edit is tried while somebody else keeps writing the file."""
 
 
@@ -22,14 +27,14 @@ class EditorState:
 
     Attributes:
         workspace: Where relative paths are looked for, to suggest absolute ones.
-        max_size: The size in bytes above which a file is refused.
+        max_file_bytes: The size in bytes above which a file is refused.
         seen: What was shown or written last, by file.
     """
 
     def __init__(
         self,
         workspace: Path,
-        max_size: int,
+        max_file_bytes: int,
         history_dir: Path | None,
         max_steps: int,
         max_history: int,
@@ -38,24 +43,24 @@ class EditorState:
 
         Args:
             workspace: The root of the workspace.
-            max_size: The size in bytes above which a file is refused.
+            max_file_bytes: The size in bytes above which a file is refused.
             history_dir: Where the history is kept; None for the workspace's own folder.
             max_steps: Undo steps for each file.
             max_history: The size in bytes of the whole history.
         """
         self.workspace = workspace
-        self.max_size = max_size
-        self.seen = Seen()
+        self.max_file_bytes = max_file_bytes
+        self.last_read = LastRead()
         self._history_dir = history_dir
         self._limits = max_steps, max_history
-        self._history: History | None = None
+        self._history: EditHistory | None = None
 
     @property
-    def history(self) -> History:
+    def history(self) -> EditHistory:
         """Where the undo steps are kept; found when it is first needed."""
         if self._history is None:
             folder = self._history_dir or default_folder(self.workspace)
-            self._history = History(folder, *self._limits)
+            self._history = EditHistory(folder, *self._limits)
         return self._history
 
     def finish_interrupted(self, *paths: Path) -> None:
@@ -75,7 +80,7 @@ class EditorState:
 
             finish_all(self.history)
         for path in paths:
-            holder = interrupted_by(path)
+            holder = find_interrupted(path)
             if holder is not None:
                 finish_for(holder)
 
@@ -92,7 +97,7 @@ def real_path(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def still_written(path: object) -> FileChangedError:
+def still_being_written(path: object) -> FileChangedError:
     """Say that somebody else keeps writing a file.
 
     Args:

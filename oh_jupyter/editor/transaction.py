@@ -8,11 +8,11 @@ from contextlib import suppress
 from pathlib import Path
 
 from oh_jupyter.editor.history.commit import commit
-from oh_jupyter.editor.history.file_history import Superseded
+from oh_jupyter.editor.history.file_history import ConcurrentWriteError
 from oh_jupyter.editor.messages import DRY_RUN, cannot_write
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
-from oh_jupyter.editor.state import ATTEMPTS, EditorState, real_path, still_written
+from oh_jupyter.editor.state import MAX_ATTEMPTS, EditorState, real_path, still_being_written
 from oh_jupyter.errors import FileChangedError
 
 __all__ = ["Build", "run"]
@@ -53,7 +53,7 @@ def run(
     if dry_run:
         stage = Stage(state)
         said = build(stage)
-        notes = stage.check_foreign()
+        notes = stage.check_conflicts()
     else:
         stage, said, notes = _write(state, targets, build, command)
     files = [staged.result(dry_run=dry_run) for staged in stage.changed]
@@ -81,21 +81,21 @@ def _write(
     state: EditorState, targets: Sequence[Path], build: Build, command: str
 ) -> tuple[Stage, str, dict[Path, str]]:
     with state.history.open_all(targets) as histories:
-        for _ in range(ATTEMPTS):
+        for _ in range(MAX_ATTEMPTS):
             stage = Stage(state)
             try:
                 said = build(stage)
-                notes = stage.check_foreign()
+                notes = stage.check_conflicts()
             except FileChangedError:
                 stage.remember_shown()
                 raise
             made: list[Path] = []
             try:
                 made = _make_parents(stage)
-                moves = stage.moves(histories, command)
-                if moves:
-                    commit(state.history, moves)
-            except Superseded:
+                changes = stage.changes(histories, command)
+                if changes:
+                    commit(state.history, changes)
+            except ConcurrentWriteError:
                 _remove(made)
                 continue
             except OSError as error:
@@ -107,7 +107,7 @@ def _write(
                 raise
             stage.remember()
             return stage, said, notes
-    raise still_written(", ".join(map(str, targets)))
+    raise still_being_written(", ".join(map(str, targets)))
 
 
 def _make_parents(stage: Stage) -> list[Path]:

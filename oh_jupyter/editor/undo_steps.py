@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.history.edit_history import FileHistory
 from oh_jupyter.editor.history.steps import Step
 from oh_jupyter.editor.history.timeline import Conflict, Timeline
@@ -15,31 +15,39 @@ from oh_jupyter.editor.text.conflicts import changed_error
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.errors import EditorError, FileChangedError, NoHistoryError
 
-__all__ = ["Contents", "look", "moved_step", "result_of", "step_of", "text_of", "written_now"]
+__all__ = [
+    "Contents",
+    "compute_step",
+    "just_written",
+    "read_current",
+    "result_of",
+    "target_step",
+    "text_of",
+]
 
 
 Contents = dict[Path, bytes | None]
 """Files, links followed, and what they are now; None if one is not there."""
 
 
-def look(history: FileHistory) -> tuple[bytes | None, atomic.Stamp | None]:
+def read_current(history: FileHistory) -> tuple[bytes | None, atomic_write.Fingerprint | None]:
     """Read a file, and take in what happened to it since the editor last wrote it.
 
     Args:
         history: Its history.
 
     Returns:
-        What it is, None if it is not there, and its stamp.
+        What it is, None if it is not there, and its fingerprint.
 
     Raises:
         EditorError: It cannot be read.
     """
-    current, stamp = _read(history)
-    history.notice(current)
-    return current, stamp
+    current, fingerprint = _read(history)
+    history.sync(current)
+    return current, fingerprint
 
 
-def moved_step(timeline: Timeline, command: str) -> Step | None:
+def target_step(timeline: Timeline, command: str) -> Step | None:
     """Find the change that a command takes back or makes again.
 
     Args:
@@ -52,7 +60,7 @@ def moved_step(timeline: Timeline, command: str) -> Step | None:
     return timeline.last if command == "undo_edit" else timeline.next
 
 
-def step_of(
+def compute_step(
     history: FileHistory, timeline: Timeline, current: bytes | None, path: Path, command: str
 ) -> tuple[Timeline, bytes | None]:
     """Compute one step of a file.
@@ -70,9 +78,9 @@ def step_of(
     Raises:
         EditorError: There is no such step, or it cannot be made.
     """
-    move = timeline.undo if command == "undo_edit" else timeline.redo
+    step = timeline.undo if command == "undo_edit" else timeline.redo
     try:
-        return move(current, history.blobs)
+        return step(current, history.blobs)
     except NoHistoryError:
         what = "edit history" if command == "undo_edit" else "undone edit"
         raise NoHistoryError(f"No {what} found for {path}.") from None
@@ -113,7 +121,7 @@ def result_of(
     )
 
 
-def written_now(path: Path) -> FileChangedError:
+def just_written(path: Path) -> FileChangedError:
     """Say that a file was written by somebody else in the very moment.
 
     Args:
@@ -140,9 +148,9 @@ def text_of(content: bytes | None) -> str:
     return file.text if file is not None else ""
 
 
-def _read(history: FileHistory) -> tuple[bytes | None, atomic.Stamp | None]:
+def _read(history: FileHistory) -> tuple[bytes | None, atomic_write.Fingerprint | None]:
     try:
-        return atomic.read(history.path)
+        return atomic_write.read(history.path)
     except FileNotFoundError:
         return None, None
     except OSError as error:

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor.history.commit import Move, commit
-from oh_jupyter.editor.history.edit_history import History
-from oh_jupyter.editor.history.file_history import FileHistory, Superseded
+from oh_jupyter.editor.history.commit import FileChange, commit
+from oh_jupyter.editor.history.edit_history import EditHistory
+from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
 from oh_jupyter.editor.history.steps import Step
 from oh_jupyter.editor.messages import cannot_write, plural
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import real_path
-from oh_jupyter.editor.undo_steps import Contents, look, moved_step, result_of, step_of, written_now
+from oh_jupyter.editor.undo_steps import (
+    Contents,
+    compute_step,
+    just_written,
+    read_current,
+    result_of,
+    target_step,
+)
 from oh_jupyter.errors import FileChangedError
 
-__all__ = ["walk_together"]
+__all__ = ["_walk_together"]
 
 
-def walk_together(
-    store: History, path: Path, command: str, step: Step, *, dry_run: bool
+def _walk_together(
+    store: EditHistory, path: Path, command: str, step: Step, *, dry_run: bool
 ) -> tuple[EditorResult, Contents]:
     """Undo or redo an edit of several files, in all of them.
 
@@ -39,30 +46,32 @@ def walk_together(
             same place; nothing was changed.
         EditorError: A file could not be read or written; nothing was changed.
     """
-    moves: list[Move] = []
+    changes: list[FileChange] = []
     forgotten: list[str] = []
     with store.open_all([Path(file) for file in step.files]) as histories:
         for history in histories:
-            before, stamp = look(history)
-            found = moved_step(history.timeline, command)
+            before, fingerprint = read_current(history)
+            found = target_step(history.timeline, command)
             if found is None or found.transaction != step.transaction:
                 if command == "undo_edit" and not _knows(history, step):
                     forgotten.append(str(history.path))
                     continue
                 raise _refused(history, step, command)
-            timeline, content = step_of(history, history.timeline, before, history.path, command)
-            moves.append(Move(history, timeline, before, content, stamp))
+            timeline, content = compute_step(
+                history, history.timeline, before, history.path, command
+            )
+            changes.append(FileChange(history, timeline, before, content, fingerprint))
         if not dry_run:
             try:
-                commit(store, moves)
-            except Superseded:
-                raise written_now(path) from None
+                commit(store, changes)
+            except ConcurrentWriteError:
+                raise just_written(path) from None
             except OSError as error:
                 raise cannot_write(", ".join(step.files), error) from None
-    files = [result_of(m.history.path, m.old, m.new, command, dry_run) for m in moves]
-    main = next(move for move in moves if move.history.path == real_path(path))
+    files = [result_of(m.history.path, m.old, m.new, command, dry_run) for m in changes]
+    main = next(change for change in changes if change.history.path == real_path(path))
     result = result_of(path, main.old, main.new, command, dry_run)
-    others = [str(move.history.path) for move in moves if move is not main]
+    others = [str(change.history.path) for change in changes if change is not main]
     verb = "undone" if command == "undo_edit" else "redone"
     result.output += (
         f"It was one edit of {plural(len(step.files), 'file')}; it was {verb} in all of them, also "
@@ -73,7 +82,7 @@ def walk_together(
             f"NOTE: The history of {', '.join(forgotten)} does not reach back so far; left as is.\n"
         )
     result.files = files
-    return result, {} if dry_run else {move.history.path: move.new for move in moves}
+    return result, {} if dry_run else {change.history.path: change.new for change in changes}
 
 
 def _knows(history: FileHistory, step: Step) -> bool:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from oh_jupyter.editor import EditorError
-from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files import atomic_write
 
 
 def edit(editor, path, old="old", new="new"):
@@ -112,7 +112,7 @@ def test_a_file_that_cannot_be_exchanged_is_written_in_place(tmp_path, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", busy)
-        atomic.replace(path, b"new")
+        atomic_write.replace(path, b"new")
     assert (path.read_bytes(), path.stat().st_ino) == (b"new", inode)
     assert os.listdir(tmp_path) == ["mounted"]
 

@@ -12,7 +12,7 @@ from oh_jupyter.editor import (
     FileEditor,
     NoHistoryError,
 )
-from oh_jupyter.editor.history.edit_history import MAX_STEPS, History, default_folder
+from oh_jupyter.editor.history.edit_history import MAX_STEPS, EditHistory, default_folder
 
 
 def edit(editor, path, old, new):
@@ -131,23 +131,23 @@ def test_the_oldest_steps_are_forgotten(editor, write):
 
 def test_the_size_is_bounded_and_nothing_unneeded_stays(tmp_path, write):
     path = write("a.txt", "start")
-    store = History(tmp_path / "bounded", max_bytes=100_000)
+    store = EditHistory(tmp_path / "bounded", max_bytes=100_000)
     content = b"start"
     for number in range(30):
         new = bytes([65 + number]) * 20_000
         with store.open(path) as history:
-            history.notice(content)
-            history.change("write", content, new, stamp(path))
+            history.sync(content)
+            history.change("write", content, new, fingerprint(path))
         content = new
     size = sum(file.stat().st_size for file in (tmp_path / "bounded").rglob("*") if file.is_file())
     assert size < 150_000
     assert len(store.entries(path)) >= 2
 
 
-def stamp(path):
-    from oh_jupyter.editor.files.atomic_write import stamp_of
+def fingerprint(path):
+    from oh_jupyter.editor.files.atomic_write import fingerprint_of
 
-    return stamp_of(path)
+    return fingerprint_of(path)
 
 
 # Somebody else

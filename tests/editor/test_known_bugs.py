@@ -18,7 +18,7 @@
 | 14 | line numbers disagree where there are form feeds | test_view |
 | 15 | undo of a creation does nothing | test_history |
 | 16 | undo overwrites what others wrote | test_history |
-| 17 | of parallel edits all but one are lost | test_foreign |
+| 17 | of parallel edits all but one are lost | test_conflicts |
 | 18 | a pipe hangs the editor | test_view |
 | 19 | a broken document crashes | test_documents |
 | 20 | an import sets up logging, folders, data frames | test_paths |

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.editor import EditorError, FileEditor
-from oh_jupyter.editor.files import atomic_write as atomic
-from oh_jupyter.editor.files import file_lock
+from oh_jupyter.editor.files import atomic_write, file_lock
 
 EDITS = 150
 
@@ -263,14 +262,14 @@ def test_what_cannot_be_finished_is_told_and_tried_again(half_done, stranger, mo
 def test_what_stopped_in_the_middle_is_found_by_others_too(write, editor, stranger, monkeypatch):
     """The process lives, but could neither go on nor go back."""
     paths = [write(name, f"old {name}\n") for name in "ab"]
-    real = atomic.replace
+    real = atomic_write.replace
 
     def fails(path, *arguments, **more):
         if path == paths[1] or b"old" in arguments[0]:
             raise OSError(5, "Input/output error")
         real(path, *arguments, **more)
 
-    monkeypatch.setattr(atomic, "replace", fails)
+    monkeypatch.setattr(atomic_write, "replace", fails)
     with pytest.raises(EditorError, match="could not be put back"):
         replace_in_all(editor, paths, "old", "new")
     monkeypatch.undo()
@@ -356,14 +355,14 @@ def test_a_process_that_lives_is_not_disturbed(half_done, stranger, editor, monk
     """Who looks while another editor is in the middle of it neither waits nor repairs."""
     view(stranger, half_done[0])
     seen = []
-    real = atomic.replace
+    real = atomic_write.replace
 
     def looks(path, *arguments, **more):
         real(path, *arguments, **more)
         view(stranger, half_done[2])
         seen.append([path.read_text()[:3] for path in half_done])
 
-    monkeypatch.setattr(atomic, "replace", looks)
+    monkeypatch.setattr(atomic_write, "replace", looks)
     replace_in_all(editor, half_done, "new", "old")
     assert seen == [["old", "new", "new"], ["old", "old", "new"], ["old", "old", "old"]]
 
@@ -377,7 +376,7 @@ def places(tmp_path, monkeypatch):
     for root in roots:
         root.mkdir()
     monkeypatch.setattr(file_lock, "_ROOTS", tuple(map(str, roots)))
-    return [Path(place) for place in file_lock._places()]
+    return [Path(place) for place in file_lock.lock_folders()]
 
 
 def held_in(places, editor, path):
@@ -437,7 +436,7 @@ def test_edits_go_on_where_there_is_no_place_for_locks(places, editor, write, ca
 
 
 def test_the_places_depend_on_no_variable_of_the_environment(tmp_path):
-    program = "from oh_jupyter.editor.files import file_lock; print(file_lock._places())"
+    program = "from oh_jupyter.editor.files import file_lock; print(file_lock.lock_folders())"
     said = {
         subprocess.run(
             [sys.executable, "-c", program],

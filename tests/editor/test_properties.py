@@ -134,7 +134,11 @@ def test_undo_and_redo_restore_every_state_exactly(tmp_path_factory, first, seco
     assert state() == beginning
 
 
-@given(st.text("ab\n", max_size=40), st.text("ab\n", max_size=40), st.sampled_from([1, 2, 3]))
+@given(
+    st.text("ab\n", max_size=40),
+    st.text("ab\n", max_size=40),
+    st.sampled_from([1, 2, 3]),
+)
 @settings(max_examples=400, deadline=None)
 def test_any_diff_makes_of_the_old_text_the_new_one(old, new, context):
     diff = diff_of(old, new, context)

@@ -7,7 +7,7 @@ from itertools import accumulate
 
 __all__ = ["is_cheapest", "is_definition", "is_distinctive"]
 
-_ENOUGH = 3  # letters and digits; below it a line is met again too easily
+_MIN_LETTERS = 3  # letters and digits; below it a line is met again too easily
 
 # Words that programs are full of: a line of nothing else says little about where it is.
 _GENERIC = re.compile(
@@ -24,8 +24,8 @@ _DEFINITION = re.compile(
 )
 
 # Costs of adding a line, of adding one that the file has already, and of dropping one.
-_BLANK, _LINE, _SEEN, _KNOWN, _KNOWN_HEADER = 1, 2, 3, 4, 40
-_DROPPED_HEADER = 6
+_COST_BLANK, _COST_LINE, _COST_SEEN, _COST_KNOWN, _COST_KNOWN_HEADER = 1, 2, 3, 4, 40
+_COST_DROPPED_HEADER = 6
 
 
 def is_distinctive(line: str) -> bool:
@@ -37,7 +37,7 @@ def is_distinctive(line: str) -> bool:
     Returns:
         Whether it has words of its own, or defines something.
     """
-    return _own_letters(line) >= _ENOUGH or is_definition(line)
+    return _own_letters(line) >= _MIN_LETTERS or is_definition(line)
 
 
 def _own_letters(line: str) -> int:
@@ -101,18 +101,18 @@ def is_cheapest(
 
 def _cost_to_add(line: str, known: set[str]) -> int:
     if not line.strip():
-        return _BLANK
+        return _COST_BLANK
     if line not in known or not _own_letters(line):
-        return _LINE
+        return _COST_LINE
     if is_definition(line):
-        return _KNOWN_HEADER  # nobody defines the same thing twice
-    return _KNOWN if is_distinctive(line) else _SEEN
+        return _COST_KNOWN_HEADER  # nobody defines the same thing twice
+    return _COST_KNOWN if is_distinctive(line) else _COST_SEEN
 
 
 def _cost_to_drop(line: str) -> int:
     if not line.strip():
-        return _BLANK
-    return _DROPPED_HEADER if is_definition(line) else _LINE
+        return _COST_BLANK
+    return _COST_DROPPED_HEADER if is_definition(line) else _COST_LINE
 
 
 def _fronts(

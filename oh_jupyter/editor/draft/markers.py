@@ -15,7 +15,7 @@ _COMMENT = re.compile(
     re.VERBOSE,
 )
 _DOTS = r"(?:\.{3,}|…)"
-_LONGEST = 200  # characters; markers are short, and the patterns slow on long lines
+_MAX_MARKER_CHARS = 200  # characters; markers are short, and the patterns slow on long lines
 # Words that say that something stays; the others only go along with them.
 _STAYS = re.compile(
     r"\b(existing|unchanged|rest|remaining|remains?|no changes?|untouched|intact|unmodified|"
@@ -82,7 +82,7 @@ def line_kind(line: str) -> LineKind:
         ``DOUBTFUL`` for what looks like a marker but is worded in no way that is known, and
         for a marker behind code.
     """
-    if len(line) > _LONGEST:
+    if len(line) > _MAX_MARKER_CHARS:
         return LineKind.TEXT
     comment = _COMMENT.match(line)
     if comment is None:

@@ -68,7 +68,7 @@ def merge(original: list[str], draft: Draft) -> Merged | Refused:
     runs = _only_reading(original, draft.blocks)
     if isinstance(runs, Refused):
         return runs
-    if not _is_beyond_doubt(original, draft.blocks, runs):
+    if not _is_certain(original, draft.blocks, runs):
         return Refused(
             "The lines beside a marker may be new ones as well as lines of the file. Repeat more "
             "of the unchanged lines between each change and its markers."
@@ -179,7 +179,7 @@ def _unanchored(anchor: list[str], side: str) -> Refused:
     )
 
 
-def _is_beyond_doubt(original: list[str], blocks: list[list[str]], runs: tuple[Run, ...]) -> bool:
+def _is_certain(original: list[str], blocks: list[list[str]], runs: tuple[Run, ...]) -> bool:
     gaps = [0, *(edge for run in runs for edge in run), len(original)]
     dropped = {
         line

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DraftModel"]
 
-_TRIES = 3  # as in OpenHands
-_TIMEOUT = 120.0  # seconds for one answer
+_MAX_TRIES = 3  # as in OpenHands
+_TIMEOUT_SECONDS = 120.0  # seconds for one answer
 
 
 class DraftModel:
@@ -47,7 +47,9 @@ class DraftModel:
             ) from None
         try:
             # Where they are not set, the client takes OPENAI_BASE_URL and OPENAI_API_KEY.
-            return OpenAI(base_url=self._base_url, api_key=self._api_key or None, timeout=_TIMEOUT)
+            return OpenAI(
+                base_url=self._base_url, api_key=self._api_key or None, timeout=_TIMEOUT_SECONDS
+            )
         except OpenAIError as problem:
             raise DraftError(
                 f"The model {self.name!r} cannot be used: {problem} "
@@ -70,7 +72,7 @@ class DraftModel:
         client = self._client
         from openai import OpenAIError
 
-        for _ in range(_TRIES):
+        for _ in range(_MAX_TRIES):
             try:
                 completion = client.chat.completions.create(
                     model=self.name, messages=[{"role": "user", "content": prompt}]

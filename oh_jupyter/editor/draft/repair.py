@@ -14,8 +14,8 @@ from oh_jupyter.errors import DraftError
 
 __all__ = ["check_syntax", "repaired"]
 
-_FOUND = "Linting issues found"
-_SHOWN = 5  # findings, as in OpenHands
+_FINDINGS_HEADING = "Linting issues found"
+_MAX_FINDINGS = 5  # findings, as in OpenHands
 
 
 def check_syntax(path: Path, old: str, new: str) -> str:
@@ -94,12 +94,12 @@ def repaired(
         "[begin attempted changes]\n"
         f"{unified_diff(old, splice(code), str(path))}\n"
         "[end attempted changes]\n"
-        f"First {_SHOWN} lint errors:\n"
-        + "\n".join(findings[:_SHOWN])
+        f"First {_MAX_FINDINGS} lint errors:\n"
+        + "\n".join(findings[:_MAX_FINDINGS])
         + f"\nYour changes are NOT applied; {path} is as it was."
     )
 
 
 def _report(path: Path, old: str, new: str) -> str:
     report = lint_report(path, old, new)
-    return report if report.startswith(_FOUND) else ""
+    return report if report.startswith(_FINDINGS_HEADING) else ""

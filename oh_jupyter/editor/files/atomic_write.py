@@ -12,18 +12,26 @@ from typing import NamedTuple
 
 from oh_jupyter.editor.files.attributes import Attributes
 
-__all__ = ["Stamp", "Superseded", "flush", "read", "replace", "stamp_of", "temporary_for"]
+__all__ = [
+    "ConcurrentWriteError",
+    "Fingerprint",
+    "fingerprint_of",
+    "flush",
+    "read",
+    "replace",
+    "temporary_for",
+]
 
 # What the file system says where a file cannot be exchanged but may well be writable:
 # a directory without write permission, a mount point, a read-only directory.
 _NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS, errno.EXDEV)
 
 
-class Superseded(Exception):
+class ConcurrentWriteError(Exception):
     """Somebody else wrote the file between reading and writing it."""
 
 
-class Stamp(NamedTuple):
+class Fingerprint(NamedTuple):
     """What changes whenever somebody writes a file.
 
     Attributes:
@@ -37,34 +45,34 @@ class Stamp(NamedTuple):
     mtime_ns: int
 
 
-def stamp_of(path: Path) -> Stamp | None:
-    """Take a file's stamp.
+def fingerprint_of(path: Path) -> Fingerprint | None:
+    """Take a file's fingerprint.
 
     Args:
         path: The file.
 
     Returns:
-        The stamp, or None if there is no such file.
+        The fingerprint, or None if there is no such file.
     """
     try:
         info = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return Stamp(info.st_ino, info.st_size, info.st_mtime_ns)
+    return Fingerprint(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
-def read(path: Path) -> tuple[bytes, Stamp]:
+def read(path: Path) -> tuple[bytes, Fingerprint]:
     """Read a whole file.
 
     Args:
         path: The file.
 
     Returns:
-        Its content, and the stamp that belongs to that content.
+        Its content, and the fingerprint that belongs to that content.
     """
     with open(path, "rb", buffering=0) as file:
         info = os.fstat(file.fileno())
-        return file.readall(), Stamp(info.st_ino, info.st_size, info.st_mtime_ns)
+        return file.readall(), Fingerprint(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 def flush(path: Path) -> None:

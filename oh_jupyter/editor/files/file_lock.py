@@ -26,7 +26,7 @@ from pathlib import Path
 
 from oh_jupyter.editor.files.locks import locked
 
-__all__ = ["Holder", "Interrupted", "held", "interrupted_by", "lock_name"]
+__all__ = ["InterruptedEdit", "LockHolder", "find_interrupted", "held", "lock_name"]
 
 if sys.platform == "win32":
     import tempfile
@@ -42,7 +42,7 @@ else:
         return os.geteuid()
 
 
-_UNUSABLE = (
+_UNUSABLE_ERRNOS = (
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
@@ -55,7 +55,7 @@ _MAX_RECORD_BYTES = 16384  # two paths of the greatest length
 
 
 @dataclass(frozen=True)
-class Holder:
+class LockHolder:
     """Who changes a file.
 
     Attributes:
@@ -67,7 +67,7 @@ class Holder:
     path: str
 
     @classmethod
-    def parse(cls, record: bytes) -> Holder | None:
+    def parse(cls, record: bytes) -> LockHolder | None:
         """Read what a lock file says; None for nothing, or what a power failure left of it."""
         folder, separator, path = record.partition(b"\0")
         return cls(os.fsdecode(folder), os.fsdecode(path)) if separator else None
@@ -83,20 +83,20 @@ class Holder:
         return os.path.exists(os.path.join(self.folder, "intent.json"))
 
 
-class Interrupted(Exception):
+class InterruptedEdit(Exception):
     """An editor with another history died while it changed a file.
 
     Attributes:
         holder: That editor.
     """
 
-    def __init__(self, holder: Holder) -> None:
+    def __init__(self, holder: LockHolder) -> None:
         super().__init__(holder)
         self.holder = holder
 
 
 @contextmanager
-def held(holders: Sequence[Holder], is_known: Callable[[Holder], bool]) -> Iterator[None]:
+def held(holders: Sequence[LockHolder], is_known: Callable[[LockHolder], bool]) -> Iterator[None]:
     """Hold the locks of files; wait until they are free.
 
     Args:
@@ -107,10 +107,10 @@ def held(holders: Sequence[Holder], is_known: Callable[[Holder], bool]) -> Itera
         Nothing; the locks are held inside the block.
 
     Raises:
-        Interrupted: One of the locks was held by a process that died.
+        InterruptedEdit: One of the locks was held by a process that died.
         OSError: A lock cannot be made.
     """
-    place = _place()
+    place = _lock_folder()
     if place is None:
         yield
         return
@@ -124,12 +124,12 @@ def held(holders: Sequence[Holder], is_known: Callable[[Holder], bool]) -> Itera
 
 
 @contextmanager
-def _held(file: str, holder: Holder, is_known: Callable[[Holder], bool]) -> Iterator[None]:
+def _held(file: str, holder: LockHolder, is_known: Callable[[LockHolder], bool]) -> Iterator[None]:
     with locked(file) as descriptor:
-        before = Holder.parse(os.read(descriptor, _MAX_RECORD_BYTES))
+        before = LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES))
         if before is not None and before != holder:
             if before.is_in_the_middle and not is_known(before):
-                raise Interrupted(before)
+                raise InterruptedEdit(before)
             os.ftruncate(descriptor, 0)
             os.lseek(descriptor, 0, os.SEEK_SET)
         if before != holder:
@@ -149,7 +149,7 @@ def _remove(file: str, descriptor: int) -> None:
             os.ftruncate(descriptor, 0)
 
 
-def interrupted_by(path: Path) -> Holder | None:
+def find_interrupted(path: Path) -> LockHolder | None:
     """Look whether a process died while it changed a file; nothing is created or waited for.
 
     Args:
@@ -159,7 +159,7 @@ def interrupted_by(path: Path) -> Holder | None:
         Who that was.
     """
     # Mostly there is no lock at all, and no need to follow links to a file.
-    places = [place for place in _places() if _has_locks(place) and _is_ours(place)]
+    places = [place for place in lock_folders() if _has_locks(place) and _is_ours(place)]
     if not places:
         return None
     real = os.path.realpath(path)
@@ -176,13 +176,13 @@ def _has_locks(place: str) -> bool:
         return False
 
 
-def _died_with(file: str) -> Holder | None:
+def _died_with(file: str) -> LockHolder | None:
     try:
         with open(file, "rb", buffering=0) as stream:
-            holder = Holder.parse(stream.read(_MAX_RECORD_BYTES))
+            holder = LockHolder.parse(stream.read(_MAX_RECORD_BYTES))
         if holder is not None and holder.is_in_the_middle:
             with locked(file, wait=False) as descriptor:
-                if Holder.parse(os.read(descriptor, _MAX_RECORD_BYTES)) == holder:
+                if LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES)) == holder:
                     return holder
                 _remove(file, descriptor)  # it is over by now
     except OSError:
@@ -212,19 +212,19 @@ def _inode_name(path: str) -> str:
     return f"inode_{info.st_dev}_{info.st_ino}" if is_linked else ""
 
 
-def _places() -> list[str]:
+def lock_folders() -> list[str]:
     return [os.path.join(root, f"oh_jupyter_locks_{_user()}") for root in _ROOTS]
 
 
-def _place() -> str | None:
+def _lock_folder() -> str | None:
     """Find the folder of the locks; None if there is none that only this user can write."""
-    for place in _places():
+    for place in lock_folders():
         if _is_ours(place):
             return place
         try:
             os.mkdir(place, 0o700)
         except OSError as error:
-            if error.errno not in _UNUSABLE:
+            if error.errno not in _UNUSABLE_ERRNOS:
                 raise
         if _is_ours(place):
             return place
@@ -248,5 +248,5 @@ def _warn() -> None:
     logging.getLogger(__name__).warning(
         "There is no folder for the locks of files (%s): editors of different workspaces do not "
         "wait for each other, and may lose edits that they make to one file at the same time.",
-        ", ".join(_places()),
+        ", ".join(lock_folders()),
     )

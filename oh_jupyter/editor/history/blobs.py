@@ -11,7 +11,7 @@ from pathlib import Path
 
 __all__ = ["Blobs", "Digests", "digest_of"]
 
-_INLINE = 1024  # bytes; up to here a reference carries the content itself
+_MAX_INLINE_BYTES = 1024  # bytes; up to here a reference carries the content itself
 
 
 def digest_of(content: bytes | None) -> str | None:
@@ -86,7 +86,7 @@ class Blobs:
         Returns:
             The reference that ``get`` takes.
         """
-        if len(content) <= _INLINE:
+        if len(content) <= _MAX_INLINE_BYTES:
             return "=" + base64.b64encode(content).decode("ascii")
         return self.put_file(content)
 

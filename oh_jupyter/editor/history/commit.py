@@ -14,20 +14,20 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.history.blobs import digest_of
-from oh_jupyter.editor.history.edit_history import History
-from oh_jupyter.editor.history.file_history import FileHistory, Superseded
+from oh_jupyter.editor.history.edit_history import EditHistory
+from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
 from oh_jupyter.editor.history.journal import Record
 from oh_jupyter.editor.history.timeline import Timeline
 from oh_jupyter.editor.text.delta import common_ends
 from oh_jupyter.errors import EditorError
 
-__all__ = ["Move", "commit", "finish", "finish_all"]
+__all__ = ["FileChange", "commit", "finish", "finish_all"]
 
 
 @dataclass(frozen=True)
-class Move:
+class FileChange:
     """What happens to one file.
 
     Attributes:
@@ -35,7 +35,7 @@ class Move:
         timeline: The timeline afterwards.
         old: What it is now; None if it is not there.
         new: What it becomes; None to remove it.
-        stamp: The stamp that belongs to ``old``.
+        fingerprint: The fingerprint that belongs to ``old``.
         mode: Permissions of a new file; None for those of the umask.
         before: The timeline now.
     """
@@ -44,7 +44,7 @@ class Move:
     timeline: Timeline
     old: bytes | None
     new: bytes | None
-    stamp: atomic.Stamp | None
+    fingerprint: atomic_write.Fingerprint | None
     mode: int | None = None
     before: Timeline = field(init=False)
 
@@ -53,87 +53,87 @@ class Move:
         object.__setattr__(self, "before", self.history.timeline)
 
 
-def commit(store: History, moves: Sequence[Move]) -> None:
+def commit(store: EditHistory, changes: Sequence[FileChange]) -> None:
     """Change all files, or none.
 
     Args:
         store: The histories.
-        moves: What happens; each file once.
+        changes: What happens; each file once.
 
     Raises:
         OSError: A file or the history could not be written; nothing was changed.
-        Superseded: Somebody else wrote one of the files in this moment; nothing was changed.
+        ConcurrentWriteError: Somebody else wrote one of the files in this moment; nothing was changed.
         EditorError: It failed in the middle, and could not be taken back at once.
     """
-    if len(moves) == 1:
-        (move,) = moves
-        move.history.move_to(move.timeline, move.new, move.stamp, mode=move.mode)
+    if len(changes) == 1:
+        (change,) = changes
+        change.history.move_to(change.timeline, change.new, change.fingerprint, mode=change.mode)
         return
     name = os.urandom(16).hex()
-    files = tuple((str(move.history.path), move.mode) for move in moves)
+    files = tuple((str(change.history.path), change.mode) for change in changes)
     try:
-        for move in moves:
-            move.history.prepare_with_others(move.timeline, move.old, move.new, name)
-        for move in moves:
-            if atomic.stamp_of(move.history.path) != move.stamp:
-                raise Superseded
+        for change in changes:
+            change.history.prepare_with_others(change.timeline, change.old, change.new, name)
+        for change in changes:
+            if atomic_write.fingerprint_of(change.history.path) != change.fingerprint:
+                raise ConcurrentWriteError
         store.journal.put(name, Record(files))
     except BaseException:
-        _abandon(moves)
+        _rollback(changes)
         store.journal.remove(name)
         raise
     try:
-        for move in moves:
-            move.history.write(move.new, move.stamp, move.mode)
+        for change in changes:
+            change.history.write(change.new, change.fingerprint, change.mode)
     except BaseException as error:
         with suppress(OSError):  # if it cannot be written, a crash now would go forward instead
             store.journal.put(name, Record(files, forward=False))
-        _take_back(moves, error)
-        _abandon(moves)
+        _restore_old(changes, error)
+        _rollback(changes)
         store.journal.remove(name)
         raise
-    for move in moves:
-        move.history.settle(move.before)
+    for change in changes:
+        change.history.commit(change.before)
     store.journal.remove(name)
 
 
-def _abandon(moves: Sequence[Move]) -> None:
-    for move in moves:
-        move.history.abandon(move.before)
+def _rollback(changes: Sequence[FileChange]) -> None:
+    for change in changes:
+        change.history.rollback(change.before)
 
 
-def _take_back(moves: Sequence[Move], error: BaseException) -> None:
+def _restore_old(changes: Sequence[FileChange], error: BaseException) -> None:
     """Put back what was there, except where somebody else wrote meanwhile."""
-    for move in moves:
+    for change in changes:
         try:
-            if move.new != move.old and _content(move.history.path) == move.new:
-                move.history.put(move.old, None)
+            if change.new != change.old and _content(change.history.path) == change.new:
+                change.history.restore(change.old, None)
         except OSError as problem:
             raise EditorError(
                 f"An edit of several files stopped in the middle ({error}), and "
-                f"{move.history.path} could not be put back ({problem}). The next edit of it, or "
+                f"{change.history.path} could not be put back ({problem}). The next edit of it, or "
                 "of any of the others, tries to do so again."
             ) from error
 
 
 def _content(path: Path) -> bytes | None:
     try:
-        return atomic.read(path)[0]
+        return atomic_write.read(path)[0]
     except FileNotFoundError:
         return None
 
 
-class _Found(Enum):
+class _FileState(Enum):
     """What a file is after a crash, compared with what was to happen to it."""
 
     OLD = "old"
     NEW = "new"
     TORN = "torn"
-    FOREIGN = "foreign"
+    EXTERNAL = "external"
 
 
 @dataclass(frozen=True)
-class _Left:
+class _Leftover:
     """A file whose change was prepared and not settled."""
 
     history: FileHistory
@@ -141,11 +141,11 @@ class _Left:
     old: bytes | None
     new: bytes | None
     mode: int | None
-    found: _Found
+    found: _FileState
     nearer_to_new: bool
 
 
-def finish(store: History, transaction: str) -> None:
+def finish(store: EditHistory, transaction: str) -> None:
     """Go on with an edit whose process died, or take it back.
 
     It goes on, unless it was being taken back already, or somebody changed a file
@@ -168,19 +168,19 @@ def finish(store: History, transaction: str) -> None:
         if not store.journal.has(transaction):
             return  # its process was alive, or somebody else was quicker
         left = [
-            _look_at(history, modes[str(history.path)])
+            _inspect(history, modes[str(history.path)])
             for history in histories
             if history.intended_by == transaction
         ]
         forward = record.forward and not any(
-            each.found is _Found.FOREIGN and not each.nearer_to_new for each in left
+            each.found is _FileState.EXTERNAL and not each.nearer_to_new for each in left
         )
         try:
             store.journal.put(transaction, Record(record.files, forward))
             for each in left:
                 each.history.remove_temporary()
-                if each.found in (_Found.TORN, _Found.OLD if forward else _Found.NEW):
-                    each.history.put(each.new if forward else each.old, each.mode)
+                if each.found in (_FileState.TORN, _FileState.OLD if forward else _FileState.NEW):
+                    each.history.restore(each.new if forward else each.old, each.mode)
         except OSError as error:
             raise EditorError(
                 "An edit of several files was interrupted, and cannot be finished or taken back: "
@@ -191,30 +191,30 @@ def finish(store: History, transaction: str) -> None:
             before = each.history.timeline
             if forward:
                 each.history.timeline = each.intended
-                each.history.settle(before)
+                each.history.commit(before)
                 each.history.blobs.keep_only(each.intended.references)
             else:
-                each.history.abandon(before)
+                each.history.rollback(before)
         store.journal.remove(transaction)
 
 
-def _look_at(history: FileHistory, mode: int | None) -> _Left:
+def _inspect(history: FileHistory, mode: int | None) -> _Leftover:
     try:
-        intended, old, new = history.intended()
+        intended, old, new = history.read_intent()
         current = _content(history.path)
     except (LookupError, OSError):  # a power failure took it: only the others can be put back
-        return _Left(history, history.timeline, None, None, mode, _Found.FOREIGN, False)
-    found = _Found.FOREIGN
+        return _Leftover(history, history.timeline, None, None, mode, _FileState.EXTERNAL, False)
+    found = _FileState.EXTERNAL
     if digest_of(current) == intended.head:
-        found = _Found.NEW
+        found = _FileState.NEW
     elif current == old:
-        found = _Found.OLD
+        found = _FileState.OLD
     elif current is not None and old is not None and new is not None and _torn(current, old, new):
-        found = _Found.TORN
+        found = _FileState.TORN
     like_old, like_new = (
         sum(common_ends(current or b"", content or b"")) for content in (old, new)
     )
-    return _Left(history, intended, old, new, mode, found, like_new > like_old)
+    return _Leftover(history, intended, old, new, mode, found, like_new > like_old)
 
 
 def _torn(current: bytes, old: bytes, new: bytes) -> bool:
@@ -222,7 +222,7 @@ def _torn(current: bytes, old: bytes, new: bytes) -> bool:
     return current[written:] == old[written:]
 
 
-def finish_all(store: History) -> None:
+def finish_all(store: EditHistory) -> None:
     """Finish every edit whose process died.
 
     Args:

@@ -9,27 +9,27 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from oh_jupyter.editor.files.file_lock import Holder, Interrupted, held
+from oh_jupyter.editor.files.file_lock import InterruptedEdit, LockHolder, held
 from oh_jupyter.editor.files.locks import locked
 from oh_jupyter.editor.history.blobs import Digests
-from oh_jupyter.editor.history.file_history import FileHistory, Superseded
-from oh_jupyter.editor.history.journal import Journal, Unfinished
-from oh_jupyter.editor.history.quota import Budget
+from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
+from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
+from oh_jupyter.editor.history.quota import HistoryQuota
 from oh_jupyter.editor.history.timeline_files import TimelineFiles
 from oh_jupyter.errors import EditorError
 
 __all__ = [
+    "ConcurrentWriteError",
+    "EditHistory",
     "FileHistory",
-    "History",
     "HistoryEntry",
-    "Superseded",
     "default_folder",
     "finish_for",
     "state_folder",
 ]
 
 MAX_STEPS = 100
-MAX_BYTES = 256 * 1024 * 1024
+MAX_HISTORY_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def default_folder(workspace: Path) -> Path:
     return folder
 
 
-class History:
+class EditHistory:
     """The histories of the files of one workspace.
 
     Attributes:
@@ -92,7 +92,7 @@ class History:
     """
 
     def __init__(
-        self, folder: Path, max_steps: int = MAX_STEPS, max_bytes: int = MAX_BYTES
+        self, folder: Path, max_steps: int = MAX_STEPS, max_bytes: int = MAX_HISTORY_BYTES
     ) -> None:
         """Use a folder; it is created when the first file is edited.
 
@@ -106,7 +106,7 @@ class History:
         self._max_bytes = max_bytes
         self._digests = Digests()
         self._files = TimelineFiles()
-        self._budget = Budget(folder, max_bytes, self._files)
+        self._quota = HistoryQuota(folder, max_bytes, self._files)
         self.journal = Journal(folder)
 
     def has(self, path: Path) -> bool:
@@ -157,32 +157,32 @@ class History:
             EditorError: The folder of the history cannot be written.
         """
         reals = [os.path.realpath(path) for path in paths]
-        finished: set[Holder] = set()
+        finished: set[LockHolder] = set()
         while True:
-            left_behind: Unfinished | Interrupted
+            left_behind: IncompleteTransaction | InterruptedEdit
             with ExitStack() as stack:
                 try:
                     self._lock_files(stack, reals, finished if repair else None)
                     histories = self._enter(stack, reals, repair)
-                except (Unfinished, Interrupted) as error:
+                except (IncompleteTransaction, InterruptedEdit) as error:
                     left_behind = error
                 else:
                     yield histories
                     break
-            if isinstance(left_behind, Interrupted):
+            if isinstance(left_behind, InterruptedEdit):
                 finish_for(left_behind.holder)
                 finished.add(left_behind.holder)
             else:
                 from oh_jupyter.editor.history.commit import finish
 
                 finish(self, left_behind.transaction)
-        self._budget.spend(sum(file.written + file.blobs.written for file in histories))
+        self._quota.record_write(sum(file.written + file.blobs.written for file in histories))
 
     def _lock_files(
-        self, stack: ExitStack, reals: Sequence[str], finished: set[Holder] | None
+        self, stack: ExitStack, reals: Sequence[str], finished: set[LockHolder] | None
     ) -> None:
         """Exclude editors of all histories; without a set, do not look who died."""
-        holders = [Holder(str(self._folder_of(real)), real) for real in reals]
+        holders = [LockHolder(str(self._folder_of(real)), real) for real in reals]
         try:
             stack.enter_context(held(holders, lambda who: finished is None or who in finished))
         except OSError as error:
@@ -226,7 +226,7 @@ class History:
         ]
 
 
-def finish_for(holder: Holder) -> None:
+def finish_for(holder: LockHolder) -> None:
     """Finish what an editor with another history left that died while it changed a file.
 
     Args:
@@ -236,7 +236,7 @@ def finish_for(holder: Holder) -> None:
         EditorError: A file, or that history, cannot be written.
     """
     try:
-        with History(Path(holder.folder).parent).open(Path(holder.path)):
+        with EditHistory(Path(holder.folder).parent).open(Path(holder.path)):
             pass  # whoever opens a history repairs what was left
     except EditorError as error:
         raise EditorError(

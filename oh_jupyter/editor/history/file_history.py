@@ -16,17 +16,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.editor.files import atomic_write as atomic
-from oh_jupyter.editor.files.atomic_write import Superseded
+from oh_jupyter.editor.files import atomic_write
+from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
 from oh_jupyter.editor.files.attributes import Attributes
 from oh_jupyter.editor.history.blobs import Blobs, Digests, digest_of
-from oh_jupyter.editor.history.journal import Journal, Unfinished
+from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
 from oh_jupyter.editor.history.steps import Step
 from oh_jupyter.editor.history.timeline import Timeline
 from oh_jupyter.editor.history.timeline_files import TimelineFiles
 from oh_jupyter.editor.text.delta import common_ends
 
-__all__ = ["FileHistory", "Superseded"]
+__all__ = ["ConcurrentWriteError", "FileHistory"]
 
 
 class FileHistory:
@@ -62,7 +62,7 @@ class FileHistory:
             repair: Look after what a process left behind that died during a change.
 
         Raises:
-            Unfinished: That was an edit of several files, which has to be finished first.
+            IncompleteTransaction: That was an edit of several files, which has to be finished first.
         """
         self._files = files
         self.written = 0
@@ -76,13 +76,13 @@ class FileHistory:
         if repair:
             self._recover(folder)
 
-    def notice(self, current: bytes | None) -> None:
+    def sync(self, current: bytes | None) -> None:
         """Take in what happened to the file since the editor last wrote it.
 
         Args:
             current: The file as it is now; None if it is not there.
         """
-        timeline = self.timeline.notice(
+        timeline = self.timeline.sync(
             current, self.blobs.digests.of(current), self.blobs, time.time()
         )
         if timeline is not self.timeline:
@@ -96,7 +96,7 @@ class FileHistory:
         command: str,
         old: bytes | None,
         new: bytes,
-        stamp: atomic.Stamp | None,
+        fingerprint: atomic_write.Fingerprint | None,
         *,
         mode: int | None = None,
     ) -> None:
@@ -106,12 +106,12 @@ class FileHistory:
             command: The editor command.
             old: The file as it is now; None if it is not there.
             new: What it has to become.
-            stamp: The stamp that belongs to ``old``.
+            fingerprint: The fingerprint that belongs to ``old``.
             mode: Permissions of a new file; by default those of the umask.
 
         Raises:
             OSError: The file or the history could not be written; nothing was changed.
-            Superseded: Somebody else wrote the file in this moment; nothing was changed.
+            ConcurrentWriteError: Somebody else wrote the file in this moment; nothing was changed.
         """
         if new == old:
             return  # a step that changes nothing would be an undo that does nothing
@@ -121,7 +121,7 @@ class FileHistory:
             with suppress(OSError):
                 self.blobs.keep_only(self.timeline.references)
             raise
-        self.move_to(self.recorded(step, new), new, stamp, mode=mode)
+        self.move_to(self.recorded(step, new), new, fingerprint, mode=mode)
 
     def recorded(self, step: Step, new: bytes | None) -> Timeline:
         """Add a step.
@@ -140,7 +140,7 @@ class FileHistory:
         self,
         timeline: Timeline,
         content: bytes | None,
-        stamp: atomic.Stamp | None,
+        fingerprint: atomic_write.Fingerprint | None,
         *,
         mode: int | None = None,
     ) -> None:
@@ -149,21 +149,21 @@ class FileHistory:
         Args:
             timeline: The timeline after the change.
             content: The file after it; None to remove it.
-            stamp: The stamp of the file as it is now, None if it is not there.
+            fingerprint: The fingerprint of the file as it is now, None if it is not there.
             mode: Permissions of a new file; by default those of the umask.
 
         Raises:
             OSError: The file or the history could not be written; nothing was changed.
-            Superseded: Somebody else wrote the file in this moment; nothing was changed.
+            ConcurrentWriteError: Somebody else wrote the file in this moment; nothing was changed.
         """
         before = self.timeline
         try:
             self.prepare(timeline, content)
-            self.write(content, stamp, mode)
+            self.write(content, fingerprint, mode)
         except BaseException:
-            self.abandon(before)
+            self.rollback(before)
             raise
-        self.settle(before)
+        self.commit(before)
 
     # The parts of ``move_to``, for an edit of several files
 
@@ -171,7 +171,7 @@ class FileHistory:
         """Write down what the file is going to become."""
         if content is not None:
             self.blobs.put_file(content, timeline.head)
-        self._intend(timeline)
+        self._write_intent(timeline)
 
     def prepare_with_others(
         self, timeline: Timeline, old: bytes | None, new: bytes | None, transaction: str
@@ -179,26 +179,28 @@ class FileHistory:
         """Write down what the file is and is going to become, and let that reach the disk."""
         kept = [self.blobs.put_file(content) for content in (old, new) if content is not None]
         reference = kept[0] if old is not None else None
-        self._intend(timeline, transaction=transaction, old=reference)
-        atomic.flush(self._intent)
+        self._write_intent(timeline, transaction=transaction, old=reference)
+        atomic_write.flush(self._intent)
         for digest in kept:
-            atomic.flush(self.blobs.folder / digest)
+            atomic_write.flush(self.blobs.folder / digest)
 
-    def write(self, content: bytes | None, stamp: atomic.Stamp | None, mode: int | None) -> None:
-        """Write or remove the file, if it is still the one with the stamp."""
+    def write(
+        self, content: bytes | None, fingerprint: atomic_write.Fingerprint | None, mode: int | None
+    ) -> None:
+        """Write or remove the file, if it is still the one with the fingerprint."""
 
         def check() -> None:
-            if atomic.stamp_of(self.path) != stamp:
-                raise Superseded
+            if atomic_write.fingerprint_of(self.path) != fingerprint:
+                raise ConcurrentWriteError
 
         check()
         if content is None:
             os.unlink(self.path)
         else:
-            known = self.timeline.attributes if stamp is None and mode is None else None
+            known = self.timeline.attributes if fingerprint is None and mode is None else None
             self._replace(content, mode=mode, attributes=known, check=check)
 
-    def put(self, content: bytes | None, mode: int | None) -> None:
+    def restore(self, content: bytes | None, mode: int | None) -> None:
         """Write or remove the file, after a change that did not come to its end."""
         self.remove_temporary()
         if content is None:
@@ -208,16 +210,16 @@ class FileHistory:
             self._replace(content, mode=mode, attributes=self.timeline.attributes)
 
     def _replace(self, content: bytes, **more: Any) -> None:
-        atomic.replace(self.path, content, tag=self._tag or None, **more)
+        atomic_write.replace(self.path, content, tag=self._tag or None, **more)
 
-    def abandon(self, before: Timeline) -> None:
+    def rollback(self, before: Timeline) -> None:
         """Go back to the timeline before ``prepare``."""
         self.timeline = before
         with suppress(OSError):
             self._intent.unlink(missing_ok=True)
             self.blobs.keep_only(before.references)
 
-    def settle(self, before: Timeline) -> None:
+    def commit(self, before: Timeline) -> None:
         """Make what was prepared the valid timeline."""
         try:
             os.replace(self._intent, self._index)
@@ -226,7 +228,7 @@ class FileHistory:
         for reference in before.freed_by(self.timeline):
             self.blobs.discard(reference)
 
-    def _intend(self, timeline: Timeline, **more: str | None) -> None:
+    def _write_intent(self, timeline: Timeline, **more: str | None) -> None:
         # Nobody else may use the name, such as an editor of another user.
         self._tag = os.urandom(6).hex()
         self._store(timeline, self._intent, temporary=self._tag, **more)
@@ -255,10 +257,10 @@ class FileHistory:
             return
         transaction = self.intended_by
         if transaction and Journal(folder.parent).has(transaction):
-            raise Unfinished(transaction)
+            raise IncompleteTransaction(transaction)
         self.remove_temporary()
-        stamp = atomic.stamp_of(self.path)
-        current = atomic.read(self.path)[0] if stamp is not None else None
+        fingerprint = atomic_write.fingerprint_of(self.path)
+        current = atomic_write.read(self.path)[0] if fingerprint is not None else None
         if digest_of(current) != intended.head and self._is_torn(current, intended):
             content = self.blobs.get(intended.head or "")
             self._replace(content)
@@ -273,9 +275,9 @@ class FileHistory:
     @property
     def intended_by(self) -> str:
         """The edit of several files that an unfinished change is a part of, or ""."""
-        return str(self._intended().get("transaction", ""))
+        return str(self._read_intent_fields().get("transaction", ""))
 
-    def intended(self) -> tuple[Timeline, bytes | None, bytes | None]:
+    def read_intent(self) -> tuple[Timeline, bytes | None, bytes | None]:
         """Read what an unfinished edit of several files was going to do to this one.
 
         Returns:
@@ -284,13 +286,13 @@ class FileHistory:
         Raises:
             LookupError: That is lost.
         """
-        timeline, old = self._load(self._intent), self._intended().get("old")
+        timeline, old = self._load(self._intent), self._read_intent_fields().get("old")
         if timeline is None:
             raise LookupError(str(self._intent))
         new = self.blobs.get(timeline.head) if timeline.head else None
         return timeline, self.blobs.get(old) if old else None, new
 
-    def _intended(self) -> dict[str, Any]:
+    def _read_intent_fields(self) -> dict[str, Any]:
         try:
             return dict(json.loads(self._intent.read_bytes()))
         except (OSError, ValueError):
@@ -298,10 +300,10 @@ class FileHistory:
 
     def remove_temporary(self) -> None:
         """Remove what a process left beside the file that died while it wrote it."""
-        self._tag = str(self._intended().get("temporary") or "")
+        self._tag = str(self._read_intent_fields().get("temporary") or "")
         if self._tag:
             with suppress(OSError):
-                os.unlink(atomic.temporary_for(self.path, self._tag))
+                os.unlink(atomic_write.temporary_for(self.path, self._tag))
 
     def _is_torn(self, current: bytes | None, intended: Timeline) -> bool:
         """Whether the file is partly the old and partly the new one.

@@ -14,13 +14,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Journal", "Record", "Unfinished"]
+__all__ = ["IncompleteTransaction", "Journal", "Record"]
 
 
-_STALE = 3600  # seconds; no process needs so long to write a record
+_STALE_SECONDS = 3600  # seconds; no process needs so long to write a record
 
 
-class Unfinished(Exception):
+class IncompleteTransaction(Exception):
     """A process died in the middle of an edit of several files.
 
     Attributes:
@@ -89,7 +89,7 @@ class Journal:
     def _sweep(temporary: Path) -> None:
         """Remove what a process left that died while it wrote a record."""
         with suppress(OSError):
-            if time.time() - temporary.stat().st_mtime > _STALE:
+            if time.time() - temporary.stat().st_mtime > _STALE_SECONDS:
                 temporary.unlink()
 
     def put(self, transaction: str, record: Record) -> None:

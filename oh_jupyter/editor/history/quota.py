@@ -21,13 +21,13 @@ from oh_jupyter.editor.history.blobs import Blobs
 from oh_jupyter.editor.history.timeline import Timeline
 from oh_jupyter.editor.history.timeline_files import TimelineFiles
 
-__all__ = ["Budget"]
+__all__ = ["HistoryQuota"]
 
-_PORTION = 16
-_FREE = 0.1
+_MEASURED_FRACTION = 16
+_FREED_FRACTION = 0.1
 
 
-class Budget:
+class HistoryQuota:
     """What a history may take on the disk."""
 
     def __init__(self, folder: Path, max_bytes: int, files: TimelineFiles) -> None:
@@ -44,7 +44,7 @@ class Budget:
         self._unmeasured = max_bytes  # what other processes wrote before is not known
         self._lock = Lock()
 
-    def spend(self, size: int) -> None:
+    def record_write(self, size: int) -> None:
         """Note that something was written; call it while no lock of a file is held.
 
         Args:
@@ -52,7 +52,7 @@ class Budget:
         """
         with self._lock:
             self._unmeasured += size
-            if size == 0 or self._unmeasured < self._max_bytes / _PORTION:
+            if size == 0 or self._unmeasured < self._max_bytes / _MEASURED_FRACTION:
                 return
             self._unmeasured = 0
         with suppress(OSError):  # the edit is made; the next one tries again
@@ -63,7 +63,7 @@ class Budget:
         excess = sum(sizes.values()) - self._max_bytes
         if excess <= 0:
             return
-        excess += int(self._max_bytes * _FREE)
+        excess += int(self._max_bytes * _FREED_FRACTION)
         timelines = {folder: self._read(folder) for folder in sizes}
         for folder, count in _oldest(timelines, excess).items():
             with suppress(OSError), locked(folder / "lock", wait=False):

@@ -23,7 +23,7 @@ class Step:
         hunks: Offset and references to the old and the new bytes of each hunk.
         existed: Whether the file was there before.
         exists: Whether it is there afterwards.
-        foreign: Whether somebody else made it.
+        external: Whether somebody else made it.
         transaction: Name of the edit of several files that it is a part of, or "".
         files: All files of that edit.
     """
@@ -33,7 +33,7 @@ class Step:
     hunks: tuple[tuple[int, str, str], ...]
     existed: bool = True
     exists: bool = True
-    foreign: bool = False
+    external: bool = False
     transaction: str = ""
     files: tuple[str, ...] = ()
 
@@ -47,8 +47,9 @@ class Step:
         Returns:
             The step.
         """
+        known = {"external" if name == "foreign" else name: value for name, value in data.items()}
         hunks = tuple((offset, old, new) for offset, old, new in data["hunks"])
-        return cls(**{**data, "hunks": hunks, "files": tuple(data.get("files", ()))})
+        return cls(**{**known, "hunks": hunks, "files": tuple(data.get("files", ()))})
 
     def to_json(self) -> dict[str, Any]:
         """Turn it into a JSON object; what is as usual is left out.
@@ -71,7 +72,7 @@ class Step:
         *,
         command: str,
         time: float,
-        foreign: bool = False,
+        external: bool = False,
     ) -> Step:
         """Describe what happened between two contents.
 
@@ -81,13 +82,13 @@ class Step:
             blobs: Where the changed bytes are kept.
             command: The editor command that made the change.
             time: When, in seconds since the epoch.
-            foreign: Whether somebody else made it.
+            external: Whether somebody else made it.
 
         Returns:
             The step.
         """
-        delta = compare(old or b"", new or b"", lines=foreign)
-        step = cls(command, time, (), old is not None, new is not None, foreign)
+        delta = compare(old or b"", new or b"", lines=external)
+        step = cls(command, time, (), old is not None, new is not None, external)
         return step.with_delta(delta, blobs)
 
     def delta(self, blobs: Blobs) -> Delta:

@@ -118,9 +118,7 @@ class Timeline:
         steps = (*self.steps[: self.cursor], step)
         return Timeline(head, steps, len(steps))
 
-    def notice(
-        self, current: bytes | None, head: str | None, blobs: Blobs, time: float
-    ) -> Timeline:
+    def sync(self, current: bytes | None, head: str | None, blobs: Blobs, time: float) -> Timeline:
         """Take in what somebody else did to the file.
 
         Args:
@@ -138,23 +136,23 @@ class Timeline:
             return Timeline(head)
         try:
             known = blobs.get(self.head) if self.head else None
-            done, known = self._without_foreign_top(known, blobs)
+            done, known = self._without_external_top(known, blobs)
         except (LookupError, ValueError):
             return Timeline(head)  # what it was before is lost, so the steps lead nowhere
         if known == current:
             return Timeline(head, (*done, *self.steps[self.cursor :]), len(done), self.attributes)
-        foreign = Step.between(
-            known, current, blobs, command="changed outside", time=time, foreign=True
+        external = Step.between(
+            known, current, blobs, command="changed outside", time=time, external=True
         )
-        undone = _rebase(self.steps[self.cursor :], foreign, blobs)
-        return Timeline(head, (*done, foreign, *undone), len(done) + 1, self.attributes)
+        undone = _rebase(self.steps[self.cursor :], external, blobs)
+        return Timeline(head, (*done, external, *undone), len(done) + 1, self.attributes)
 
-    def _without_foreign_top(
+    def _without_external_top(
         self, content: bytes | None, blobs: Blobs
     ) -> tuple[tuple[Step, ...], bytes | None]:
-        """Take off a foreign change at the cursor, to measure the whole of it anew."""
+        """Take off an external change at the cursor, to measure the whole of it anew."""
         done = self.steps[: self.cursor]
-        if done and done[-1].foreign and len(done) == len(self.steps):
+        if done and done[-1].external and len(done) == len(self.steps):
             return done[:-1], done[-1].undo(content, blobs)
         return done, content
 
@@ -162,7 +160,7 @@ class Timeline:
         """Step back over the last edit.
 
         Args:
-            current: The file as it is now, which ``notice`` has seen.
+            current: The file as it is now, which ``sync`` was given.
             blobs: Where the contents are kept.
 
         Returns:
@@ -173,12 +171,12 @@ class Timeline:
             Conflict: Somebody else changed the same place since.
         """
         done, undone = self.steps[: self.cursor], self.steps[self.cursor :]
-        if done and done[-1].foreign and not done[-1].exists:
+        if done and done[-1].external and not done[-1].exists:
             # Somebody deleted the file: that is what is undone.
             content = done[-1].undo(current, blobs)
             return self._moved(content, (*done[:-1], *undone), len(done) - 1, blobs), content
-        done = _merge_foreign(done, current, blobs)
-        if done and done[-1].foreign:
+        done = _merge_external(done, current, blobs)
+        if done and done[-1].external:
             done = _edit_on_top(done, current, blobs)
         if not done:
             raise NoHistoryError
@@ -189,7 +187,7 @@ class Timeline:
         """Step forward over the edit that was undone last.
 
         Args:
-            current: The file as it is now, which ``notice`` has seen.
+            current: The file as it is now, which ``sync`` was given.
             blobs: Where the contents are kept.
 
         Returns:
@@ -212,9 +210,9 @@ class Timeline:
     def last(self) -> Step | None:
         """The change that ``undo`` would take back."""
         done = self.steps[: self.cursor]
-        if done and done[-1].foreign and not done[-1].exists:
+        if done and done[-1].external and not done[-1].exists:
             return done[-1]
-        return next((step for step in reversed(done) if not step.foreign), None)
+        return next((step for step in reversed(done) if not step.external), None)
 
     @property
     def next(self) -> Step | None:
@@ -234,7 +232,7 @@ class Timeline:
         """
         edits, size, keep = 0, 0, 0
         for step in reversed(self.steps):
-            edits += not step.foreign
+            edits += not step.external
             size += len(step.text)
             if step.blobs:
                 size += sum(map(blobs.size, step.blobs))
@@ -248,11 +246,13 @@ class Timeline:
         return Timeline(self.head, self.steps[dropped:], cursor, self.attributes)
 
 
-def _merge_foreign(done: tuple[Step, ...], current: bytes | None, blobs: Blobs) -> tuple[Step, ...]:
-    """Make one of the foreign changes at the end."""
+def _merge_external(
+    done: tuple[Step, ...], current: bytes | None, blobs: Blobs
+) -> tuple[Step, ...]:
+    """Make one of the external changes at the end."""
     first = len(done)
     before = current
-    while first and done[first - 1].foreign:
+    while first and done[first - 1].external:
         first -= 1
         before = done[first].undo(before, blobs)
     if len(done) - first < 2:
@@ -261,32 +261,32 @@ def _merge_foreign(done: tuple[Step, ...], current: bytes | None, blobs: Blobs) 
     if before == current:
         return done[:first]
     merged = Step.between(
-        before, current, blobs, command=last.command, time=last.time, foreign=True
+        before, current, blobs, command=last.command, time=last.time, external=True
     )
     return (*done[:first], merged)
 
 
 def _edit_on_top(done: tuple[Step, ...], current: bytes | None, blobs: Blobs) -> tuple[Step, ...]:
-    """Let the last edit and the foreign change after it change places."""
-    *earlier, foreign = done
+    """Let the last edit and the external change after it change places."""
+    *earlier, external = done
     if not earlier:
         raise NoHistoryError
     edit = earlier.pop()
-    swapped = commute(edit.delta(blobs), foreign.delta(blobs))
-    if swapped is None or not (edit.existed and foreign.existed and foreign.exists):
-        raise Conflict(foreign.undo(current, blobs))
-    return (*earlier, foreign.with_delta(swapped[0], blobs), edit.with_delta(swapped[1], blobs))
+    swapped = commute(edit.delta(blobs), external.delta(blobs))
+    if swapped is None or not (edit.existed and external.existed and external.exists):
+        raise Conflict(external.undo(current, blobs))
+    return (*earlier, external.with_delta(swapped[0], blobs), edit.with_delta(swapped[1], blobs))
 
 
-def _rebase(undone: tuple[Step, ...], foreign: Step, blobs: Blobs) -> list[Step]:
-    """Carry undone steps over a foreign change, as far as they do not touch it."""
+def _rebase(undone: tuple[Step, ...], external: Step, blobs: Blobs) -> list[Step]:
+    """Carry undone steps over an external change, as far as they do not touch it."""
     rebased: list[Step] = []
-    back = invert(foreign.delta(blobs))
+    back = invert(external.delta(blobs))
     for step in undone:
-        # Step and foreign change start from the same content: taking the latter back first
+        # Step and external change start from the same content: taking the latter back first
         # makes a sequence of them, and its two parts can change places.
         swapped = commute(back, step.delta(blobs))
-        if swapped is None or not (step.existed and foreign.existed and foreign.exists):
+        if swapped is None or not (step.existed and external.existed and external.exists):
             break
         rebased.append(step.with_delta(swapped[0], blobs))
         back = swapped[1]

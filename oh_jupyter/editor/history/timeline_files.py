@@ -13,7 +13,7 @@ from oh_jupyter.editor.history.timeline import Timeline
 
 __all__ = ["TimelineFiles"]
 
-_KEPT = 16  # timelines in memory; each may have all the steps of a file
+_MAX_CACHED = 16  # timelines in memory; each may have all the steps of a file
 
 _START = b'{"token": "'
 _TOKEN_LENGTH = 16
@@ -97,5 +97,5 @@ class TimelineFiles:
             return
         with self._lock:
             self._known[token] = timeline
-            while len(self._known) > _KEPT:
+            while len(self._known) > _MAX_CACHED:
                 self._known.popitem(last=False)

@@ -24,7 +24,7 @@ _NO_PYFLAKES = (
     "Only the syntax was checked: to find undefined names needs the package pyflakes. Install it "
     "with: pip install 'oh_jupyter[lint]'"
 )
-# Names that IPython gives to every cell.
+# PatchPaths that IPython gives to every cell.
 _IPYTHON_NAMES = ("In", "Out", "_", "__", "___", "display", "exit", "get_ipython", "quit")
 _MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w.]+\?{1,2}\s*)$")
 _ASSIGNED_MAGIC = re.compile(r"^(\s*[\w, .\[\]]+=\s*)[%!].*$")
@@ -48,7 +48,7 @@ def lint_python(text: str) -> Findings:
     error = _syntax_error(text)
     if error is not None:
         return Findings(text, [error])
-    return _deeper(text, text)
+    return _semantic_findings(text, text)
 
 
 def lint_cells(notebook: Notebook) -> Findings:
@@ -72,7 +72,7 @@ def lint_cells(notebook: Notebook) -> Findings:
             errors.append(error._replace(line=error.line + cell.line))
     if errors:
         return Findings(listing, errors)
-    return _deeper("\n".join(pieces), listing, _IPYTHON_NAMES, _TOP_LEVEL_AWAIT)
+    return _semantic_findings("\n".join(pieces), listing, _IPYTHON_NAMES, _TOP_LEVEL_AWAIT)
 
 
 def _language(notebook: Notebook) -> str:
@@ -107,7 +107,9 @@ def _syntax_error(text: str, flags: int = 0) -> Finding | None:
     return None
 
 
-def _deeper(text: str, shown: str, builtins: tuple[str, ...] = (), flags: int = 0) -> Findings:
+def _semantic_findings(
+    text: str, shown: str, builtins: tuple[str, ...] = (), flags: int = 0
+) -> Findings:
     """Look for what the parser does not see."""
     tree = compile(text, _NAME, "exec", ast.PyCF_ONLY_AST | flags, dont_inherit=True)
     try:
@@ -117,7 +119,7 @@ def _deeper(text: str, shown: str, builtins: tuple[str, ...] = (), flags: int = 
     messages = checker.Checker(tree, filename=_NAME, builtins=builtins).messages
     lines = text.split("\n")
     found = [_finding(message) for message in messages if type(message).__name__ in _CODES]
-    kept = sorted(finding for finding in found if not _excused(finding, lines))
+    kept = sorted(finding for finding in found if not _has_noqa(finding, lines))
     return Findings(shown, kept or _compile(text, flags))
 
 
@@ -127,7 +129,7 @@ def _finding(message: Any) -> Finding:
     return Finding(message.lineno, message.col + 1, f"{code} {text}")
 
 
-def _excused(finding: Finding, lines: list[str]) -> bool:
+def _has_noqa(finding: Finding, lines: list[str]) -> bool:
     """Whether a ``noqa`` comment takes the finding away."""
     match = _NOQA.search(lines[finding.line - 1]) if finding.line <= len(lines) else None
     if match is None:

@@ -14,18 +14,18 @@ from oh_jupyter.editor.text.edits import Edit
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.errors import NoReplacementError
 
-__all__ = ["changing", "inserting", "replacing"]
+__all__ = ["cell_edit", "cell_insert", "cell_replace"]
 
 Compute = Callable[[TextFile, str | None], tuple[Edit, str]]
 """Given a file and its text as it was shown, an edit and what to tell besides."""
 
-_AS_JSON = (
+_JSON_NOTE = (
     "\nNOTE: The text is in the source of no cell, so the JSON of the notebook was edited; the "
     "line numbers are those of the file."
 )
 
 
-def replacing(
+def cell_replace(
     path: Path,
     old: str,
     new: str,
@@ -63,7 +63,7 @@ def replacing(
             return found
         if cell is None and old and file.text.count(old) == 1:
             edit, note = as_text(file, shown)
-            return edit, _AS_JSON + note
+            return edit, _JSON_NOTE + note
         from oh_jupyter.editor.text.fuzzy import explain_absence
 
         raise NoReplacementError(
@@ -75,7 +75,7 @@ def replacing(
     return compute
 
 
-def inserting(path: Path, line: int, text: str, as_text: Compute) -> Compute:
+def cell_insert(path: Path, line: int, text: str, as_text: Compute) -> Compute:
     """Make ``insert`` put lines into cells.
 
     Args:
@@ -97,7 +97,7 @@ def inserting(path: Path, line: int, text: str, as_text: Compute) -> Compute:
     return compute
 
 
-def changing(
+def cell_edit(
     path: Path,
     mode: str,
     cell: CellReference | None,

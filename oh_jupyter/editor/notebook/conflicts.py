@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
-from oh_jupyter.editor.text import conflicts as foreign
+from oh_jupyter.editor.text import conflicts
 
 __all__ = ["check_cell", "check_lines", "check_texts"]
 
@@ -43,7 +43,7 @@ def check_texts(
     note = ""
     for cell, at in found:
         start = starts[cell.index] + at
-        note = foreign.check_match(path, before, now, start, start + length)
+        note = conflicts.check_match(path, before, now, start, start + length)
     return note
 
 
@@ -63,7 +63,7 @@ def check_lines(path: Path, shown: str | None, notebook: Notebook, line: int) ->
         FileChangedError: Lines up to there changed.
     """
     before, now = _compared(shown, notebook)
-    return foreign.check_lines(path, before, now, line) if before != now else ""
+    return conflicts.check_lines(path, before, now, line) if before != now else ""
 
 
 def check_cell(
@@ -89,8 +89,8 @@ def check_cell(
         return ""
     old = Notebook.parse(shown) if shown is not None else None
     if cell is not None and old is not None and not _same(old, cell, by_id=by_id):
-        raise foreign.changed_error(path, before, now)
-    return foreign.check_lines(path, before, now, -1)  # all changes are elsewhere
+        raise conflicts.changed_error(path, before, now)
+    return conflicts.check_lines(path, before, now, -1)  # all changes are elsewhere
 
 
 def _same(old: Notebook, cell: Cell, *, by_id: bool) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from oh_jupyter.editor.messages import invalid, plural
-from oh_jupyter.editor.notebook import conflicts as foreign
+from oh_jupyter.editor.notebook import conflicts
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.json_spans import Style, indentation_at, splice
 from oh_jupyter.editor.notebook.validation import check_cell
@@ -95,7 +95,7 @@ def insert_lines(
             line,
             f"It should be within the range of allowed values: {[0, count]}",
         )
-    note = foreign.check_lines(path, shown, notebook, line)
+    note = conflicts.check_lines(path, shown, notebook, line)
     cell = next(cell for cell in notebook.cells if line <= cell.last_line)
     lines = cell.source.split("\n")
     at = max(0, line - cell.line)
@@ -148,7 +148,7 @@ def replace_text(
         return None
     _check_count(path, wanted, found, every or expected is not None, expected)
     new = to_newlines(new)
-    note = foreign.check_texts(path, shown, notebook, found, len(wanted))
+    note = conflicts.check_texts(path, shown, notebook, found, len(wanted))
     sources: dict[int, str] = {}
     for cell, at in reversed(found):  # from the end, so that the offsets before stay
         source = sources.get(cell.index, cell.source)
@@ -307,7 +307,7 @@ def changed_cells(
     line, before, after = place
     first = max(1, line - before)
     shown = result.listing().split("\n")[first - 1 : line + after]
-    return Edit(data, start, line, before, after, excerpt="\n".join(shown), what=what)
+    return Edit(data, start, line, before, after, excerpt="\n".join(shown), caption=what)
 
 
 def _difference(some: Notebook, others: Notebook) -> list[Cell]:

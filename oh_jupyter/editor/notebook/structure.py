@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from oh_jupyter.editor.messages import invalid, missing
-from oh_jupyter.editor.notebook import conflicts as foreign
+from oh_jupyter.editor.notebook import conflicts
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.edits import (
     CellReference,
@@ -67,7 +67,7 @@ def change_cell(
     if mode != "insert" and reference is None:
         raise missing(f"notebook_edit ({mode})", "cell")
     cell = find_cell(notebook, reference) if reference is not None else None
-    note = foreign.check_cell(path, shown, notebook, cell, by_id=isinstance(reference, str))
+    note = conflicts.check_cell(path, shown, notebook, cell, by_id=isinstance(reference, str))
     if mode == "insert":
         return _insert(path, file, notebook, cell, source or "", cell_type or "code"), note
     assert cell is not None
@@ -102,8 +102,8 @@ def _replace(
 
 def _retyped(span: Span, cell_type: str) -> dict[str, object]:
     """Copy a cell with the fields that cells of another type have."""
-    foreign_keys = ("outputs", "execution_count") if cell_type != "code" else ("attachments",)
-    document = {key: value for key, value in span.value.items() if key not in foreign_keys}
+    unused_keys = ("outputs", "execution_count") if cell_type != "code" else ("attachments",)
+    document = {key: value for key, value in span.value.items() if key not in unused_keys}
     document["cell_type"] = cell_type
     if cell_type == "code":
         document |= {"execution_count": None, "outputs": []}

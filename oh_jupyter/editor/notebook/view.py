@@ -14,7 +14,7 @@ from oh_jupyter.editor.text.views import check_range, clip
 __all__ = ["view_notebook"]
 
 _MAX_OUTPUT_LINES = 10
-_MAX_OUTPUT_CHARACTERS = 800
+_MAX_OUTPUT_CHARS = 800
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
 _TEXTS = ("text/plain", "text/markdown", "text/latex")
 
@@ -71,7 +71,7 @@ def _outputs(cell: Cell) -> list[str]:
         return []
     lines = [line for output in outputs if isinstance(output, dict) for line in _output(output)]
     kept, size = 0, 0
-    while kept < len(lines) and kept < _MAX_OUTPUT_LINES and size < _MAX_OUTPUT_CHARACTERS:
+    while kept < len(lines) and kept < _MAX_OUTPUT_LINES and size < _MAX_OUTPUT_CHARS:
         size += len(lines[kept])
         kept += 1
     shown = [_shortened(line) for line in lines[:kept]]
@@ -81,10 +81,10 @@ def _outputs(cell: Cell) -> list[str]:
 
 
 def _shortened(line: str) -> str:
-    if len(line) <= _MAX_OUTPUT_CHARACTERS:
+    if len(line) <= _MAX_OUTPUT_CHARS:
         return line
-    more = len(line) - _MAX_OUTPUT_CHARACTERS
-    return f"{line[:_MAX_OUTPUT_CHARACTERS]} ... ({plural(more, 'more character')})"
+    more = len(line) - _MAX_OUTPUT_CHARS
+    return f"{line[:_MAX_OUTPUT_CHARS]} ... ({plural(more, 'more character')})"
 
 
 def _output(output: dict[str, Any]) -> list[str]:

@@ -23,7 +23,7 @@ __all__ = ["Patched", "apply_hunks"]
 
 _Replacement = tuple[int, int, str]
 _MAX_LISTED = 20
-_MISSPELT = 0.9  # from here on lines are those that were meant
+_MIN_LIKENESS = 0.9  # from here on lines are those that were meant
 
 
 @dataclass
@@ -64,7 +64,7 @@ def apply_hunks(file: TextFile, hunks: Sequence[Hunk]) -> Patched:
     newline: bool | None = None
     for number, hunk in enumerate(hunks, 1):
         name = f"hunk {number}" if len(hunks) > 1 else ""
-        place = _place(file, lines, hunk, name, result)
+        place = _lock_folder(file, lines, hunk, name, result)
         if place is None:
             continue
         result.applied += 1
@@ -78,7 +78,7 @@ def apply_hunks(file: TextFile, hunks: Sequence[Hunk]) -> Patched:
     return result
 
 
-def _place(
+def _lock_folder(
     file: TextFile, lines: list[str], hunk: Hunk, name: str, result: Patched
 ) -> Place | tuple[int, int] | None:
     """Find the place of a hunk, and note what is to say about it."""
@@ -124,7 +124,7 @@ def _is_elsewhere(lines: list[str], hunk: Hunk, applied: int) -> bool:
         return False
     start, likeness = found
     overlaps = start < applied + len(hunk.new) and applied < start + len(hunk.old)
-    return likeness >= _MISSPELT and not overlaps
+    return likeness >= _MIN_LIKENESS and not overlaps
 
 
 def _label(name: str) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from oh_jupyter.editor.messages import REVIEW, REVIEW_INSERTION, invalid, plural
-from oh_jupyter.editor.text import conflicts as foreign
-from oh_jupyter.editor.text import edits
+from oh_jupyter.editor.text import conflicts, edits
 from oh_jupyter.editor.text.text_file import TextFile
 
 __all__ = ["Command", "Compute", "NewFile", "insert", "str_replace", "write"]
@@ -41,19 +40,19 @@ class Command:
         name: The editor command, as the history is to name it.
         path: The file.
         compute: Computes the edit.
-        what: What the snippet in the output is called.
+        caption: What the snippet in the output is called.
         review: The sentence after the snippet.
-        otherwise: What to create if the file is not there; None to refuse.
+        if_missing: What to create if the file is not there; None to refuse.
     """
 
     name: str
     path: Path
     compute: Compute
-    what: str
+    caption: str
     review: str
-    otherwise: NewFile | None = None
+    if_missing: NewFile | None = None
 
-    def computed_by(self, compute: Compute) -> Command:
+    def with_compute(self, compute: Compute) -> Command:
         """Let another function compute it.
 
         Args:
@@ -96,14 +95,14 @@ def str_replace(
 
     def compute_one(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
         start, end = edits.find_unique(file, old, new, path)
-        note = foreign.check_match(path, shown, file.text, start, end) if shown else ""
+        note = conflicts.check_match(path, shown, file.text, start, end) if shown else ""
         return edits.replace_range(file, start, end, new), note
 
     def compute_all(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
         places = edits.find_all(file, old, new, path, expected)
         note = ""
         for start, end in places if shown else []:
-            note = foreign.check_match(path, shown or "", file.text, start, end)
+            note = conflicts.check_match(path, shown or "", file.text, start, end)
         lines = edits.line_numbers(file.text, [start for start, _ in places])
         count = f"\n{plural(len(places), 'occurrence')} replaced, in lines {lines}."
         return edits.replace_ranges(file, places, new), count + note
@@ -131,7 +130,7 @@ def insert(path: Path, line: int, text: str) -> Command:
 
     def compute(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
         edit = edits.insert_after(file, line, text)
-        note = foreign.check_lines(path, shown, file.text, line) if shown else ""
+        note = conflicts.check_lines(path, shown, file.text, line) if shown else ""
         return edit, note
 
     return Command("insert", path, compute, "a snippet of the edited file", REVIEW_INSERTION)
@@ -158,8 +157,8 @@ def write(path: Path, text: str, start: int, end: int) -> Command:
 
     def compute(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
         line = file.line_count if end == -1 else end
-        note = foreign.check_lines(path, shown, file.text, line) if shown else ""
+        note = conflicts.check_lines(path, shown, file.text, line) if shown else ""
         return edits.write_lines(file, text, start, end), note
 
     new = NewFile(path, text if text.endswith("\n") or not text else text + "\n")
-    return Command("write", path, compute, f"a snippet of {path}", REVIEW, otherwise=new)
+    return Command("write", path, compute, f"a snippet of {path}", REVIEW, if_missing=new)

@@ -14,7 +14,7 @@ from oh_jupyter.errors import FileChangedError
 
 __all__ = ["changed_error", "check_change", "check_lines", "check_match"]
 
-_MAX_DIFF = 4000  # characters
+_MAX_DIFF_CHARS = 4000  # characters
 
 
 def check_match(path: Path, shown: str, text: str, start: int, end: int) -> str:
@@ -103,8 +103,8 @@ def changed_error(path: Path, shown: str, text: str) -> FileChangedError:
         The error to raise.
     """
     diff = unified_diff(shown, text, str(path), context=2)
-    if len(diff) > _MAX_DIFF:
-        diff = diff[:_MAX_DIFF] + "\n... (the rest of the difference is left out)"
+    if len(diff) > _MAX_DIFF_CHARS:
+        diff = diff[:_MAX_DIFF_CHARS] + "\n... (the rest of the difference is left out)"
     return FileChangedError(
         f"{path} was changed by somebody else since it was last shown here, where this command "
         "would change it too; nothing was written. Look at the difference, then adapt the "

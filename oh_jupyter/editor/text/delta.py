@@ -57,12 +57,12 @@ def common_ends(old: AnyStr, new: AnyStr) -> tuple[int, int]:
     return prefix, suffix
 
 
-_BLOCK = 64 * 1024  # compared at once; small enough to stay in the processor's cache
+_BLOCK_SIZE = 64 * 1024  # compared at once; small enough to stay in the processor's cache
 
 
 def _common_prefix(old: AnyStr, new: AnyStr, limit: int) -> int:
     # Slices are compared in C. At the first difference the step shrinks until it is found.
-    known, step = 0, _BLOCK
+    known, step = 0, _BLOCK_SIZE
     while known < limit and step:
         end = min(known + step, limit)
         if old[known:end] == new[known:end]:
@@ -73,7 +73,7 @@ def _common_prefix(old: AnyStr, new: AnyStr, limit: int) -> int:
 
 
 def _common_suffix(old: AnyStr, new: AnyStr, limit: int) -> int:
-    known, step = 0, _BLOCK
+    known, step = 0, _BLOCK_SIZE
     n, m = len(old), len(new)
     while known < limit and step:
         end = min(known + step, limit)

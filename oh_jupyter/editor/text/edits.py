@@ -42,7 +42,7 @@ class Edit:
         before: How many lines above it to show.
         after: How many lines below it to show.
         excerpt: What to show, where that is not lines of the text.
-        what: What that is, for the heading.
+        caption: What that is, for the heading.
     """
 
     data: bytes
@@ -51,7 +51,7 @@ class Edit:
     before: int
     after: int
     excerpt: str | None = None
-    what: str | None = None
+    caption: str | None = None
 
     @property
     def first(self) -> int:

@@ -45,8 +45,8 @@ _SIGNATURES = (
     b"\x7fELF",
 )
 _STARTS = (*_SIGNATURES, *(encoding.bom for encoding in _BOMS))
-_NUL_WINDOW = 8000  # bytes; where git looks for a NUL to call a file binary
-_SAMPLE = 64 * 1024  # bytes; enough to tell code pages apart, small enough to be quick
+_NUL_WINDOW_BYTES = 8000  # bytes; where git looks for a NUL to call a file binary
+_SAMPLE_BYTES = 64 * 1024  # bytes; enough to tell code pages apart, small enough to be quick
 _CANDIDATES = ["cp1252", "cp1251", "cp932", "gb18030", "euc_kr", "big5", "koi8_r", "euc_jp"]
 _CODING_LINE = re.compile(rb"^[ \t\f]*(?:#|//|/\*|\"|%|;).*?coding[:=][ \t]*([-\w.]+)")
 # Codecs in which an ASCII byte stands for itself and no state is carried along.
@@ -76,7 +76,7 @@ def decode(data: bytes) -> tuple[Encoding, str] | None:
     Returns:
         Its encoding, and its text without byte order mark; None if it is binary.
     """
-    if not data.startswith(_STARTS) and b"\0" not in data[:_NUL_WINDOW]:
+    if not data.startswith(_STARTS) and b"\0" not in data[:_NUL_WINDOW_BYTES]:
         try:
             return UTF8, data.decode()
         except UnicodeDecodeError:
@@ -92,7 +92,7 @@ def _detect_other(data: bytes) -> Encoding | None:
     for encoding in _BOMS:
         if data.startswith(encoding.bom) and _round_trips(data[len(encoding.bom) :], encoding.name):
             return encoding
-    if data.startswith(_SIGNATURES) or b"\0" in data[:_NUL_WINDOW]:
+    if data.startswith(_SIGNATURES) or b"\0" in data[:_NUL_WINDOW_BYTES]:
         return None
     if b"\0" in data or _control_share(data) > 0.003:
         return None
@@ -110,7 +110,7 @@ def _round_trips(data: bytes, name: str) -> bool:
 
 
 def _control_share(data: bytes) -> float:
-    sample = data[:_SAMPLE]
+    sample = data[:_SAMPLE_BYTES]
     return 1 - len(sample.translate(None, _CONTROL)) / len(sample)
 
 
@@ -130,7 +130,7 @@ def _declared(data: bytes) -> str | None:
 
 def _guessed(data: bytes) -> str | None:
     start = re.search(rb"[\x80-\xff]", data)
-    sample = data[start.start() if start else 0 :][:_SAMPLE]
+    sample = data[start.start() if start else 0 :][:_SAMPLE_BYTES]
     runs = re.findall(rb"[\x80-\xff]+", sample)
     # Scattered single letters among ASCII are a western language; a statistical guess
     # finds Cyrillic in "für". Cyrillic and East Asian text comes in runs.

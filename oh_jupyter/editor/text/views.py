@@ -19,7 +19,7 @@ __all__ = [
     "view_lines",
 ]
 
-_MAX_CHARACTERS = 16_000
+MAX_VIEW_CHARS = 16_000
 
 IMAGE_TYPES = {
     ".png": "image/png",
@@ -42,9 +42,9 @@ def clip(text: str, notice: str) -> str:
     Returns:
         The text, or its first 16,000 characters and the notice.
     """
-    if len(text) <= _MAX_CHARACTERS:
+    if len(text) <= MAX_VIEW_CHARS:
         return text
-    return text[:_MAX_CHARACTERS] + notice
+    return text[:MAX_VIEW_CHARS] + notice
 
 
 def number_lines(text: str, description: object, first: int = 1) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 from oh_jupyter.editor.files.paths import exists, similar
 from oh_jupyter.errors import PatchError
 
-__all__ = ["Names"]
+__all__ = ["PatchPaths"]
 
 
-class Names:
+class PatchPaths:
     """Finds files by the names in a patch, below one directory or for one file."""
 
     def __init__(self, path: Path) -> None:

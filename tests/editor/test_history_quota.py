@@ -9,7 +9,7 @@ import pytest
 
 from oh_jupyter.editor import EditorParameterInvalidError, FileEditor, NoHistoryError
 from oh_jupyter.editor.files.locks import locked
-from oh_jupyter.editor.history.edit_history import History
+from oh_jupyter.editor.history.edit_history import EditHistory
 
 LIMIT = 400_000
 
@@ -127,7 +127,7 @@ def test_the_number_of_edits_is_settable(workspace, folder, write):
 
 def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(folder, workspace, write):
     path = write("a.txt", "")
-    store = History(folder)
+    store = EditHistory(folder)
     with store.open(path):
         (lock,) = folder.rglob("lock")
         with pytest.raises(BlockingIOError), locked(lock, wait=False):

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from oh_jupyter.editor import FileChangedError
-from oh_jupyter.editor.files import atomic_write as atomic
+from oh_jupyter.editor.files import atomic_write
 
 LINES = "".join(f"line {number}\n" for number in range(1, 21))
 
@@ -89,15 +89,15 @@ def test_writing_all_over_a_change(editor, shown):
 
 def test_a_write_in_the_very_moment_is_not_overwritten(editor, write, monkeypatch):
     path = write("a.txt", "one\ntwo\n")
-    stamp_of = atomic.stamp_of
+    fingerprint_of = atomic_write.fingerprint_of
     writes = iter(["one\ntwo\nthree\n"])
 
     def somebody_writes_first(file):
         for content in writes:
             path.write_text(content)
-        return stamp_of(file)
+        return fingerprint_of(file)
 
-    monkeypatch.setattr(atomic, "stamp_of", somebody_writes_first)
+    monkeypatch.setattr(atomic_write, "fingerprint_of", somebody_writes_first)
     replace(editor, path, "one", "1")
     assert path.read_text() == "1\ntwo\nthree\n"
 
