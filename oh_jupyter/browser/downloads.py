@@ -7,29 +7,26 @@ import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-__all__ = ["file_extension", "keep_downloads", "unused_path"]
+__all__ = ["file_extension", "move_downloads_to_workspace", "unused_path"]
 
-DOWNLOADS = ".downloads"
-OFFICE = {"word": ".docx", "xl": ".xlsx", "ppt": ".pptx"}
+DOWNLOADS_DIR = ".downloads"
+OFFICE_EXTENSIONS = {"word": ".docx", "xl": ".xlsx", "ppt": ".pptx"}
 """Extension by a directory in the archive."""
 
 
-def keep_downloads(downloads: Iterable[Mapping[str, str]], workspace_dir: str) -> list[str]:
-    """Put downloads into the workspace.
+def move_downloads_to_workspace(
+    downloads: Iterable[Mapping[str, str]], workspace_dir: str
+) -> list[str]:
+    """Put ``downloads`` of an observation into the workspace; return their new paths.
 
-    Args:
-        downloads: ``downloads`` of an observation.
-        workspace_dir: The workspace.
-
-    Returns:
-        The paths ``<workspace>/file_N<extension>``; the same files stay under their own names
-        in ``<workspace>/.downloads``.
+    These are ``<workspace>/file_N<extension>``; the same files stay under their own names in
+    ``<workspace>/.downloads``.
     """
     workspace = Path(workspace_dir)
     kept = []
     for item in downloads:
         source = Path(item["path"])
-        directory = workspace / DOWNLOADS
+        directory = workspace / DOWNLOADS_DIR
         directory.mkdir(parents=True, exist_ok=True)
         if source.parent != directory:
             named = unused_path(directory, item["name"])
@@ -45,15 +42,7 @@ def keep_downloads(downloads: Iterable[Mapping[str, str]], workspace_dir: str) -
 
 
 def unused_path(directory: Path, name: str) -> Path:
-    """Find a name that no file has yet.
-
-    Args:
-        directory: Where the file will be.
-        name: What it should be called.
-
-    Returns:
-        The path, with a number in the name where it was taken.
-    """
+    """Return a path that no file has yet, with a number in its name where it was taken."""
     target, number = directory / name, 1
     while target.exists():
         number += 1
@@ -62,21 +51,14 @@ def unused_path(directory: Path, name: str) -> Path:
 
 
 def file_extension(path: Path) -> str:
-    """Guess a file's extension from its content.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The extension with its dot; that of the name where the content does not tell, or "".
-    """
+    """Guess a file's extension with its dot from its content, else from its name."""
     import puremagic
 
     if zipfile.is_zipfile(path):
         # To the first bytes, which is where guesses come from, all of these look alike.
         with zipfile.ZipFile(path) as archive:
             names = {name.partition("/")[0] for name in archive.namelist()}
-        known = [extension for name, extension in OFFICE.items() if name in names]
+        known = [extension for name, extension in OFFICE_EXTENSIONS.items() if name in names]
         return known[0] if known else path.suffix.lower() or ".zip"
     try:
         guesses = puremagic.magic_file(path)

@@ -3,31 +3,33 @@
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import threading
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from oh_jupyter.browser.channel.origins import OriginFilter
-from oh_jupyter.browser.evaluation.episode import GOAL, REWARDS, Evaluation, answer_as_observation
+from oh_jupyter.browser.channel.protocol import PARTS, RECORDS, LaunchSettings
+from oh_jupyter.browser.evaluation.episode import Evaluation
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
-from oh_jupyter.browser.evaluation.tasks import Task, find_task
+from oh_jupyter.browser.evaluation.tasks import Task, TaskPage, find_task
 from oh_jupyter.browser.storage_state import read_state, write_state
 from oh_jupyter.browser.supervisor import Supervisor
-from oh_jupyter.browser.worker.observation import PARTS
-from oh_jupyter.browser.worker.record import RECORDS
 from oh_jupyter.browser.worker_process import WorkerGoneError
 from oh_jupyter.errors import BrowserError
-from oh_jupyter.events.masking import Mask
+from oh_jupyter.events.masking import SecretMasker
 
 __all__ = ["BrowserEnv"]
 
-WORKER, GYM_WORKER = "oh_jupyter.browser.worker.main", "oh_jupyter.browser.evaluation.gym_worker"
-UPKEEP_LIMIT = 60.0
-"""Seconds that anything but a step may take."""
+WORKER_MODULE, GYM_WORKER_MODULE = (
+    "oh_jupyter.browser.worker.main",
+    "oh_jupyter.browser.evaluation.gym_worker",
+)
+OPERATION_TIMEOUT_SECONDS = 60.0
+"""For anything but a step."""
 
 
 class BrowserEnv:
@@ -83,37 +85,36 @@ class BrowserEnv:
         Raises:
             BrowserError: A task, an origin or the storage state cannot be used.
         """
-        allowed, blocked = list(allowed_origins), list(blocked_origins)
-        OriginFilter(allowed, blocked)
-        is_gym = is_gym_task(browsergym_eval_env)
-        settings: dict[str, Any] = {
-            "executable": os.fspath(executable_path or ""),
-            "headless": headless,
-            "viewport": list(viewport),
-            "downloads_dir": os.fspath(downloads_dir or ""),
-            "accept_dialogs": accept_dialogs,
-            "storage_state": read_state(storage_state),
-            "user_data_dir": os.fspath(user_data_dir or ""),
-            "device": device or "",
-            "cdp_url": cdp_url or "",
-            "allowed_origins": allowed,
-            "blocked_origins": blocked,
-        }
-        if is_gym:
-            settings |= {"task": browsergym_eval_env, "seed": seed}
+        settings = LaunchSettings(
+            executable=os.fspath(executable_path or ""),
+            headless=headless,
+            viewport=viewport,
+            downloads_dir=os.fspath(downloads_dir or ""),
+            accept_dialogs=accept_dialogs,
+            storage_state=read_state(storage_state),
+            user_data_dir=os.fspath(user_data_dir or ""),
+            device=device or "",
+            cdp_url=cdp_url or "",
+            allowed_origins=tuple(allowed_origins),
+            blocked_origins=tuple(blocked_origins),
+            seed=seed,
+        )
+        OriginFilter(settings.allowed_origins, settings.blocked_origins)
+        task, module = browsergym_eval_env, WORKER_MODULE
+        self._is_gym = False
         self._evaluation: Evaluation | None = None
-        if browsergym_eval_env is not None and not is_gym:
-            task = browsergym_eval_env
-            self._evaluation = Evaluation(
-                find_task(task) if isinstance(task, str) else task, seed or 0, self
-            )
-        self._is_gym = is_gym
-        self._mask = Mask()
-        self._mask.add(secrets)
-        self._supervisor = Supervisor(GYM_WORKER if is_gym else WORKER, settings, start_attempts)
-        self._turn = threading.RLock()
-        self._running: object = None
-        self._unwanted: object = None
+        if isinstance(task, str) and is_gym_task(task):
+            self._is_gym, module = True, GYM_WORKER_MODULE
+            settings = replace(settings, task=task)
+        elif task is not None:
+            task = find_task(task) if isinstance(task, str) else task
+            self._evaluation = Evaluation(task, seed or 0, _EnvTaskPage(self))
+        self._masker = SecretMasker()
+        self._masker.add(secrets)
+        self._supervisor = Supervisor(module, settings, start_attempts)
+        self._step_lock = threading.RLock()
+        self._current_token: object = None
+        self._cancelled_token: object = None
         _living.add(self)
 
     def __enter__(self) -> BrowserEnv:
@@ -134,7 +135,7 @@ class BrowserEnv:
             BrowserNotFoundError: There is no browser on this machine.
             BrowserError: It does not start, or the environment was closed.
         """
-        with self._turn:
+        with self._step_lock:
             self._supervisor.start()
             if self._evaluation is not None:
                 self._evaluation.begin()
@@ -154,7 +155,7 @@ class BrowserEnv:
             action: One or more calls of BrowserGym's high-level action language; in evaluation
                 mode also ``GET_EVAL_GOAL`` and ``GET_EVAL_REWARDS``.
             timeout: Seconds until an answer is given up.
-            include: Which parts to compute, of ``observation.PARTS`` and ``record.RECORDS``;
+            include: Which parts to compute, of ``protocol.PARTS`` and ``protocol.RECORDS``;
                 None for all of the former.
             cwd: Where relative paths of files to upload begin; None for the current directory.
             token: What :meth:`interrupt` knows this step by.
@@ -174,60 +175,60 @@ class BrowserEnv:
             raise BrowserError(
                 f"There is no part {unknown[0]!r}; the parts are {', '.join(PARTS + RECORDS)}."
             )
-        with self._turn:
-            self._running = token
+        with self._step_lock:
+            self._current_token = token
             try:
-                if token is not None and token is self._unwanted:
+                if token is not None and token is self._cancelled_token:
                     raise BrowserError("The step was cancelled.")
                 observation = self._step(action, parts, timeout, os.fspath(cwd or os.getcwd()))
             except BrowserError as error:
-                raise self._hidden(error) from None
+                raise self._masked_error(error) from None
             finally:
-                self._running = None
-        return self._mask.masked(observation)
+                self._current_token = None
+        return self._masker.masked(observation)
 
     def _step(self, action: str, parts: list[str], timeout: float, cwd: str) -> dict[str, Any]:
         evaluation = self._evaluation
         # The observation after the calls needs a share of the time, too.
         limit = max(timeout - 10, timeout / 2)
-        request = {
-            "op": "step", "action": action, "include": parts, "limit": limit, "cwd": cwd,
-        }  # fmt: skip
+        request = {"op": "step", "action": action, "include": parts, "limit": limit, "cwd": cwd}
         if evaluation is not None:
             evaluation.begin()
-            if action.strip() == GOAL:
-                return answer_as_observation(action, evaluation.goal, evaluation.goal_images)
-            if action.strip() == REWARDS:
-                return answer_as_observation(action, json.dumps(evaluation.rewards))
+            answer = evaluation.answer(action)
+            if answer is not None:
+                return answer
         try:
             self._supervisor.start()
-            lost, self._supervisor.lost = self._supervisor.lost, ""
-            if lost and evaluation is not None:
-                evaluation.resume()
-            observation: dict[str, Any] = self._supervisor.ask(request, timeout)
+            notice = self._take_restart_notice()
+            observation: dict[str, Any] = self._supervisor.request(request, timeout)
         except WorkerGoneError:
-            return self._after_death(action, parts, timeout)
+            return self._restart_after_death(action, parts, timeout)
         if evaluation is not None:
             evaluation.judge(observation)
-        if lost:
-            observation["notices"].insert(0, lost)
+        if notice:
+            observation["notices"].insert(0, notice)
             if observation["last_action_error"]:
-                observation["last_action_error"] += f" {lost}"
+                observation["last_action_error"] += f" {notice}"
         return observation
 
-    def _after_death(self, action: str, parts: list[str], timeout: float) -> dict[str, Any]:
+    def _take_restart_notice(self) -> str:
+        """Take what was lost when the browser was replaced; its task is set up again."""
+        notice, self._supervisor.restart_notice = self._supervisor.restart_notice, ""
+        if notice and self._evaluation is not None:
+            self._evaluation.resume()
+        return notice
+
+    def _restart_after_death(self, action: str, parts: list[str], timeout: float) -> dict[str, Any]:
         """Start anew after browser or worker ended during a step, and say so."""
         noop = {"op": "step", "action": "noop(0)", "include": parts, "limit": timeout, "cwd": "/"}
         self._supervisor.start()
-        self._supervisor.lost = ""
-        if self._evaluation is not None:
-            self._evaluation.resume()
-        observation: dict[str, Any] = self._supervisor.ask(noop, timeout)
+        self._take_restart_notice()
+        observation: dict[str, Any] = self._supervisor.request(noop, timeout)
         if self._evaluation is not None:
             self._evaluation.judge(observation)
         reason = (
             "The browser ended unexpectedly during this action and was started anew: "
-            f"{self._supervisor.losses}. The action was not repeated."
+            f"{self._supervisor.lost_state}. The action was not repeated."
         )
         observation["last_action"] = action
         observation["last_action_error"] = reason
@@ -243,7 +244,7 @@ class BrowserEnv:
         Returns:
             Whether it does; False if it was not started.
         """
-        return self._supervisor.answers(timeout)
+        return self._supervisor.check_alive(timeout)
 
     def interrupt(self, token: object = None) -> None:
         """Give up a step that another thread waits for; the browser lives on.
@@ -251,8 +252,8 @@ class BrowserEnv:
         Args:
             token: The step's, should it be another one's turn; None for the one that runs.
         """
-        self._unwanted = token
-        if token is None or token is self._running:
+        self._cancelled_token = token
+        if token is None or token is self._current_token:
             self._supervisor.interrupt()
 
     def close(self) -> None:
@@ -266,7 +267,7 @@ class BrowserEnv:
         Args:
             secrets: The texts.
         """
-        self._mask.add(secrets)
+        self._masker.add(secrets)
 
     def evaluate(self, expression: str, argument: Any = None) -> Any:
         """Evaluate JavaScript in the active page.
@@ -281,7 +282,7 @@ class BrowserEnv:
         Raises:
             BrowserError: It threw, or there is no browser.
         """
-        return self._ask("evaluate", expression=expression, argument=argument)
+        return self._request("evaluate", expression=expression, argument=argument)
 
     def storage_state(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """Read cookies and local storage, to log in once and begin with that later.
@@ -295,7 +296,7 @@ class BrowserEnv:
         Raises:
             BrowserError: There is no browser.
         """
-        state: dict[str, Any] = self._ask("storage_state")
+        state: dict[str, Any] = self._request("storage_state")
         if path is not None:
             write_state(state, path)
         return state
@@ -313,29 +314,73 @@ class BrowserEnv:
         Raises:
             BrowserError: There is no browser, or it records already.
         """
-        self._ask("start_trace")
+        self._request("start_trace")
         try:
             yield
         finally:
-            self._ask("stop_trace", path=os.path.abspath(path))
+            self._request("stop_trace", path=os.path.abspath(path))
 
     def renew(self) -> None:
         """Go back to one blank tab without cookies, as if the browser had just started."""
-        self._ask("renew")
+        self._request("renew")
 
-    def _ask(self, operation: str, **details: Any) -> Any:
+    def begin_task(self, task: str | Task, seed: int) -> None:
+        """Begin an episode of another task, of the same kind as the one before.
+
+        Args:
+            task: The name of one of BrowserGym's, or a task object.
+            seed: What its random choices begin with.
+
+        Raises:
+            BrowserError: The task cannot be set up, or this environment evaluates nothing.
+        """
+        if isinstance(task, str):
+            self._supervisor.begin_task(task, seed)
+            return
+        if self._evaluation is None:
+            raise BrowserError("This browser was made without a task; make one with a task.")
+        self.renew()
+        self._evaluation.restart(task, seed)
+
+    def _request(self, operation: str, **details: Any) -> Any:
         if self._is_gym:
             raise BrowserError(f"{operation} is not available with a task of BrowserGym.")
-        with self._turn:
+        with self._step_lock:
             try:
-                return self._supervisor.ask({"op": operation, **details}, UPKEEP_LIMIT)
+                return self._supervisor.request(
+                    {"op": operation, **details}, OPERATION_TIMEOUT_SECONDS
+                )
             except BrowserError as error:
-                raise self._hidden(error) from None
+                raise self._masked_error(error) from None
 
-    def _hidden(self, error: BrowserError) -> BrowserError:
+    def _masked_error(self, error: BrowserError) -> BrowserError:
         """Take secrets out of an error's message."""
-        message = self._mask.masked({"message": str(error)})["message"]
+        message = self._masker.masked_text(str(error))
         return error if message == str(error) else type(error)(message)
+
+
+class _EnvTaskPage(TaskPage):
+    """The page of a task, reached through a BrowserEnv."""
+
+    def __init__(self, env: BrowserEnv) -> None:
+        self._env = weakref.proxy(env)
+
+    def goto(self, url: str) -> None:
+        self._env._request("load", url=url)
+
+    def set_content(self, html: str) -> None:
+        self._env._request("load", html=html)
+
+    def evaluate(self, expression: str, argument: Any = None) -> Any:
+        return self._env.evaluate(expression, argument)
+
+    @property
+    def url(self) -> str:
+        return str(self.evaluate("location.href"))
+
+    @property
+    def text(self) -> str:
+        return str(self.evaluate("document.documentElement.innerText"))
 
 
 _living: weakref.WeakSet[BrowserEnv] = weakref.WeakSet()

@@ -16,7 +16,7 @@ __all__ = ["EXECUTABLE_VARIABLE", "find_executable", "install_browser"]
 EXECUTABLE_VARIABLE = "OH_JUPYTER_BROWSER"
 """Environment variable that names the browser's executable."""
 
-NAMES = (
+EXECUTABLE_NAMES = (
     "chromium",
     "chromium-browser",
     "google-chrome",
@@ -25,12 +25,12 @@ NAMES = (
     "microsoft-edge-stable",
     "chromium-headless-shell",
 )
-MAC_PLACES = (
+MAC_PATHS = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
 )
-WINDOWS_PLACES = (
+WINDOWS_PATHS = (
     r"Google\Chrome\Application\chrome.exe",
     r"Chromium\Application\chrome.exe",
     r"Microsoft\Edge\Application\msedge.exe",
@@ -44,15 +44,6 @@ def find_executable(explicit: str | os.PathLike[str] | None = None) -> str:
     The order: the argument, the variable ``OH_JUPYTER_BROWSER``, the browser that Playwright
     downloaded, the system's. The first two are taken at their word: if they are wrong, nothing
     else is tried.
-
-    Args:
-        explicit: Path of the executable, or a name on PATH.
-
-    Returns:
-        The absolute path.
-
-    Raises:
-        BrowserNotFoundError: There is none, or the named one is not executable.
     """
     from_variable = os.environ.get(EXECUTABLE_VARIABLE)
     for value, origin in ((explicit, "executable_path"), (from_variable, EXECUTABLE_VARIABLE)):
@@ -102,23 +93,19 @@ def _playwright_browser() -> Path | None:
 
 
 def _system_browsers() -> Iterator[Path]:
-    for name in NAMES:
+    for name in EXECUTABLE_NAMES:
         found = shutil.which(name)
         if found:
             yield Path(found)
     if sys.platform == "darwin":
-        yield from map(Path, MAC_PLACES)
+        yield from map(Path, MAC_PATHS)
     if sys.platform == "win32":
         for root in filter(None, map(os.environ.get, WINDOWS_ROOTS)):
-            yield from (Path(root) / place for place in WINDOWS_PLACES)
+            yield from (Path(root) / place for place in WINDOWS_PATHS)
 
 
 def install_browser() -> int:
-    """Make sure that there is a browser; print what was done, in plain lines.
-
-    Returns:
-        0 if there is a browser now, else 1: an exit status.
-    """
+    """Make sure that there is a browser, print what was done, and return an exit status."""
     try:
         print(f"A browser is here already: {find_executable()}")
         return 0

@@ -11,9 +11,9 @@ from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["DEFAULT", "BrowserPool"]
+__all__ = ["DEFAULT_NAME", "BrowserPool"]
 
-DEFAULT = "default"
+DEFAULT_NAME = "default"
 """Name of the browser that is there from the beginning."""
 
 
@@ -25,12 +25,8 @@ class BrowserPool:
     """
 
     def __init__(self, settings: Settings) -> None:
-        """Make a pool; no browser starts yet.
-
-        Args:
-            settings: What the operator set.
-        """
-        self.name = DEFAULT
+        """Make a pool; no browser starts yet."""
+        self.name = DEFAULT_NAME
         self._settings = settings
         self._browsers: dict[str, BrowserEnv] = {}
         self._secrets: set[str] = set()
@@ -51,17 +47,7 @@ class BrowserPool:
             return list(self._browsers)
 
     def use(self, name: str) -> BrowserEnv:
-        """Make another browser the current one.
-
-        Args:
-            name: Its name; a new one makes a new browser.
-
-        Returns:
-            The browser.
-
-        Raises:
-            BrowserError: That is no name.
-        """
+        """Make a browser the current one; a new name makes a new browser."""
         if not re.fullmatch(r"\w[\w.-]*", name):
             # It is part of the path of a profile.
             raise BrowserError(
@@ -71,11 +57,7 @@ class BrowserPool:
         return self.current
 
     def close(self, name: str | None = None) -> None:
-        """End a browser; the next use of its name starts a new one.
-
-        Args:
-            name: Its name; None for the current one.
-        """
+        """End a browser; the next use of its name starts a new one."""
         with self._lock:
             browser = self._browsers.pop(name or self.name, None)
         if browser is not None:
@@ -87,25 +69,14 @@ class BrowserPool:
             self.close(name)
 
     def mask(self, secrets: Iterable[str]) -> None:
-        """Hide texts in what all browsers say, also those that come later.
-
-        Args:
-            secrets: The texts.
-        """
+        """Hide texts in what all browsers say, also those that come later."""
         with self._lock:
             self._secrets.update(secrets)
             for browser in self._browsers.values():
                 browser.mask(self._secrets)
 
     def status(self, timeout: float = 5) -> list[dict[str, Any]]:
-        """Say what there is.
-
-        Args:
-            timeout: Seconds that a browser has to give a sign of life.
-
-        Returns:
-            For each browser its name, whether it is the current one, and whether it answers.
-        """
+        """Return for each browser its name, whether it is current, and whether it answers."""
         with self._lock:
             browsers = dict(self._browsers)
         return [
@@ -116,7 +87,7 @@ class BrowserPool:
     def _make(self, name: str) -> BrowserEnv:
         settings = self._settings
         profile = settings.browser_profile
-        if profile and name != DEFAULT:
+        if profile and name != DEFAULT_NAME:
             # A profile serves one browser at a time.
             profile = f"{profile}-{name}"
         return BrowserEnv(

@@ -14,15 +14,7 @@ __all__ = ["read_state", "write_state"]
 
 
 def write_state(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
-    """Write a storage state to a file that only its owner can read.
-
-    Args:
-        state: The state, in Playwright's form.
-        path: The file.
-
-    Raises:
-        BrowserError: The file cannot be written.
-    """
+    """Write a storage state to a file that only its owner can read."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
@@ -39,17 +31,7 @@ def write_state(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
 def read_state(
     given: str | os.PathLike[str] | Mapping[str, Any] | None,
 ) -> dict[str, Any] | None:
-    """Read a storage state.
-
-    Args:
-        given: A file, or the state itself.
-
-    Returns:
-        The state; None if none was given.
-
-    Raises:
-        BrowserError: The file cannot be read.
-    """
+    """Read a storage state from a file, or take it as given; None if none is given."""
     if given is None or given == "":
         return None
     if isinstance(given, Mapping):

@@ -11,7 +11,7 @@ from oh_jupyter.errors import BrowserError
 
 __all__ = ["read_tables"]
 
-EXTRACT = """() => [...document.querySelectorAll("table")].map((table) => {
+TABLES_SCRIPT = """() => [...document.querySelectorAll("table")].map((table) => {
   const rows = [], heads = [];
   [...table.rows].forEach((row, y) => {
     rows[y] = rows[y] || [];
@@ -34,24 +34,13 @@ EXTRACT = """() => [...document.querySelectorAll("table")].map((table) => {
 
 
 def read_tables(env: BrowserEnv) -> list[Any]:
-    """Read the tables of the active page, with spanning cells repeated.
-
-    Args:
-        env: The browser.
-
-    Returns:
-        One pandas DataFrame for each table, in the order of the page; columns of numbers are
-        numbers.
-
-    Raises:
-        BrowserError: pandas is not installed, or there is no browser.
-    """
+    """Read the tables of the active page, with spanning cells repeated."""
     try:
         pandas: Any = import_module("pandas")
     except ImportError:
         raise BrowserError("Tables need pandas: pip install pandas.") from None
     frames = []
-    for table in env.evaluate(EXTRACT):
+    for table in env.evaluate(TABLES_SCRIPT):
         head, rows = table["head"], table["rows"]
         width = max(map(len, rows), default=0)
         rows = [row + [""] * (width - len(row)) for row in rows]

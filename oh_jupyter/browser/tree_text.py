@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["VISIBLE", "flatten_axtree"]
+__all__ = ["MIN_VISIBILITY", "flatten_axtree"]
 
-VISIBLE = 0.5
+MIN_VISIBILITY = 0.5
 """Share of an element that has to be in sight for it to count as visible."""
 
 SKIPPED_ROLES = frozenset({"LineBreak", "InlineTextBox"})
@@ -54,13 +54,13 @@ def flatten_axtree(
             continue
         seen.add(node_id)
         element = extra.get(node.get("browsergym_id") or "", {})
-        filtered = visible_only and bool(element) and element["visibility"] < VISIBLE
+        filtered = visible_only and bool(element) and element["visibility"] < MIN_VISIBILITY
         name = _value(node, "name") or ""
         attributes = _attributes(node)
         if _is_shown(node, attributes, str(name), parent_name, parent_filtered, skip_generic) and (
             not filtered
         ):
-            if with_visible and element and element["visibility"] >= VISIBLE:
+            if with_visible and element and element["visibility"] >= MIN_VISIBILITY:
                 attributes.insert(0, "visible")
             if with_clickable and element and element["clickable"]:
                 attributes.insert(0, "clickable")

@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.browser.downloads import keep_downloads
+from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
+from oh_jupyter.browser.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.env import BrowserEnv
-from oh_jupyter.browser.evaluation.episode import GOAL, REWARDS
 from oh_jupyter.browser.tree_text import flatten_axtree
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.events import (
@@ -22,12 +22,12 @@ from oh_jupyter.events import (
     FileDownloadObservation,
 )
 
-__all__ = ["LONGEST_TREE", "browse"]
+__all__ = ["MAX_TREE_CHARS", "browse"]
 
-LONGEST_TREE = 200_000
+MAX_TREE_CHARS = 200_000
 """Characters of the whole tree beyond which only its visible part is given."""
 
-SCREENSHOTS = ".browser_screenshots"
+SCREENSHOTS_DIR = ".browser_screenshots"
 PAGE_PARTS = ("screenshot", "set_of_marks", "text_content", "focused_element_bid")
 TREE_PARTS = (
     "screenshot",
@@ -36,12 +36,12 @@ TREE_PARTS = (
     "extra_element_properties",
     "focused_element_bid",
 )
-COMPLETE = "Accessibility tree of the COMPLETE webpage:\n"
-VISIBLE = (
+COMPLETE_TREE_HEADER = "Accessibility tree of the COMPLETE webpage:\n"
+VISIBLE_TREE_HEADER = (
     "Accessibility tree of the VISIBLE portion of the webpage (accessibility tree of complete "
     "webpage is too large and you may need to scroll to view remaining portion of the webpage):\n"
 )
-NOTE = (
+BID_NOTE = (
     "Note: [bid] is the unique alpha-numeric identifier at the beginning of lines for each element "
     "in the AXTree. Always use bid to refer to elements in your actions.\n"
 )
@@ -51,17 +51,7 @@ BrowseAction = BrowseURLAction | BrowseInteractiveAction
 def browse(
     action: BrowseAction, env: BrowserEnv, workspace_dir: str
 ) -> BrowserOutputObservation | FileDownloadObservation | ErrorObservation:
-    """Carry out a browse or browse_interactive Action.
-
-    Args:
-        action: The Action.
-        env: The browser; it is started if it was not.
-        workspace_dir: Where screenshots and downloads go, absolute.
-
-    Returns:
-        What the page looks like; a download Observation if the step finished downloads; an
-        error Observation if there is no browser. Never raises for what a browser does.
-    """
+    """Carry out a browse Action; failures are Observations, never exceptions."""
     try:
         env.start()
     except BrowserError as error:
@@ -85,7 +75,7 @@ def browse(
             last_browser_action_error=str(error),
         )
     if found["downloads"]:
-        return _downloaded(keep_downloads(found["downloads"], workspace_dir), calls)
+        return _downloaded(move_downloads_to_workspace(found["downloads"], workspace_dir), calls)
     observation = BrowserOutputObservation(
         content="",
         url=found["url"],
@@ -101,7 +91,7 @@ def browse(
         focused_element_bid=found["focused_element_bid"],
         goal_image_urls=found.get("image_content", []),
     )
-    if calls.strip() in (GOAL, REWARDS) and not found["url"]:
+    if calls.strip() in (GET_GOAL, GET_REWARDS) and not found["url"]:
         # An answer about the task, which clients read as it is.
         observation.content = found["text_content"]
         return observation
@@ -132,7 +122,7 @@ def _goto(url: str) -> str:
 def _save(screenshot: str, workspace_dir: str) -> str | None:
     if not screenshot:
         return None
-    directory = Path(workspace_dir) / SCREENSHOTS
+    directory = Path(workspace_dir) / SCREENSHOTS_DIR
     path = directory / f"screenshot_{datetime.now():%Y%m%d_%H%M%S_%f}.png"
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -192,12 +182,12 @@ def _tree_content(observation: BrowserOutputObservation, found: Mapping[str, Any
     content += _notices(found)
     tree, properties = found["axtree_object"], found["extra_element_properties"]
     text = flatten_axtree(tree, properties, with_clickable=True, skip_generic=False)
-    if len(text) > LONGEST_TREE:
+    if len(text) > MAX_TREE_CHARS:
         observation.filter_visible_only = True
         text = flatten_axtree(
             tree, properties, with_clickable=True, skip_generic=False, visible_only=True
         )
-    content += VISIBLE if observation.filter_visible_only else COMPLETE
-    content += f"{NOTE}============== BEGIN accessibility tree ==============\n"
+    content += VISIBLE_TREE_HEADER if observation.filter_visible_only else COMPLETE_TREE_HEADER
+    content += f"{BID_NOTE}============== BEGIN accessibility tree ==============\n"
     content += f"{text}\n============== END accessibility tree ==============\n"
     return content

@@ -12,45 +12,45 @@ from pathlib import Path
 from typing import IO, Any
 
 from oh_jupyter.browser.channel.pipe import read_frame, write_frame
-from oh_jupyter.browser.channel.tempdir import Scratch
+from oh_jupyter.browser.channel.tempdir import TempDir
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError
 from oh_jupyter.process import PIPE, Child, spawn
 
-__all__ = ["WorkerGoneError", "WorkerProcess", "WorkerRefusedError"]
+__all__ = ["WorkerGoneError", "WorkerProcess", "WorkerSettingsError"]
 
 
 class WorkerGoneError(BrowserError):
     """The worker process ended."""
 
 
-class WorkerRefusedError(BrowserError):
+class WorkerSettingsError(BrowserError):
     """The worker cannot do what it was started for, and never will."""
 
 
 class WorkerProcess:
     """One worker process, and the requests that wait for its answers."""
 
-    def __init__(self, module: str, scratch: Scratch) -> None:
+    def __init__(self, module: str, tempdir: TempDir) -> None:
         package_root = str(Path(__file__).resolve().parents[2])
         search = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(search),
-            "TMPDIR": str(scratch.renew()),
+            "TMPDIR": str(tempdir.recreate_temporary()),
         }
         # Unlike a pipe, a file needs no reader.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._child: Child = spawn(
             [sys.executable, "-m", module],
             env=environment, stdin=PIPE, stdout=PIPE, stderr=self._errors,
-            remove_when_orphaned=scratch.path,
+            remove_when_orphaned=tempdir.path,
         )  # fmt: skip
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         self._input = self._child.stdin
         self._output = self._child.stdout
         self._answers: dict[int, Future[Any]] = {}
-        self._lasting: set[int] = set()
+        self._uncancellable: set[int] = set()
         self._lock = threading.Lock()
         self._count = 0
         self._gone = False
@@ -62,28 +62,11 @@ class WorkerProcess:
         reader.start()
 
     def is_alive(self) -> bool:
-        """Tell whether the process is still there.
-
-        Returns:
-            False once its output has ended.
-        """
+        """Tell whether the process is still there."""
         return not self._gone
 
-    def ask(self, request: dict[str, Any], timeout: float) -> Any:
-        """Send a request and wait for its answer; an interrupt only ends the waiting.
-
-        Args:
-            request: ``op``, and what the operation needs.
-            timeout: Seconds to wait.
-
-        Returns:
-            The result.
-
-        Raises:
-            BrowserTimeoutError: No answer in time; the request was cancelled.
-            WorkerGoneError: The process has ended.
-            BrowserError: The worker answered with an error.
-        """
+    def request(self, message: dict[str, Any], timeout: float) -> Any:
+        """Send a request and wait for its answer; an interrupt only ends the waiting."""
         answer: Future[Any] = Future()
         with self._lock:
             if self._gone:
@@ -91,10 +74,10 @@ class WorkerProcess:
             self._count += 1
             number = self._count
             self._answers[number] = answer
-            if request["op"] in ("ping", "start"):
-                self._lasting.add(number)
+            if message["op"] in ("ping", "start"):
+                self._uncancellable.add(number)
             try:
-                write_frame(self._input.fileno(), {**request, "id": number})
+                write_frame(self._input.fileno(), {**message, "id": number})
             except (OSError, ValueError):
                 self._answers.pop(number, None)
                 raise WorkerGoneError("The browser process has ended.") from None
@@ -108,7 +91,7 @@ class WorkerProcess:
             raise
         except TimeoutError:
             self._give_up(number)
-            what = request.get("action") or request["op"]
+            what = message.get("action") or message["op"]
             raise BrowserTimeoutError(
                 f"The browser did not answer within {timeout:g} s; the step was cancelled: {what}"
             ) from None
@@ -119,7 +102,7 @@ class WorkerProcess:
     def interrupt(self) -> None:
         """Give up what is being waited for, except the start and signs of life."""
         with self._lock:
-            numbers = [number for number in self._answers if number not in self._lasting]
+            numbers = [number for number in self._answers if number not in self._uncancellable]
             waiting = {number: self._answers.pop(number) for number in numbers}
         for number, answer in waiting.items():
             self._give_up(number)
@@ -137,11 +120,11 @@ class WorkerProcess:
             while (message := read_frame(self._output.fileno())) is not None:
                 with self._lock:
                     answer = self._answers.pop(message["id"], None)
-                    self._lasting.discard(message["id"])
+                    self._uncancellable.discard(message["id"])
                 if answer is None:
                     continue
                 if message.get("is_final"):
-                    answer.set_exception(WorkerRefusedError(message["error"]))
+                    answer.set_exception(WorkerSettingsError(message["error"]))
                 elif "error" in message:
                     answer.set_exception(BrowserError(message["error"]))
                 else:
@@ -154,25 +137,17 @@ class WorkerProcess:
         for answer in waiting.values():
             answer.set_exception(WorkerGoneError("The browser process has ended."))
 
-    def complaints(self) -> str:
-        """Read what the worker wrote to its standard error.
-
-        Returns:
-            The end of it.
-        """
+    def stderr_tail(self) -> str:
+        """Read what the worker wrote to its standard error."""
         self._errors.seek(0)
         return self._errors.read().decode("utf-8", "replace")[-1500:].strip()
 
-    def end(self, polite: bool = True) -> None:
-        """End the process, its browser, and everything below.
-
-        Args:
-            polite: Give it time to close the browser properly.
-        """
+    def end(self, graceful: bool = True) -> None:
+        """End the process, its browser, and everything below."""
         # The end of its input asks the worker to close the browser properly.
         with contextlib.suppress(OSError):
             self._input.close()
-        if polite:
+        if graceful:
             with contextlib.suppress(TimeoutError):
                 self._child.wait(3.0)
         self._child.terminate(1.0)

@@ -272,36 +272,35 @@ def print_memory(
 
 def gym(site: str) -> dict[str, Any]:
     """The same steps and effects by BrowserGym, as OpenHands starts it."""
-    from oh_jupyter.browser.evaluation.gym_worker import Episode
+    from oh_jupyter.browser.channel.protocol import LaunchSettings
+    from oh_jupyter.browser.evaluation.gym_worker import GymEpisode
 
     start = time.perf_counter()
-    episode = Episode(
-        {
-            "task": "browsergym/openended",
-            "seed": None,
-            "headless": True,
-            "executable": find_executable(),
-            "sandbox": os.geteuid() != 0,
-        }
+    episode = GymEpisode(
+        LaunchSettings(
+            task="browsergym/openended",
+            executable=find_executable(),
+            sandbox=os.geteuid() != 0,
+        )
     )
-    episode.step(f'goto("{site}/small")')
+    episode.step(f'goto("{site}/small")', [])
     figures: dict[str, Any] = {"start": time.perf_counter() - start, "times": {}}
     for name, path, _, calls in steps(site):
-        seen = episode.step(f'goto("{site}{path}")')
+        seen = episode.step(f'goto("{site}{path}")', [])
         calls = calls.replace("{button}", bid_of(seen, "button"))
         calls = calls.replace("{input}", bid_of(seen, "textbox"))
         measured = []
         for _ in range(GYM_ROUNDS):
             begin = time.perf_counter()
-            episode.step(calls)
+            episode.step(calls, [])
             measured.append(time.perf_counter() - begin)
         figures["times"][name] = statistics.median(measured)
     # The pages of the effects are served by the parent process.
     figures["fresh"] = {}
     for name in EFFECTS:
-        seen = episode.step(f'goto("{site}/effects/{list(EFFECTS).index(name)}")')
+        seen = episode.step(f'goto("{site}/effects/{list(EFFECTS).index(name)}")', [])
         start = time.perf_counter()
-        seen = episode.step(f'click("{bid_of(seen, "button")}")')
+        seen = episode.step(f'click("{bid_of(seen, "button")}")', [])
         figures["fresh"][name] = ("effect" in seen["text_content"], time.perf_counter() - start)
     episode.close()
     return figures

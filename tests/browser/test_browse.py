@@ -112,7 +112,7 @@ def test_large_pages_show_what_is_visible(
     env: BrowserEnv, site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     url = site.put("/", "<p>top</p><div style='height:3000px'></div><p>bottom</p>")
-    monkeypatch.setattr(browse_module, "LONGEST_TREE", 100)
+    monkeypatch.setattr(browse_module, "MAX_TREE_CHARS", 100)
     seen = interact(env, f'goto("{url}")', tmp_path)
     assert seen.filter_visible_only
     assert "Accessibility tree of the VISIBLE portion of the webpage (accessib" in seen.content

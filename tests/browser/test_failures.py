@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from oh_jupyter.browser import BrowserEnv
-from oh_jupyter.browser.channel.tempdir import Scratch
+from oh_jupyter.browser.channel.tempdir import TempDir
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
 
 
@@ -254,8 +254,8 @@ def test_close_ends_a_waiting_step_and_all_processes(site):
 
 def taken(env: BrowserEnv) -> bool:
     """Whether another thread is carrying out a step."""
-    if env._turn.acquire(blocking=False):
-        env._turn.release()
+    if env._step_lock.acquire(blocking=False):
+        env._step_lock.release()
         return False
     return True
 
@@ -367,8 +367,8 @@ def test_folders_of_killed_owners_are_removed_by_the_next_browser():
     for folder in (abandoned, fresh):
         (folder / "tmp").mkdir(parents=True)
     (abandoned / "owner").touch()
-    owned = Scratch()
-    Scratch().close()
+    owned = TempDir()
+    TempDir().close()
     assert not abandoned.exists()
     assert fresh.exists()
     assert owned.path.exists()

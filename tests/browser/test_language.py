@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from oh_jupyter.browser.worker.language import SIGNATURES, parse_actions
+from oh_jupyter.browser.channel.language import SIGNATURES, parse_actions
 from oh_jupyter.errors import BrowserActionError
 
 

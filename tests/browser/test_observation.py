@@ -9,7 +9,7 @@ import struct
 import pytest
 
 from oh_jupyter.browser import BrowserEnv
-from oh_jupyter.browser.worker.observation import PARTS
+from oh_jupyter.browser.channel.protocol import PARTS
 from oh_jupyter.errors import BrowserError
 
 KEYS = {

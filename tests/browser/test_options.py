@@ -15,9 +15,8 @@ import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.channel.origins import OriginFilter
+from oh_jupyter.browser.channel.protocol import PARTS, RECORDS
 from oh_jupyter.browser.tables import read_tables
-from oh_jupyter.browser.worker.observation import PARTS
-from oh_jupyter.browser.worker.record import RECORDS
 from oh_jupyter.errors import BrowserError
 
 SECRET = "hunter2-hunter2"

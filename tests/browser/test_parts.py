@@ -10,8 +10,7 @@ import threading
 from oh_jupyter.browser.channel.pipe import read_frame, write_frame
 from oh_jupyter.browser.tree_text import flatten_axtree
 from oh_jupyter.browser.worker.bids import FrameBids, frame_letters
-from oh_jupyter.browser.worker.marks import mark_elements
-from oh_jupyter.browser.worker.png import png_bytes
+from oh_jupyter.browser.worker.marks import mark_elements, png_bytes
 
 
 def test_frame_letters():

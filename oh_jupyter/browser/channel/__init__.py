@@ -1,1 +1,1 @@
-"""What crosses the pipe between BrowserEnv and its worker."""
+"""What BrowserEnv and its worker share: the pipe, the vocabulary, settings and fences."""

@@ -23,12 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = ["OriginFilter"]
 
-INNER = frozenset({"about", "blob", "chrome-error", "chrome-extension", "data", "javascript"})
+LOCAL_SCHEMES = frozenset(
+    {"about", "blob", "chrome-error", "chrome-extension", "data", "javascript"}
+)
 """Schemes that reach nothing."""
-PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
-WEB = {"ws": "http", "wss": "https"}
-SOCKETS = {"http": "ws", "https": "wss"}
-NOWHERE = "blocked.invalid"
+DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+HTTP_SCHEMES = {"ws": "http", "wss": "https"}
+WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss"}
+UNREACHABLE_PROXY_HOST = "blocked.invalid"
 """A proxy that does not exist: where requests go that may go nowhere."""
 
 
@@ -56,8 +58,8 @@ class _Pattern:
                 f"{text!r} is not an origin. Examples: https://example.org, *.example.org, "
                 "http://localhost:8888, file://"
             )
-        if port is None and scheme in PORTS:
-            port = PORTS[scheme]
+        if port is None and scheme in DEFAULT_PORTS:
+            port = DEFAULT_PORTS[scheme]
         return cls(scheme, parts.hostname or "", port)
 
     def rules(self) -> list[str]:
@@ -66,7 +68,7 @@ class _Pattern:
         host = f"[{self.host}]" if ":" in self.host else self.host
         if not self.scheme:
             return [f"{host}{port}"]
-        schemes = {self.scheme, SOCKETS.get(self.scheme, self.scheme)}
+        schemes = {self.scheme, WEBSOCKET_SCHEMES.get(self.scheme, self.scheme)}
         return [f"{scheme}://{host}{port}" for scheme in sorted(schemes)]
 
     def matches(self, scheme: str, host: str, port: int | None) -> bool:
@@ -81,36 +83,20 @@ class OriginFilter:
     """An allow-list and a block-list; what is on both is blocked."""
 
     def __init__(self, allowed: Iterable[str], blocked: Iterable[str]) -> None:
-        """Read the lists.
-
-        Args:
-            allowed: Origins such as ``https://example.org``; ``*`` stands for any letters, and
-                scheme or port may be left out. Empty to allow all.
-            blocked: Origins in the same form.
-
-        Raises:
-            BrowserError: An entry is no origin.
-        """
+        """Read lists of origins such as ``https://*.example.org``; none allowed allows all."""
         self._allowed = [_Pattern.parse(text) for text in allowed]
         self._blocked = [_Pattern.parse(text) for text in blocked]
 
     def allows(self, url: str) -> bool:
-        """Tell whether an address may be reached.
-
-        Args:
-            url: The address.
-
-        Returns:
-            Whether it may.
-        """
+        """Tell whether an address may be reached."""
         parts = urlsplit(url)
-        if parts.scheme in INNER:
+        if parts.scheme in LOCAL_SCHEMES:
             return True
         try:
-            port = parts.port or PORTS.get(parts.scheme)
+            port = parts.port or DEFAULT_PORTS.get(parts.scheme)
         except ValueError:
             return False
-        origin = WEB.get(parts.scheme, parts.scheme), (parts.hostname or "").lower(), port
+        origin = HTTP_SCHEMES.get(parts.scheme, parts.scheme), (parts.hostname or "").lower(), port
         if any(pattern.matches(*origin) for pattern in self._blocked):
             return False
         return not self._allowed or any(pattern.matches(*origin) for pattern in self._allowed)
@@ -124,13 +110,10 @@ class OriginFilter:
 
         What may not be looked up, or has to go through a proxy that does not exist, reaches
         nothing, whoever asks for it.
-
-        Returns:
-            Arguments of its command line.
         """
         if not self:
             return []
-        found = [f"MAP {NOWHERE} ~NOTFOUND"]
+        found = [f"MAP {UNREACHABLE_PROXY_HOST} ~NOTFOUND"]
         arguments = ["--force-webrtc-ip-handling-policy=disable_non_proxied_udp"]
         for pattern in self._blocked:
             if pattern.host:
@@ -144,26 +127,16 @@ class OriginFilter:
             direct = [rule for pattern in self._allowed if pattern.host for rule in pattern.rules()]
             # By itself Chromium asks no proxy about loopback addresses.
             arguments.append(f"--proxy-bypass-list={';'.join(['<-loopback>', *direct])}")
-            arguments.append(f"--proxy-server={NOWHERE}:1")
+            arguments.append(f"--proxy-server={UNREACHABLE_PROXY_HOST}:1")
         return [*arguments, f"--host-resolver-rules={', '.join(found)}"]
 
     async def install(self, context: BrowserContext) -> None:
-        """Hold back the requests of a context that may not be sent.
-
-        Args:
-            context: The context.
-        """
+        """Hold back the requests of a context that may not be sent."""
         if self:
             await context.route(lambda url: not self.allows(url), _refuse)
 
     def watch(self, context: BrowserContext, losses: list[str], notices: list[str]) -> None:
-        """Empty the frames that show what they may not, and say what was stopped.
-
-        Args:
-            context: The context.
-            losses: Where it is said what came of the step's own page.
-            notices: Where it is said what happened besides.
-        """
+        """Empty the frames that show what they may not; ``losses`` gets what befell the page."""
         if not self:
             return
         running: set[asyncio.Task[None]] = set()

@@ -14,23 +14,13 @@ from typing import Any
 
 __all__ = ["read_frame", "write_frame"]
 
-LENGTH = struct.Struct("!I")
+LENGTH_HEADER = struct.Struct("!I")
 
 
 def write_frame(descriptor: int, message: dict[str, Any], *, is_finite: bool = False) -> None:
-    """Write one message.
-
-    Args:
-        descriptor: The writing end of a pipe.
-        message: What can be said in JSON, and what Python's JSON says beyond that.
-        is_finite: Whether it is certain that no number in it is infinite or undefined: large
-            messages are written in an eighth of the time then.
-
-    Raises:
-        OSError: The other side is gone.
-    """
+    """Write one message; one without infinite or undefined numbers takes an eighth of the time."""
     body = _encode(message, is_finite)
-    view = memoryview(LENGTH.pack(len(body)) + body)
+    view = memoryview(LENGTH_HEADER.pack(len(body)) + body)
     while view:
         view = view[os.write(descriptor, view) :]
 
@@ -46,16 +36,9 @@ def _encode(message: dict[str, Any], is_finite: bool) -> bytes:
 
 
 def read_frame(descriptor: int) -> dict[str, Any] | None:
-    """Read one message; wait for it.
-
-    Args:
-        descriptor: The reading end of a pipe.
-
-    Returns:
-        The message, or None at the end of the pipe.
-    """
-    head = _read_exactly(descriptor, LENGTH.size)
-    body = _read_exactly(descriptor, LENGTH.unpack(head)[0]) if head else None
+    """Wait for one message; None at the end of the pipe."""
+    head = _read_exactly(descriptor, LENGTH_HEADER.size)
+    body = _read_exactly(descriptor, LENGTH_HEADER.unpack(head)[0]) if head else None
     if body is None:
         return None
     message: dict[str, Any] = json.loads(body)

@@ -16,17 +16,17 @@ import tempfile
 import time
 from pathlib import Path
 
-__all__ = ["Scratch"]
+__all__ = ["TempDir"]
 
 PREFIX = "oh_browser_"
-LOCK = "owner"
-LONGEST_ROOT = 30
+LOCK_NAME = "owner"
+MAX_ROOT_BYTES = 30
 """Bytes: Chromium makes a socket some 70 deeper, and a socket's name has 104 at most."""
-SETTLING = 60.0
+LOCK_CREATION_SECONDS = 60.0
 """Seconds that a folder may be without its owner's lock: it is just being made."""
 
 
-class Scratch:
+class TempDir:
     """A folder that lives as long as its owner.
 
     Attributes:
@@ -40,7 +40,7 @@ class Scratch:
         while True:
             self.path = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_root()))
             # The lock ends with the owner's process, however that ends.
-            self._lock = os.open(self.path / LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+            self._lock = os.open(self.path / LOCK_NAME, os.O_CREAT | os.O_RDWR, 0o600)
             if _locked(self._lock):
                 break
             os.close(self._lock)
@@ -48,12 +48,8 @@ class Scratch:
         self.downloads.mkdir()
         self.temporary = self.path / "tmp"
 
-    def renew(self) -> Path:
-        """Make the folder for temporary files anew, for a worker that is about to start.
-
-        Returns:
-            The empty folder.
-        """
+    def recreate_temporary(self) -> Path:
+        """Make the folder for temporary files anew, for a worker that is about to start."""
         shutil.rmtree(self.temporary, ignore_errors=True)
         self.temporary.mkdir(exist_ok=True)
         return self.temporary
@@ -71,8 +67,8 @@ def remove_abandoned() -> None:
     for path in Path(_root()).glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError):
             about = path.lstat()
-            lock = path / LOCK
-            settles = not lock.exists() and time.time() - about.st_mtime < SETTLING
+            lock = path / LOCK_NAME
+            settles = not lock.exists() and time.time() - about.st_mtime < LOCK_CREATION_SECONDS
             if not os.access(path, os.W_OK) or settles:
                 continue
             descriptor = os.open(lock, os.O_CREAT | os.O_RDWR, 0o600)
@@ -86,7 +82,7 @@ def remove_abandoned() -> None:
 def _root() -> str:
     """Where temporary files go, unless the sockets in there would have too long a name."""
     root = tempfile.gettempdir()
-    short = len(os.fsencode(root)) <= LONGEST_ROOT or not os.access("/tmp", os.W_OK)
+    short = len(os.fsencode(root)) <= MAX_ROOT_BYTES or not os.access("/tmp", os.W_OK)
     return root if short else "/tmp"
 
 

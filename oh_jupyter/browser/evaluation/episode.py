@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import json
+from typing import Any
 
+from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
 from oh_jupyter.browser.evaluation.tasks import GoalPart, Task, TaskPage, Verdict
 
-if TYPE_CHECKING:
-    from oh_jupyter.browser.env import BrowserEnv
-
-__all__ = ["GOAL", "REWARDS", "Evaluation", "answer_as_observation"]
-
-GOAL, REWARDS = "GET_EVAL_GOAL", "GET_EVAL_REWARDS"
-"""Actions of OpenHands' evaluation that ask for the goal and for the rewards so far."""
+__all__ = ["Evaluation", "answer_as_observation"]
 
 
 class Evaluation:
@@ -25,20 +21,14 @@ class Evaluation:
         done: Whether the task says that it is over.
     """
 
-    def __init__(self, task: Task, seed: int, env: BrowserEnv) -> None:
-        """Prepare; the task is set up by :meth:`begin`.
-
-        Args:
-            task: The task.
-            seed: What its random choices begin with.
-            env: The browser.
-        """
+    def __init__(self, task: Task, seed: int, page: TaskPage) -> None:
+        """Prepare; the task is set up by :meth:`begin`."""
         self.task = task
         self.goal_object: list[GoalPart] = []
         self.rewards: list[float] = []
         self.done = False
         self._seed = seed
-        self._page = _EnvPage(env)
+        self._page = page
         self._is_set_up = False
         self._message = ""
 
@@ -69,22 +59,21 @@ class Evaluation:
         self.begin()
 
     def restart(self, task: Task, seed: int) -> None:
-        """Begin a new episode.
-
-        Args:
-            task: The task.
-            seed: What its random choices begin with.
-        """
+        """Begin a new episode."""
         self.task, self._seed = task, seed
         self.rewards, self.done, self._is_set_up, self._message = [], False, False, ""
         self.begin()
 
-    def judge(self, observation: dict[str, Any]) -> None:
-        """Ask the task what a step was worth, and say so in the observation.
+    def answer(self, action: str) -> dict[str, Any] | None:
+        """Answer one of the special actions as an observation; None for all others."""
+        if action.strip() == GET_GOAL:
+            return answer_as_observation(action, self.goal, self.goal_images)
+        if action.strip() == GET_REWARDS:
+            return answer_as_observation(action, json.dumps(self.rewards))
+        return None
 
-        Args:
-            observation: What came of the step; it gets the goal and the task's words.
-        """
+    def judge(self, observation: dict[str, Any]) -> None:
+        """Ask the task what a step was worth; its observation gets goal and verdict."""
         if not self.done:
             verdict = Verdict(*self.task.validate(self._page, observation["chat_messages"]))
             infeasible = any(m["role"] == "infeasible" for m in observation["chat_messages"])
@@ -99,43 +88,10 @@ class Evaluation:
         observation["image_content"] = self.goal_images
 
 
-class _EnvPage(TaskPage):
-    """The page of a task, reached through a BrowserEnv."""
-
-    def __init__(self, env: BrowserEnv) -> None:
-        self._env = env
-
-    def goto(self, url: str) -> None:
-        self._env._ask("load", url=url)
-
-    def set_content(self, html: str) -> None:
-        self._env._ask("load", html=html)
-
-    def evaluate(self, expression: str, argument: Any = None) -> Any:
-        return self._env.evaluate(expression, argument)
-
-    @property
-    def url(self) -> str:
-        return str(self.evaluate("location.href"))
-
-    @property
-    def text(self) -> str:
-        return str(self.evaluate("document.documentElement.innerText"))
-
-
 def answer_as_observation(
     action: str, text: str, images: list[str] | None = None
 ) -> dict[str, Any]:
-    """Answer one of the special actions.
-
-    Args:
-        action: The action.
-        text: The answer.
-        images: Addresses of images that belong to it.
-
-    Returns:
-        An observation of no page, with the answer as its text.
-    """
+    """Return an observation of no page, with an answer as its text."""
     return {
         "url": "", "open_pages_urls": [], "open_pages_titles": [], "active_page_index": -1,
         "screenshot": "", "set_of_marks": "", "dom_object": {}, "axtree_object": {"nodes": []},

@@ -23,9 +23,9 @@ from oh_jupyter.errors import BrowserError
 __all__ = ["import_tasks", "is_gym_task", "list_tasks", "miniwob_url"]
 
 PREFIX = "browsergym/"
-PAGES = "MINIWOB_URL"
+MINIWOB_VARIABLE = "MINIWOB_URL"
 """Environment variable with the address of the folder of MiniWoB's pages."""
-SITES = {
+SITE_VARIABLES = {
     "webarena": tuple(
         f"WA_{site}"
         for site in (
@@ -40,7 +40,7 @@ SITES = {
     ),
 }  # fmt: skip
 """Environment variables with the addresses of the sites that a family of tasks is played on."""
-PINNED = {
+PINNED_REQUIREMENTS = {
     "webarena": (
         "browsergym-webarena==0.13.3 libwebarena==0.0.4",
         "aiolimiter beartype evaluate flask nltk openai text-generation tiktoken transformers",
@@ -53,32 +53,26 @@ PINNED = {
     ),
 }
 """Packages that ask for a Playwright of 2023 and work with today's, and what else they import."""
-LIST = "import sys; from oh_jupyter.browser.evaluation.gym_tasks import main; main(sys.argv[1])"
-LISTING = 180.0
+LIST_SCRIPT = (
+    "import sys; from oh_jupyter.browser.evaluation.gym_tasks import main; main(sys.argv[1])"
+)
+LIST_TIMEOUT_SECONDS = 180.0
 """Seconds that importing a family may take."""
 
 
 def is_gym_task(name: object) -> bool:
-    """Tell whether something names a task of BrowserGym.
-
-    Args:
-        name: A name, or a task object.
-
-    Returns:
-        Whether it does.
-    """
+    """Tell whether something names a task of BrowserGym."""
     return isinstance(name, str) and name.startswith(PREFIX)
 
 
 def miniwob_url() -> str | None:
-    """Find the pages of MiniWoB: where ``MINIWOB_URL`` says, or in the package ``miniwob``.
+    """Return the address of MiniWoB's pages, with a final slash; None if there are none.
+
+    They are where ``MINIWOB_URL`` says, or in the package ``miniwob``.
 
     The package is only looked up, not imported: it would bring Selenium along.
-
-    Returns:
-        The address of their folder, with a slash at its end; None if there are none.
     """
-    given = os.environ.get(PAGES)
+    given = os.environ.get(MINIWOB_VARIABLE)
     if given:
         return given if given.endswith("/") else f"{given}/"
     spec = importlib.util.find_spec("miniwob")
@@ -90,31 +84,25 @@ def miniwob_url() -> str | None:
 
 
 def import_tasks(name: str) -> None:
-    """Import the package that registers a task, and see to what it needs.
-
-    Args:
-        name: The task's name, such as ``browsergym/miniwob.click-test``.
-
-    Raises:
-        BrowserError: The package, its pages or the addresses of its sites are missing, or there
-            is no such task.
-    """
+    """Import the package that registers a task, and check what the task needs."""
     family = _family(name)
-    sites = SITES.get(family, ())
+    sites = SITE_VARIABLES.get(family, ())
     package = "browsergym.core" if family == "openended" else f"browsergym.{family}"
     distribution = package.replace(".", "-")
     try:
         importlib.import_module("browsergym.core")
         importlib.import_module(package)
     except ImportError as error:
-        raise BrowserError(f"{_advice(family, distribution)} ({_first_line(error)})") from error
+        raise BrowserError(
+            f"{_install_hint(family, distribution)} ({_first_line(error)})"
+        ) from error
     except Exception as error:
         # Some download data while they are imported.
         raise BrowserError(
             f"The package {distribution} is installed and cannot be imported: "
             f"{type(error).__name__}: {_first_line(error)}"
         ) from error
-    _provide(family)
+    _set_environment(family)
     known = _registered(family)
     if not set(name) & set("*?[") and name not in known:
         near = get_close_matches(name, known, cutoff=0.3)
@@ -128,29 +116,21 @@ def import_tasks(name: str) -> None:
 
 
 def list_tasks(pattern: str) -> list[str]:
-    """List the tasks of BrowserGym that a pattern matches.
-
-    Args:
-        pattern: A pattern with the family's whole name, such as ``browsergym/miniwob.click-*``.
-
-    Returns:
-        Their names, sorted.
-
-    Raises:
-        BrowserError: The family's package or what it needs is missing, or nothing matches.
-    """
+    """List the tasks of BrowserGym that a pattern matches."""
     _family(pattern)
     root = str(Path(__file__).resolve().parents[3])
     search = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         outcome = subprocess.run(
-            [sys.executable, "-c", LIST, pattern],
+            [sys.executable, "-c", LIST_SCRIPT, pattern],
             env={**os.environ, "PYTHONPATH": search},
-            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LISTING,
+            stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIST_TIMEOUT_SECONDS,
         )  # fmt: skip
         answer = json.loads(outcome.stdout.splitlines()[-1])
     except subprocess.TimeoutExpired:
-        raise BrowserError(f"The tasks {pattern} were not listed within {LISTING:g} s.") from None
+        raise BrowserError(
+            f"The tasks {pattern} were not listed within {LIST_TIMEOUT_SECONDS:g} s."
+        ) from None
     except (IndexError, ValueError):
         said = outcome.stderr.strip().splitlines() or ["nothing"]
         raise BrowserError(
@@ -170,31 +150,31 @@ def _family(name: str) -> str:
     return match[1]
 
 
-def _advice(family: str, distribution: str) -> str:
+def _install_hint(family: str, distribution: str) -> str:
     """Say how a family's package is installed."""
     ours = "pip install 'oh_jupyter[eval]'"
-    if family in PINNED:
-        packages, others = PINNED[family]
+    if family in PINNED_REQUIREMENTS:
+        packages, others = PINNED_REQUIREMENTS[family]
         return (
             f"{PREFIX}{family} needs the package {distribution}, which asks for an old Playwright "
             f"and does not need it: {ours} {others} && pip install --no-deps {packages}. It also "
-            f"needs the addresses of its sites in {', '.join(SITES[family])}."
+            f"needs the addresses of its sites in {', '.join(SITE_VARIABLES[family])}."
         )
     more = "" if family in ("openended", "miniwob") else f" {distribution}"
     return f"{PREFIX}{family} needs the package {distribution}: {ours}{more}."
 
 
-def _provide(family: str) -> None:
+def _set_environment(family: str) -> None:
     """Put into the environment what a family reads from it."""
     if family != "miniwob":
         return
     url = miniwob_url()
     if url is None:
         raise BrowserError(
-            f"The pages of MiniWoB are missing: pip install miniwob, or set {PAGES} to the address "
-            "of their folder."
+            f"The pages of MiniWoB are missing: pip install miniwob, or set {MINIWOB_VARIABLE} to "
+            "the address of their folder."
         )
-    os.environ[PAGES] = url
+    os.environ[MINIWOB_VARIABLE] = url
 
 
 def _registered(family: str) -> list[str]:
@@ -212,11 +192,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def main(pattern: str) -> None:
-    """Print the names that a pattern matches, or why there are none, as one line of JSON.
-
-    Args:
-        pattern: The pattern.
-    """
+    """Print the names that a pattern matches, or why there are none, as one line of JSON."""
     answer: dict[str, Any]
     try:
         import_tasks(pattern)

@@ -12,23 +12,25 @@ import contextlib
 import importlib
 import io
 import json
-import os
 import queue
-import sys
-import threading
 from typing import Any
 
-from oh_jupyter.browser.channel.pipe import read_frame, write_frame
-from oh_jupyter.browser.evaluation.episode import GOAL, REWARDS, answer_as_observation
+from oh_jupyter.browser.channel.protocol import (
+    GET_GOAL,
+    GET_REWARDS,
+    RECORDS,
+    LaunchSettings,
+)
+from oh_jupyter.browser.channel.worker_end import WorkerEnd, first_line, run_worker
+from oh_jupyter.browser.evaluation.episode import answer_as_observation
 from oh_jupyter.browser.evaluation.gym_tasks import import_tasks
 from oh_jupyter.browser.worker.marks import draw_marks
-from oh_jupyter.browser.worker.record import RECORDS
 from oh_jupyter.browser.worker.snapshot import documents_of, to_text
 from oh_jupyter.errors import BrowserError
 
 __all__ = ["main"]
 
-PATIENCE = 100_000
+PLAYWRIGHT_TIMEOUT_MS = 100_000
 """Milliseconds that OpenHands gives Playwright's calls in evaluations."""
 
 
@@ -36,14 +38,10 @@ class BrowserStartError(Exception):
     """The browser did not start, which another attempt may change."""
 
 
-def use_browser(executable: str, sandbox: bool) -> None:
+def force_executable(executable: str, sandbox: bool) -> None:
     """Let every browser that this process starts be that one.
 
     BrowserGym starts two, and only one of them can be named in its arguments.
-
-    Args:
-        executable: Path of the browser.
-        sandbox: Whether Chromium's own sandbox is on.
     """
     from playwright.sync_api import BrowserType
 
@@ -59,42 +57,25 @@ def use_browser(executable: str, sandbox: bool) -> None:
     BrowserType.launch = launch_that  # type: ignore[method-assign]
 
 
-class Episode:
+class GymEpisode:
     """A task that is being carried out; another one can follow it.
 
     Attributes:
         rewards: The reward of each step so far.
     """
 
-    def __init__(self, settings: dict[str, Any]) -> None:
-        """Make the environment and set the task up.
-
-        Args:
-            settings: ``task``, ``seed``, and how to start the browser.
-
-        Raises:
-            BrowserStartError: The browser did not start.
-            BrowserError: There is no such task, what it needs is missing, or it cannot be set up.
-        """
+    def __init__(self, settings: LaunchSettings) -> None:
+        """Make the environment and set the task up."""
         self.rewards: list[float] = []
         self._task = ""
         self._env: Any = None
-        self._is_headless = settings["headless"]
-        import_tasks(settings["task"])
-        use_browser(settings["executable"], settings["sandbox"])
-        self.begin(settings["task"], settings["seed"])
+        self._is_headless = settings.headless
+        import_tasks(settings.task)
+        force_executable(settings.executable, settings.sandbox)
+        self.begin(settings.task, settings.seed)
 
     def begin(self, task: str, seed: int | None) -> None:
-        """Begin with a task anew, or with another one.
-
-        Args:
-            task: Its name.
-            seed: What its random choices begin with.
-
-        Raises:
-            BrowserStartError: The browser did not start.
-            BrowserError: There is no such task, what it needs is missing, or it cannot be set up.
-        """
+        """Begin with a task anew, or with another one."""
         if task != self._task:
             import_tasks(task)
             self.close()
@@ -105,7 +86,7 @@ class Episode:
                 headless=self._is_headless,
                 disable_env_checker=True,
                 tags_to_mark="all",
-                timeout=PATIENCE,
+                timeout=PLAYWRIGHT_TIMEOUT_MS,
                 **({"task_kwargs": {"start_url": "about:blank"}} if is_open else {}),
             )
             self._task = task
@@ -114,7 +95,9 @@ class Episode:
         except BrowserStartError:
             raise
         except Exception as error:  # whatever a task does
-            raise BrowserError(f"The task {task} could not be set up: {_said(error)}") from error
+            raise BrowserError(
+                f"The task {task} could not be set up: {first_line(error)}"
+            ) from error
         self.rewards = []
         parts = list(observation.get("goal_object", ()))
         texts = [part["text"] for part in parts if part["type"] == "text"]
@@ -128,27 +111,20 @@ class Episode:
         return browser is not None and bool(browser.is_connected())
 
     def step(self, action: str, include: list[str]) -> dict[str, Any]:
-        """Carry out an action.
-
-        Args:
-            action: The action, or one of the two special ones.
-            include: Parts that the observation has to have; all but records are always there.
-
-        Returns:
-            The observation.
-
-        Raises:
-            BrowserError: A part is not to be had.
-        """
+        """Carry out an action."""
         for part in set(include) & set(RECORDS):
             raise BrowserError(f"{part} is not available with a task of BrowserGym.")
-        if action.strip() == GOAL:
+        if action.strip() == GET_GOAL:
             return answer_as_observation(action, self._goal, self._images)
-        if action.strip() == REWARDS:
+        if action.strip() == GET_REWARDS:
             return answer_as_observation(action, json.dumps(self.rewards))
         observation, reward, terminated, _, _ = self._env.step(action)
         self.rewards.append(float(reward))
-        return {**_plain(observation), "image_content": self._images, "done": bool(terminated)}
+        return {
+            **_to_observation(observation),
+            "image_content": self._images,
+            "done": bool(terminated),
+        }
 
     def close(self) -> None:
         """End the task and its browser."""
@@ -156,7 +132,7 @@ class Episode:
             self._env.close()
 
 
-def _plain(observation: dict[str, Any]) -> dict[str, Any]:
+def _to_observation(observation: dict[str, Any]) -> dict[str, Any]:
     """Turn an observation of BrowserGym into one of ours."""
     from PIL import Image
 
@@ -193,47 +169,33 @@ def _as_json(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else list(value)
 
 
-def _said(error: Exception) -> str:
-    first = (str(error).splitlines() or [""])[0]
-    return first if isinstance(error, BrowserError) else f"{type(error).__name__}: {first}"
-
-
-def _serve(input_: int, output: int) -> int:
-    first = read_frame(input_)
-    if first is None:
+def _serve(parent: WorkerEnd) -> int:
+    settings = parent.read_settings()
+    if settings is None:
         return 0
     try:
-        episode = Episode(first["settings"])
+        episode = GymEpisode(settings)
     except Exception as error:
-        # Of anything else that went wrong, another attempt would be of no use.
-        final = not isinstance(error, BrowserStartError)
-        write_frame(output, {"id": first["id"], "error": _said(error), "is_final": final})
+        # Of anything but a browser that did not start, another attempt would be of no use.
+        parent.refused(first_line(error), is_final=not isinstance(error, BrowserStartError))
         return 1
-    write_frame(output, {"id": first["id"], "result": True})
-    requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
-
-    def listen() -> None:
-        with contextlib.suppress(OSError):
-            while (request := read_frame(input_)) is not None:
-                requests.put(request)
-        requests.put(None)
-
+    parent.started()
     # Playwright's blocking interface belongs to the thread that started it.
-    threading.Thread(target=listen, daemon=True).start()
+    requests: queue.Queue[dict[str, Any] | None] = queue.Queue()
+    parent.listen(requests.put)
     while (request := requests.get()) is not None:
         if request["op"] == "cancel":
             continue
-        answer: dict[str, Any]
         try:
             result: Any = True
             if request["op"] == "step":
                 result = episode.step(request["action"], request["include"])
-            elif request["op"] == "change":
-                episode.begin(request["settings"]["task"], request["settings"]["seed"])
-            answer = {"result": result}
+            elif request["op"] == "begin_task":
+                episode.begin(request["task"], request["seed"])
         except Exception as error:
-            answer = {"error": _said(error)}
-        write_frame(output, {"id": request["id"], **answer})
+            parent.fail(request["id"], error)
+        else:
+            parent.answer(request["id"], result)
         if not episode.is_alive():
             return 1
     with contextlib.suppress(Exception):
@@ -243,15 +205,7 @@ def _serve(input_: int, output: int) -> int:
 
 def main() -> None:
     """Run the worker until its input ends or its browser does."""
-    # Whatever a library prints must not get between the frames.
-    output = os.dup(1)
-    os.dup2(2, 1)
-    code = 1
-    try:
-        code = _serve(0, output)
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
+    run_worker(_serve)
 
 
 if __name__ == "__main__":

@@ -28,11 +28,11 @@ WORDS = (
     "amber", "basalt", "cedar", "delta", "ember", "fjord", "garnet", "harbour", "indigo", "juniper",
     "kelp", "lagoon", "maple", "nectar", "opal", "pebble", "quartz", "reed", "saffron", "tundra",
 )  # fmt: skip
-STYLE = (
+PAGE_STYLE = (
     "body{font:15px sans-serif;max-width:36em;margin:1em auto}label{display:block;margin:.4em 0}"
     "button,select,input{font:inherit;margin:.2em}td,th{padding:.2em 1em;text-align:left}"
 )
-FINISH = """
+FINISH_SCRIPT = """
   function finish(right) {
     if (window.outcome !== undefined) return;
     window.outcome = right ? 1 : 0;
@@ -44,8 +44,8 @@ FINISH = """
 
 def _page(goal: str, body: str, script: str = "") -> tuple[str, str]:
     html = (
-        f"<!doctype html><meta charset=utf-8><title>Task</title><style>{STYLE}</style>"
-        f"<p>{escape(goal)}</p><main>{body}</main><script>{FINISH}{script}</script>"
+        f"<!doctype html><meta charset=utf-8><title>Task</title><style>{PAGE_STYLE}</style>"
+        f"<p>{escape(goal)}</p><main>{body}</main><script>{FINISH_SCRIPT}{script}</script>"
     )
     return goal, html
 

@@ -33,7 +33,7 @@ GoalPart = dict[str, Any]
 where the last is an address or ``{"url": …}``."""
 
 
-ASK = """said => {
+OUTCOME_SCRIPT = """said => {
   if (said.length && window.hear) hear(said.at(-1));
   return window.outcome;
 }"""
@@ -118,31 +118,15 @@ class PageTask:
     make: Callable[[random.Random], tuple[str, str]]
 
     def setup(self, page: TaskPage, seed: int) -> str:
-        """Show the page.
-
-        Args:
-            page: The page.
-            seed: What the random numbers begin with.
-
-        Returns:
-            The goal.
-        """
+        """Show the page."""
         goal, html = self.make(random.Random(f"{self.name} {seed}"))
         page.set_content(html)
         return goal
 
     def validate(self, page: TaskPage, messages: list[dict[str, Any]]) -> Verdict:
-        """Ask the page.
-
-        Args:
-            page: The page.
-            messages: What the agent has said, which the page may ask for.
-
-        Returns:
-            The verdict.
-        """
+        """Ask the page."""
         said = [item["message"] for item in messages if item["role"] == "assistant"]
-        outcome = page.evaluate(ASK, said)
+        outcome = page.evaluate(OUTCOME_SCRIPT, said)
         return Verdict(float(outcome or 0), outcome is not None)
 
 
@@ -157,17 +141,7 @@ TASKS: dict[str, PageTask] = {
 
 
 def find_task(name: str) -> PageTask:
-    """Find one of the tasks that come along.
-
-    Args:
-        name: Its name, with or without ``oh_jupyter/``.
-
-    Returns:
-        The task.
-
-    Raises:
-        BrowserError: There is none of that name.
-    """
+    """Find one of the tasks that come along."""
     task = TASKS.get(name) or TASKS.get(f"oh_jupyter/{name}")
     if task is None:
         near = get_close_matches(name, TASKS, cutoff=0.3)
@@ -179,18 +153,7 @@ def find_task(name: str) -> PageTask:
 
 
 def match_tasks(patterns: Iterable[str]) -> list[str]:
-    """Expand patterns of names.
-
-    Args:
-        patterns: Names, or patterns such as ``oh_jupyter/click-*``; for those of BrowserGym,
-            such as ``browsergym/miniwob.click-*``, its packages have to be installed.
-
-    Returns:
-        The names, in order, each once.
-
-    Raises:
-        BrowserError: A pattern matches none, or a package is missing.
-    """
+    """Expand patterns such as ``oh_jupyter/click-*`` to names in order, each once."""
     names: dict[str, None] = {}
     for pattern in patterns:
         is_pattern = bool(set(pattern) & set("*?["))

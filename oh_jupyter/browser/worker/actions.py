@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from oh_jupyter.browser.worker.error_messages import cause_of
-from oh_jupyter.browser.worker.language import Call
+from oh_jupyter.browser.channel.language import Call
+from oh_jupyter.browser.worker.error_messages import error_cause
 from oh_jupyter.browser.worker.pdf_view import show_pdf
 from oh_jupyter.errors import BrowserActionError
 
@@ -20,50 +20,42 @@ if TYPE_CHECKING:
 
 __all__ = ["perform"]
 
-PATIENCE = 500
+ACTIONABILITY_TIMEOUT_MS = 500
 """Milliseconds that an element has to become ready for an action."""
-NAVIGATION_LIMIT = 30_000
+NAVIGATION_TIMEOUT_MS = 30_000
 """Milliseconds that a navigation may take until the server answers."""
-UPLOAD_LIMIT = 5_000
+UPLOAD_TIMEOUT_MS = 5_000
 
 
 async def perform(call: Call, session: BrowserSession) -> None:
-    """Carry out one call.
-
-    Args:
-        call: The call.
-        session: The session whose active page it is for.
-
-    Raises:
-        BrowserActionError: It failed; the message names the cause.
-    """
+    """Carry out one call."""
     from playwright.async_api import Error
 
     page = session.page
-    handler = _ELEMENT.get(call.name) or _PAGE.get(call.name)
+    handler = _ELEMENT_HANDLERS.get(call.name) or _PAGE_HANDLERS.get(call.name)
     try:
         if handler is not None:
             await handler(page, session, **call.arguments)
         else:
-            await _SESSION[call.name](session, **call.arguments)
+            await _SESSION_HANDLERS[call.name](session, **call.arguments)
     except BrowserActionError as error:
-        raise BrowserActionError(f"{_shown(call)}: {error}") from None
+        raise BrowserActionError(f"{_call_label(call)}: {error}") from None
     except Error as error:
-        raise BrowserActionError(f"{_shown(call)}: {cause_of(error.message)}") from error
+        raise BrowserActionError(f"{_call_label(call)}: {error_cause(error.message)}") from error
 
 
-def _shown(call: Call) -> str:
+def _call_label(call: Call) -> str:
     source = " ".join(call.source.split()) or call.name
     return source if len(source) <= 120 else source[:120] + "…"
 
 
-OPENABLE = frozenset(
+NAVIGABLE_SCHEMES = frozenset(
     {"about", "blob", "chrome", "chrome-extension", "data", "file", "http", "https"}
 )
 """Schemes of what is a page; others run a script, start a program, or hide what they show."""
 
 
-def _address(url: str) -> str:
+def _checked_url(url: str) -> str:
     """Check the address of a goto."""
     url = url.strip()
     try:
@@ -74,7 +66,7 @@ def _address(url: str) -> str:
         raise BrowserActionError(
             f"{url!r} is not an absolute address. Begin with a scheme, such as https:// or file://"
         )
-    if scheme not in OPENABLE:
+    if scheme not in NAVIGABLE_SCHEMES:
         raise BrowserActionError(
             f"{scheme}: addresses do not open as a page. Use http://, https://, file:// or data:, "
             "and the other calls to act on the page."
@@ -82,7 +74,7 @@ def _address(url: str) -> str:
     return url
 
 
-def _files(file: str | list[str], cwd: str) -> list[str]:
+def _upload_paths(file: str | list[str], cwd: str) -> list[str]:
     """Check the files of an upload."""
     named = [file] if isinstance(file, str) else file
     paths = [Path(cwd) / Path(item).expanduser() for item in named]
@@ -98,14 +90,16 @@ async def _click(
     page: Page, session: BrowserSession, bid: str, button: Any, modifiers: list[Any]
 ) -> None:
     element = await session.element(bid)
-    await element.click(button=button, modifiers=modifiers, timeout=PATIENCE, no_wait_after=True)
+    await element.click(
+        button=button, modifiers=modifiers, timeout=ACTIONABILITY_TIMEOUT_MS, no_wait_after=True
+    )
 
 
 async def _dblclick(
     page: Page, session: BrowserSession, bid: str, button: Any, modifiers: list[Any]
 ) -> None:
     element = await session.element(bid)
-    await element.dblclick(button=button, modifiers=modifiers, timeout=PATIENCE)
+    await element.dblclick(button=button, modifiers=modifiers, timeout=ACTIONABILITY_TIMEOUT_MS)
 
 
 async def _fill(
@@ -113,10 +107,10 @@ async def _fill(
 ) -> None:
     element = await session.element(bid)
     if not enable_autocomplete_menu:
-        await element.fill(value, timeout=PATIENCE)
+        await element.fill(value, timeout=ACTIONABILITY_TIMEOUT_MS)
         return
     # Menus of suggestions listen for keys, which fill() does not press.
-    await element.fill("", timeout=PATIENCE)
+    await element.fill("", timeout=ACTIONABILITY_TIMEOUT_MS)
     await element.focus()
     await page.keyboard.type(value)
 
@@ -125,15 +119,17 @@ async def _select_option(
     page: Page, session: BrowserSession, bid: str, options: str | list[str]
 ) -> None:
     element = await session.element(bid)
-    await element.select_option(options, timeout=PATIENCE)
+    await element.select_option(options, timeout=ACTIONABILITY_TIMEOUT_MS)
 
 
 async def _hover(page: Page, session: BrowserSession, bid: str) -> None:
-    await (await session.element(bid)).hover(timeout=PATIENCE)
+    await (await session.element(bid)).hover(timeout=ACTIONABILITY_TIMEOUT_MS)
 
 
 async def _press(page: Page, session: BrowserSession, bid: str, key_comb: str) -> None:
-    await (await session.element(bid)).press(key_comb, timeout=PATIENCE, no_wait_after=True)
+    await (await session.element(bid)).press(
+        key_comb, timeout=ACTIONABILITY_TIMEOUT_MS, no_wait_after=True
+    )
 
 
 async def _focus(page: Page, session: BrowserSession, bid: str) -> None:
@@ -141,25 +137,25 @@ async def _focus(page: Page, session: BrowserSession, bid: str) -> None:
 
 
 async def _clear(page: Page, session: BrowserSession, bid: str) -> None:
-    await (await session.element(bid)).fill("", timeout=PATIENCE)
+    await (await session.element(bid)).fill("", timeout=ACTIONABILITY_TIMEOUT_MS)
 
 
 async def _check(page: Page, session: BrowserSession, bid: str) -> None:
-    await (await session.element(bid)).check(timeout=PATIENCE)
+    await (await session.element(bid)).check(timeout=ACTIONABILITY_TIMEOUT_MS)
 
 
 async def _uncheck(page: Page, session: BrowserSession, bid: str) -> None:
-    await (await session.element(bid)).uncheck(timeout=PATIENCE)
+    await (await session.element(bid)).uncheck(timeout=ACTIONABILITY_TIMEOUT_MS)
 
 
 async def _drag_and_drop(page: Page, session: BrowserSession, from_bid: str, to_bid: str) -> None:
     source, target = await session.element(from_bid), await session.element(to_bid)
-    await source.hover(timeout=PATIENCE)
+    await source.hover(timeout=ACTIONABILITY_TIMEOUT_MS)
     await page.mouse.down()
     try:
-        await target.hover(timeout=PATIENCE)
+        await target.hover(timeout=ACTIONABILITY_TIMEOUT_MS)
         # A page learns of a drag from the second move over the target.
-        await target.hover(timeout=PATIENCE)
+        await target.hover(timeout=ACTIONABILITY_TIMEOUT_MS)
     finally:
         await page.mouse.up()
 
@@ -167,13 +163,13 @@ async def _drag_and_drop(page: Page, session: BrowserSession, from_bid: str, to_
 async def _upload_file(
     page: Page, session: BrowserSession, bid: str, file: str | list[str]
 ) -> None:
-    paths = _files(file, session.cwd)
+    paths = _upload_paths(file, session.cwd)
     element = await session.element(bid)
     if await element.evaluate("e => e instanceof HTMLInputElement && e.type === 'file'"):
-        await element.set_input_files(paths, timeout=UPLOAD_LIMIT)
+        await element.set_input_files(paths, timeout=UPLOAD_TIMEOUT_MS)
         return
-    async with page.expect_file_chooser(timeout=UPLOAD_LIMIT) as chooser:
-        await element.click(timeout=PATIENCE)
+    async with page.expect_file_chooser(timeout=UPLOAD_TIMEOUT_MS) as chooser:
+        await element.click(timeout=ACTIONABILITY_TIMEOUT_MS)
     await (await chooser.value).set_files(paths)
 
 
@@ -226,8 +222,8 @@ async def _mouse_drag_and_drop(
 async def _mouse_upload_file(
     page: Page, session: BrowserSession, x: float, y: float, file: str | list[str]
 ) -> None:
-    paths = _files(file, session.cwd)
-    async with page.expect_file_chooser(timeout=UPLOAD_LIMIT) as chooser:
+    paths = _upload_paths(file, session.cwd)
+    async with page.expect_file_chooser(timeout=UPLOAD_TIMEOUT_MS) as chooser:
         await page.mouse.click(x, y)
     await (await chooser.value).set_files(paths)
 
@@ -253,14 +249,14 @@ async def _keyboard_insert_text(page: Page, session: BrowserSession, text: str) 
 
 
 async def _goto(page: Page, session: BrowserSession, url: str) -> None:
-    address = _address(url)
+    address = _checked_url(url)
     is_pdf = urlsplit(address).scheme == "file" and address.lower().endswith(".pdf")
     if is_pdf:
         # Only for this moment: with routes, a browser does not use its cache.
         await page.route("file://**", show_pdf)
     try:
         # "commit": what comes after the answer is waited for like after any other action.
-        await page.goto(address, wait_until="commit", timeout=NAVIGATION_LIMIT)
+        await page.goto(address, wait_until="commit", timeout=NAVIGATION_TIMEOUT_MS)
     except Exception:
         # It would go on behind the error that is reported, and block the page.
         await session.stop_loading()
@@ -271,11 +267,11 @@ async def _goto(page: Page, session: BrowserSession, url: str) -> None:
 
 
 async def _go_back(page: Page, session: BrowserSession) -> None:
-    await page.go_back(wait_until="commit", timeout=NAVIGATION_LIMIT)
+    await page.go_back(wait_until="commit", timeout=NAVIGATION_TIMEOUT_MS)
 
 
 async def _go_forward(page: Page, session: BrowserSession) -> None:
-    await page.go_forward(wait_until="commit", timeout=NAVIGATION_LIMIT)
+    await page.go_forward(wait_until="commit", timeout=NAVIGATION_TIMEOUT_MS)
 
 
 async def _new_tab(session: BrowserSession) -> None:
@@ -291,11 +287,11 @@ async def _tab_focus(session: BrowserSession, index: int) -> None:
 
 
 async def _send_msg_to_user(session: BrowserSession, text: str) -> None:
-    session.say("assistant", text)
+    session.add_message("assistant", text)
 
 
 async def _report_infeasible(session: BrowserSession, reason: str) -> None:
-    session.say("infeasible", reason)
+    session.add_message("infeasible", reason)
 
 
 async def _noop(session: BrowserSession, wait_ms: float) -> None:
@@ -304,7 +300,7 @@ async def _noop(session: BrowserSession, wait_ms: float) -> None:
 
 Handler = Callable[..., Awaitable[None]]
 
-_ELEMENT: dict[str, Handler] = {
+_ELEMENT_HANDLERS: dict[str, Handler] = {
     "click": _click,
     "dblclick": _dblclick,
     "fill": _fill,
@@ -318,7 +314,7 @@ _ELEMENT: dict[str, Handler] = {
     "drag_and_drop": _drag_and_drop,
     "upload_file": _upload_file,
 }
-_PAGE: dict[str, Handler] = {
+_PAGE_HANDLERS: dict[str, Handler] = {
     "scroll": _scroll,
     "scroll_at": _scroll_at,
     "mouse_move": _mouse_move,
@@ -337,7 +333,7 @@ _PAGE: dict[str, Handler] = {
     "go_back": _go_back,
     "go_forward": _go_forward,
 }
-_SESSION: dict[str, Handler] = {
+_SESSION_HANDLERS: dict[str, Handler] = {
     "new_tab": _new_tab,
     "tab_close": _tab_close,
     "tab_focus": _tab_focus,

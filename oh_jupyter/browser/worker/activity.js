@@ -4,12 +4,12 @@
 // A page cannot tell: SECRET is a random word of this browser, callbacks and their stack traces
 // are the page's own, and what is replaced says of itself what the native function would say.
 (() => {
-  const LONGEST_TIMER = 400; // ms; later ones are not waited for
-  const QUIET = 30; // ms without a change after the last one
-  const MOST_FRAMES = 3; // that are waited for because the page has asked for one
-  const SHORTEST = 4; // ms; nested timers never fire sooner
+  const MAX_TIMER_MS = 400; // ms; later ones are not waited for
+  const QUIET_MS = 30; // ms without a change after the last one
+  const MAX_FRAMES = 3; // that are waited for because the page has asked for one
+  const MIN_TIMER_MS = 4; // ms; nested timers never fire sooner
   const LOOP_ROUNDS = 5; // one delay in this many rounds ...
-  const LOOP_WINDOW = 2500; // ... within so many ms is a polling loop
+  const LOOP_WINDOW_MS = 2500; // ... within so many ms is a polling loop
   const { setTimeout, clearTimeout, requestAnimationFrame, MutationObserver, Map } = window;
   const { toString } = Function.prototype;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
@@ -22,7 +22,7 @@
   // Timers of one delay that are set before the first of them fires are one round.
   const isLoop = (delay) => {
     const time = now();
-    const recent = (rounds.get(delay) || []).filter((at) => time - at < LOOP_WINDOW);
+    const recent = (rounds.get(delay) || []).filter((at) => time - at < LOOP_WINDOW_MS);
     const loop = recent.length >= LOOP_ROUNDS;
     if (!recent.length || time - recent[recent.length - 1] >= delay) recent.push(time);
     rounds.set(delay, recent.slice(-LOOP_ROUNDS));
@@ -50,7 +50,7 @@
       "SECRET";
       const id = call(setTimeout, this, arguments);
       const delay = Math.max(0, Number(arguments[1]) || 0);
-      if (delay <= LONGEST_TIMER && !isLoop(delay)) due.set(id, now() + Math.max(SHORTEST, delay));
+      if (delay <= MAX_TIMER_MS && !isLoop(delay)) due.set(id, now() + Math.max(MIN_TIMER_MS, delay));
       return id;
     },
   });
@@ -86,7 +86,7 @@
   const settle = ({ limit, wait }) =>
     new Promise((resolve) => {
       const start = now();
-      let changed = start - QUIET;
+      let changed = start - QUIET_MS;
       let lastTimer = start;
       const note = () => (changed = now());
       const observer = new MutationObserver(note);
@@ -100,12 +100,12 @@
         due.forEach((at, id) => {
           // Timers fire in their order: one that was due before this look's own has fired.
           if (at < reached) due.delete(id);
-          else if (at <= start + LONGEST_TIMER + QUIET) next = Math.min(next, at);
+          else if (at <= start + MAX_TIMER_MS + QUIET_MS) next = Math.min(next, at);
         });
         const waits = next < Infinity;
         if (waits) lastTimer = time;
-        const restless = time - changed < QUIET && time - lastTimer < 5 * QUIET;
-        const draws = wait !== "none" && lastFrame >= lastLook && frames < MOST_FRAMES;
+        const restless = time - changed < QUIET_MS && time - lastTimer < 5 * QUIET_MS;
+        const draws = wait !== "none" && lastFrame >= lastLook && frames < MAX_FRAMES;
         lastLook = time;
         if (time - start < limit) {
           if (waits) return lookBehind(Math.max(next, time));
@@ -136,7 +136,7 @@
         setTimeout(once, 50);
       };
       if (wait === "none") look();
-      else if (wait === "turn" && start - lastFrame > 2 * QUIET) setTimeout(look, 0);
+      else if (wait === "turn" && start - lastFrame > 2 * QUIET_MS) setTimeout(look, 0);
       else lookAfterFrame();
     });
 })();

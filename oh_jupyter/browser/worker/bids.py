@@ -15,19 +15,12 @@ from typing import Any
 
 __all__ = ["BidRegistry", "FrameBids", "frame_letters"]
 
-MOST = 50_000
+MAX_REMOVED_ELEMENTS = 50_000
 """Elements of one document that are remembered though they were taken out of it."""
 
 
 def frame_letters(number: int) -> str:
-    """Name the n-th frame of a document.
-
-    Args:
-        number: Counted from 0.
-
-    Returns:
-        ``a`` … ``z``, ``aA`` … ``zZ``, ``aAA`` …
-    """
+    """Name the n-th frame of a document, from 0: ``a`` … ``z``, ``aA`` … ``zZ``, ``aAA`` …."""
     length, first = 1, 0
     while number >= first + 26**length:
         first += 26**length
@@ -65,26 +58,14 @@ class FrameBids:
     _frames: int = 0
 
     def renew(self, document: object) -> None:
-        """Begin to count anew when the frame shows another document.
-
-        Args:
-            document: Identity of the document that it shows.
-        """
+        """Begin to count anew when the frame shows another document."""
         if document != self.document:
             self.document = document
             self.given = {}
             self._elements = self._frames = 0
 
     def give(self, backend_id: int, is_frame: bool) -> str:
-        """Look up the bid of an element, or give it the next one.
-
-        Args:
-            backend_id: Backend node id of the element.
-            is_frame: Whether it is a frame's own element.
-
-        Returns:
-            The bid.
-        """
+        """Look up the bid of an element, or give it the next one."""
         bid = self.given.get(backend_id)
         if bid is None:
             if is_frame:
@@ -96,13 +77,8 @@ class FrameBids:
             self.given[backend_id] = bid
         return bid
 
-    def forget_all_but(self, present: Collection[int], most: int = MOST) -> None:
-        """Forget the elements that are no longer in the page, once there are many of them.
-
-        Args:
-            present: Backend node ids of the elements that are there.
-            most: How many to remember besides those; they may come back.
-        """
+    def forget_all_but(self, present: Collection[int], most: int = MAX_REMOVED_ELEMENTS) -> None:
+        """Forget the elements that are no longer in the page, once there are many of them."""
         if len(self.given) - len(present) > most:
             self.given = {each: self.given[each] for each in present}
 
@@ -115,22 +91,11 @@ class BidRegistry:
         self._elements: dict[str, tuple[FrameBids, int]] = {}
 
     def frame(self, prefix: str) -> FrameBids | None:
-        """Find what is known of a frame.
-
-        Args:
-            prefix: bid of the frame's own element, "" for the page.
-
-        Returns:
-            The frame's bids, or None if it was never seen.
-        """
+        """Find what is known of a frame."""
         return self._frames.get(prefix)
 
     def replace(self, frames: Iterable[tuple[FrameBids, dict[int, str]]]) -> None:
-        """Take in what a new look at the page has found.
-
-        Args:
-            frames: Every frame, with the bids of its present elements by backend node id.
-        """
+        """Take in what a new look at the page has found."""
         self._frames, self._elements = {}, {}
         for frame, present in frames:
             self._frames[frame.prefix] = frame
@@ -139,11 +104,7 @@ class BidRegistry:
                 self._elements[bid] = (frame, backend_id)
 
     def forget(self, frame_id: str) -> None:
-        """Drop the elements of a frame that shows another document now.
-
-        Args:
-            frame_id: DevTools id of the frame.
-        """
+        """Drop the elements of a frame that shows another document now."""
         gone = {frame.prefix for frame in self._frames.values() if frame.frame_id == frame_id}
         if "" in gone:
             self._elements = {}
@@ -155,12 +116,5 @@ class BidRegistry:
             }
 
     def find(self, bid: str) -> tuple[FrameBids, int] | None:
-        """Find the element of a bid.
-
-        Args:
-            bid: The bid.
-
-        Returns:
-            Its frame and backend node id, or None.
-        """
+        """Find the element of a bid."""
         return self._elements.get(bid)

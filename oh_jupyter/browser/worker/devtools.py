@@ -9,23 +9,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
 
-__all__ = ["accessibility_tree", "detach", "send_for_much"]
+__all__ = ["accessibility_tree", "detach", "send_large"]
 
 
-async def send_for_much(session: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+async def send_large(session: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """Send a command whose answer is large.
 
     Playwright's public method walks the answer in search of its own objects, which are never
     there; for the tree of 5,000 elements that is a third of the whole step. Where the method
     below it is not as expected, the public one does.
-
-    Args:
-        session: The session.
-        method: The command.
-        parameters: What it needs.
-
-    Returns:
-        The answer.
     """
     inner = getattr(session, "_impl_obj", None)
     names = set(signature(inner.send).parameters) if inner is not None else set()
@@ -38,18 +30,10 @@ async def send_for_much(session: Any, method: str, parameters: dict[str, Any]) -
 
 
 async def accessibility_tree(session: Any, frame_id: str) -> list[dict[str, Any]]:
-    """Fetch the accessibility nodes of a frame.
-
-    Args:
-        session: The session that reaches the frame.
-        frame_id: DevTools id of the frame.
-
-    Returns:
-        The nodes, the root first; none if the frame went away meanwhile.
-    """
+    """Fetch the accessibility nodes of a frame."""
     parameters = {"frameId": frame_id}
     try:
-        answer = await send_for_much(session, "Accessibility.getFullAXTree", parameters)
+        answer = await send_large(session, "Accessibility.getFullAXTree", parameters)
     except Exception:  # the frame went away in between
         return []
     nodes: list[dict[str, Any]] = answer["nodes"]
@@ -57,10 +41,6 @@ async def accessibility_tree(session: Any, frame_id: str) -> list[dict[str, Any]
 
 
 async def detach(session: CDPSession) -> None:
-    """Let go of a session, which may have ended by itself.
-
-    Args:
-        session: The session.
-    """
+    """Let go of a session, which may have ended by itself."""
     with contextlib.suppress(Exception):
         await session.detach()

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["cause_of"]
+__all__ = ["error_cause"]
 
-CAUSES = (
+CAUSE_PATTERNS = (
     (r"(<[^\n]*?>)(?: from (<[^\n]*?>) subtree)? intercepts pointer events",
      "it is covered by another element: {0} intercepts pointer events. Close or use that one, "
      "or scroll"),
@@ -35,16 +35,9 @@ CAUSES = (
 )  # fmt: skip
 
 
-def cause_of(message: str) -> str:
-    """Say why Playwright could not do it, in words that an agent can act on.
-
-    Args:
-        message: Playwright's message, with its call log.
-
-    Returns:
-        One or two sentences.
-    """
-    for pattern, text in CAUSES:
+def error_cause(message: str) -> str:
+    """Say why Playwright could not do it, in words that an agent can act on."""
+    for pattern, text in CAUSE_PATTERNS:
         found = re.search(pattern, message)
         if found:
             shown = [group[:200] for group in found.groups() if group]

@@ -9,7 +9,7 @@ from typing import Any
 from oh_jupyter.browser.worker.bids import FrameBids
 from oh_jupyter.browser.worker.snapshot import SnapshotDocument
 
-__all__ = ["CapturedFrame", "match"]
+__all__ = ["CapturedFrame", "match_elements"]
 
 
 @dataclass
@@ -40,17 +40,11 @@ class CapturedFrame:
         return self.tree.result() if self.tree is not None else []
 
 
-def match(frame: CapturedFrame) -> dict[int, int]:
+def match_elements(frame: CapturedFrame) -> dict[int, int]:
     """Match the elements of the snapshot with those that the probe has measured.
 
     Level by level, by tag and order: should the page have changed between the two, only the
     neighbourhood of the change is affected, and only in its measures.
-
-    Args:
-        frame: The frame.
-
-    Returns:
-        Index in the probe's lists by index in the snapshot.
     """
     probe = frame.probe
     if not probe or not probe["tags"]:

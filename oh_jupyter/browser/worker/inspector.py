@@ -15,8 +15,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.worker.bids import BidRegistry, FrameBids
-from oh_jupyter.browser.worker.devtools import accessibility_tree, detach, send_for_much
-from oh_jupyter.browser.worker.frame import CapturedFrame, match
+from oh_jupyter.browser.worker.devtools import accessibility_tree, detach, send_large
+from oh_jupyter.browser.worker.frame import CapturedFrame, match_elements
 from oh_jupyter.browser.worker.snapshot import SnapshotDocument, documents_of
 from oh_jupyter.errors import BrowserActionError
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 __all__ = ["PageInspector"]
 
-WORLD = "oh_jupyter"
-LARGE = 2000
+WORLD_NAME = "oh_jupyter"
+LARGE_PAGE_NODES = 2000
 """Nodes from which on a page is large."""
-MOST_WORLDS = 500
+MAX_WORLDS = 500
 """Isolated worlds remembered; more would mostly be those of documents that are gone."""
 PROBE = files("oh_jupyter.browser.worker").joinpath("probe.js").read_text("utf-8")
-HOLD = """function (key) {
+STORE_ELEMENT = """function (key) {
   if (this.isConnected) Object.defineProperty(window, key, {value: this, configurable: true});
 }"""
-TAKE = "key => { const held = window[key]; delete window[key]; return held; }"
+TAKE_ELEMENT = "key => { const held = window[key]; delete window[key]; return held; }"
 FRAME_TAGS = frozenset({"IFRAME", "FRAME"})
 
 
@@ -85,14 +85,7 @@ class PageInspector:
 
     @classmethod
     async def attach(cls, page: Page) -> PageInspector:
-        """Open a DevTools session to a page.
-
-        Args:
-            page: The page.
-
-        Returns:
-            The inspector.
-        """
+        """Open a DevTools session to a page."""
         session = await page.context.new_cdp_session(page)
         inspector = cls(page, session)
         session.on("Page.frameNavigated", inspector._document_shown)
@@ -105,18 +98,10 @@ class PageInspector:
         self.documents_shown += 1
 
     async def capture(self, *, probe: bool = True, accessibility: bool = True) -> CapturedFrame:
-        """Look at all frames, and give bids to the elements that have none yet.
-
-        Args:
-            probe: Also measure boxes, visibility and focus.
-            accessibility: Also fetch the accessibility trees.
-
-        Returns:
-            The page's own frame, with the others below it.
-        """
+        """Look at all frames, and give bids to the elements that have none yet."""
         sessions = [self.session, *await self._other_sessions()]
         answers = await asyncio.gather(
-            *(self._ask(session, probe, accessibility) for session in sessions),
+            *(self._capture_session(session, probe, accessibility) for session in sessions),
             return_exceptions=True,
         )
         if isinstance(answers[0], BaseException):
@@ -132,17 +117,7 @@ class PageInspector:
         return root
 
     async def element(self, bid: str) -> ElementHandle:
-        """Get hold of an element.
-
-        Args:
-            bid: Its bid in the last observation.
-
-        Returns:
-            A handle to act on.
-
-        Raises:
-            BrowserActionError: There is no such element any more.
-        """
+        """Get hold of an element."""
         found = self.bids.find(bid)
         if found is None:
             raise BrowserActionError(
@@ -172,10 +147,14 @@ class PageInspector:
         object_id = resolved["object"]["objectId"]
         await frame.session.send(
             "Runtime.callFunctionOn",
-            {"objectId": object_id, "functionDeclaration": HOLD, "arguments": [{"value": key}]},
+            {
+                "objectId": object_id,
+                "functionDeclaration": STORE_ELEMENT,
+                "arguments": [{"value": key}],
+            },
         )
         taken, _ = await asyncio.gather(
-            playwright_frame.evaluate_handle(TAKE, key),
+            playwright_frame.evaluate_handle(TAKE_ELEMENT, key),
             frame.session.send("Runtime.releaseObject", {"objectId": object_id}),
         )
         handle = taken.as_element()
@@ -202,7 +181,7 @@ class PageInspector:
             await session.send("Page.enable")
             self._frame_sessions[frame] = session
 
-    async def _ask(self, session: Any, probe: bool, accessibility: bool) -> _Target:
+    async def _capture_session(self, session: Any, probe: bool, accessibility: bool) -> _Target:
         tree = (await session.send("Page.getFrameTree"))["frameTree"]
         loaders: dict[str, str] = {}
         branches = [tree]
@@ -212,12 +191,12 @@ class PageInspector:
             branches.extend(branch.get("childFrames", ()))
         # The probes are asked for right before the snapshot, so that little can change between.
         probing = asyncio.gather(
-            *(self._probe(session, *item) if probe else _nothing() for item in loaders.items())
+            *(self._probe(session, *item) if probe else _no_probe() for item in loaders.items())
         )
         await asyncio.sleep(0)
-        taken = await send_for_much(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
+        taken = await send_large(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
         size = sum(len(document["nodes"]["nodeName"]) for document in taken["documents"])
-        if size > LARGE:
+        if size > LARGE_PAGE_NODES:
             # Its trees take long: the rest is prepared here while the browser makes them.
             await probing
         trees = {
@@ -237,13 +216,13 @@ class PageInspector:
 
     async def _probe(self, session: Any, frame_id: str, loader: str) -> dict[str, Any] | None:
         key = (id(session), frame_id, loader)
-        if len(self._worlds) > MOST_WORLDS:
+        if len(self._worlds) > MAX_WORLDS:
             self._worlds.clear()
         for _ in range(2):
             try:
                 if key not in self._worlds:
                     world = await session.send(
-                        "Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD}
+                        "Page.createIsolatedWorld", {"frameId": frame_id, "worldName": WORLD_NAME}
                     )
                     self._worlds[key] = world["executionContextId"]
                 answer = await session.send(
@@ -302,7 +281,7 @@ class PageInspector:
             offset=offset,
         )
         captured.append(frame)
-        measured = match(frame)
+        measured = match_elements(frame)
         for index in document.elements:
             is_frame = document.names[index] in FRAME_TAGS
             backend_id = document.backend_ids[index]
@@ -322,5 +301,5 @@ class PageInspector:
         return frame
 
 
-async def _nothing() -> None:
+async def _no_probe() -> None:
     return None

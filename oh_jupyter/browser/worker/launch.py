@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.channel.origins import OriginFilter
+from oh_jupyter.browser.channel.protocol import LaunchSettings
 from oh_jupyter.errors import BrowserError
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright
 
-__all__ = ["OpenedBrowser", "Settings", "open_browser"]
+__all__ = ["OpenedBrowser", "open_browser"]
 
-ARGUMENTS = (
+CHROMIUM_ARGUMENTS = (
     # Start-up and idle traffic that a closed network would only let time out.
     "--disable-background-networking",
     "--disable-component-update",
@@ -28,39 +29,6 @@ ARGUMENTS = (
     # A scroll is finished when it was asked for, not some frames later.
     "--disable-smooth-scrolling",
 )
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How a browser is started.
-
-    Attributes:
-        executable: Path of the browser.
-        headless: Whether it runs without a window.
-        viewport: Width and height in px.
-        downloads_dir: Where finished downloads are put.
-        accept_dialogs: Whether confirm and prompt dialogs are accepted; alerts always are.
-        sandbox: Whether Chromium's own sandbox is on.
-        storage_state: Cookies and local storage to begin with, as Playwright saves them.
-        user_data_dir: Folder of a profile that is kept, or "".
-        device: Name of a device of Playwright's list to be, or "".
-        cdp_url: DevTools address of a running browser to use, or "".
-        allowed_origins: The only origins that may be reached; empty for all.
-        blocked_origins: Origins that may not be reached.
-    """
-
-    executable: str
-    headless: bool
-    viewport: tuple[int, int]
-    downloads_dir: str
-    accept_dialogs: bool
-    sandbox: bool
-    storage_state: dict[str, Any] | None = None
-    user_data_dir: str = ""
-    device: str = ""
-    cdp_url: str = ""
-    allowed_origins: tuple[str, ...] = field(default=())
-    blocked_origins: tuple[str, ...] = field(default=())
 
 
 @dataclass
@@ -80,19 +48,11 @@ class OpenedBrowser:
     is_ours: bool
 
     def is_connected(self) -> bool:
-        """Tell whether the browser is still there.
-
-        Returns:
-            Whether it is, as far as Playwright can tell.
-        """
+        """Tell whether the browser is still there."""
         return self.browser is None or self.browser.is_connected()
 
     def when_gone(self, callback: Callable[[], None]) -> None:
-        """Ask to be told when the browser is gone.
-
-        Args:
-            callback: What is called then.
-        """
+        """Ask to be told when the browser is gone."""
         self.context.on("close", lambda _: callback())
         if self.browser is not None:
             self.browser.on("disconnected", lambda _: callback())
@@ -117,18 +77,8 @@ class OpenedBrowser:
             await self.playwright.stop()
 
 
-async def open_browser(settings: Settings) -> OpenedBrowser:
-    """Start the browser, or connect to the one that runs.
-
-    Args:
-        settings: How.
-
-    Returns:
-        The browser.
-
-    Raises:
-        BrowserError: There is no such device, or nothing answers at the DevTools address.
-    """
+async def open_browser(settings: LaunchSettings) -> OpenedBrowser:
+    """Start the browser, or connect to the one that runs."""
     from playwright.async_api import async_playwright
 
     playwright = await async_playwright().start()
@@ -142,7 +92,7 @@ async def open_browser(settings: Settings) -> OpenedBrowser:
     return opened
 
 
-async def _open(playwright: Playwright, settings: Settings) -> OpenedBrowser:
+async def _open(playwright: Playwright, settings: LaunchSettings) -> OpenedBrowser:
     chromium = playwright.chromium
     if settings.cdp_url:
         try:
@@ -164,16 +114,16 @@ async def _open(playwright: Playwright, settings: Settings) -> OpenedBrowser:
         "handle_sigint": False,
         "handle_sigterm": False,
         "handle_sighup": False,
-        "args": [*ARGUMENTS, *origins.arguments()],
+        "args": [*CHROMIUM_ARGUMENTS, *origins.arguments()],
     }
     if settings.user_data_dir:
         folder = Path(settings.user_data_dir).expanduser()
         _make_folder(folder)
-        with _explained(f"The profile {folder}"):
+        with _short_launch_errors(f"The profile {folder}"):
             context = await chromium.launch_persistent_context(folder, **how, **options)
         await _add_cookies(context, settings)
         return OpenedBrowser(playwright, context.browser, context, is_ours=True)
-    with _explained(settings.executable):
+    with _short_launch_errors(settings.executable):
         browser = await chromium.launch(**how)
     if settings.storage_state is not None:
         options["storage_state"] = settings.storage_state
@@ -191,7 +141,7 @@ def _make_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _explained(what: str) -> Iterator[None]:
+def _short_launch_errors(what: str) -> Iterator[None]:
     """Say in a line why a browser did not start; Playwright says it in a page."""
     try:
         yield
@@ -212,7 +162,7 @@ def _explained(what: str) -> Iterator[None]:
         raise RuntimeError(" ".join([first, *said[-2:]])) from error
 
 
-def _context_options(playwright: Playwright, settings: Settings) -> dict[str, Any]:
+def _context_options(playwright: Playwright, settings: LaunchSettings) -> dict[str, Any]:
     width, height = settings.viewport
     options: dict[str, Any] = {
         "viewport": {"width": width, "height": height},
@@ -234,7 +184,7 @@ def _context_options(playwright: Playwright, settings: Settings) -> dict[str, An
     return options
 
 
-async def _add_cookies(context: BrowserContext, settings: Settings) -> None:
+async def _add_cookies(context: BrowserContext, settings: LaunchSettings) -> None:
     """Put in what can be put into a context that is there already: the cookies."""
     if settings.storage_state is not None:
         await context.add_cookies(settings.storage_state.get("cookies", []))

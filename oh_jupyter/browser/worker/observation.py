@@ -6,48 +6,28 @@ import asyncio
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.browser.worker.frame import CapturedFrame, match
+from oh_jupyter.browser.worker.frame import CapturedFrame, match_elements
 from oh_jupyter.browser.worker.marks import CLICKABLE_BY_NATURE, draw_marks, mark_elements
 from oh_jupyter.browser.worker.snapshot import SnapshotDocument, to_text
 
 if TYPE_CHECKING:
     from oh_jupyter.browser.worker.session import BrowserSession
 
-__all__ = ["PARTS", "observe"]
+__all__ = ["observe"]
 
-PARTS = (
-    "screenshot",
-    "set_of_marks",
-    "dom_object",
-    "axtree_object",
-    "extra_element_properties",
-    "focused_element_bid",
-    "text_content",
-)
-"""The parts of an observation that can be left out, since they cost time."""
-
-MEASURED = frozenset({"set_of_marks", "extra_element_properties", "focused_element_bid"})
-PICTURES = frozenset({"screenshot", "set_of_marks"})
-SCREENSHOT_LIMIT = 10.0
+PROBE_PARTS = frozenset({"set_of_marks", "extra_element_properties", "focused_element_bid"})
+SCREENSHOT_PARTS = frozenset({"screenshot", "set_of_marks"})
+SCREENSHOT_TIMEOUT_SECONDS = 10.0
 
 
 async def observe(session: BrowserSession, include: Collection[str]) -> dict[str, Any]:
-    """Look at the active tab.
-
-    Args:
-        session: The browser.
-        include: Which of :data:`PARTS` to compute.
-
-    Returns:
-        Every key of the observation that does not depend on the action; parts that were not
-        asked for are empty.
-    """
+    """Look at the active tab; parts that are not included are empty."""
     wanted = set(include)
     inspector = await session.inspector()
     looks = wanted - {"screenshot"}
-    picture = _screenshot(inspector.session) if wanted & PICTURES else _empty()
+    picture = _screenshot(inspector.session) if wanted & SCREENSHOT_PARTS else _empty()
     capture = (
-        inspector.capture(probe=bool(wanted & MEASURED), accessibility="axtree_object" in wanted)
+        inspector.capture(probe=bool(wanted & PROBE_PARTS), accessibility="axtree_object" in wanted)
         if looks
         else _empty()
     )
@@ -93,7 +73,7 @@ async def _screenshot(session: Any) -> str:
     parameters = {"format": "png", "optimizeForSpeed": True}
     try:
         taken = await asyncio.wait_for(
-            session.send("Page.captureScreenshot", parameters), SCREENSHOT_LIMIT
+            session.send("Page.captureScreenshot", parameters), SCREENSHOT_TIMEOUT_SECONDS
         )
     except TimeoutError:
         return ""
@@ -112,7 +92,7 @@ async def _describe(
             for index, child in frame.children.items()
         }
         text = asyncio.to_thread(to_text, root.document, inner)
-    properties = _properties(frames) if wanted & MEASURED else {}
+    properties = _properties(frames) if wanted & PROBE_PARTS else {}
     marks = None
     if "set_of_marks" in wanted:
         marks = asyncio.to_thread(draw_marks, screenshot, properties)
@@ -142,7 +122,7 @@ def _walk(root: CapturedFrame) -> list[CapturedFrame]:
 def _properties(frames: list[CapturedFrame]) -> dict[str, dict[str, Any]]:
     properties: dict[str, dict[str, Any]] = {}
     for frame in frames:
-        probe, matched = frame.probe, match(frame)
+        probe, matched = frame.probe, match_elements(frame)
         marked: list[bool] = []
         if probe:
             clicks = {matched[i] for i in frame.document.clickable if i in matched}
@@ -170,7 +150,7 @@ def _focused(root: CapturedFrame) -> str:
     """Follow the focus through the frames."""
     frame, focused = root, ""
     while frame.probe and frame.probe["focused"] >= 0:
-        back = {theirs: ours for ours, theirs in match(frame).items()}
+        back = {theirs: ours for ours, theirs in match_elements(frame).items()}
         index = back.get(frame.probe["focused"])
         if index is None:
             return focused
@@ -241,11 +221,15 @@ def _merge_documents(root: CapturedFrame) -> dict[str, Any]:
     return {"documents": documents, "strings": strings}
 
 
-INDEXED = ("nodeName", "nodeValue")
-SPARSE = ("shadowRootType", "textValue", "inputValue", "pseudoType", "pseudoIdentifier",
-          "currentSourceURL", "originURL")  # fmt: skip
-OWN = ("documentURL", "title", "baseURL", "contentLanguage", "encodingName", "publicId",
-       "systemId", "frameId")  # fmt: skip
+STRING_COLUMNS = ("nodeName", "nodeValue")
+SPARSE_STRING_COLUMNS = (
+    "shadowRootType", "textValue", "inputValue", "pseudoType", "pseudoIdentifier",
+    "currentSourceURL", "originURL",
+)  # fmt: skip
+DOCUMENT_STRINGS = (
+    "documentURL", "title", "baseURL", "contentLanguage", "encodingName", "publicId",
+    "systemId", "frameId",
+)  # fmt: skip
 
 
 def _shifted(document: SnapshotDocument, base: int) -> dict[str, Any]:
@@ -256,13 +240,13 @@ def _shifted(document: SnapshotDocument, base: int) -> dict[str, Any]:
 
     data = dict(document.data)
     nodes = dict(data["nodes"])
-    for name in INDEXED:
+    for name in STRING_COLUMNS:
         nodes[name] = moved(nodes[name])
     nodes["attributes"] = [moved(row) for row in nodes["attributes"]]
-    for name in SPARSE:
+    for name in SPARSE_STRING_COLUMNS:
         if name in nodes:
             nodes[name] = {**nodes[name], "value": moved(nodes[name]["value"])}
-    for name in OWN:
+    for name in DOCUMENT_STRINGS:
         if isinstance(data.get(name), int) and data[name] >= 0:
             data[name] += base
     data["nodes"] = nodes

@@ -20,17 +20,13 @@ if TYPE_CHECKING:
 
 __all__ = ["pdf_to_html", "show_pdf"]
 
-MOST_PAGES = 50
-SCALE = 1.5
+MAX_PAGES = 50
+PIXELS_PER_POINT = 1.5
 """Picture dots per PDF point."""
 
 
 async def show_pdf(route: Route) -> None:
-    """Answer the request for a local PDF file with a page that shows it.
-
-    Args:
-        route: The request.
-    """
+    """Answer the request for a local PDF file with a page that shows it."""
     path = Path(url2pathname(urlsplit(route.request.url).path))
     if not path.is_file():
         await route.continue_()
@@ -44,23 +40,16 @@ async def show_pdf(route: Route) -> None:
 
 
 def pdf_to_html(path: Path) -> str:
-    """Render a PDF file as HTML.
-
-    Args:
-        path: The file.
-
-    Returns:
-        A page with one section for each of the first fifty pages: picture and text.
-    """
+    """Render a PDF file as HTML."""
     import pypdfium2
 
     document = pypdfium2.PdfDocument(path)
     try:
         sections = []
-        for number in range(min(len(document), MOST_PAGES)):
+        for number in range(min(len(document), MAX_PAGES)):
             page = document[number]
             picture = io.BytesIO()
-            page.render(scale=SCALE).to_pil().save(picture, "PNG", compress_level=1)
+            page.render(scale=PIXELS_PER_POINT).to_pil().save(picture, "PNG", compress_level=1)
             encoded = base64.b64encode(picture.getvalue()).decode("ascii")
             text = html.escape(page.get_textpage().get_text_bounded())
             title = f"Page {number + 1} of {len(document)}"
@@ -68,8 +57,8 @@ def pdf_to_html(path: Path) -> str:
                 f'<section aria-label="{title}"><img alt="{title}" '
                 f'src="data:image/png;base64,{encoded}"><pre>{text}</pre></section>'
             )
-        if len(document) > MOST_PAGES:
-            sections.append(f"<p>Only the first {MOST_PAGES} pages are shown.</p>")
+        if len(document) > MAX_PAGES:
+            sections.append(f"<p>Only the first {MAX_PAGES} pages are shown.</p>")
     finally:
         document.close()
     style = "body{margin:0;background:#eee;text-align:center}pre{white-space:pre-wrap;"

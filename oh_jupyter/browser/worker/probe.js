@@ -2,7 +2,7 @@
 // The elements come in the order of the flat tree, so that they can be matched with a
 // DevTools snapshot; `parents` holds indices into the same list.
 (async () => {
-  const PATIENCE = 300; // ms to wait for intersections before they are calculated instead
+  const INTERSECTION_TIMEOUT_MS = 300; // ms to wait for intersections before they are calculated instead
   const elements = [];
   const parents = [];
 
@@ -39,7 +39,7 @@
         observer.disconnect();
         resolve(ratios);
       };
-      setTimeout(finish, PATIENCE);
+      setTimeout(finish, INTERSECTION_TIMEOUT_MS);
       for (const element of elements) observer.observe(element);
       if (!elements.length) finish();
     });

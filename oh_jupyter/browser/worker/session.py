@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.channel.origins import OriginFilter
+from oh_jupyter.browser.channel.protocol import LaunchSettings
+from oh_jupyter.browser.worker.download_saver import DownloadSaver
 from oh_jupyter.browser.worker.inspector import PageInspector
-from oh_jupyter.browser.worker.launch import OpenedBrowser, Settings, open_browser
-from oh_jupyter.browser.worker.record import Recorder
-from oh_jupyter.browser.worker.saving import DownloadSaver
+from oh_jupyter.browser.worker.launch import OpenedBrowser, open_browser
+from oh_jupyter.browser.worker.recorder import Recorder
 from oh_jupyter.browser.worker.settle import ActivityTracker
 from oh_jupyter.errors import BrowserActionError
 
@@ -50,7 +51,7 @@ class BrowserSession:
         started: When it was started, in monotonic seconds.
     """
 
-    settings: Settings
+    settings: LaunchSettings
     opened: OpenedBrowser
     tracker: ActivityTracker
     recorder: Recorder
@@ -68,15 +69,8 @@ class BrowserSession:
     _crashed: set[Page] = field(default_factory=set)
 
     @classmethod
-    async def start(cls, settings: Settings) -> BrowserSession:
-        """Start the browser and open a blank tab.
-
-        Args:
-            settings: How.
-
-        Returns:
-            The session.
-        """
+    async def start(cls, settings: LaunchSettings) -> BrowserSession:
+        """Start the browser and open a blank tab."""
         opened = await open_browser(settings)
         context = opened.context
         tracker = ActivityTracker(context)
@@ -126,11 +120,7 @@ class BrowserSession:
         return list(self._inspectors.values())
 
     async def inspector(self) -> PageInspector:
-        """Return the active tab's inspector.
-
-        Returns:
-            The inspector, attached at first use.
-        """
+        """Return the active tab's inspector."""
         page = self.page
         if page not in self._inspectors:
             inspector = await PageInspector.attach(page)
@@ -139,25 +129,13 @@ class BrowserSession:
         return self._inspectors[page]
 
     async def element(self, bid: str) -> ElementHandle:
-        """Get hold of an element of the active tab.
-
-        Args:
-            bid: Its bid in the last observation.
-
-        Returns:
-            A handle to act on.
-        """
+        """Get hold of an element of the active tab."""
         handle = await (await self.inspector()).element(bid)
         self.handles.append(handle)
         return handle
 
-    def say(self, role: str, text: str) -> None:
-        """Add a message to the chat.
-
-        Args:
-            role: assistant, user or infeasible.
-            text: The message.
-        """
+    def add_message(self, role: str, text: str) -> None:
+        """Add a message to the chat."""
         self.messages.append({"role": role, "timestamp": time.time(), "message": text})
 
     async def open_tab(self) -> None:
@@ -173,14 +151,7 @@ class BrowserSession:
         await self.ensure_page()
 
     async def focus_tab(self, index: int) -> None:
-        """Make another tab the active one.
-
-        Args:
-            index: Its position, counted from 0; negative from the end.
-
-        Raises:
-            BrowserActionError: There is no such tab.
-        """
+        """Make another tab the active one."""
         tabs = self.tabs
         if not -len(tabs) <= index < len(tabs):
             raise BrowserActionError(
@@ -211,14 +182,7 @@ class BrowserSession:
                 await asyncio.wait_for(inspector.session.send("Page.stopLoading"), 2)
 
     async def responds(self, seconds: float) -> bool:
-        """Find out whether the scripts of the active tab let it answer.
-
-        Args:
-            seconds: How long to wait for the answer.
-
-        Returns:
-            Whether it answers.
-        """
+        """Find out whether the scripts of the active tab let it answer."""
         inspector = self._inspectors.get(self.page)
         if inspector is None:
             return True

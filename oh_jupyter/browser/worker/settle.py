@@ -29,23 +29,25 @@ SETTLE = """([secret, options]) => {
   } catch {}
   return question.settle && question.settle(options);
 }"""
-REQUESTS = 2.5
+REQUEST_TIMEOUT_SECONDS = 2.5
 """Seconds after the action in which requests are waited for."""
-NAVIGATION = 10.0
+NAVIGATION_TIMEOUT_SECONDS = 10.0
 """Seconds after the action in which a new page is waited for."""
-QUIET_LIMIT = 600
+QUIET_TIMEOUT_MS = 600
 """Milliseconds that one wait for timers and changes may take."""
-FRAME_LIMIT = 0.7
+FRAME_TIMEOUT_SECONDS = 0.7
 """Seconds that the frames of a page may take longer than the page itself."""
-UNRESPONSIVE = 5.0
+UNRESPONSIVE_SECONDS = 5.0
 """Seconds after which a page that does not answer counts as hung."""
-IGNORED = frozenset({"eventsource", "manifest", "media", "ping", "texttrack", "websocket"})
-CLOSING = 2_000
+IGNORED_RESOURCE_TYPES = frozenset(
+    {"eventsource", "manifest", "media", "ping", "texttrack", "websocket"}
+)
+CLOSE_TIMEOUT_MS = 2_000
 """Milliseconds in which a page that closes itself is gone."""
-POLLING_ROUNDS, POLLING_WINDOW, ROUND_GAP = 5, 5.0, 0.1
+POLLING_ROUNDS, POLLING_WINDOW_SECONDS, POLLING_ROUND_GAP_SECONDS = 5, 5.0, 0.1
 """An address asked for in so many rounds within so many seconds is a polling loop; requests
 that are less than the gap apart are one round."""
-MOST_ADDRESSES = 1000
+MAX_ADDRESSES = 1000
 """Addresses remembered to find such loops; those of a loop are asked for again soon."""
 
 
@@ -63,7 +65,7 @@ class ActivityTracker:
         self._rounds: dict[tuple[str, str], list[float]] = {}
         self._changed = asyncio.Event()
         self._windows = 0
-        self._silent: WeakSet[Frame] = WeakSet()
+        self._silent_frames: WeakSet[Frame] = WeakSet()
         context.on("request", self._started)
         context.on("requestfinished", self._ended)
         context.on("requestfailed", self._ended)
@@ -89,27 +91,27 @@ class ActivityTracker:
         self._changed.set()
 
     def _started(self, request: Request) -> None:
-        if request.resource_type in IGNORED:
+        if request.resource_type in IGNORED_RESOURCE_TYPES:
             return
         if request.is_navigation_request():
             # Loops belong to the page that is left now, or to another frame: seen again soon.
             self._rounds.clear()
             self._navigations.add(request)
-            self._pending[request] = REQUESTS
+            self._pending[request] = REQUEST_TIMEOUT_SECONDS
             self._changed.set()
         elif not self._polls(request):
-            self._pending[request] = REQUESTS
+            self._pending[request] = REQUEST_TIMEOUT_SECONDS
 
     def _polls(self, request: Request) -> bool:
         """Tell whether the same address was just asked again and again."""
         address = request.method, request.url.partition("?")[0]
         now = time.monotonic()
-        rounds = [at for at in self._rounds.get(address, ()) if now - at < POLLING_WINDOW]
+        rounds = [at for at in self._rounds.get(address, ()) if now - at < POLLING_WINDOW_SECONDS]
         is_loop = len(rounds) >= POLLING_ROUNDS
-        if not rounds or now - rounds[-1] > ROUND_GAP:
+        if not rounds or now - rounds[-1] > POLLING_ROUND_GAP_SECONDS:
             # What comes in one burst is one round: a page may need many answers at once.
             rounds.append(now)
-        if len(self._rounds) >= MOST_ADDRESSES and address not in self._rounds:
+        if len(self._rounds) >= MAX_ADDRESSES and address not in self._rounds:
             self._rounds.clear()
         self._rounds[address] = rounds[-POLLING_ROUNDS:]
         return is_loop
@@ -119,114 +121,92 @@ class ActivityTracker:
         self._navigations.discard(request)
         self._changed.set()
 
-    def _patience(self) -> float:
+    def _wait_seconds(self) -> float:
         """Tell for how many seconds after the action something is still worth waiting for."""
-        windows = REQUESTS if self._windows else 0.0
+        windows = REQUEST_TIMEOUT_SECONDS if self._windows else 0.0
         return max(self._pending.values(), default=windows)
 
     def navigates(self, page: Page) -> bool:
-        """Tell whether a tab is on its way to another page, which has not answered yet.
-
-        Args:
-            page: The tab.
-
-        Returns:
-            Whether it is.
-        """
+        """Tell whether a tab is on its way to another page, which has not answered yet."""
         return any(_tab_of(request) is page for request in self._navigations)
 
     def page_shown(self, frame: Frame) -> None:
-        """Note that a frame shows another page; what is left of it is an ordinary request.
-
-        Args:
-            frame: The frame.
-        """
+        """Note that a frame shows another page; what is left of it is an ordinary request."""
         if frame.parent_frame is None:
             gone = [each for each in self._navigations if _tab_of(each) is frame.page]
             self._navigations.difference_update(gone)
             self._changed.set()
 
     async def navigated(self, page: Page, deadline: float | None = None) -> None:
-        """Wait until a navigation that is under way has shown its page.
-
-        Args:
-            page: The page.
-            deadline: Monotonic time until which to wait, or None for the usual bound.
-        """
-        deadline = deadline or time.monotonic() + NAVIGATION
-        while self.navigates(page) and await self._change(deadline):
+        """Wait until a navigation that is under way has shown its page."""
+        deadline = deadline or time.monotonic() + NAVIGATION_TIMEOUT_SECONDS
+        while self.navigates(page) and await self._wait_change(deadline):
             pass
         await _loaded(page, "domcontentloaded", deadline - time.monotonic())
 
     async def settle(self, page: Page, *, wait: str = "frame") -> bool:
-        """Wait until the effects of an action are there, or the bounds are reached.
+        """Wait for the effects of an action within bounds; False if a navigation is unanswered.
 
-        Args:
-            page: The page that will be observed.
-            wait: What has to be waited for even if nothing seems to be under way: ``frame``, one
-                frame; ``turn``, only for what scripts have queued; ``none``, nothing.
-
-        Returns:
-            Whether that worked; False if a navigation is still not answered.
-
-        Raises:
-            PageUnresponsiveError: It does not answer.
+        ``wait`` says what to wait for even if nothing seems to be under way: "frame", one frame;
+        "turn", only what scripts have queued; "none", nothing.
         """
         start = time.monotonic()
         while True:
             if self.navigates(page):
                 # Until its page is there, the browser holds back every question to the old one.
-                await self.navigated(page, start + NAVIGATION)
+                await self.navigated(page, start + NAVIGATION_TIMEOUT_SECONDS)
                 if self.navigates(page):
                     return False
             try:
-                await self._quiet(page, wait)
+                await self._wait_quiet(page, wait)
             except PageUnresponsiveError:
                 if not self.navigates(page):
                     raise
                 continue
             wait = "frame"
-            if page.is_closed() or self._patience() <= time.monotonic() - start:
+            if page.is_closed() or self._wait_seconds() <= time.monotonic() - start:
                 return True
-            if not await self._change(start + self._patience()):
+            if not await self._wait_change(start + self._wait_seconds()):
                 return not self.navigates(page)
             if not self.navigates(page):
-                left = max(0.5, REQUESTS - (time.monotonic() - start))
+                left = max(0.5, REQUEST_TIMEOUT_SECONDS - (time.monotonic() - start))
                 await _loaded(page, "load", left)
 
-    async def _quiet(self, page: Page, wait: str) -> None:
+    async def _wait_quiet(self, page: Page, wait: str) -> None:
         """Wait in all frames at once for short timers and for a moment without changes.
 
         Frames that do not answer, such as those without scripts, are not asked again.
         """
         main = page.main_frame
-        frames = [frame for frame in page.frames if frame not in self._silent]
-        asked = {asyncio.ensure_future(self._frame_quiet(frame, wait)): frame for frame in frames}
+        frames = [frame for frame in page.frames if frame not in self._silent_frames]
+        asked = {
+            asyncio.ensure_future(self._wait_frame_quiet(frame, wait)): frame for frame in frames
+        }
         own = next((task for task, frame in asked.items() if frame is main), None)
-        deadline = time.monotonic() + UNRESPONSIVE
+        deadline = time.monotonic() + UNRESPONSIVE_SECONDS
         try:
             while own is not None and not own.done() and not page.is_closed():
                 left = deadline - time.monotonic()
                 if self.navigates(page) or left <= 0:
                     raise PageUnresponsiveError
-                event = asyncio.ensure_future(self._change(deadline))
+                event = asyncio.ensure_future(self._wait_change(deadline))
                 await asyncio.wait([own, event], return_when=asyncio.FIRST_COMPLETED)
                 event.cancel()
-            late = (await asyncio.wait(asked, timeout=FRAME_LIMIT))[1] if asked else set()
-            self._silent.update(asked[task] for task in late if asked[task] is not main)
+            late = (await asyncio.wait(asked, timeout=FRAME_TIMEOUT_SECONDS))[1] if asked else set()
+            self._silent_frames.update(asked[task] for task in late if asked[task] is not main)
         finally:
             for task in asked:
                 task.cancel()
 
-    async def _frame_quiet(self, frame: Frame, wait: str) -> None:
+    async def _wait_frame_quiet(self, frame: Frame, wait: str) -> None:
         # A frame that navigates or goes away cannot be asked.
         with contextlib.suppress(Exception):
-            options = {"limit": QUIET_LIMIT, "wait": wait}
+            options = {"limit": QUIET_TIMEOUT_MS, "wait": wait}
             closes = await frame.evaluate(SETTLE, [self._secret, options])
             if closes and frame is frame.page.main_frame and not frame.page.is_closed():
-                await frame.page.wait_for_event("close", timeout=CLOSING)
+                await frame.page.wait_for_event("close", timeout=CLOSE_TIMEOUT_MS)
 
-    async def _change(self, deadline: float) -> bool:
+    async def _wait_change(self, deadline: float) -> bool:
         self._changed.clear()
         try:
             await asyncio.wait_for(self._changed.wait(), deadline - time.monotonic())

@@ -13,7 +13,7 @@ from typing import Any
 __all__ = ["SnapshotDocument", "documents_of", "to_html", "to_text"]
 
 ELEMENT, TEXT = 1, 3
-SILENT_TAGS = frozenset({"SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "TITLE"})
+SKIPPED_TAGS = frozenset({"SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "TITLE"})
 VOID_TAGS = frozenset({"AREA", "BASE", "BR", "COL", "EMBED", "HR", "IMG", "INPUT", "LINK", "META"})
 TEXT_ATTRIBUTES = frozenset({"href", "src", "alt", "title", "start"})
 
@@ -77,14 +77,7 @@ class SnapshotDocument:
         return hidden
 
     def attributes(self, index: int) -> dict[str, str]:
-        """Read the attributes of an element.
-
-        Args:
-            index: Index of the element.
-
-        Returns:
-            Values by name, with the live ``value`` of an input or text area.
-        """
+        """Read the attributes of an element."""
         pairs = self.data["nodes"]["attributes"][index]
         found = {
             self.strings[pairs[i]]: self.strings[pairs[i + 1]] if pairs[i + 1] >= 0 else ""
@@ -95,11 +88,7 @@ class SnapshotDocument:
         return found
 
     def write_attributes(self, bids: dict[int, str]) -> None:
-        """Put ids and live values into the snapshot, as BrowserGym's carries them.
-
-        Args:
-            bids: The bid of each element, by index.
-        """
+        """Put ids and live values into the snapshot, as BrowserGym's carries them."""
         rows = self.data["nodes"]["attributes"]
         names = {name: self._intern(name) for name in ("bid", "value", "checked", "selected")}
         empty = self._intern("")
@@ -158,14 +147,7 @@ class SnapshotDocument:
 
 
 def documents_of(snapshot: dict[str, Any]) -> list[SnapshotDocument]:
-    """Read the documents of a snapshot.
-
-    Args:
-        snapshot: The result of ``DOMSnapshot.captureSnapshot``.
-
-    Returns:
-        Its documents, in its order.
-    """
+    """Read the documents of a snapshot."""
     strings = snapshot["strings"]
     return [SnapshotDocument(document, strings) for document in snapshot["documents"]]
 
@@ -173,15 +155,7 @@ def documents_of(snapshot: dict[str, Any]) -> list[SnapshotDocument]:
 def to_html(
     document: SnapshotDocument, frames: dict[tuple[int, int], SnapshotDocument]
 ) -> Iterator[str]:
-    """Flatten a document and the frames in it to simple HTML.
-
-    Args:
-        document: The document.
-        frames: What is in each frame, by identity of the document and index of the frame.
-
-    Yields:
-        Pieces of HTML.
-    """
+    """Flatten a document to simple HTML; ``frames`` by document identity and element index."""
     values = document.data["nodes"]["nodeValue"]
     kinds = document.data["nodes"]["nodeType"]
     # Explicitly stacked, since pages nest deeper than Python's recursion limit.
@@ -194,7 +168,7 @@ def to_html(
         name = document.names[item]
         if kinds[item] == TEXT:
             yield escape(document.strings[values[item]] if values[item] >= 0 else "", quote=False)
-        elif kinds[item] == ELEMENT and not name.startswith("::") and name not in SILENT_TAGS:
+        elif kinds[item] == ELEMENT and not name.startswith("::") and name not in SKIPPED_TAGS:
             attributes = "".join(
                 f' {key}="{escape(value)}"'
                 for key, value in document.attributes(item).items()
@@ -215,13 +189,6 @@ def to_text(document: SnapshotDocument, frames: dict[tuple[int, int], SnapshotDo
     """Convert a document and the frames in it to Markdown-like text.
 
     Links are kept, images become their alt text, lines are not wrapped: as agents are used to it.
-
-    Args:
-        document: The document.
-        frames: What is in each frame, by identity of the document and index of the frame.
-
-    Returns:
-        The text.
     """
     import html2text
 

@@ -6,37 +6,36 @@ import asyncio
 import time
 from typing import Any
 
+from oh_jupyter.browser.channel.language import Call, parse_actions
+from oh_jupyter.browser.channel.protocol import RECORDS
 from oh_jupyter.browser.worker.actions import perform
-from oh_jupyter.browser.worker.language import Call, parse_actions
 from oh_jupyter.browser.worker.observation import observe
-from oh_jupyter.browser.worker.record import RECORDS
 from oh_jupyter.browser.worker.session import BrowserSession
-from oh_jupyter.browser.worker.settle import NAVIGATION, PageUnresponsiveError
+from oh_jupyter.browser.worker.settle import NAVIGATION_TIMEOUT_SECONDS, PageUnresponsiveError
 from oh_jupyter.errors import BrowserActionError
 
 __all__ = ["run_step"]
 
-DOWNLOADS = 15.0
+DOWNLOAD_TIMEOUT_SECONDS = 15.0
 """Seconds that a step waits for the downloads it has set off."""
-IDLE = frozenset({"noop", "send_msg_to_user", "report_infeasible"})
-STILL = IDLE | {"fill", "clear", "focus", "select_option", "check", "uncheck"}
+PASSIVE_ACTIONS = frozenset({"noop", "send_msg_to_user", "report_infeasible"})
+ACTIONS_WITHOUT_LAYOUT = PASSIVE_ACTIONS | {
+    "fill",
+    "clear",
+    "focus",
+    "select_option",
+    "check",
+    "uncheck",
+}
 """Actions after which nothing has moved unless the page's scripts move it."""
-SLOW = 3.0
+PROBE_SECONDS = 3.0
 """Seconds after which it is asked whether the page still answers."""
-ATTEMPTS = 4
+MAX_OBSERVATION_ATTEMPTS = 4
 """How often a page is looked at that goes on to another page meanwhile."""
 
 
 async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:
-    """Carry out an action string and observe what came of it.
-
-    Args:
-        session: The browser.
-        request: ``action``, ``include``, ``limit`` (seconds for the calls) and ``cwd``.
-
-    Returns:
-        The observation.
-    """
+    """Carry out an action string and observe what came of it."""
     session.cwd = request["cwd"]
     session.notices.clear()
     session.losses.clear()
@@ -47,9 +46,9 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
         # Left behind by a step that was cancelled.
         await session.stop_loading()
     session.tracker.begin()
-    error = await _act(session, request["action"], request["limit"])
+    error = await _run_calls(session, request["action"], request["limit"])
     observation = await _observe_settled(
-        session, request["include"], _wait_after(request["action"])
+        session, request["include"], _settle_mode(request["action"])
     )
     error = " ".join(filter(None, [error, *session.losses]))
     observation["last_action"] = request["action"]
@@ -61,7 +60,7 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
     return observation | session.recorder.take(records)
 
 
-async def _act(session: BrowserSession, action: str, limit: float) -> str:
+async def _run_calls(session: BrowserSession, action: str, limit: float) -> str:
     """Carry out the calls; return why one failed, or ""."""
     try:
         calls = parse_actions(action)
@@ -71,10 +70,10 @@ async def _act(session: BrowserSession, action: str, limit: float) -> str:
                     # What the last call has opened or loaded is what the next one is for.
                     await session.tracker.navigated(session.page)
                     await session.ensure_page()
-                await _perform_watched(call, session)
+                await _perform_with_watchdog(call, session)
     except BrowserActionError as error:
         if "ERR_ABORTED" in str(error) or "Download is starting" in str(error):
-            await session.saver.finished(DOWNLOADS)
+            await session.saver.finished(DOWNLOAD_TIMEOUT_SECONDS)
             if session.saver.saved:
                 return ""
         return str(error)
@@ -85,16 +84,16 @@ async def _act(session: BrowserSession, action: str, limit: float) -> str:
     return ""
 
 
-async def _perform_watched(call: Call, session: BrowserSession) -> None:
+async def _perform_with_watchdog(call: Call, session: BrowserSession) -> None:
     """Carry out a call; stop the page's scripts if they never let it end."""
     task = asyncio.ensure_future(perform(call, session))
     try:
-        while not (await asyncio.wait([task], timeout=SLOW))[0]:
+        while not (await asyncio.wait([task], timeout=PROBE_SECONDS))[0]:
             if session.tracker.navigates(session.page):
                 continue
-            if not await session.responds(SLOW) and not task.done():
+            if not await session.responds(PROBE_SECONDS) and not task.done():
                 await session.stop_scripts()
-                await asyncio.wait([task], timeout=SLOW)
+                await asyncio.wait([task], timeout=PROBE_SECONDS)
                 break
     finally:
         if not task.done():
@@ -103,15 +102,15 @@ async def _perform_watched(call: Call, session: BrowserSession) -> None:
         task.result()
 
 
-def _wait_after(action: str) -> str:
+def _settle_mode(action: str) -> str:
     """Tell what has to be waited for after an action, as ``settle`` wants it said."""
     try:
         names = {call.name for call in parse_actions(action)}
     except BrowserActionError:
         return "none"
-    if names <= IDLE:
+    if names <= PASSIVE_ACTIONS:
         return "none"
-    return "turn" if names <= STILL else "frame"
+    return "turn" if names <= ACTIONS_WITHOUT_LAYOUT else "frame"
 
 
 async def _observe_settled(
@@ -120,22 +119,23 @@ async def _observe_settled(
     """Wait for the effects of the action, and look; again if the page goes on meanwhile."""
     from playwright.async_api import Error
 
-    for attempt in range(ATTEMPTS):
+    for attempt in range(MAX_OBSERVATION_ATTEMPTS):
         try:
             await session.ensure_page()
             if not await session.tracker.settle(session.page, wait="frame" if attempt else wait):
                 await session.stop_loading()
                 session.losses.append(
-                    f"The navigation was not answered within {NAVIGATION:g} s and was stopped."
+                    "The navigation was not answered within "
+                    f"{NAVIGATION_TIMEOUT_SECONDS:g} s and was stopped."
                 )
                 session.tracker.begin()
-            await session.saver.finished(DOWNLOADS)
+            await session.saver.finished(DOWNLOAD_TIMEOUT_SECONDS)
             await session.ensure_page()
             await session.saver.keep_viewed_pdf(session.page)
             return await observe(session, include)
         except PageUnresponsiveError:
             await session.stop_scripts()
         except Error:
-            if attempt == ATTEMPTS - 1 or not session.opened.is_connected():
+            if attempt == MAX_OBSERVATION_ATTEMPTS - 1 or not session.opened.is_connected():
                 raise
     return await observe(session, include)

@@ -29,9 +29,9 @@ from oh_jupyter.kernel.magics.evaluation import run_evaluation
 
 __all__ = ["BrowseMagics"]
 
-WIDTH = 760
+PICTURE_WIDTH_PX = 760
 """Width of the picture in a cell, in CSS pixels; the page's is 1280."""
-DOWNLOADS = ".downloads"
+DOWNLOADS_DIR = ".downloads"
 
 _CALL = re.compile(r"[A-Za-z_]+\(|GET_EVAL_(GOAL|REWARDS)$")
 _WITH_ARGUMENT = {"save", "session", "close", "eval"}
@@ -42,12 +42,7 @@ class BrowseMagics(OhMagics):
     """Open pages, act on them, and look at what the browser has."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
-        """Make the magic.
-
-        Args:
-            shell: The shell that gets it.
-            oh: What it calls.
-        """
+        """Make the magic."""
         super().__init__(shell, oh)
         self._commands: dict[str, Callable[[str], Any]] = {
             "text": self._text,
@@ -171,7 +166,7 @@ class BrowseMagics(OhMagics):
         return Table(("what", "kind", "text"), tuple(rows))
 
     def _downloads(self, _: str) -> Table:
-        folder = Path(self.oh.status()["workspace_dir"]) / DOWNLOADS
+        folder = Path(self.oh.status()["workspace_dir"]) / DOWNLOADS_DIR
         files = sorted(folder.iterdir()) if folder.is_dir() else []
         rows = [(path.name, path.stat().st_size, str(path)) for path in files]
         return Table(("name", "size", "path"), tuple(rows))
@@ -212,4 +207,4 @@ class BrowseMagics(OhMagics):
 
 
 def _show(picture: bytes) -> None:
-    display(Image(picture, format="png", width=WIDTH, alt="The page, with marks"))
+    display(Image(picture, format="png", width=PICTURE_WIDTH_PX, alt="The page, with marks"))

@@ -15,7 +15,7 @@ from oh_jupyter.kernel.magics.completion import Completion, complete_path
 
 __all__ = ["BrowseCompletion"]
 
-MOST = 200
+MAX_ADDRESSES = 200
 """Addresses that are remembered."""
 _WORD = re.compile(r"\S*\Z")
 _BID = re.compile(r"^\t*\[(\w+)\] ", re.MULTILINE)
@@ -24,7 +24,7 @@ _EVAL_OPTIONS = ("--agent", "--headed", "--help", "--seeds", "--steps")
 _OPEN_CALL = re.compile(r"""\b([a-z_]+)\((?:[^()"']|"[^"]*"|'[^']*')*?(["']?[^\s"'(,]*)\Z""")
 
 
-class _Seen:
+class _BrowserHistory:
     """What the browsers have shown, whoever used them: it is read from the log as it grows."""
 
     def __init__(self, oh: Oh) -> None:
@@ -42,7 +42,7 @@ class _Seen:
             if "://" in url:
                 self.urls.pop(url, None)
                 self.urls[url] = None
-        while len(self.urls) > MOST:
+        while len(self.urls) > MAX_ADDRESSES:
             del self.urls[next(iter(self.urls))]
 
     def addresses(self) -> list[str]:
@@ -54,16 +54,10 @@ class BrowseCompletion(Completion):
     """Completes the line of ``%oh_browse``, and calls in the body of ``%%oh_browse``."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh, commands: Sequence[str]) -> None:
-        """Put the completion into a shell.
-
-        Args:
-            shell: The shell.
-            oh: Whose browser it is.
-            commands: The magic's commands.
-        """
+        """Put the completion into a shell."""
         super().__init__(shell, "oh_browse", commands, _OPTIONS)
         self._oh = oh
-        self._seen = _Seen(oh)
+        self._seen = _BrowserHistory(oh)
         self._shell = shell
 
     def close(self) -> None:
@@ -78,22 +72,15 @@ class BrowseCompletion(Completion):
         return super()._match(context)
 
     def find(self, typed: str) -> tuple[str, list[str]]:
-        """Complete the last argument.
-
-        Args:
-            typed: What stands between the magic's name and the cursor.
-
-        Returns:
-            The argument, and what it may become.
-        """
+        """Complete the last argument."""
         argument = _WORD.search(typed)[0]  # type: ignore[index]
         before = typed[: len(typed) - len(argument)].split()
         words = [word for word in before if word not in _OPTIONS]
         if not words and argument.startswith("-"):
-            return argument, _that_begin(argument, _OPTIONS)
+            return argument, _with_prefix(argument, _OPTIONS)
         if not words and "(" not in argument:
             known = [*self._commands, *_calls(), *self._seen.addresses()]
-            return argument, _that_begin(argument, known)
+            return argument, _with_prefix(argument, known)
         complete: dict[str, Callable[[list[str], str], Iterable[str]]] = {
             "eval": self._for_eval,
             "save": lambda _, argument: complete_path(argument),
@@ -101,7 +88,7 @@ class BrowseCompletion(Completion):
             "close": self._sessions,
         }
         if words and words[0] in complete:
-            return argument, _that_begin(argument, complete[words[0]](words[1:], argument))
+            return argument, _with_prefix(argument, complete[words[0]](words[1:], argument))
         return self._in_call(typed) if "(" in typed else (argument, [])
 
     def _in_call(self, typed: str) -> tuple[str, list[str]]:
@@ -109,10 +96,10 @@ class BrowseCompletion(Completion):
         match = _OPEN_CALL.search(typed)
         if match is None:
             argument = re.search(r"[a-z_]*\Z", typed)[0]  # type: ignore[index]
-            return argument, _that_begin(argument, _calls())
+            return argument, _with_prefix(argument, _calls())
         name, argument = match.groups()
         if name == "tab_focus":
-            return argument, _that_begin(argument, map(str, range(len(self._seen.tabs))))
+            return argument, _with_prefix(argument, map(str, range(len(self._seen.tabs))))
         is_first = typed[: match.end() - len(argument)].rstrip().endswith("(")
         if name == "goto":
             values = self._seen.addresses()
@@ -123,7 +110,7 @@ class BrowseCompletion(Completion):
         quote = argument[:1] if argument[:1] in ("'", '"') else '"'
         quoted = [f"{quote}{value}{quote}" for value in values]
         beginning = argument if argument[:1] == quote else f"{quote}{argument}"
-        return argument, _that_begin(beginning, quoted)
+        return argument, _with_prefix(beginning, quoted)
 
     def _for_eval(self, words: list[str], argument: str) -> Iterable[str]:
         from oh_jupyter.browser.evaluation.tasks import TASKS
@@ -139,18 +126,18 @@ class BrowseCompletion(Completion):
 
 
 def _calls() -> list[str]:
-    from oh_jupyter.browser.worker.language import SIGNATURES
+    from oh_jupyter.browser.channel.language import SIGNATURES
 
     return [f"{name}(" if signature.parameters else f"{name}()"
             for name, signature in SIGNATURES.items()]  # fmt: skip
 
 
 def _takes_bid(name: str) -> bool:
-    from oh_jupyter.browser.worker.language import SIGNATURES
+    from oh_jupyter.browser.channel.language import SIGNATURES
 
     signature = SIGNATURES.get(name)
     return signature is not None and next(iter(signature.parameters), "").endswith("bid")
 
 
-def _that_begin(argument: str, values: Iterable[str]) -> list[str]:
+def _with_prefix(argument: str, values: Iterable[str]) -> list[str]:
     return [value for value in values if value.startswith(argument)]

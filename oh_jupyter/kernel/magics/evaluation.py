@@ -38,20 +38,9 @@ def _parser() -> ArgumentParser:
 
 
 def run_evaluation(line: str, namespace: Mapping[str, Any]) -> Table | None:
-    """Let a function of yours try tasks, and show what came of it.
-
-    Args:
-        line: What was typed after ``%oh_browse eval``.
-        namespace: The person's variables, where the agent is found, and task objects.
-
-    Returns:
-        One row for each episode; None after ``--help``.
-
-    Raises:
-        UsageError: There is no such task, agent or option.
-    """
-    from oh_jupyter.browser.evaluation.runner import Trial, run_trials
+    """Let a function of yours try tasks, and show what came of it."""
     from oh_jupyter.browser.evaluation.tasks import TASKS, Task, match_tasks
+    from oh_jupyter.browser.evaluation_runner import Trial, run_trials
 
     parser = _parser()
     try:

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
+from oh_jupyter.browser.channel.protocol import PARTS, LaunchSettings
 from oh_jupyter.browser.executable import find_executable
 from oh_jupyter.browser.worker.bids import FrameBids
-from oh_jupyter.browser.worker.cleanup import DOCUMENTS, bound_driver, tidy
-from oh_jupyter.browser.worker.launch import Settings
-from oh_jupyter.browser.worker.observation import PARTS
+from oh_jupyter.browser.worker.cleanup import (
+    DOCUMENTS_PER_COLLECTION,
+    limit_driver_memory,
+    release_resources,
+)
 from oh_jupyter.browser.worker.session import BrowserSession
-from oh_jupyter.browser.worker.settle import MOST_ADDRESSES
+from oh_jupyter.browser.worker.settle import MAX_ADDRESSES
 from oh_jupyter.browser.worker.steps import run_step
 
 LIMIT = 1000
@@ -38,7 +41,7 @@ class Driven:
         request = {"action": action, "include": list(PARTS), "limit": 60.0, "cwd": "/"}
         seen = await run_step(self.session, request)
         assert seen["last_action_error"] == ""
-        await tidy(self.session)
+        await release_resources(self.session)
         return seen
 
     def kept(self) -> Counter[str]:
@@ -50,8 +53,8 @@ class Driven:
 @pytest.fixture
 def driven(tmp_path, monkeypatch) -> Iterator[Driven]:
     monkeypatch.setenv("NODE_OPTIONS", "")
-    bound_driver()
-    settings = Settings(
+    limit_driver_memory()
+    settings = LaunchSettings(
         executable=find_executable(), headless=True, viewport=(800, 600),
         downloads_dir=str(tmp_path), accept_dialogs=False,
         sandbox=not hasattr(os, "geteuid") or os.geteuid() != 0,
@@ -80,12 +83,12 @@ def test_documents_are_collected(driven: Driven, site):
     site.put("/tiny", "<p>tiny")
     page = site.put("/four", f"<!doctype html>{frames}")
     inspector = driven.run(driven.session.inspector())
-    for _ in range(DOCUMENTS // 5 * 3):
+    for _ in range(DOCUMENTS_PER_COLLECTION // 5 * 3):
         driven.step(f'goto("{page}")')
     counters = driven.run(inspector.session.send("Memory.getDOMCounters"))
     # Without collecting they are nearly 80: as many as were shown.
-    assert counters["documents"] <= DOCUMENTS + 10
-    assert inspector.documents_shown < DOCUMENTS
+    assert counters["documents"] <= DOCUMENTS_PER_COLLECTION + 10
+    assert inspector.documents_shown < DOCUMENTS_PER_COLLECTION
 
 
 def test_sessions_of_frames_end_with_them(driven: Driven, site):
@@ -152,7 +155,7 @@ def test_the_driver_remembers_less(driven: Driven, site):
     assert "before" in seen["text_content"]
     driven.step(f'goto("{page}")')
     # Addresses that are all different are no polling loops, and are not remembered as such.
-    assert len(driven.session.tracker._rounds) <= MOST_ADDRESSES
+    assert len(driven.session.tracker._rounds) <= MAX_ADDRESSES
 
 
 def test_elements_long_gone_are_forgotten():
@@ -172,8 +175,8 @@ def test_elements_long_gone_are_forgotten():
 
 def test_the_switch_is_added_to_the_users_options(monkeypatch):
     monkeypatch.setenv("NODE_OPTIONS", "--no-warnings")
-    bound_driver()
+    limit_driver_memory()
     assert os.environ["NODE_OPTIONS"].startswith('--no-warnings --require "')
     monkeypatch.delenv("NODE_OPTIONS")
-    bound_driver()
+    limit_driver_memory()
     assert os.environ["NODE_OPTIONS"].startswith('--require "')

@@ -30,12 +30,7 @@ class DownloadSaver:
     """
 
     def __init__(self, folder: str, notices: list[str]) -> None:
-        """Prepare.
-
-        Args:
-            folder: Where to; it is made when it is needed.
-            notices: Where it is said what went wrong.
-        """
+        """Prepare."""
         self.saved: list[dict[str, str]] = []
         self.notices = notices
         self._folder = Path(folder)
@@ -43,21 +38,13 @@ class DownloadSaver:
         self._viewed: WeakKeyDictionary[Page, str] = WeakKeyDictionary()
 
     def begin(self, download: Download) -> None:
-        """Save a download when it is finished.
-
-        Args:
-            download: The download.
-        """
+        """Save a download when it is finished."""
         task = asyncio.ensure_future(self._save(download))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
 
     async def finished(self, seconds: float) -> None:
-        """Wait for the downloads that are under way.
-
-        Args:
-            seconds: How long at most; a later one is part of a later observation.
-        """
+        """Wait for the downloads that are under way."""
         if self._running:
             await asyncio.wait(set(self._running), timeout=seconds)
 
@@ -65,9 +52,6 @@ class DownloadSaver:
         """Save the PDF that Chromium's viewer shows, whose text no observation can reach.
 
         The headless shell has no viewer and downloads such a file; so it is one everywhere.
-
-        Args:
-            page: The page, which may show anything.
         """
         is_viewer = any(frame.url.startswith(PDF_VIEWER) for frame in page.frames)
         if not is_viewer or self._viewed.get(page) == page.url:

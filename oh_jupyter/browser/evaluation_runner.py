@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
 from oh_jupyter.browser.env import BrowserEnv
-from oh_jupyter.browser.evaluation.episode import GOAL, REWARDS
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
 from oh_jupyter.browser.evaluation.tasks import Task, find_task
 from oh_jupyter.errors import BrowserError
@@ -96,13 +96,11 @@ class _Browsers:
             if self._gym is None:
                 self._gym = BrowserEnv(task, seed=seed, **self._options)
             else:
-                self._gym._supervisor.change({"task": task, "seed": seed})
+                self._gym.begin_task(task, seed)
             return self._gym
         if self._ours is None:
             self._ours = BrowserEnv(task, **self._options)
-        self._ours.renew()
-        assert self._ours.evaluation is not None
-        self._ours.evaluation.restart(task, seed)
+        self._ours.begin_task(task, seed)
         return self._ours
 
     def close(self) -> None:
@@ -113,7 +111,7 @@ class _Browsers:
 
 def _episode(env: BrowserEnv, agent: Agent, steps: int) -> tuple[float, int, str]:
     """Carry out one episode; its reward, how many steps, and what went wrong."""
-    goal = env.step(GOAL)
+    goal = env.step(GET_GOAL)
     observation = env.step("noop(0)")
     taken, problem = 0, ""
     while taken < steps and not _is_done(env, observation):
@@ -128,7 +126,7 @@ def _episode(env: BrowserEnv, agent: Agent, steps: int) -> tuple[float, int, str
         observation = env.step(action)
         taken += 1
         problem = observation["last_action_error"].partition("\n")[0]
-    return sum(json.loads(env.step(REWARDS)["text_content"])), taken, problem
+    return sum(json.loads(env.step(GET_REWARDS)["text_content"])), taken, problem
 
 
 def _is_done(env: BrowserEnv, observation: Mapping[str, Any]) -> bool:

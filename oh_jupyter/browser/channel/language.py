@@ -105,18 +105,7 @@ class Call:
 
 
 def parse_actions(text: str) -> list[Call]:
-    """Parse an action string.
-
-    Args:
-        text: One or more calls, separated by newlines, semicolons or spaces; ``#`` starts a
-            comment.
-
-    Returns:
-        The calls in their order.
-
-    Raises:
-        BrowserActionError: The text is not in the language; the message names the piece.
-    """
+    """Parse calls that newlines, semicolons or blanks separate; ``#`` starts a comment."""
     calls = [_parse_call(piece) for piece in _split(text)]
     if not calls:
         raise BrowserActionError(

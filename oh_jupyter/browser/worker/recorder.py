@@ -8,11 +8,9 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, ConsoleMessage, Request, Response, WebError
 
-__all__ = ["RECORDS", "Recorder"]
+__all__ = ["Recorder"]
 
-RECORDS = ("console_messages", "network_requests")
-"""Parts of an observation that have to be asked for."""
-MOST = 1000
+MAX_ENTRIES = 1000
 """Entries of each kind that are kept; the first ones say most."""
 
 
@@ -25,11 +23,7 @@ class Recorder:
         self._statuses: WeakKeyDictionary[Request, int] = WeakKeyDictionary()
 
     def begin(self, names: list[str]) -> None:
-        """Record from now on.
-
-        Args:
-            names: Which of :data:`RECORDS`.
-        """
+        """Record from now on."""
         for name in names:
             if name in self._records:
                 continue
@@ -43,20 +37,13 @@ class Recorder:
                 self._context.on("requestfailed", self._unanswered)
 
     def take(self, names: list[str]) -> dict[str, list[dict[str, Any]]]:
-        """Hand over what was recorded since it was last handed over.
-
-        Args:
-            names: Which of :data:`RECORDS`.
-
-        Returns:
-            The entries by name, in their order.
-        """
+        """Hand over what was recorded since it was last handed over."""
         taken = {name: self._records[name] for name in names}
         self._records |= {name: [] for name in names}
         return taken
 
     def _note(self, name: str, entry: dict[str, Any]) -> None:
-        if len(self._records[name]) < MOST:
+        if len(self._records[name]) < MAX_ENTRIES:
             self._records[name].append(entry)
 
     def _said(self, message: ConsoleMessage) -> None:

@@ -11,18 +11,7 @@ __all__ = ["evaluate", "load", "renew", "start_trace", "stop_trace", "storage_st
 
 
 async def evaluate(session: BrowserSession, request: dict[str, Any]) -> Any:
-    """Evaluate JavaScript in the active tab.
-
-    Args:
-        session: The browser.
-        request: ``expression``, an expression or a function, and its ``argument``.
-
-    Returns:
-        Its value, as JSON can say it.
-
-    Raises:
-        BrowserError: It threw, or the page does not let it run.
-    """
+    """Evaluate JavaScript in the active tab."""
     from playwright.async_api import Error
 
     await session.ensure_page()
@@ -33,15 +22,7 @@ async def evaluate(session: BrowserSession, request: dict[str, Any]) -> Any:
 
 
 async def load(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Show a page in the active tab, and wait until it is loaded.
-
-    Args:
-        session: The browser.
-        request: ``url``, or ``html`` to show.
-
-    Raises:
-        BrowserError: The page cannot be reached.
-    """
+    """Show a page in the active tab, and wait until it is loaded."""
     from playwright.async_api import Error
 
     await session.ensure_page()
@@ -57,12 +38,7 @@ async def load(session: BrowserSession, request: dict[str, Any]) -> None:
 
 
 async def renew(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Go back to one blank tab, without cookies and without messages.
-
-    Args:
-        session: The browser.
-        request: Nothing more.
-    """
+    """Go back to one blank tab, without cookies and without messages."""
     tabs = session.tabs
     await session.open_tab()
     for page in tabs:
@@ -74,33 +50,15 @@ async def renew(session: BrowserSession, request: dict[str, Any]) -> None:
 
 
 async def storage_state(session: BrowserSession, request: dict[str, Any]) -> Any:
-    """Read cookies and local storage.
-
-    Args:
-        session: The browser.
-        request: Nothing more.
-
-    Returns:
-        Them, in Playwright's form.
-    """
+    """Read cookies and local storage."""
     return await session.context.storage_state()
 
 
 async def start_trace(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Begin to record what happens, with pictures and snapshots of the pages.
-
-    Args:
-        session: The browser.
-        request: Nothing more.
-    """
+    """Begin to record what happens, with pictures and snapshots of the pages."""
     await session.context.tracing.start(screenshots=True, snapshots=True)
 
 
 async def stop_trace(session: BrowserSession, request: dict[str, Any]) -> None:
-    """Write down what was recorded.
-
-    Args:
-        session: The browser.
-        request: ``path`` of the archive, for ``playwright show-trace``.
-    """
+    """Write down what was recorded."""
     await session.context.tracing.stop(path=request["path"])
