@@ -15,13 +15,14 @@ from oh_jupyter import errors
 PACKAGE = Path(oh_jupyter.__file__).parent
 
 ROOMS = {"storage", "editor", "shell", "browser", "skills"}
-BASE = {"errors", "_version", "schema"}
+BASE = {"errors", "_version", "ansi", "schema"}
 LOW = BASE | {"events", "config", "process", "locks"}
 MAY_IMPORT = {
     "errors": set(),
     "_version": set(),
     "_guardian": set(),
     "locks": BASE,
+    "ansi": set(),
     "schema": set(),
     "events": BASE,
     "config": BASE,

@@ -8,35 +8,23 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-__all__ = ["TEXT_KEPT", "Entry", "KeptEntries", "left_out", "shortened"]
+__all__ = ["MAX_HEAD_CHARS", "BoundedEntries", "Entry", "truncate_middle", "truncation_notice"]
 
-TEXT_KEPT = 1024**2
-"""Characters that are kept of the beginning of a cell's text, and as many of its end."""
+MAX_HEAD_CHARS = MAX_TAIL_CHARS = 1024**2
+"""Characters that are kept of the beginning of a cell's text, and of its end."""
 
-PIECE = 64
+PIECE_OVERHEAD_CHARS = 64
 """Characters that each piece counts besides its own, so that empty ones are bounded, too."""
 
 
 @dataclass
 class Entry:
-    """One output of a cell.
-
-    Attributes:
-        pieces: Its text, in the order of arrival.
-        stream: Name of the stream that it is a part of; "" for other outputs, which are kept
-            as a whole or not at all.
-        data: MIME bundle of a display.
-        data_size: Characters of the bundle.
-        metadata: What goes with the bundle.
-        display_id: Name by which a display may be updated.
-        is_result: Whether it is the value of the cell's last line.
-        error: An exception, as a notebook stores it.
-    """
+    """One output of a cell."""
 
     pieces: deque[str] = field(default_factory=deque)
-    stream: str = ""
+    stream: str = ""  # "" for other outputs, which are kept as a whole or not at all
     data: dict[str, Any] | None = None
-    data_size: int = 0
+    data_size: int = 0  # characters
     metadata: dict[str, Any] = field(default_factory=dict)
     display_id: str | None = None
     is_result: bool = False
@@ -50,57 +38,35 @@ class Entry:
     @property
     def size(self) -> int:
         """What it counts."""
-        return sum(len(piece) + PIECE for piece in self.pieces)
+        return sum(len(piece) + PIECE_OVERHEAD_CHARS for piece in self.pieces)
 
 
-def left_out(characters: int) -> str:
-    """The notice that stands where something is missing, after the words of the shell's.
-
-    Args:
-        characters: How much is missing.
-
-    Returns:
-        A line.
-    """
-    return (
-        f"\n[... Observation truncated due to length: {characters} characters are left out ...]\n"
-    )
+def truncation_notice(omitted: int) -> str:
+    """The line that stands where characters are omitted, in the words of the shell's."""
+    return f"\n[... Observation truncated due to length: {omitted} characters are left out ...]\n"
 
 
-def shortened(text: str, limit: int, missing: int = 0) -> str:
-    """Leave out the middle of a long text.
-
-    Args:
-        text: The text.
-        limit: Characters that it may have.
-        missing: Characters that have been left out of it before.
-
-    Returns:
-        The text if it is short enough, else the two ends of it with the notice between them.
-    """
+def truncate_middle(text: str, limit: int, omitted: int = 0) -> str:
+    """Cut the middle out of a text of more than ``limit`` characters, and count ``omitted`` too."""
     if len(text) <= limit:
         return text
     half = limit // 2
-    if missing:
-        missing -= len(left_out(missing))  # the notice itself is left out, too
-    return text[:half] + left_out(len(text) - 2 * half + missing) + text[len(text) - half :]
+    if omitted:
+        omitted -= len(truncation_notice(omitted))  # the notice itself is left out, too
+    return (
+        text[:half] + truncation_notice(len(text) - 2 * half + omitted) + text[len(text) - half :]
+    )
 
 
-class KeptEntries:
-    """The first and the last outputs of a cell.
-
-    Attributes:
-        left_out: Characters between the two that were dropped.
-        data_size: Characters of all bundles that are kept.
-    """
+class BoundedEntries:
+    """The first and the last outputs of a cell; those between are counted and dropped."""
 
     def __init__(self) -> None:
-        """Begin with none."""
-        self.left_out = 0
+        self.omitted_chars = 0
         self.data_size = 0
         self._head: list[Entry] = []
         self._tail: deque[Entry] = deque()
-        self._head_room = TEXT_KEPT
+        self._head_room = MAX_HEAD_CHARS
         self._tail_size = 0
 
     def __iter__(self) -> Iterator[Entry]:
@@ -126,29 +92,20 @@ class KeptEntries:
         return "\n".join(text[-4096:].rstrip().rsplit("\n", 3)[-3:])
 
     def add_text(self, text: str, stream: str) -> None:
-        """Add text of a stream, which goes on where the same stream was last.
-
-        Args:
-            text: The text.
-            stream: Name of the stream.
-        """
+        """Add text of a stream, which goes on where the same stream was last."""
         if self._head_room > 0:
             first, text = text[: self._head_room], text[self._head_room :]
-            self._head_room -= len(first) + PIECE
+            self._head_room -= len(first) + PIECE_OVERHEAD_CHARS
             _append(self._head, first, stream)
         if text:
-            last = text[-TEXT_KEPT:]
-            self.left_out += len(text) - len(last)
-            self._tail_size += len(last) + PIECE
+            last = text[-MAX_TAIL_CHARS:]
+            self.omitted_chars += len(text) - len(last)
+            self._tail_size += len(last) + PIECE_OVERHEAD_CHARS
             _append(self._tail, last, stream)
             self._trim()
 
     def add(self, entry: Entry) -> None:
-        """Add an output that is kept as a whole or not at all.
-
-        Args:
-            entry: The output.
-        """
+        """Add an output that is kept as a whole or not at all."""
         self.data_size += entry.data_size
         if self._head_room >= entry.size:
             self._head_room -= entry.size
@@ -161,19 +118,19 @@ class KeptEntries:
 
     def _trim(self) -> None:
         """Drop the oldest; not with every piece that comes, since the cut copies one."""
-        if self._tail_size <= 2 * TEXT_KEPT:
+        if self._tail_size <= 2 * MAX_TAIL_CHARS:
             return
-        while self._tail_size > TEXT_KEPT and len(self._tail) + len(self._tail[0].pieces) > 2:
+        while self._tail_size > MAX_TAIL_CHARS and len(self._tail) + len(self._tail[0].pieces) > 2:
             entry = self._tail[0]
             dropped = [entry.pieces.popleft()] if entry.stream else list(entry.pieces)
-            excess = self._tail_size - TEXT_KEPT
+            excess = self._tail_size - MAX_TAIL_CHARS
             if entry.stream and len(dropped[0]) > excess:
                 entry.pieces.appendleft(dropped[0][excess:])
                 self._tail_size -= excess
-                self.left_out += excess
+                self.omitted_chars += excess
                 return
-            self._tail_size -= sum(len(piece) + PIECE for piece in dropped)
-            self.left_out += sum(map(len, dropped))
+            self._tail_size -= sum(len(piece) + PIECE_OVERHEAD_CHARS for piece in dropped)
+            self.omitted_chars += sum(map(len, dropped))
             if not entry.stream or not entry.pieces:
                 self.data_size -= entry.data_size
                 self._tail.popleft()

@@ -3,68 +3,33 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from collections import deque
 from collections.abc import Mapping
-from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
-from oh_jupyter.cells.bounded import TEXT_KEPT, Entry, KeptEntries, left_out, shortened
+from oh_jupyter.ansi import strip_ansi
+from oh_jupyter.cells.base import CellOutput
+from oh_jupyter.cells.bounded import (
+    MAX_HEAD_CHARS,
+    BoundedEntries,
+    Entry,
+    truncate_middle,
+    truncation_notice,
+)
 
-__all__ = ["CellOutput", "Outputs", "kept_output", "strip_ansi"]
+__all__ = ["OutputCollector"]
 
-DATA_KEPT = 16 * 1024**2
+MAX_DATA_CHARS = 16 * 1024**2
 """Characters that are kept of a cell's images and other rich outputs, all together."""
 
-_SHORT = 1000
+_MAX_PLACEHOLDER_CHARS = 1000
 """Characters of a display's plain text where there is no room for it."""
 
-_ANSI = re.compile(
-    r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])"
-)
 _IMAGE_TYPES = ("image/png", "image/jpeg", "image/svg+xml")
 
 
-def strip_ansi(text: str) -> str:
-    """Remove terminal control sequences.
-
-    Args:
-        text: Text with colour codes and other escapes.
-
-    Returns:
-        The text without them.
-    """
-    return _ANSI.sub("", text)
-
-
-@dataclass
-class CellOutput:
-    """What a cell put out.
-
-    Attributes:
-        text: Streams, results and tracebacks in order of arrival, without colour codes.
-        image_urls: Images as data URLs, in order.
-        timed_out: The cell was interrupted because its time was over.
-        notebook_outputs: Everything, as a notebook stores it.
-        execution_count: The kernel's number for the cell, if it told.
-        left_out: Characters that the text lacks where it says so, because there was too much.
-    """
-
-    text: str = ""
-    image_urls: list[str] = field(default_factory=list)
-    timed_out: bool = False
-    notebook_outputs: list[dict[str, Any]] = field(default_factory=list)
-    execution_count: int | None = None
-    left_out: int = 0
-
-
-kept_output: ContextVar[list[CellOutput] | None] = ContextVar("kept_output", default=None)
-"""Where a door that stores a cell in a notebook gets what the Observation has no place for."""
-
-
-class Outputs:
+class OutputCollector:
     """Collects a cell's outputs as Jupyter messages describe them, in bounded memory.
 
     Updates of a display replace it where it stands, and ``clear_output`` forgets what
@@ -73,19 +38,13 @@ class Outputs:
     """
 
     def __init__(self) -> None:
-        """Start with nothing."""
-        self._entries = KeptEntries()
+        self._entries = BoundedEntries()
         self._clear_before_next = False
         self._execution_count: int | None = None
 
     def add_stream(self, text: str, name: str = "stdout") -> None:
-        """Add text of stdout or stderr.
-
-        Args:
-            text: The text; both streams are interleaved as they arrive.
-            name: Which of them it is.
-        """
-        self._make_room()
+        """Add text of stdout or stderr, which are interleaved as they arrive."""
+        self._apply_pending_clear()
         self._entries.add_text(text, name)
 
     def add_display(
@@ -96,15 +55,8 @@ class Outputs:
         metadata: Mapping[str, Any] | None = None,
         is_result: bool = False,
     ) -> None:
-        """Add a result or a display.
-
-        Args:
-            data: Its MIME bundle.
-            display_id: Name by which it may be updated.
-            metadata: What goes with the bundle.
-            is_result: Whether it is the value of the cell's last line.
-        """
-        self._make_room()
+        """Add a result or a display."""
+        self._apply_pending_clear()
         entry = Entry(
             metadata=dict(metadata or {}), display_id=display_id, is_result=is_result, data={}
         )
@@ -112,12 +64,7 @@ class Outputs:
         self._entries.add(entry)
 
     def update_display(self, data: Mapping[str, Any], display_id: str | None) -> None:
-        """Replace displays of that name; others are none of this cell's business.
-
-        Args:
-            data: The new MIME bundle.
-            display_id: Their name.
-        """
+        """Replace displays of that name; others are none of this cell's business."""
         for entry in self._entries:
             if display_id is not None and entry.display_id == display_id:
                 self._entries.data_size -= entry.data_size
@@ -126,66 +73,46 @@ class Outputs:
 
     def _fill(self, entry: Entry, data: Mapping[str, Any]) -> None:
         """Give a display its bundle, or what there is room for."""
-        room = DATA_KEPT - self._entries.data_size
+        room = MAX_DATA_CHARS - self._entries.data_size
         size = sum(map(_size, data.values()))
         bundle = dict(data)
         if size > room:
             rich = [kind for kind in data if kind != "text/plain"]
-            plain = shortened(str(data.get("text/plain", "")), _SHORT)
+            plain = truncate_middle(str(data.get("text/plain", "")), _MAX_PLACEHOLDER_CHARS)
             if rich:
                 plain += f"\n[{', '.join(rich)} left out: {size} characters are too many]"
             bundle = {"text/plain": plain.lstrip("\n")}
             size = len(bundle["text/plain"])
         elif "text/plain" in data:
-            bundle["text/plain"] = shortened(str(data["text/plain"]), TEXT_KEPT // 2)
+            bundle["text/plain"] = truncate_middle(str(data["text/plain"]), MAX_HEAD_CHARS // 2)
         entry.data, entry.data_size = bundle, size
         entry.pieces = deque([bundle.get("text/plain", "")])
 
     def add_error(self, traceback: list[str], name: str = "", value: str = "") -> None:
-        """Add an exception.
-
-        Args:
-            traceback: Its lines, as IPython made them.
-            name: Its class.
-            value: Its message.
-        """
-        self._make_room()
+        """Add an exception."""
+        self._apply_pending_clear()
         whole = "\n".join(traceback)
-        text = shortened(whole, TEXT_KEPT // 2)
+        text = truncate_middle(whole, MAX_HEAD_CHARS // 2)
         lines = list(traceback) if text == whole else [text]
         error = {
             "ename": name,
-            "evalue": shortened(value, TEXT_KEPT // 4),
+            "evalue": truncate_middle(value, MAX_HEAD_CHARS // 4),
             "traceback": lines,
         }
         self._entries.add(Entry(deque([text + "\n"]), error=error))
 
-    def add_unread(self, msg_type: str, size: int) -> None:
-        """Note an output that was too large to be read at all.
-
-        Args:
-            msg_type: Type of the message.
-            size: Its size in bytes.
-        """
+    def add_oversized(self, msg_type: str, size: int) -> None:
+        """Note an output that was too large to be read at all, with its size in bytes."""
         self.add_stream(f"\n[... An output ({msg_type}) of {size} bytes is left out ...]\n")
 
     def clear(self, wait: bool = False) -> None:
-        """Forget what came so far.
-
-        Args:
-            wait: Do so when the next output comes.
-        """
+        """Forget what came so far, at once or when the next output comes."""
         self._clear_before_next = wait
         if not wait:
-            self._entries = KeptEntries()
+            self._entries = BoundedEntries()
 
     def add_message(self, msg_type: str, content: Mapping[str, Any]) -> None:
-        """Add an IOPub message; types that are no output are ignored.
-
-        Args:
-            msg_type: Its type.
-            content: Its content.
-        """
+        """Add an IOPub message; types that are no output are ignored."""
         display_id = content.get("transient", {}).get("display_id")
         if msg_type == "stream":
             self.add_stream(content["text"], content.get("name", "stdout"))
@@ -202,33 +129,26 @@ class Outputs:
         elif msg_type == "clear_output":
             self.clear(content.get("wait", False))
 
-    def _make_room(self) -> None:
+    def _apply_pending_clear(self) -> None:
         if self._clear_before_next:
             self._clear_before_next = False
-            self._entries = KeptEntries()
+            self._entries = BoundedEntries()
 
     def last_lines(self) -> str:
         """A few lines of what came last, without colour codes."""
         return strip_ansi(self._entries.last_lines())
 
     def result(self, timed_out: bool = False) -> CellOutput:
-        """What an agent gets to see.
-
-        Args:
-            timed_out: Whether the cell was interrupted.
-
-        Returns:
-            Text in order, each display on lines of its own, and images as data URLs.
-        """
+        """Text in order, each display on lines of its own, and images as data URLs."""
         entries = list(self._entries.head)
-        missing = self._entries.left_out
-        if missing:
-            entries.append(Entry(deque([left_out(missing)]), stream="stderr"))
+        omitted = self._entries.omitted_chars
+        if omitted:
+            entries.append(Entry(deque([truncation_notice(omitted)]), stream="stderr"))
         entries += self._entries.tail
         text, images = _read(entries)
         count = self._execution_count
         stored = [_stored(entry, count) for entry in entries]
-        return CellOutput(strip_ansi(text), images, timed_out, stored, count, missing)
+        return CellOutput(strip_ansi(text), images, timed_out, stored, count, omitted)
 
 
 def _size(value: Any) -> int:

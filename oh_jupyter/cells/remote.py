@@ -9,22 +9,18 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
-from oh_jupyter.cells.outputs import CellOutput
+from oh_jupyter.cells.base import CellOutput
 from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, execute_content
 from oh_jupyter.errors import PluginError
 
 __all__ = ["RemoteKernel"]
 
-PING_INTERVAL = 2.0
+WATCH_INTERVAL_SECONDS = 2.0
 """Seconds between two looks after the kernel while a cell runs."""
 
 
 class RemoteKernel:
-    """Runs cells by the REST and websocket interface of a server.
-
-    Attributes:
-        python_interpreter_path: The kernel's interpreter, known once it is connected.
-    """
+    """Runs cells by the REST and websocket interface of a server."""
 
     def __init__(
         self,
@@ -34,19 +30,12 @@ class RemoteKernel:
         kernel_name: str = "python3",
         kernel_id: str | None = None,
     ) -> None:
-        """Choose a kernel; nothing is connected yet.
-
-        Args:
-            url: The server's address.
-            token: Its token, "" for none.
-            kernel_name: Kernelspec to start, where no kernel is named.
-            kernel_id: A kernel that runs there; it stays when we disconnect.
-        """
+        """Choose a kernel that runs there and stays, or one to start; nothing is connected yet."""
         self._url = url.rstrip("/")
         self._token = token
         self._name = kernel_name
         self._id = kernel_id
-        self._ours = kernel_id is None
+        self._owns_kernel = kernel_id is None
         self._session_id = uuid.uuid4().hex
         self._http: Any = None
         self._socket: Any = None
@@ -56,11 +45,7 @@ class RemoteKernel:
         self.python_interpreter_path = ""
 
     async def start(self) -> None:
-        """Start the kernel, if none was named, and connect to it.
-
-        Raises:
-            PluginError: The server cannot be reached, or refuses.
-        """
+        """Start the kernel, if none was named, and connect to it (PluginError)."""
         async with self._lock:
             if self._socket is not None and not self._socket.closed:
                 return
@@ -93,19 +78,7 @@ class RemoteKernel:
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
     ) -> CellOutput:
-        """Run a cell to its end, see ``CellRunner``; connects first if need be.
-
-        Args:
-            code: The cell.
-            timeout: Seconds after which it is interrupted.
-            silent: Show it to nobody.
-
-        Returns:
-            Its output.
-
-        Raises:
-            PluginError: The kernel cannot be reached, or the connection was lost.
-        """
+        """Run a cell to its end, see ``CellRunner``; connects first if need be."""
         await self.start()
         return await self._run(code, timeout, silent)
 
@@ -116,7 +89,7 @@ class RemoteKernel:
         try:
             await self._socket.send_str(json.dumps(self._message(request.msg_id, code, silent)))
             watch = asyncio.create_task(self._watch(request))
-            timed_out = await request.finish(timeout, self._interrupt)
+            timed_out = await request.wait(timeout, self._interrupt)
         finally:
             watch.cancel()
             self._pending.pop(request.msg_id, None)
@@ -134,7 +107,7 @@ class RemoteKernel:
         import aiohttp
 
         while not request.done.is_set():
-            await asyncio.sleep(PING_INTERVAL)
+            await asyncio.sleep(WATCH_INTERVAL_SECONDS)
             try:
                 async with self._http.get(self._kernels(str(self._id))):
                     pass
@@ -167,7 +140,7 @@ class RemoteKernel:
                 message = json.loads(frame.data)
                 request = self._pending.get(message["parent_header"].get("msg_id", ""))
                 if request is not None:
-                    request.take(message["header"]["msg_type"], message["content"])
+                    request.handle(message["header"]["msg_type"], message["content"])
         for request in self._pending.values():
             request.status = "lost"
             request.done.set()
@@ -181,7 +154,7 @@ class RemoteKernel:
         http, self._http, self._socket = self._http, None, None
         if http is None:
             return
-        if self._ours and self._id is not None:
+        if self._owns_kernel and self._id is not None:
             with suppress(Exception):
                 async with http.delete(self._kernels(self._id)):
                     self._id = None

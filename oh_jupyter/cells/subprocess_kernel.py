@@ -1,4 +1,4 @@
-"""A kernel of one's own, for a runtime that does not live in one."""
+"""A kernel that is our child, for a runtime that does not live in one."""
 
 from __future__ import annotations
 
@@ -11,43 +11,32 @@ import sys
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.cells.outputs import CellOutput
+from oh_jupyter.cells.base import CellOutput
 from oh_jupyter.errors import PluginError
 
 if TYPE_CHECKING:
     from oh_jupyter.cells.zmq import KernelClient
 
-__all__ = ["OwnKernel"]
+__all__ = ["SubprocessKernel"]
 
-PORTS = range(40000, 50000)
+PORT_RANGE = range(40000, 50000)
 """Where OpenHands looks for free ports for its kernel."""
 
 _CHANNELS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
-_ATTEMPTS = 5
+_MAX_START_ATTEMPTS = 5
 
 
-class OwnKernel:
-    """Starts a kernel at its first cell and runs cells in it.
-
-    Attributes:
-        python_interpreter_path: The kernel's interpreter, known once it has started.
-        first_cells: Code that runs first in a kernel that takes the place of a dead one.
-    """
+class SubprocessKernel:
+    """Starts a kernel at its first cell and runs cells in it."""
 
     def __init__(
         self,
         kernel_name: str = "python3",
         *,
         directory: str | None = None,
-        ports: range = PORTS,
+        ports: range = PORT_RANGE,
     ) -> None:
-        """Choose a kernel.
-
-        Args:
-            kernel_name: Kernelspec.
-            directory: Where it starts; our own working directory by default.
-            ports: Where its five ports are looked for.
-        """
+        """Choose a kernelspec, the working directory, and where its five ports are looked for."""
         self._name = kernel_name
         self._directory = directory
         self._ports = ports
@@ -57,14 +46,10 @@ class OwnKernel:
         self._ended: asyncio.Future[int]
         self._interrupt: asyncio.Future[None] | None = None
         self.python_interpreter_path = sys.executable
-        self.first_cells: list[str] = []
+        self.startup_cells: list[str] = []  # for a kernel that takes the place of a dead one
 
     async def start(self) -> None:
-        """Start the kernel, unless it is running.
-
-        Raises:
-            PluginError: There is no such kernelspec, or it does not start.
-        """
+        """Start the kernel, unless it is running (PluginError)."""
         async with self._lock:
             if self._client is None:
                 await self._start()
@@ -74,7 +59,7 @@ class OwnKernel:
 
         from oh_jupyter.cells.zmq import KernelClient
 
-        for attempt in range(_ATTEMPTS):
+        for attempt in range(_MAX_START_ATTEMPTS):
             manager = AsyncKernelManager(kernel_name=self._name, ip="127.0.0.1", cache_ports=False)
             for channel, port in zip(_CHANNELS, free_ports(self._ports), strict=False):
                 setattr(manager, channel, port)
@@ -86,15 +71,15 @@ class OwnKernel:
                 self._ended = loop.run_in_executor(None, provisioner.process.wait)
                 self._client = KernelClient(manager.get_connection_info(), self._cancel)
                 asked = "import sys, json; print(json.dumps(sys.executable))"
-                said = await self._alive(self._client.run_cell(asked, silent=False))
+                said = await self._while_alive(self._client.run_cell(asked, silent=False))
                 self.python_interpreter_path = json.loads(said.text)
-                for code in self.first_cells:
-                    await self._alive(self._client.run_cell(code, silent=True))
+                for code in self.startup_cells:
+                    await self._while_alive(self._client.run_cell(code, silent=True))
                 return
             except PluginError:
                 # Another program may have taken a port between our look and its use.
                 await self.close()
-                if attempt == _ATTEMPTS - 1:
+                if attempt == _MAX_START_ATTEMPTS - 1:
                     raise
             except Exception as problem:
                 await self.close()
@@ -105,24 +90,12 @@ class OwnKernel:
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
     ) -> CellOutput:
-        """Run a cell, see ``CellRunner``; the kernel is started first if need be.
-
-        Args:
-            code: The cell.
-            timeout: Seconds after which it is interrupted.
-            silent: Show it to nobody.
-
-        Returns:
-            Its output.
-
-        Raises:
-            PluginError: The kernel cannot be started, or died; the next cell starts another.
-        """
+        """Run a cell, see ``CellRunner``; the kernel is started first if need be."""
         await self.start()
         assert self._client is not None
-        return await self._alive(self._client.run_cell(code, timeout=timeout, silent=silent))
+        return await self._while_alive(self._client.run_cell(code, timeout=timeout, silent=silent))
 
-    async def _alive(self, cell: Coroutine[Any, Any, CellOutput]) -> CellOutput:
+    async def _while_alive(self, cell: Coroutine[Any, Any, CellOutput]) -> CellOutput:
         """Wait for a cell, or for the end of the kernel."""
         running = asyncio.ensure_future(cell)
         try:
@@ -151,14 +124,7 @@ class OwnKernel:
 
 
 def free_ports(ports: range) -> Iterator[int]:
-    """Look for ports that nobody listens on.
-
-    Args:
-        ports: Where to look.
-
-    Yields:
-        Free ports, in random order.
-    """
+    """Ports that nobody listens on, in random order."""
     for port in random.sample(ports, len(ports)):
         with socket.socket() as probe:
             try:

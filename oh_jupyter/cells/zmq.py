@@ -17,19 +17,21 @@ import zmq.asyncio
 from jupyter_client.connect import ConnectionFileMixin
 from jupyter_client.session import Session
 
-from oh_jupyter.cells.outputs import CellOutput
+from oh_jupyter.cells.base import CellOutput
 from oh_jupyter.cells.request import (
     AGENT_USERNAME,
-    LARGEST,
+    MAX_OUTPUT_BYTES,
     CellRequest,
     execute_content,
 )
 
 __all__ = ["KernelClient"]
 
-_CONTENT = 4
-"""Place of the content among the parts of a message: signature, header, parent, metadata come
-before."""
+_CONTENT_PART = 4
+"""Place of the content in a message: after signature, header, parent and metadata."""
+
+_PROBE_SECONDS = 0.2
+"""Seconds until a subscription that has shown nothing is probed again."""
 
 
 class KernelClient:
@@ -38,19 +40,16 @@ class KernelClient:
     def __init__(self, connection: Any, cancel: Callable[[str], None]) -> None:
         """Make a client; it connects at its first cell.
 
-        Args:
-            connection: The kernel's connection info.
-            cancel: Called with a request's id when its time is over: it interrupts the
-                cell if it runs, and keeps it from starting if it still waits.
+        ``cancel`` interrupts the cell of a request's id, or keeps it from starting if it waits.
         """
-        self._files = ConnectionFileMixin()
-        self._files.context = zmq.asyncio.Context()
-        self._files.load_connection_info(connection)
-        if self._files.ip in ("*", "0.0.0.0"):
-            self._files.ip = "127.0.0.1"
+        self._channels = ConnectionFileMixin()
+        self._channels.context = zmq.asyncio.Context()
+        self._channels.load_connection_info(connection)
+        if self._channels.ip in ("*", "0.0.0.0"):
+            self._channels.ip = "127.0.0.1"
         self._session = Session(
-            key=self._files.session.key,
-            signature_scheme=self._files.session.signature_scheme,
+            key=self._channels.session.key,
+            signature_scheme=self._channels.session.signature_scheme,
             username=AGENT_USERNAME,
         )
         self._cancel = cancel
@@ -63,20 +62,11 @@ class KernelClient:
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
     ) -> CellOutput:
-        """Run a cell to its end.
-
-        Args:
-            code: The cell.
-            timeout: Seconds after which it is interrupted.
-            silent: Show it to nobody.
-
-        Returns:
-            Its output.
-        """
+        """Run a cell to its end."""
         while True:
             request = await self._send(code, silent)
             try:
-                timed_out = await request.finish(timeout, self._interrupt)
+                timed_out = await request.wait(timeout, self._interrupt)
             finally:
                 self._pending.pop(request.msg_id, None)
             # A failing cell of the person's aborts what waits behind it: that was not meant.
@@ -105,10 +95,10 @@ class KernelClient:
             if self._shell is not None:
                 return
             # Annotated as plain sockets; the context makes asyncio ones.
-            files: Any = self._files
-            shell = files.connect_shell(identity=self._session.bsession)
-            control = files.connect_control(identity=self._session.bsession)
-            self._iopub = iopub = files.connect_iopub()
+            channels: Any = self._channels
+            shell = channels.connect_shell(identity=self._session.bsession)
+            control = channels.connect_control(identity=self._session.bsession)
+            self._iopub = iopub = channels.connect_iopub()
             self._readers = [
                 asyncio.create_task(self._read(iopub)),
                 asyncio.create_task(self._read(shell)),
@@ -128,7 +118,7 @@ class KernelClient:
             self._pending[request.msg_id] = request
             await control.send_multipart(self._session.serialize(message))
             try:
-                async with asyncio.timeout(0.2):
+                async with asyncio.timeout(_PROBE_SECONDS):
                     await request.done.wait()
                 return
             except TimeoutError:
@@ -147,12 +137,12 @@ class KernelClient:
             request = self._pending.get(parent.get("msg_id", ""))
             if request is None:
                 continue
-            size = len(parts[_CONTENT])
-            if size > LARGEST:
-                request.outputs.add_unread(self._session.unpack(parts[1])["msg_type"], size)
+            size = len(parts[_CONTENT_PART])
+            if size > MAX_OUTPUT_BYTES:
+                request.outputs.add_oversized(self._session.unpack(parts[1])["msg_type"], size)
                 continue
             message = self._session.deserialize(parts)
-            request.take(message["header"]["msg_type"], message["content"])
+            request.handle(message["header"]["msg_type"], message["content"])
 
     async def close(self) -> None:
         """Disconnect; cells that run go on, their outputs are no longer read."""
@@ -162,4 +152,4 @@ class KernelClient:
         for socket in (self._shell, self._iopub):
             if socket is not None:
                 socket.close(linger=0)
-        self._files.context.term()
+        self._channels.context.term()

@@ -15,7 +15,7 @@ from oh_jupyter.events.action import Action, ActionSecurityRisk
 from oh_jupyter.events.event import Event
 from oh_jupyter.schema import Schema, field_types, is_required, type_schema
 
-__all__ = ["build", "check_field", "json_name", "mapping"]
+__all__ = ["build", "check_field", "check_seconds", "json_name", "mapping"]
 
 
 def build(cls: type, values: dict[str, Any], where: str, *, ignore_unknown: bool) -> object:
@@ -61,6 +61,13 @@ def check_field(value: Any, hint: Any, name: str, *, ignore_unknown: bool = Fals
     return value
 
 
+def check_seconds(value: Any, name: str) -> float:
+    """Check a number of seconds (WireError)."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        raise WireError(f"{name!r} must be a number of seconds, not {value!r}", name)
+    return float(value)
+
+
 _schema = cache(type_schema)
 
 
@@ -72,11 +79,11 @@ def _security_risk(value: Any) -> ActionSecurityRisk:
         return ActionSecurityRisk.UNKNOWN
 
 
-_PYTHON_TYPES: dict[str, type] = {
+_PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
     "string": str,
     "boolean": bool,
     "integer": int,
-    "number": float,
+    "number": (float, int),
     "null": type(None),
     "array": list,
     "object": dict,
@@ -104,6 +111,7 @@ _NAMES = {
     "integer": "an integer",
     "number": "a number",
     "null": "null",
+    "array": "an array",
     "object": "an object",
 }
 
@@ -118,10 +126,8 @@ def _schema_name(schema: Schema) -> str:
 
 def json_name(value: object) -> str:
     """Name the JSON type of a value, such as "an array"."""
-    if isinstance(value, list):
-        return "an array"
-    for name, python_type in _PYTHON_TYPES.items():
-        if type(value) is python_type:
+    for name in ("boolean", "integer", *_NAMES):
+        if isinstance(value, _PYTHON_TYPES[name]):
             return _NAMES[name]
     return type(value).__name__
 

@@ -16,10 +16,10 @@ from dataclasses import fields
 from enum import Enum
 from typing import Any, cast
 
-from oh_jupyter.errors import NotRunnableError, UnknownTypeError, WireError
+from oh_jupyter.errors import UnknownTypeError, WireError
 from oh_jupyter.events.action import ACTIONS, Action
 from oh_jupyter.events.event import Event
-from oh_jupyter.events.fields import build, check_field, mapping
+from oh_jupyter.events.fields import build, check_field, check_seconds, mapping
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.observation import OBSERVATIONS, CmdOutputMetadata, Observation
 from oh_jupyter.schema import field_types
@@ -29,7 +29,6 @@ __all__ = [
     "action_from_wire",
     "from_wire",
     "observation_from_wire",
-    "runnable_from_wire",
     "to_wire",
 ]
 
@@ -103,20 +102,8 @@ def action_from_wire(data: object) -> Action:
     args = _current_args(mapping(envelope.get("args", {}), "args"))
     action = cast(Action, build(cls, args, "args", ignore_unknown=False))
     if envelope.get("timeout") is not None:
-        action.timeout = _seconds(envelope["timeout"])
+        action.timeout = check_seconds(envelope["timeout"], "timeout")
     _read_envelope(action, envelope)
-    return action
-
-
-def runnable_from_wire(data: object) -> Action:
-    """Read an Action that a runtime can execute (NotRunnableError: one such as ``message``)."""
-    action = action_from_wire(data)
-    if not action.runnable:
-        runnable = ", ".join(sorted(kind for kind, cls in ACTIONS.items() if cls.runnable))
-        raise NotRunnableError(
-            f"An action of type {action.kind!r} cannot be executed. Types that can: {runnable}",
-            "action",
-        )
     return action
 
 
@@ -209,9 +196,3 @@ def _current_run_extras(extras: dict[str, Any]) -> dict[str, Any]:
         if extras.get(old) is not None:
             metadata.setdefault(new, extras[old])
     return {**extras, "metadata": metadata}
-
-
-def _seconds(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        raise WireError(f"'timeout' must be a number of seconds, not {value!r}", "timeout")
-    return float(value)

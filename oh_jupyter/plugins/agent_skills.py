@@ -42,8 +42,4 @@ class AgentSkillsPlugin(Plugin):
     )
 
     async def initialize(self, username: str) -> None:
-        """Nothing to start: the executor runs ``cell_code`` once both plugins are there.
-
-        Args:
-            username: Not needed.
-        """
+        """Nothing to start: the executor runs ``cell_code`` once both plugins are there."""

@@ -1,13 +1,10 @@
-"""What a plugin is: something with a name that starts once and may run Actions."""
+"""What a plugin is: a part of the runtime with a name, which starts once."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
-
-from oh_jupyter.errors import PluginError
-from oh_jupyter.events import Action, Observation
 
 __all__ = ["Plugin", "PluginRequirement"]
 
@@ -40,20 +37,6 @@ class Plugin(ABC):
         Raises:
             PluginError: It cannot start here.
         """
-
-    async def run(self, action: Action) -> Observation:
-        """Carry out an Action.
-
-        Args:
-            action: The Action.
-
-        Returns:
-            Its Observation.
-
-        Raises:
-            PluginError: The plugin runs no Actions of this type.
-        """
-        raise PluginError(f"The plugin {self.name!r} does not run {action.kind!r} actions")
 
     async def close(self) -> None:
         """Stop what was started. The default has nothing to stop."""

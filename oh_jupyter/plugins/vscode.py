@@ -28,19 +28,19 @@ __all__ = ["VSCodePlugin", "VSCodeRequirement"]
 PROGRAMS = ("openvscode-server", "code-server")
 """Names under which the editor is looked for on the PATH, the first one first."""
 
-LOOK_AGAIN = 0.1
+CONNECT_RETRY_SECONDS = 0.1
 """Seconds between two attempts to connect while it starts: it has no way to tell us."""
 
-NOT_FOR_IT = {"HASHED_PASSWORD", "PASSWORD", "VSCODE_IPC_HOOK_CLI", "VSCODE_OPTIONS"}
+REMOVED_VARIABLES = {"HASHED_PASSWORD", "PASSWORD", "VSCODE_IPC_HOOK_CLI", "VSCODE_OPTIONS"}
 """Variables that would change the password, or hand the folder to a VS Code that runs already."""
 
-WELCOME = "The password is the token that GET oh_jupyter/vscode names"
+WELCOME_TEXT = "The password is the token that GET oh_jupyter/vscode names"
 """Code-server itself speaks of a configuration file, which is not the person's."""
 
-SOCKET_PATH = 100
+MAX_SOCKET_PATH_BYTES = 100
 """Bytes of a socket's path that all systems allow."""
 
-INSTALL = (
+INSTALL_HINT = (
     "Install code-server (npm install -g code-server, or https://coder.com/docs/code-server) or "
     "openvscode-server (https://github.com/gitpod-io/openvscode-server/releases), and put it on "
     "the PATH or name it by the setting vscode_path"
@@ -86,27 +86,20 @@ class VSCodePlugin(Plugin):
         self._path = path
         self._base_url = base_url or os.environ.get("JUPYTERHUB_SERVICE_PREFIX") or "/"
         self._child: Child | None = None
-        self._scratch: str | None = None
+        self._temp_dir: str | None = None
         self._is_code_server = False
 
     async def initialize(self, username: str) -> None:
-        """Start the editor and wait until it answers.
-
-        Args:
-            username: Not needed: it runs as whoever runs the kernel.
-
-        Raises:
-            PluginError: No such program is installed, $VSCODE_PORT is in use, or it ended.
-        """
+        """Start the editor and wait until it answers (PluginError: it is missing, or ended)."""
         program = _find_program(self._path)
         port = _port()
         token = str(uuid.uuid4())
         # code-server answers under any address; the other one must know its own.
         self._is_code_server = os.path.basename(program).startswith("code-server")
-        self._scratch = tempfile.mkdtemp(prefix="oh_jupyter-vscode-")
+        self._temp_dir = tempfile.mkdtemp(prefix="oh_jupyter-vscode-")
         try:
             await asyncio.to_thread(self._start, program, port, token)
-            await self._wait_until_it_answers(port)
+            await self._wait_until_ready(port)
         except BaseException:
             await self.close()
             raise
@@ -114,57 +107,61 @@ class VSCodePlugin(Plugin):
         self.vscode_connection_token = token
 
     def _start(self, program: str, port: int, token: str) -> None:
-        assert self._scratch is not None
+        assert self._temp_dir is not None
         # By a file: everybody on the machine can read command lines.
         if self._is_code_server:
             # A configuration of its own, too: a person's may have another password in it.
-            secret = self._secret("config.yaml", f"auth: password\npassword: {token}\n")
+            secret = self._secret_file("config.yaml", f"auth: password\npassword: {token}\n")
             arguments = [
                 "--config", secret, "--bind-addr", f"127.0.0.1:{port}",
                 "--disable-telemetry", "--disable-update-check", "--disable-workspace-trust",
-                "--welcome-text", WELCOME, *self._own_socket(), self.workspace_dir,
+                "--welcome-text", WELCOME_TEXT, *self._socket_arguments(), self.workspace_dir,
             ]  # fmt: skip
         else:
             arguments = [
                 "--host", "127.0.0.1", "--port", str(port),
-                "--connection-token-file", self._secret("token", token),
+                "--connection-token-file", self._secret_file("token", token),
                 "--server-base-path", self._base_path(port),
                 "--telemetry-level", "off", "--disable-workspace-trust",
             ]  # fmt: skip
-        with open(self._log(), "wb") as log:
+        with open(self._log_path(), "wb") as log:
             self._child = spawn(
                 [program, *arguments],
                 cwd=self.workspace_dir,
-                env={name: value for name, value in os.environ.items() if name not in NOT_FOR_IT},
+                env={
+                    name: value
+                    for name, value in os.environ.items()
+                    if name not in REMOVED_VARIABLES
+                },
                 stdout=log,
                 stderr=log,
-                remove_when_orphaned=self._scratch,
+                remove_when_orphaned=self._temp_dir,
             )
 
-    def _secret(self, name: str, text: str) -> str:
-        path = Path(str(self._scratch), name)
+    def _secret_file(self, name: str, text: str) -> str:
+        path = Path(str(self._temp_dir), name)
         path.touch(mode=0o600)
         path.write_text(text)
         return str(path)
 
-    def _own_socket(self) -> list[str]:
+    def _socket_arguments(self) -> list[str]:
         """Where code-server listens for its terminals; it would take that of another kernel's."""
-        path = os.path.join(str(self._scratch), "session.sock")
-        return ["--session-socket", path] if len(os.fsencode(path)) <= SOCKET_PATH else []
+        path = os.path.join(str(self._temp_dir), "session.sock")
+        return ["--session-socket", path] if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES else []
 
-    async def _wait_until_it_answers(self, port: int) -> None:
+    async def _wait_until_ready(self, port: int) -> None:
         """Connect until it is accepted; the plugin set limits how long that may take."""
         assert self._child is not None
         while True:
             if self._child.poll() is not None:
                 raise PluginError(
                     f"VS Code ended with status {self._child.returncode} while it was starting: "
-                    f"{self._last_words() or 'it gave no reason'}"
+                    f"{self._log_tail() or 'it gave no reason'}"
                 )
             try:
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
             except OSError:
-                await asyncio.sleep(LOOK_AGAIN)
+                await asyncio.sleep(CONNECT_RETRY_SECONDS)
                 continue
             writer.close()
             with suppress(OSError):
@@ -172,12 +169,7 @@ class VSCodePlugin(Plugin):
             return
 
     def url(self) -> str | None:
-        """Where a browser finds it, below the address of the Jupyter server.
-
-        Returns:
-            A path such as ``/proxy/8080/?folder=...``, behind the server's base address;
-            None while it does not run.
-        """
+        """Path such as ``/proxy/8080/?folder=...`` for a browser; None while it does not run."""
         if self.vscode_port is None or self.vscode_connection_token is None:
             return None
         query = {"tkn": self.vscode_connection_token, "folder": self.workspace_dir}
@@ -189,36 +181,38 @@ class VSCodePlugin(Plugin):
         kind = "proxy" if self._is_code_server else "proxy/absolute"
         return f"{self._base_url.rstrip('/')}/{kind}/{port}"
 
-    def _log(self) -> Path:
-        return Path(str(self._scratch), "log.txt")
+    def _log_path(self) -> Path:
+        return Path(str(self._temp_dir), "log.txt")
 
-    def _last_words(self) -> str:
-        text = self._log().read_text(encoding="utf-8", errors="replace")
+    def _log_tail(self) -> str:
+        text = self._log_path().read_text(encoding="utf-8", errors="replace")
         return " ".join(text.split("\n")[-6:]).strip()
 
     async def close(self) -> None:
         """End the editor and everything that it has started."""
         self.vscode_port = self.vscode_connection_token = None
         child, self._child = self._child, None
-        scratch, self._scratch = self._scratch, None
+        temp_dir, self._temp_dir = self._temp_dir, None
         # At interpreter exit no pool takes work any more: this blocks.
         if child is not None:
             child.terminate()
-        if scratch is not None:
-            shutil.rmtree(scratch, ignore_errors=True)
+        if temp_dir is not None:
+            shutil.rmtree(temp_dir, ignore_errors=True)
 
 
 def _find_program(path: str | None) -> str:
     if path is not None:
         found = shutil.which(os.path.expanduser(path))
         if found is None:
-            raise PluginError(f"There is no program {path!r}, which vscode_path names. {INSTALL}")
+            raise PluginError(
+                f"There is no program {path!r}, which vscode_path names. {INSTALL_HINT}"
+            )
         return found
     for name in PROGRAMS:
         found = shutil.which(name)
         if found is not None:
             return found
-    raise PluginError(f"Neither of {' and '.join(PROGRAMS)} is on the PATH. {INSTALL}")
+    raise PluginError(f"Neither of {' and '.join(PROGRAMS)} is on the PATH. {INSTALL_HINT}")
 
 
 def _port() -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oh_jupyter.cells.bounded import left_out
+from oh_jupyter.cells.bounded import truncation_notice
 
 PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
 
@@ -20,7 +20,7 @@ def test_a_cell_that_prints_200_mb(fresh_kernel) -> None:
     assert content[:10] == "0 xxxxxxxx"
     assert content[-10:] == "x" * 10
     printed = sum(len(f"{number} ") + 1_000_001 for number in range(200)) - 1
-    assert content == content[:15_000] + left_out(printed - 30_000) + content[-15_000:]
+    assert content == content[:15_000] + truncation_notice(printed - 30_000) + content[-15_000:]
     assert peak(fresh_kernel) - before < 120
     assert fresh_kernel.act("run", command="echo on")["content"] == "on"
     # IPython would keep it all for %notebook, as outputs of the person's next cell.
@@ -47,4 +47,4 @@ def test_the_limit_can_be_set(monkeypatch, request) -> None:
     limited = request.getfixturevalue("fresh_kernel")
     code = "print('x' * 1000)"
     content = limited.act("run_ipython", code=code, include_extra=False)["content"]
-    assert content == "x" * 50 + left_out(900) + "x" * 50
+    assert content == "x" * 50 + truncation_notice(900) + "x" * 50

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from oh_jupyter.cells.bounded import TEXT_KEPT, left_out, shortened
-from oh_jupyter.cells.outputs import Outputs, strip_ansi
+from oh_jupyter.ansi import strip_ansi
+from oh_jupyter.cells.bounded import MAX_HEAD_CHARS, truncate_middle, truncation_notice
+from oh_jupyter.cells.outputs import OutputCollector
 
 
-def collected(*messages: tuple[str, dict]) -> Outputs:
-    outputs = Outputs()
+def collected(*messages: tuple[str, dict]) -> OutputCollector:
+    outputs = OutputCollector()
     for msg_type, content in messages:
         outputs.add_message(msg_type, content)
     return outputs
@@ -57,40 +58,44 @@ def test_control_sequences_go_whatever_their_form() -> None:
 
 
 def test_of_very_much_text_both_ends_are_kept() -> None:
-    outputs = Outputs()
+    outputs = OutputCollector()
     for number in range(100_000):
         outputs.add_stream(f"line {number:06} {'x' * 88}\n", ("stdout", "stderr")[number % 2])
     found = outputs.result()
     assert found.text.startswith("line 000000 ")
     assert found.text.endswith(f"line 099999 {'x' * 88}\n")
-    kept = len(found.text.replace(left_out(found.left_out), ""))
-    assert kept + found.left_out == 100_000 * 101
-    assert kept < 3 * TEXT_KEPT
+    kept = len(found.text.replace(truncation_notice(found.omitted_chars), ""))
+    assert kept + found.omitted_chars == 100_000 * 101
+    assert kept < 3 * MAX_HEAD_CHARS
     stored = "".join(output["text"] for output in found.notebook_outputs)
     assert stored == found.text
 
 
 def test_a_text_in_one_piece_is_cut_too() -> None:
+    many = MAX_HEAD_CHARS
     outputs = collected(
-        ("stream", {"name": "stdout", "text": "a" + "x" * 5 * TEXT_KEPT + "z"}),
-        ("error", {"ename": "E", "evalue": "v" * TEXT_KEPT, "traceback": ["t" * TEXT_KEPT]}),
+        ("stream", {"name": "stdout", "text": "a" + "x" * 5 * MAX_HEAD_CHARS + "z"}),
+        (
+            "error",
+            {"ename": "E", "evalue": "v" * many, "traceback": ["t" * many]},
+        ),
     )
     found = outputs.result()
     assert found.text[0] == "a"
-    assert found.left_out > 2 * TEXT_KEPT
+    assert found.omitted_chars > 2 * MAX_HEAD_CHARS
     error = found.notebook_outputs[-1]
-    assert max(len(error["evalue"]), len(error["traceback"][0])) < TEXT_KEPT
+    assert max(len(error["evalue"]), len(error["traceback"][0])) < MAX_HEAD_CHARS
 
 
 def test_many_small_pieces_are_bounded_as_well() -> None:
-    outputs = Outputs()
+    outputs = OutputCollector()
     for number in range(200_000):
         outputs.add_display({"text/plain": ""}, f"d{number}")
     assert len(outputs.result().notebook_outputs) < 50_000
 
 
 def test_pictures_are_kept_while_there_is_room() -> None:
-    outputs = Outputs()
+    outputs = OutputCollector()
     for number in range(20):
         picture = {"image/png": str(number % 10) * 1024**2, "text/plain": f"<Figure {number}>"}
         outputs.add_display(picture, "d")
@@ -106,8 +111,8 @@ def test_pictures_are_kept_while_there_is_room() -> None:
 
 
 def test_a_shortened_text_says_how_much_it_lacks() -> None:
-    assert shortened("x" * 100, 100) == "x" * 100
-    once = shortened("a" * 500 + "b" * 500, 100)
-    assert once == "a" * 50 + left_out(900) + "b" * 50
-    before = "a" * 500 + left_out(1000) + "b" * 500
-    assert shortened(before, 100, 1000) == "a" * 50 + left_out(1900) + "b" * 50
+    assert truncate_middle("x" * 100, 100) == "x" * 100
+    once = truncate_middle("a" * 500 + "b" * 500, 100)
+    assert once == "a" * 50 + truncation_notice(900) + "b" * 50
+    before = "a" * 500 + truncation_notice(1000) + "b" * 500
+    assert truncate_middle(before, 100, 1000) == "a" * 50 + truncation_notice(1900) + "b" * 50
