@@ -8,7 +8,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: lab test
+.PHONY: lab test test-all
 .DEFAULT_GOAL := lab
 
 $(BIN)/python:
@@ -31,6 +31,9 @@ lab: $(VENV)/.lab
 	@$(BIN)/oh-jupyter install-browser || true
 	@mkdir -p notebooks/workspace
 	$(BIN)/jupyter lab $$( [ "$$(id -u)" = 0 ] && echo --allow-root ) --notebook-dir=notebooks $(ARGS)
+
+test-all: $(VENV)/.dev
+	VENV=$(VENV) scripts/check --all
 
 test: $(VENV)/.dev
 	VENV=$(VENV) scripts/check

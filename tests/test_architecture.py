@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -109,9 +110,34 @@ def test_every_room_has_its_rule() -> None:
     assert {room_of(path) for path in SOURCES} <= set(MAY_IMPORT)
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_a_file_is_read_in_one_sitting(path: Path) -> None:
-    assert len(path.read_text(encoding="utf-8").splitlines()) <= 500
+def part_of(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """A sub-package of a room, or a module beside the sub-packages."""
+    return parts[:2]
+
+
+def parts_of_a_room(room: str) -> dict[tuple[str, ...], set[tuple[str, ...]]]:
+    """Which part of a room imports which others, imports within functions among them."""
+    graph: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for path in SOURCES:
+        parts = path.relative_to(PACKAGE).with_suffix("").parts
+        if parts[0] != room or parts == (room, "__init__"):
+            continue
+        found = graph.setdefault(part_of(parts), set())
+        for name in imported(path):
+            target = tuple(name.split(".")[1:])
+            if len(target) > 1 and target[0] == room and (PACKAGE / room / target[1]).exists():
+                found.add(part_of(target))
+            elif len(target) > 1 and target[0] == room:
+                module = PACKAGE / room / f"{target[1]}.py"
+                found |= {part_of(target)} if module.exists() else set()
+    return {part: targets - {part} for part, targets in graph.items()}
+
+
+@pytest.mark.parametrize(
+    "room", sorted({room_of(path) for path in SOURCES if path.parent != PACKAGE})
+)
+def test_the_parts_of_a_room_import_downward(room: str) -> None:
+    TopologicalSorter(parts_of_a_room(room)).prepare()
 
 
 def modules_after(statement: str) -> set[str]:
