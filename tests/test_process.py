@@ -238,7 +238,7 @@ def test_news_for_an_event_loop() -> None:
     child.stdin.close()
     assert select.select([child], [], [], 10)[0] == [child]
     assert child.poll() == 0 or child.wait(5) == 0
-    child.ask_to_end()
+    child.begin_termination()
     child.terminate()
 
 

@@ -27,10 +27,10 @@ import time
 from typing import Any, NoReturn
 
 LINUX = sys.platform == "linux"
-GRACE_WHEN_ORPHANED = 1.0
-"""Seconds between the polite signals and the kill when nobody is left to ask for more."""
-KILL_DEADLINE = 5.0
-"""Seconds after which a process that even SIGKILL does not end is given up."""
+ORPHAN_GRACE_SECONDS = 1.0
+"""Time between the request to end and the kill when the parent is gone."""
+KILL_TIMEOUT_SECONDS = 5.0
+"""Time after which a process that even SIGKILL does not end is given up."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -87,11 +87,11 @@ class Guardian:
         os.set_blocking(self.sigchld_fd, False)
         signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGTERM, lambda *_: self.end_all(GRACE_WHEN_ORPHANED))
+        signal.signal(signal.SIGTERM, lambda *_: self.end_all(ORPHAN_GRACE_SECONDS))
         for name in (signal.SIGINT, signal.SIGHUP, signal.SIGTTOU, signal.SIGTTIN):
             signal.signal(name, signal.SIG_IGN)
 
-    def tell(self, text: str) -> None:
+    def report(self, text: str) -> None:
         """Send one line to the parent, which may be gone already."""
         with contextlib.suppress(OSError):
             os.write(self.fd, text.encode() + b"\n")
@@ -125,9 +125,9 @@ class Guardian:
         os.close(error_read)
         if error:
             os.waitpid(self.child, 0)
-            self.tell(f"error {error.decode()}")
+            self.report(f"error {error.decode()}")
             sys.exit(0)
-        self.tell(f"pid {self.child}")
+        self.report(f"pid {self.child}")
 
     def watch(self) -> None:
         """Wait for the next event until nothing is left to guard."""
@@ -151,7 +151,7 @@ class Guardian:
     def end_orphans(self) -> None:
         """End all descendants, and remove the folder that the parent can remove no more."""
         try:
-            self.end_all(GRACE_WHEN_ORPHANED)
+            self.end_all(ORPHAN_GRACE_SECONDS)
         finally:
             if self.remove is not None:
                 import shutil
@@ -165,11 +165,7 @@ class Guardian:
                 pass
 
     def reap(self) -> bool:
-        """Collect every process that has ended.
-
-        Returns:
-            Whether any child is left.
-        """
+        """Collect every process that has ended; False if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -178,21 +174,17 @@ class Guardian:
             if pid == 0:
                 return True
             if pid == self.child:
-                self.tell(f"exit {os.waitstatus_to_exitcode(status)}")
+                self.report(f"exit {os.waitstatus_to_exitcode(status)}")
 
     def end_all(self, grace: float) -> None:
-        """End all descendants, then leave.
-
-        Args:
-            grace: Seconds between the polite signals and the kill.
-        """
+        """End all descendants, then leave; ``grace`` seconds lie between request and kill."""
         begin = time.monotonic()
         self.signal_all(signal.SIGTERM, signal.SIGCONT)
         self.wait_for_none(begin + grace / 2)
         # Interactive shells ignore the first, but not the second.
         self.signal_all(signal.SIGHUP)
         self.wait_for_none(begin + grace)
-        deadline = time.monotonic() + KILL_DEADLINE
+        deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
         # Again and again, since a process may fork between the look and the kill.
         while time.monotonic() < deadline and self.reap():
             self.signal_all(signal.SIGKILL)

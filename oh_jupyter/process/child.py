@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import IO
 
-__all__ = ["Child", "memory_of"]
+__all__ = ["Child", "memory_bytes_of"]
 
 
 class Child(ABC):
@@ -63,12 +63,12 @@ class Child(ABC):
         """End the child and all of its descendants; return when they are gone.
 
         Args:
-            grace: Seconds between the polite signals (terminate, hang-up) and the kill; Windows
-                knows no polite signals.
+            grace: Seconds between terminate and hang-up, which a program may act on, and the
+                kill; Windows knows only the kill.
         """
 
     @abstractmethod
-    def ask_to_end(self, grace: float = 2.0) -> None:
+    def begin_termination(self, grace: float = 2.0) -> None:
         """Begin to end the child and all of its descendants, without waiting.
 
         For an event loop: :meth:`fileno` has news, and turns -1 when all are gone.
@@ -87,15 +87,8 @@ class Child(ABC):
         """
 
 
-def memory_of(pids: set[int]) -> int:
-    """Measure the memory of processes.
-
-    Args:
-        pids: The processes; those that have ended count nothing.
-
-    Returns:
-        Bytes; see :meth:`Child.memory_bytes`.
-    """
+def memory_bytes_of(pids: set[int]) -> int:
+    """Proportional set sizes of processes together; those that have ended count nothing."""
     import psutil
 
     total = 0

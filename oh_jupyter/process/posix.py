@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import IO
 
 from oh_jupyter.errors import ChildStartError
-from oh_jupyter.process.child import Child, memory_of
+from oh_jupyter.process.child import Child, memory_bytes_of
 
 __all__ = ["PosixChild", "spawn"]
 
-GUARDIAN = Path(__file__).with_name("_guardian.py")
-LAST_RESORT = 10.0
+GUARDIAN_PROGRAM = Path(__file__).with_name("_guardian.py")
+GUARDIAN_TIMEOUT_SECONDS = 10.0
 """Seconds beyond the grace in which a guardian must have ended, before it is killed itself."""
 
 
@@ -36,7 +36,7 @@ class PosixChild(Child):
     """A child below a guardian."""
 
     def __init__(
-        self, pid: int, guardian: subprocess.Popen[bytes], line: socket.socket, received: bytes
+        self, pid: int, guardian: subprocess.Popen[bytes], channel: socket.socket, received: bytes
     ) -> None:
         self.pid = pid
         self.returncode: int | None = None
@@ -44,7 +44,7 @@ class PosixChild(Child):
         self.stdout: IO[bytes] | None = guardian.stdout
         self.stderr: IO[bytes] | None = guardian.stderr
         self._guardian = guardian
-        self._line = line
+        self._channel = channel
         self._received = b""
         self._at_end = False
         # Held while waiting, so that two waiting threads cannot read each other's news.
@@ -53,7 +53,7 @@ class PosixChild(Child):
 
     def fileno(self) -> int:
         """Return a descriptor that becomes readable when :meth:`poll` has news."""
-        return -1 if self._at_end else self._line.fileno()
+        return -1 if self._at_end else self._channel.fileno()
 
     def poll(self) -> int | None:
         """Look whether the child has ended."""
@@ -80,9 +80,9 @@ class PosixChild(Child):
 
     def terminate(self, grace: float = 2.0) -> None:
         """End the child and all of its descendants."""
-        self.ask_to_end(grace)
+        self.begin_termination(grace)
         try:
-            self._guardian.wait(grace + LAST_RESORT)
+            self._guardian.wait(grace + GUARDIAN_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             self._guardian.kill()
             self._guardian.wait()
@@ -90,11 +90,11 @@ class PosixChild(Child):
             while not self._at_end:
                 self._read(None)
 
-    def ask_to_end(self, grace: float = 2.0) -> None:
+    def begin_termination(self, grace: float = 2.0) -> None:
         """Begin to end the child and all of its descendants."""
         # The guardian may have left, since nothing remained to be guarded.
         with contextlib.suppress(OSError):
-            self._line.send(f"end {grace}".encode())
+            self._channel.send(f"end {grace}".encode())
 
     def memory_bytes(self) -> int:
         """Measure the memory of everything below the guardian."""
@@ -104,7 +104,7 @@ class PosixChild(Child):
             below = psutil.Process(self._guardian.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return 0
-        return memory_of({process.pid for process in below})
+        return memory_bytes_of({process.pid for process in below})
 
     def _take(self, data: bytes) -> None:
         """Understand what the guardian has sent."""
@@ -113,28 +113,21 @@ class PosixChild(Child):
             self.returncode = int(self._received.split()[1])
 
     def _read(self, timeout: float | None) -> bool:
-        """Take news from the guardian.
-
-        Args:
-            timeout: Seconds to wait for news, or None.
-
-        Returns:
-            Whether anything came; always true after the end.
-        """
+        """Take in what the guardian sends within ``timeout`` seconds; False if nothing came."""
         if self._at_end:
             return True
         poll = select.poll()
-        poll.register(self._line, select.POLLIN)
+        poll.register(self._channel, select.POLLIN)
         if not poll.poll(None if timeout is None else timeout * 1000):
             return False
         try:
-            data = self._line.recv(256)
+            data = self._channel.recv(256)
         except ConnectionResetError:
             data = b""
         self._take(data)
         if not data:
             self._at_end = True
-            self._line.close()
+            self._channel.close()
             self._guardian.wait()
             if self.returncode is None:
                 # The guardian itself was killed, and took the child along.
@@ -166,14 +159,21 @@ def spawn(
         },
         "pass_fds": passed,
         "controlling_terminal": controlling_terminal,
-        "user": None if user is None else _user(user),
+        "user": None if user is None else _user_entry(user),
         "remove": None if remove_when_orphaned is None else os.fspath(remove_when_orphaned),
     }
     inherited = {*passed, *([] if controlling_terminal is None else [controlling_terminal])}
     ours, theirs = socket.socketpair()
     try:
         guardian = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(GUARDIAN), str(theirs.fileno()), str(os.getpid())],
+            [
+                sys.executable,
+                "-I",
+                "-S",
+                str(GUARDIAN_PROGRAM),
+                str(theirs.fileno()),
+                str(os.getpid()),
+            ],
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -188,13 +188,13 @@ def spawn(
         ) from error
     finally:
         theirs.close()
-    return _hand_over(order, guardian, ours, str(argv[0]), str(cwd))
+    return _send_order(order, guardian, ours, str(argv[0]), str(cwd))
 
 
-def _hand_over(
+def _send_order(
     order: Mapping[str, object],
     guardian: subprocess.Popen[bytes],
-    line: socket.socket,
+    channel: socket.socket,
     program: str,
     cwd: str,
 ) -> Child:
@@ -202,16 +202,16 @@ def _hand_over(
     data = marshal.dumps(dict(order))
     answer = b""
     try:
-        line.sendall(len(data).to_bytes(8, "big") + data)
-        while b"\n" not in answer and (piece := line.recv(256)):
+        channel.sendall(len(data).to_bytes(8, "big") + data)
+        while b"\n" not in answer and (piece := channel.recv(256)):
             answer += piece
     except ConnectionError:
         pass
     first, _, rest = answer.partition(b"\n")
     kind, *words = first.decode().split() or ["lost"]
     if kind == "pid":
-        return PosixChild(int(words[0]), guardian, line, rest)
-    line.close()
+        return PosixChild(int(words[0]), guardian, channel, rest)
+    channel.close()
     for pipe in (guardian.stdin, guardian.stdout, guardian.stderr):
         if pipe is not None:
             pipe.close()
@@ -226,7 +226,7 @@ def _hand_over(
     raise ChildStartError(number, f"{program!r} was not started: {os.strerror(number)} ({where}).")
 
 
-def _user(name: str) -> tuple[str, int, int]:
+def _user_entry(name: str) -> tuple[str, int, int]:
     """Look a user up and make sure that we may become that user."""
     import pwd
 

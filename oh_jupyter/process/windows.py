@@ -24,15 +24,15 @@ if sys.platform == "win32":
     import psutil
 
     from oh_jupyter.errors import ChildStartError
-    from oh_jupyter.process.child import Child, memory_of
+    from oh_jupyter.process.child import Child, memory_bytes_of
 
     CREATE_SUSPENDED = 0x00000004
     NO_WINDOW_SUSPENDED = subprocess.CREATE_NO_WINDOW | CREATE_SUSPENDED
-    KILLED = 1
+    KILLED_EXIT_CODE = 1
     """Exit status of what is ended together with its job."""
-    INTERRUPT_TIMEOUT = 10.0
+    INTERRUPT_TIMEOUT_SECONDS = 10.0
 
-    PRESS_CONTROL_C = """
+    CTRL_C_PROGRAM = """
 import ctypes, sys
 kernel = ctypes.WinDLL("kernel32", use_last_error=True)
 kernel.FreeConsole()
@@ -78,20 +78,20 @@ sys.exit(not done)
 
         def terminate(self, grace: float = 2.0) -> None:
             """End the child and all of its descendants."""
-            self.ask_to_end(grace)
+            self.begin_termination(grace)
             self._process.wait()
 
-        def ask_to_end(self, grace: float = 2.0) -> None:
+        def begin_termination(self, grace: float = 2.0) -> None:
             """Begin to end the child and all of its descendants."""
             import win32job
 
-            win32job.TerminateJobObject(self._job, KILLED)
+            win32job.TerminateJobObject(self._job, KILLED_EXIT_CODE)
 
         def memory_bytes(self) -> int:
             """Measure the memory of the whole job."""
             import win32job
 
-            return memory_of(
+            return memory_bytes_of(
                 set(
                     win32job.QueryInformationJobObject(
                         self._job, win32job.JobObjectBasicProcessIdList
@@ -157,11 +157,11 @@ sys.exit(not done)
             OSError: The helper process does not start.
         """
         subprocess.run(
-            [sys.executable, "-I", "-S", "-c", PRESS_CONTROL_C, str(pid)],
+            [sys.executable, "-I", "-S", "-c", CTRL_C_PROGRAM, str(pid)],
             creationflags=subprocess.CREATE_NO_WINDOW,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            timeout=INTERRUPT_TIMEOUT,
+            timeout=INTERRUPT_TIMEOUT_SECONDS,
             check=False,
         )

@@ -145,7 +145,7 @@ class Bash(ShellDriver):
             self._loop.remove_reader(self.child.fileno())
         self._terminal.close()
         self._line.close()
-        self.child.ask_to_end(GRACE)
+        self.child.begin_termination(GRACE)
         while (fileno := self.child.fileno()) >= 0:
             news = asyncio.Event()
             self._loop.add_reader(fileno, news.set)
