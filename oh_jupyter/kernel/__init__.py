@@ -1,1 +1,1 @@
-"""The runtime inside an IPython kernel: magics, the ``oh`` object, the control channel."""
+"""The runtime in an IPython kernel: magics, the object ``oh``, and the control channel."""

@@ -2,25 +2,35 @@
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.events import (
     Action,
+    BrowseInteractiveAction,
     BrowserOutputObservation,
+    BrowseURLAction,
     CmdOutputObservation,
+    CmdRunAction,
+    FileEditAction,
     FileEditObservation,
+    FileReadAction,
     FileReadObservation,
+    FileWriteAction,
     FileWriteObservation,
+    IPythonRunCellAction,
     IPythonRunCellObservation,
+    MCPAction,
     MCPObservation,
     Observation,
 )
+from oh_jupyter.events.fields import build
 from oh_jupyter.events.stream import EventStream
-from oh_jupyter.events.wire import runnable_from_wire
-from oh_jupyter.kernel.cells.mainthread import MainThread
+from oh_jupyter.events.wire import action_from_wire
+from oh_jupyter.kernel.cells.main_thread import MainThreadWait
 from oh_jupyter.kernel.display.diff import Diff
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.storage import FileStore
@@ -30,7 +40,8 @@ if TYPE_CHECKING:
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.editor import HistoryEntry
     from oh_jupyter.events import EventSource
-    from oh_jupyter.runtime.confirmation import Waiting
+    from oh_jupyter.runtime.confirmation import PendingAction
+    from oh_jupyter.runtime.replay import ReplayStep
 
 __all__ = ["Oh"]
 
@@ -47,18 +58,14 @@ class Oh:
     def __init__(
         self, runtime: Runtime, in_agents_cell: Callable[[], bool] = lambda: False
     ) -> None:
-        """Wrap a runtime.
-
-        Args:
-            runtime: The runtime.
-            in_agents_cell: Tells whether the cell that runs now is an agent's.
-        """
+        """Wrap a runtime; ``in_agents_cell`` tells whether the cell that runs now is an agent's."""
         self._runtime = runtime
+        self._executor = runtime.executor
         self._in_agents_cell = in_agents_cell
 
     def __repr__(self) -> str:
         """Say where it works."""
-        return f"<oh: {self._runtime.executor.workspace_dir}>"
+        return f"<oh: {self._executor.workspace_dir}>"
 
     @property
     def store(self) -> FileStore:
@@ -67,7 +74,7 @@ class Oh:
 
     @property
     def events(self) -> EventStream:
-        """The log of all Actions and Observations, whichever door they came through."""
+        """The log of all Actions and Observations, whoever asked for them."""
         return self._runtime.events
 
     def status(self) -> dict[str, Any]:
@@ -88,18 +95,21 @@ class Oh:
             Its Observation.
 
         Raises:
-            WireError: The wire form cannot be read.
+            WireError: The wire form cannot be read, or a field is of a wrong type.
+            NotRunnableError: It is an Action such as ``message``, with nothing to execute.
             KeyboardInterrupt: The wait was interrupted; the Action is cancelled.
         """
         if isinstance(action, dict):
-            action = runnable_from_wire(action)
-        asker: EventSource = "agent" if self._in_agents_cell() else "user"
-        return self._wait(self._runtime.executor.run_action(action, asker))
+            action = action_from_wire(action)
+        return self._wait(self._executor.run_action(action, self._principal()))
+
+    def _principal(self) -> EventSource:
+        return "agent" if self._in_agents_cell() else "user"
 
     @property
-    def waiting(self) -> dict[int, Waiting]:
+    def waiting(self) -> dict[int, PendingAction]:
         """The Actions of agents that wait for you, by id."""
-        return self._runtime.executor.confirmations.waiting
+        return self._executor.confirmations.waiting
 
     def confirm(self, id: int | None = None, *, approve: bool = True) -> None:
         """Let an agent's Action begin that waits for you, or reject it.
@@ -113,7 +123,7 @@ class Oh:
         """
         if approve and self._in_agents_cell():
             raise ConfirmationError("This is the cell of an agent: what waits is for a person")
-        confirmations = self._runtime.executor.confirmations
+        confirmations = self._executor.confirmations
 
         async def decide() -> None:
             chosen = next(iter(confirmations.waiting), -1) if id is None else id
@@ -130,10 +140,17 @@ class Oh:
         Raises:
             ShellError: A name or value cannot be that of an environment variable.
         """
-        self._runtime.submit(self._runtime.executor.set_env(variables)).result()
+        self._runtime.submit(self._executor.set_env(variables)).result()
 
-    def _act(self, kind: str, timeout: float | None = None, **args: Any) -> Any:
-        return self.execute({"action": kind, "args": args, "timeout": timeout})
+    def _act(self, action: Action, timeout: float | None = None) -> Any:
+        action.timeout = timeout
+        return self.execute(action)
+
+    def _absolute(self, path: str) -> str:
+        """A path as the editor wants it; relative ones start at the shell's directory."""
+        if not isinstance(path, str):  # refused like any other field of a wrong type
+            return path
+        return os.path.join(self._executor.cwd, os.path.expanduser(path))
 
     def run(
         self,
@@ -158,16 +175,10 @@ class Oh:
         Returns:
             Its output and exit code.
         """
-        observation = self._act(
-            "run",
-            timeout,
-            command=command,
-            is_input=is_input,
-            blocking=blocking,
-            is_static=is_static,
-            cwd=cwd,
+        action = CmdRunAction(
+            command, is_input=is_input, blocking=blocking, is_static=is_static, cwd=cwd
         )
-        return cast(CmdOutputObservation, observation)
+        return cast(CmdOutputObservation, self._act(action, timeout))
 
     def run_ipython(self, code: str, *, timeout: float | None = None) -> IPythonRunCellObservation:
         """Run a cell as an agent would, and get what an agent would see of it.
@@ -179,7 +190,7 @@ class Oh:
         Returns:
             Its output.
         """
-        return cast(IPythonRunCellObservation, self._act("run_ipython", timeout, code=code))
+        return cast(IPythonRunCellObservation, self._act(IPythonRunCellAction(code), timeout))
 
     def read(
         self, path: str, *, view_range: list[int] | None = None, numbered: bool = False
@@ -187,16 +198,19 @@ class Oh:
         """Read a file.
 
         Args:
-            path: The file.
+            path: The file; relative paths start at the shell's working directory, here as in
+                all methods.
             view_range: First and last line, counted from 1; implies ``numbered``.
-            numbered: As the editor shows it, with line numbers; needs an absolute path.
+            numbered: As the editor shows it, with line numbers.
 
         Returns:
             Its content.
         """
-        source = "oh_aci" if numbered or view_range else "default"
-        observation = self._act("read", path=path, view_range=view_range, impl_source=source)
-        return cast(FileReadObservation, observation)
+        action = FileReadAction(path)
+        if numbered or view_range:
+            path = self._absolute(path)
+            action = FileReadAction(path, impl_source="oh_aci", view_range=view_range)
+        return cast(FileReadObservation, self._act(action))
 
     def write(
         self, path: str, content: str, *, start: int = 0, end: int = -1
@@ -212,8 +226,8 @@ class Oh:
         Returns:
             Where it was written.
         """
-        observation = self._act("write", path=path, content=content, start=start, end=end)
-        return cast(FileWriteObservation, observation)
+        action = FileWriteAction(path, content, start, end)
+        return cast(FileWriteObservation, self._act(action))
 
     def edit(self, command: str, path: str, **args: Any) -> FileEditObservation:
         """Edit a file.
@@ -221,31 +235,36 @@ class Oh:
         Args:
             command: view, create, str_replace, insert, write, apply_patch, notebook_edit,
                 undo_edit or redo_edit.
-            path: The file, absolute; for a patch the directory of its files.
+            path: The file; for a patch the directory of its files.
             **args: What the command needs, such as ``file_text``, ``old_str``, ``new_str``,
                 ``insert_line`` or ``content``; ``dry_run`` and ``enable_linting``.
 
         Returns:
             What the editor says, and the diff.
+
+        Raises:
+            WireError: There is no such argument.
         """
-        return cast(FileEditObservation, self._act("edit", path=path, command=command, **args))
+        arguments = {"path": self._absolute(path), "command": command, **args}
+        action = build(FileEditAction, arguments, "args", ignore_unknown=False)
+        return cast(FileEditObservation, self.execute(cast(FileEditAction, action)))
 
     def history(self, path: str) -> list[HistoryEntry]:
         """List the edits of a file that can be undone or redone.
 
         Args:
-            path: The file, absolute; it need not exist any more.
+            path: The file, which need not exist any more.
 
         Returns:
             The edits, the oldest first.
         """
-        return self.call(self._runtime.executor.editor.history, path)
+        return self.call(self._executor.editor.history, self._absolute(path))
 
     def diff(self, path: str, steps: int = 1) -> Diff:
         """Compare a file with what it was some edits ago.
 
         Args:
-            path: The file, absolute.
+            path: The file.
             steps: How many edits to look back.
 
         Returns:
@@ -254,7 +273,7 @@ class Oh:
         Raises:
             EditorError: There are not as many edits, or somebody else changed the file since.
         """
-        return Diff(self.call(self._runtime.executor.editor.diff, path, steps))
+        return Diff(self.call(self._executor.editor.diff, self._absolute(path), steps))
 
     def browse(self, url: str, *, return_axtree: bool = False) -> BrowserOutputObservation:
         """Open a page.
@@ -266,8 +285,8 @@ class Oh:
         Returns:
             Its text and a screenshot.
         """
-        observation = self._act("browse", url=url, return_axtree=return_axtree)
-        return cast(BrowserOutputObservation, observation)
+        action = BrowseURLAction(url, return_axtree=return_axtree)
+        return cast(BrowserOutputObservation, self._act(action))
 
     def interact(self, actions: str, *, return_axtree: bool = False) -> BrowserOutputObservation:
         """Act on the page that is open.
@@ -279,10 +298,8 @@ class Oh:
         Returns:
             The page afterwards, with the accessibility tree as text.
         """
-        observation = self._act(
-            "browse_interactive", browser_actions=actions, return_axtree=return_axtree
-        )
-        return cast(BrowserOutputObservation, observation)
+        action = BrowseInteractiveAction(actions, return_axtree=return_axtree)
+        return cast(BrowserOutputObservation, self._act(action))
 
     def tool(self, name: str, **arguments: Any) -> MCPObservation:
         """Call a tool by name: an agent skill, or a tool of a configured MCP server.
@@ -294,7 +311,36 @@ class Oh:
         Returns:
             The result, as JSON of the Model Context Protocol.
         """
-        return cast("MCPObservation", self._act("call_tool_mcp", name=name, arguments=arguments))
+        return cast(MCPObservation, self._act(MCPAction(name, arguments)))
+
+    def replay(
+        self,
+        log: EventStream | None = None,
+        *,
+        folder: str | None = None,
+        until: int | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> list[ReplayStep]:
+        """Carry out the Actions of a session again, in a fresh runtime, and compare.
+
+        Args:
+            log: The session's log; that of the current one when not given.
+            folder: Where to work; a temporary directory when not given.
+            until: Id of the event before which to stop.
+            kinds: Types of the Actions; all when not given.
+
+        Returns:
+            One step for each Action that was carried out.
+        """
+        from oh_jupyter.runtime.replay import Replayer
+
+        replayer = Replayer(self._executor.settings, self._executor.workspace_dir)
+        try:
+            return self.call(
+                replayer.run, log or self.events, folder=folder, until=until, kinds=kinds
+            )
+        finally:
+            replayer.stop()
 
     def tables(self, url: str | None = None) -> list[Any]:
         """Read the tables of the page that is open, or of another one.
@@ -317,7 +363,7 @@ class Oh:
     @property
     def browsers(self) -> BrowserPool:
         """The browsers by name; ``oh.browsers.use("other")`` changes to one of its own."""
-        return self._runtime.executor.browsers
+        return self._executor.browsers
 
     @property
     def browser(self) -> BrowserEnv:
@@ -338,10 +384,10 @@ class Oh:
         Raises:
             KeyboardInterrupt: The wait was interrupted.
         """
-        return self._wait(self._runtime.executor.in_thread(function, *args, **kwargs))
+        return self._wait(self._executor.in_thread(function, *args, **kwargs))
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if threading.current_thread() is threading.main_thread():
-            found: T = MainThread().wait_for(self._runtime.submit, coroutine)
+            found: T = MainThreadWait().wait_for(self._runtime.submit, coroutine)
             return found
         return self._runtime.submit(coroutine).result()

@@ -13,8 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from oh_jupyter.events import Event
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.cells.shell_cells import ShellCells
-from oh_jupyter.kernel.control.broadcast import Broadcast
-from oh_jupyter.kernel.control.handler import ControlDoor
+from oh_jupyter.kernel.control import Broadcast, ControlHandler
 from oh_jupyter.kernel.display.formatters import register_formatters, unregister_formatters
 from oh_jupyter.kernel.magics import MAGICS
 from oh_jupyter.logs import log_json_lines
@@ -28,22 +27,10 @@ _ATTRIBUTE = "_oh_jupyter"
 
 
 class LoadedExtension:
-    """What ``%load_ext oh_jupyter`` put into a shell.
-
-    Attributes:
-        runtime: The runtime.
-        oh: The object of that name in the person's namespace.
-    """
+    """What ``%load_ext oh_jupyter`` put into a shell: the runtime, and ``oh``."""
 
     def __init__(self, shell: InteractiveShell) -> None:
-        """Start a runtime and open its doors in a shell.
-
-        Args:
-            shell: The shell.
-
-        Raises:
-            OhJupyterError: A setting cannot be used; the shell is unchanged then.
-        """
+        """Start a runtime; on an OhJupyterError the shell is unchanged."""
         self._shell = shell
         self._traits = KernelTraits(parent=shell)
         self._cells = ShellCells(shell)
@@ -52,13 +39,13 @@ class LoadedExtension:
         self.runtime = Runtime(settings, {plugin.name: plugin})
         self._restore_logging: Callable[[], None] = lambda: None
         self.oh = Oh(self.runtime, lambda: self._cells.is_agents)
-        self._door: ControlDoor | None = None
+        self._control: ControlHandler | None = None
         self._unsubscribe: Any = None
         kernel: Any = getattr(shell, "kernel", None)
         if kernel is not None:
             secrets = partial(getattr, self.runtime.events, "secrets")
             self._restore_logging = log_json_lines(secrets, {"kernel_id": _kernel_id(kernel)})
-            self._door = ControlDoor(kernel, self.runtime)
+            self._control = ControlHandler(kernel, self.runtime)
             broadcast = Broadcast(kernel, self.runtime.generation)
             self.runtime.executor.confirmations.on_decision(broadcast.send_decision)
             self._unsubscribe = self.runtime.events.subscribe(
@@ -73,10 +60,10 @@ class LoadedExtension:
         atexit.register(self.runtime.close)
 
     def close(self) -> None:
-        """Close the doors and end the runtime."""
+        """Take everything out of the shell again and end the runtime."""
         atexit.unregister(self.runtime.close)
-        if self._door is not None:
-            self._door.close()
+        if self._control is not None:
+            self._control.close()
         if self._unsubscribe is not None:
             self._unsubscribe()
         self.runtime.submit(self._cells.close()).result(timeout=5)
@@ -105,17 +92,7 @@ def _wire(event: Event) -> dict[str, Any]:
 
 
 def load(shell: InteractiveShell) -> LoadedExtension:
-    """Load oh_jupyter into a shell; once is enough.
-
-    Args:
-        shell: The shell.
-
-    Returns:
-        What was loaded, now or before.
-
-    Raises:
-        OhJupyterError: A setting cannot be used.
-    """
+    """Load oh_jupyter into a shell, once; an OhJupyterError if a setting cannot be used."""
     loaded: LoadedExtension | None = getattr(shell, _ATTRIBUTE, None)
     if loaded is None:
         loaded = LoadedExtension(shell)
@@ -124,11 +101,7 @@ def load(shell: InteractiveShell) -> LoadedExtension:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take oh_jupyter out of a shell again.
-
-    Args:
-        shell: The shell.
-    """
+    """Take oh_jupyter out of a shell again."""
     loaded: LoadedExtension | None = getattr(shell, _ATTRIBUTE, None)
     if loaded is not None:
         delattr(shell, _ATTRIBUTE)

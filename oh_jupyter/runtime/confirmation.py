@@ -17,7 +17,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.runtime.risk import risk
 
-__all__ = ["POLICIES", "Confirmations", "Waiting"]
+__all__ = ["POLICIES", "Confirmations", "PendingAction"]
 
 POLICIES = ("never", "risky", "always")
 """Which Actions of an agent wait: none, those that may do harm, all."""
@@ -27,13 +27,8 @@ REJECTED = "Action has been rejected by the user! Waiting for further user input
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """An Action that waits.
-
-    Attributes:
-        action: The Action.
-        reason: Why it waits.
-    """
+class PendingAction:
+    """An Action that waits, and the reason why."""
 
     action: Action
     reason: str
@@ -46,93 +41,62 @@ class Confirmations:
         policy: One of ``POLICIES``.
     """
 
-    def __init__(self, policy: str, timeout: float, workspace_dir: str) -> None:
-        """Begin with none waiting.
+    def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
+        """Begin with none waiting; a ConfigError if there is no such policy.
 
-        Args:
-            policy: One of ``POLICIES``.
-            timeout: Seconds after which an Action that nobody has looked at is rejected.
-            workspace_dir: Where an agent may write.
-
-        Raises:
-            ConfigError: There is no such policy.
+        An Action that nobody has looked at within ``timeout_seconds`` is rejected. In the
+        workspace an agent may write.
         """
         if policy not in POLICIES:
             raise ConfigError(
                 f"The setting confirmation must be one of {', '.join(POLICIES)}, not {policy!r}"
             )
         self.policy = policy
-        self._timeout = timeout
+        self._timeout_seconds = timeout_seconds
         self._workspace_dir = workspace_dir
-        self._waiting: dict[int, tuple[Waiting, asyncio.Future[bool]]] = {}
+        self._waiting: dict[int, tuple[PendingAction, asyncio.Future[bool]]] = {}
         self._watchers: list[Callable[[int, bool], None]] = []
 
     def on_decision(self, callback: Callable[[int, bool], None]) -> None:
-        """Have something done whenever a person has decided.
-
-        Args:
-            callback: Called on the runtime's loop with the Action's id, and whether it may begin.
-        """
+        """Have the id of each decided Action told on the loop, and whether it may begin."""
         self._watchers.append(callback)
 
     @property
-    def waiting(self) -> dict[int, Waiting]:
+    def waiting(self) -> dict[int, PendingAction]:
         """The Actions that wait, by id."""
         return {id: entry for id, (entry, _) in self._waiting.items()}
 
-    def reason(self, action: Action, source: EventSource) -> str | None:
-        """Say why an Action has to wait.
+    def require(self, action: Action, principal: EventSource) -> str | None:
+        """The reason why an Action has to wait, which marks it as awaiting; None if it need not.
 
-        Args:
-            action: The Action.
-            source: Who asks; what a person does in a notebook never waits.
-
-        Returns:
-            The reason; None if it need not.
+        ``principal`` is who really asks: what a person does in a notebook never waits.
         """
-        if source == "user" or self.policy == "never":
+        reason = self._reason(action, principal)
+        if reason is not None and hasattr(action, "confirmation_state"):
+            action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
+        return reason
+
+    def _reason(self, action: Action, principal: EventSource) -> str | None:
+        if principal == "user" or self.policy == "never":
             return None
         if self.policy == "always":
             return "every action of an agent waits"
         return risk(action, self._workspace_dir)
 
-    def begin(self, action: Action, asker: EventSource) -> str | None:
-        """Say why an Action has to wait, and mark one that does.
-
-        Args:
-            action: The Action.
-            asker: Who asks; never what a client says of itself.
-
-        Returns:
-            The reason; None if it need not.
-        """
-        reason = self.reason(action, asker)
-        if reason is not None and hasattr(action, "confirmation_state"):
-            action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
-        return reason
-
     async def decide(self, action: Action, reason: str | None) -> Observation | None:
-        """Wait for the person, if that is necessary.
-
-        Args:
-            action: The Action, with its id.
-            reason: Why it has to wait; None if it need not.
-
-        Returns:
-            The Observation if it is not to be carried out; None if it is.
-        """
+        """Wait for the person if there is a reason to; the Observation if it is not to begin."""
         if reason is None:
             return _decided_before(action)
         future = asyncio.get_running_loop().create_future()
         id = action.id if action.id is not None else -1
-        self._waiting[id] = (Waiting(action, reason), future)
+        self._waiting[id] = (PendingAction(action, reason), future)
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout_seconds):
                 approved = await future
         except TimeoutError:
             return UserRejectObservation(
-                f"{REJECTED} (Nobody looked at it within {self._timeout:g} s; it waited because "
-                f"{reason}.)"
+                f"{REJECTED} (Nobody looked at it within {self._timeout_seconds:g} s; it waited "
+                f"because {reason}.)"
             )
         finally:
             del self._waiting[id]
@@ -143,15 +107,7 @@ class Confirmations:
         return None
 
     def resolve(self, id: int, approved: bool) -> None:
-        """Let an Action begin, or reject it.
-
-        Args:
-            id: The Action's.
-            approved: Whether it may begin.
-
-        Raises:
-            ConfirmationError: No Action of that id waits.
-        """
+        """Let a waiting Action begin, or reject it; a ConfirmationError if it does not wait."""
         if id not in self._waiting:
             names = ", ".join(str(id) for id in self._waiting) or "none"
             raise ConfirmationError(f"No action {id} waits for confirmation. Waiting: {names}")

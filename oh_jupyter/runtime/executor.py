@@ -1,4 +1,4 @@
-"""The ActionExecutor: whatever is asked, through any door, becomes an Observation here.
+"""The ActionExecutor: whatever is asked becomes an Observation here.
 
 It owns all state of the runtime and lives on the runtime thread's loop. Shell, browser
 and editor start when they are first needed, so that a notebook which only edits a file
@@ -12,8 +12,9 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.config import Settings
@@ -35,10 +36,17 @@ from oh_jupyter.events import (
 from oh_jupyter.runtime.confirmation import Confirmations
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
-from oh_jupyter.runtime.resources import make_shell, memory_figures, prepare_workspace, shell_user
+from oh_jupyter.runtime.resources import (
+    make_shell,
+    memory_usage,
+    prepare_workspace,
+    shell_owner,
+    shell_user,
+)
 from oh_jupyter.runtime.thread import exempt_from_debugger
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
-from oh_jupyter.runtime.transfers.transfers import Transfers
+from oh_jupyter.runtime.transfers import Transfers
+from oh_jupyter.runtime.validation import validate
 
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
@@ -54,7 +62,12 @@ __all__ = ["ActionExecutor"]
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-SECRET_LENGTH = 8
+MIN_SECRET_CHARS = 8
+"""A shorter value is not kept out of the log: it would be in many words."""
+
+MAX_THREADS = 8
+"""Calls that may block at the same time."""
+
 NO_BROWSER = "Browser functionality is not supported or disabled."
 
 
@@ -106,26 +119,20 @@ class ActionExecutor:
         self._editor: FileEditor | None = None
         self._starting = asyncio.Lock()
         self._threads = ThreadPoolExecutor(
-            max_workers=8,
+            max_workers=MAX_THREADS,
             thread_name_prefix="oh_jupyter-work",
             initializer=lambda: exempt_from_debugger(threading.current_thread()),
         )
-        self._handlers: dict[type[Action], Callable[[Any], Awaitable[Observation]]] = {
-            CmdRunAction: self._run,
-            IPythonRunCellAction: self._run_ipython,
-            FileReadAction: self._read,
-            FileWriteAction: self._write,
-            FileEditAction: self._edit,
-            BrowseURLAction: self._browse,
-            BrowseInteractiveAction: self._browse,
-            MCPAction: self._call_tool,
-        }
         self.mcp = McpProxy(self.in_thread, workspace_dir, parse_servers(settings.mcp_servers))
         self.tools = ToolRegistry(self.in_thread)
         self.tools.add("skills", skill_tools(self.in_thread, self.tools.changed))
         self.tools.add("mcp", self.mcp.tools)
         self.mcp.on_change(self.tools.changed)
-        self.transfers = Transfers(self.in_thread)
+        self.transfers = Transfers(
+            self.in_thread,
+            max_upload_bytes=int(settings.max_upload_mb * 1024**2),
+            owner=shell_owner(settings),
+        )
         self.confirmations = Confirmations(
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
         )
@@ -137,30 +144,38 @@ class ActionExecutor:
         return self._shell.cwd if self._shell is not None else self.workspace_dir
 
     async def run_action(
-        self, action: Action, source: EventSource = "agent", asker: EventSource | None = None
+        self,
+        action: Action,
+        source: EventSource = "agent",
+        *,
+        principal: EventSource | None = None,
     ) -> Observation:
         """Carry out one Action and record it with what came of it.
 
         Args:
             action: The Action.
             source: Who asks, as the log tells it.
-            asker: Who really does, where that is only what the asker says; see Confirmations.
+            principal: Who really asks, where ``source`` is only what a client says of itself;
+                it decides whether the Action waits for a person.
 
         Returns:
             Its Observation; whatever goes wrong becomes an ``ErrorObservation``.
 
         Raises:
-            asyncio.CancelledError: The asker went away; that is recorded, too.
+            NotRunnableError: It is an Action such as ``message``; nothing is recorded.
+            WireError: A field is of a wrong type; nothing is recorded.
+            asyncio.CancelledError: Whoever asked went away; that is recorded, too.
         """
+        validate(action)
         action.id = None
-        reason = self.confirmations.begin(action, asker or source)
+        reason = self.confirmations.require(action, principal or source)
         self.events.add_event(action, source)
         key = cast(int, action.id)
         self.running[key] = action
         try:
             observation = await self.confirmations.decide(action, reason)
             if observation is None:
-                observation = await self._execute(action)
+                observation = await self._observe(action)
         except asyncio.CancelledError:
             self._record(ErrorObservation("The action was cancelled."), action)
             raise
@@ -174,12 +189,9 @@ class ActionExecutor:
         observation.cause = action.id
         self.events.add_event(observation, action.source or "agent")
 
-    async def _execute(self, action: Action) -> Observation:
-        handler = self._handlers.get(type(action))
-        if handler is None:
-            return ErrorObservation(f"An action of type {action.kind!r} cannot be executed.")
+    async def _observe(self, action: Action) -> Observation:
         try:
-            return await handler(action)
+            return await self._execute(action)
         except OhJupyterError as problem:
             return ErrorObservation(str(problem))
         except Exception as problem:
@@ -189,28 +201,39 @@ class ActionExecutor:
                 "The runtime goes on; the kernel's log has the details."
             )
 
+    # The handler of an Action is registered by the type of its argument.
+
+    @singledispatchmethod
+    async def _execute(self, action: Action) -> Observation:
+        return ErrorObservation(f"An action of type {action.kind!r} cannot be executed.")
+
+    @_execute.register
     async def _run(self, action: CmdRunAction) -> Observation:
         return await (await self.shell()).execute_async(action)
 
+    @_execute.register
     async def _run_ipython(self, action: IPythonRunCellAction) -> Observation:
         await self.plugins.start()
         plugin = self.plugins.jupyter()
-        await plugin.follow(self.cwd)
+        await plugin.sync_directory(self.cwd)
         observation = await plugin.run(action)
         if action.include_extra:
             observation.content += plugin.footer(self.cwd)
         return observation
 
+    @_execute.register
     async def _read(self, action: FileReadAction) -> Observation:
         from oh_jupyter.editor.actions import read_file
 
         return await self.in_thread(read_file, action, cwd=self.cwd, editor=self.editor)
 
+    @_execute.register
     async def _write(self, action: FileWriteAction) -> Observation:
         from oh_jupyter.editor.actions import write_file
 
         return await self.in_thread(write_file, action, cwd=self.cwd, editor=self.editor)
 
+    @_execute.register
     async def _edit(self, action: FileEditAction) -> Observation:
         from oh_jupyter.editor.actions import edit_file
 
@@ -218,6 +241,7 @@ class ActionExecutor:
             edit_file, action, cwd=self.cwd, editor=self.editor, settings=self.settings
         )
 
+    @_execute.register
     async def _browse(self, action: BrowseURLAction | BrowseInteractiveAction) -> Observation:
         from oh_jupyter.browser.wire import browse
 
@@ -232,33 +256,18 @@ class ActionExecutor:
             browser.interrupt(action)
             raise
 
+    @_execute.register
     async def _call_tool(self, action: MCPAction) -> Observation:
         await self.mcp.begin()
         return await self.tools.call(action)
 
     async def in_thread(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Run blocking code beside the loop, on a thread that debuggers leave alone.
-
-        Args:
-            function: What to call.
-            *args: Its arguments.
-            **kwargs: Its keyword arguments.
-
-        Returns:
-            What it returns.
-        """
+        """Run blocking code beside the loop, on a thread that debuggers leave alone."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
     async def shell(self) -> ShellSession:
-        """The shell session, started when it is first asked for.
-
-        Returns:
-            The session.
-
-        Raises:
-            ShellError: It cannot start.
-        """
+        """The shell session, started when it is first asked for; a ShellError if it cannot."""
         async with self._starting:
             if self._shell is None:
                 session = make_shell(self.settings, self.workspace_dir)
@@ -279,7 +288,7 @@ class ActionExecutor:
         """
         await (await self.shell()).set_env_async(variables)
         os.environ.update(variables)
-        self._secrets |= {value for value in variables.values() if len(value) >= SECRET_LENGTH}
+        self._secrets |= {value for value in variables.values() if len(value) >= MIN_SECRET_CHARS}
         self.events.mask(self._secrets)
         if self._browsers is not None:
             self._browsers.mask(self._secrets)
@@ -314,11 +323,7 @@ class ActionExecutor:
         return self.browsers.current
 
     def status(self) -> dict[str, Any]:
-        """What a person would want to know about the runtime.
-
-        Returns:
-            JSON-ready figures: directories, what is running, what has started.
-        """
+        """JSON-ready figures: directories, what is running, what has started."""
         return {
             "workspace_dir": self.workspace_dir,
             "cwd": self.cwd,
@@ -330,7 +335,7 @@ class ActionExecutor:
             "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,
             "browser": self._browsers is not None,
-            "memory": memory_figures(self._shell),
+            "memory": memory_usage(self._shell),
         }
 
     async def close(self) -> None:

@@ -25,15 +25,9 @@ class PluginSet:
         problems: Why a plugin did not start, by its name.
     """
 
-    def __init__(self, plugins: Mapping[str, Plugin], timeout: float) -> None:
-        """Take the plugins; none is started yet.
-
-        Args:
-            plugins: Plugins by name, in starting order.
-            timeout: Seconds that each may take to start.
-        """
+    def __init__(self, plugins: Mapping[str, Plugin], start_timeout_seconds: float) -> None:
         self._plugins = dict(plugins)
-        self._timeout = timeout
+        self._start_timeout_seconds = start_timeout_seconds
         self._started = False
         self._starting = asyncio.Lock()
         self.problems: dict[str, str] = {}
@@ -51,10 +45,10 @@ class PluginSet:
             self._started = True
             for name, plugin in list(self._plugins.items()):
                 try:
-                    async with asyncio.timeout(self._timeout):
+                    async with asyncio.timeout(self._start_timeout_seconds):
                         await plugin.initialize(getpass.getuser())
                 except TimeoutError:
-                    self._drop(name, f"it was not ready after {self._timeout} s")
+                    self._drop(name, f"it was not ready after {self._start_timeout_seconds} s")
                 except Exception as problem:
                     self._drop(name, str(problem))
             await self._bring_skills_into_cells()
@@ -69,17 +63,10 @@ class PluginSet:
 
         jupyter = self._plugins.get(JupyterPlugin.name)
         if AgentSkillsPlugin.name in self._plugins and isinstance(jupyter, JupyterPlugin):
-            await jupyter.queue_first(AgentSkillsPlugin.cell_code)
+            await jupyter.queue_startup(AgentSkillsPlugin.cell_code)
 
     def jupyter(self) -> JupyterPlugin:
-        """The plugin that runs cells.
-
-        Returns:
-            The plugin.
-
-        Raises:
-            PluginError: It was not asked for, or did not start.
-        """
+        """The plugin that runs cells; a PluginError if it was not asked for or did not start."""
         from oh_jupyter.plugins import JupyterPlugin
 
         plugin = self._plugins.get(JupyterPlugin.name)
@@ -88,25 +75,21 @@ class PluginSet:
             raise PluginError(f"Cells cannot run: plugin 'jupyter' is not loaded: {problem}")
         return plugin
 
+    def peek(self) -> str:
+        """The last lines that the cell that runs has put out so far; "" if there are none."""
+        from oh_jupyter.plugins import JupyterPlugin
+
+        plugin = self._plugins.get(JupyterPlugin.name)
+        return plugin.peek() if isinstance(plugin, JupyterPlugin) else ""
+
     async def find(self, name: str) -> Plugin | None:
-        """A plugin that has started; those that were asked for are started now.
-
-        Args:
-            name: Its name.
-
-        Returns:
-            The plugin, or None if it was not asked for or did not start.
-        """
+        """A plugin, started now if need be; None if it was not asked for or did not start."""
         if name in self._plugins:
             await self.start()
         return self._plugins.get(name)
 
     async def set_env(self, variables: Mapping[str, str]) -> None:
-        """Set environment variables in a kernel that a plugin has started.
-
-        Args:
-            variables: Names and values.
-        """
+        """Set environment variables in a kernel that a plugin has started."""
         if "jupyter" in self._plugins:
             await self.jupyter().set_env(variables)
 

@@ -15,20 +15,13 @@ from oh_jupyter.errors import ConfigError
 if TYPE_CHECKING:
     from oh_jupyter.shell import ShellSession
 
-__all__ = ["make_shell", "memory_figures", "prepare_workspace", "shell_owner", "shell_user"]
+__all__ = ["make_shell", "memory_usage", "prepare_workspace", "shell_owner", "shell_user"]
 
 
 def shell_user(settings: Settings) -> str | None:
-    """The user that the shell has to change to.
+    """The user that the shell has to change to; None if it is the kernel's own.
 
-    Args:
-        settings: What the operator set.
-
-    Returns:
-        The name; None if it is the kernel's own user.
-
-    Raises:
-        ConfigError: There is no such user, or this process may not change to it.
+    A ConfigError if there is no such user, or this process may not change to it.
     """
     name = settings.username
     if not name or not settings.su_to_user or name == getpass.getuser():
@@ -55,17 +48,7 @@ def shell_user(settings: Settings) -> str | None:
 
 
 def shell_owner(settings: Settings) -> tuple[int, int] | None:
-    """Who should own what is made for the shell's user.
-
-    Args:
-        settings: What the operator set.
-
-    Returns:
-        User and group id; None if the shell runs as the kernel's own user.
-
-    Raises:
-        ConfigError: There is no such user, or this process may not change to it.
-    """
+    """User and group id of what is made for the shell's user, if not the kernel's own."""
     name = shell_user(settings)
     if name is None:
         return None
@@ -76,12 +59,7 @@ def shell_owner(settings: Settings) -> tuple[int, int] | None:
 
 
 def prepare_workspace(workspace_dir: str, user: str | None) -> None:
-    """Make the workspace, and give a new one to the user who works there.
-
-    Args:
-        workspace_dir: Absolute path.
-        user: Who works there, if not the kernel's own user.
-    """
+    """Make the workspace, and give a new one to the user who works there."""
     if os.path.isdir(workspace_dir):
         return
     os.makedirs(workspace_dir)
@@ -93,18 +71,7 @@ def prepare_workspace(workspace_dir: str, user: str | None) -> None:
 
 
 def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
-    """The shell session that the settings describe, not started yet.
-
-    Args:
-        settings: What the operator set.
-        workspace_dir: Where it starts.
-
-    Returns:
-        The session, on the running loop.
-
-    Raises:
-        ConfigError: The user cannot be changed to.
-    """
+    """The shell session that the settings describe, on the running loop, not started yet."""
     from oh_jupyter.shell import BashSession, PowerShellSession
 
     session = PowerShellSession if os.name == "nt" else BashSession
@@ -118,16 +85,8 @@ def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
     )
 
 
-def memory_figures(shell: ShellSession | None) -> dict[str, int]:
-    """Memory in use, in bytes.
-
-    Args:
-        shell: The shell session, if it has started.
-
-    Returns:
-        Resident memory of the kernel's process, of all its children together, and of
-        those that belong to the shell.
-    """
+def memory_usage(shell: ShellSession | None) -> dict[str, int]:
+    """Resident bytes of the kernel's process, of all its children, and of the shell's."""
     return {
         "kernel": psutil.Process().memory_info().rss,
         "children": sum(_resident(child) for child in psutil.Process().children(recursive=True)),

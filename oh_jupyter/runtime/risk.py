@@ -53,14 +53,9 @@ _COMPILED = tuple((reason, re.compile(pattern, re.MULTILINE)) for reason, patter
 
 
 def risk(action: Action, workspace_dir: str) -> str | None:
-    """Say what harm an Action may do.
+    """The reason to ask a person about an Action; None if there is none.
 
-    Args:
-        action: The Action.
-        workspace_dir: Where an agent may write, and where relative paths start.
-
-    Returns:
-        The reason to ask a person; None if there is none.
+    An agent may write in the workspace, where relative paths start.
     """
     if getattr(action, "security_risk", None) is ActionSecurityRisk.HIGH:
         return "the agent calls it risky"

@@ -1,4 +1,4 @@
-"""A runtime: the thread, the executor on it, and how the doors call it."""
+"""A runtime: the thread, the executor on it, and how other threads call it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
-from oh_jupyter.runtime.executor import SECRET_LENGTH, ActionExecutor
+from oh_jupyter.runtime.executor import MIN_SECRET_CHARS, ActionExecutor
 from oh_jupyter.runtime.mcp import parse_servers
 from oh_jupyter.runtime.thread import RuntimeThread
 from oh_jupyter.storage import FileStore, InMemoryFileStore, get_file_store
@@ -105,16 +105,9 @@ class Runtime:
         return self.executor.file_store
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine on the runtime thread.
+        """Start a coroutine on the runtime thread; cancelling the future cancels it.
 
-        Args:
-            coroutine: What to run.
-
-        Returns:
-            A future; cancelling it cancels the coroutine.
-
-        Raises:
-            RuntimeClosedError: The runtime was closed.
+        A RuntimeClosedError if the runtime was closed.
         """
         return self._thread.submit(coroutine)
 
@@ -165,22 +158,15 @@ def _event_log(store: FileStore, sid: str, settings: Settings) -> EventStream:
         values += server.env.values()  # the rest of it is no secret
     # Of "Bearer token" the token alone is a secret, too.
     words = {word for value in values for word in (value, *value.split())}
-    events.mask(word for word in words if len(word) >= SECRET_LENGTH)
+    events.mask(word for word in words if len(word) >= MIN_SECRET_CHARS)
     return events
 
 
 def make_file_store(settings: Settings) -> FileStore:
     """The file store that the settings describe.
 
-    Args:
-        settings: What the operator set.
-
-    Returns:
-        The store; one in memory, with a warning in the log, if a local one cannot be
-        made, since a full or read-only home must not keep anybody from working.
-
-    Raises:
-        OhJupyterError: A store that was configured explicitly cannot be made.
+    One in memory, with a warning in the log, if the default one cannot be made, since a full or
+    read-only home must not keep anybody from working.
     """
     path = settings.file_store_path
     by_default = settings.file_store == "local" and path is None

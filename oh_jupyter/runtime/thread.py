@@ -29,11 +29,6 @@ class RuntimeThread:
     """
 
     def __init__(self, name: str = "oh_jupyter") -> None:
-        """Start the thread.
-
-        Args:
-            name: Name of the thread, as debuggers and ``top -H`` show it.
-        """
         self.generation = uuid.uuid4().hex
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -49,16 +44,10 @@ class RuntimeThread:
             self.loop.close()
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine on the loop, from any thread.
+        """Start a coroutine on the loop, from any thread; cancelling the future cancels it.
 
-        Args:
-            coroutine: What to run. Context variables of the caller are visible in it.
-
-        Returns:
-            A future; cancelling it cancels the coroutine.
-
-        Raises:
-            RuntimeClosedError: The thread was closed.
+        Context variables of the caller are visible in it. A RuntimeClosedError if the thread
+        was closed.
         """
         if self._closed:
             coroutine.close()
@@ -86,11 +75,6 @@ class RuntimeThread:
 
 
 def exempt_from_debugger(thread: threading.Thread) -> None:
-    """Keep a thread running while the person sits at a breakpoint.
-
-    Args:
-        thread: A thread that is not started yet. The two attributes are those that
-            ipykernel sets on its own threads.
-    """
+    """Keep a thread running at breakpoints, as ipykernel does its own; call it before the start."""
     thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]

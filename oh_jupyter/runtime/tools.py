@@ -44,11 +44,6 @@ class ToolRegistry:
     """
 
     def __init__(self, in_thread: Callable[..., Awaitable[Any]]) -> None:
-        """Make an empty registry.
-
-        Args:
-            in_thread: Runs blocking code beside the loop; listing tools may import them.
-        """
         self._in_thread = in_thread
         self._sources: dict[str, ToolSource] = {}
         self._watchers: list[Callable[[], None]] = []
@@ -61,42 +56,22 @@ class ToolRegistry:
             callback()
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Have something done whenever there are other tools than before.
-
-        Args:
-            callback: Called on the thread that changed them.
-
-        Returns:
-            What ends that.
-        """
+        """Subscribe to changes, told on the thread that made them; what is returned ends that."""
         self._watchers.append(callback)
         return lambda: self._watchers.remove(callback)
 
     def add(self, name: str, source: ToolSource) -> None:
-        """Add tools, or replace those that were added under the same name.
-
-        Args:
-            name: What they are called together, such as ``skills``.
-            source: Lists them.
-        """
+        """Add a source of tools such as ``skills``, or replace the one of that name."""
         self._sources[name] = source
         self.changed()
 
     def remove(self, name: str) -> None:
-        """Take tools away again; it is no error if they are not there.
-
-        Args:
-            name: The name under which they were added.
-        """
+        """Take a source away again; it is no error if it is not there."""
         self._sources.pop(name, None)
         self.changed()
 
     def tools(self) -> dict[str, Tool]:
-        """List all tools.
-
-        Returns:
-            The tools by name; where two have the same, that of the source added first.
-        """
+        """The tools by name; where two have the same, that of the source added first."""
         found: dict[str, Tool] = {}
         for source in list(self._sources.values()):
             for tool in source():
@@ -104,15 +79,7 @@ class ToolRegistry:
         return found
 
     async def call(self, action: MCPAction) -> Observation:
-        """Call a tool.
-
-        Args:
-            action: Its name and arguments; ``timeout`` ends the wait for it, not what it
-                does in a thread.
-
-        Returns:
-            Its result as JSON text; an ``ErrorObservation`` if there is no such tool.
-        """
+        """Call a tool; ``timeout`` ends the wait for it, not what it does in a thread."""
         tools = await self._in_thread(self.tools)
         tool = tools.get(action.name)
         if tool is None:
@@ -133,21 +100,13 @@ class ToolRegistry:
 def skill_tools(
     in_thread: Callable[..., Awaitable[dict[str, Any]]], changed: Callable[[], None] = lambda: None
 ) -> ToolSource:
-    """Offer the agent skills as tools.
-
-    Args:
-        in_thread: Runs blocking code beside the loop.
-        changed: Called when there are other skills than were listed.
-
-    Returns:
-        The source; skills that are added later are among its tools.
-    """
+    """The agent skills as a source of tools; ``changed`` is called when there are others."""
     watched = False
 
     def tools() -> Iterable[Tool]:
         nonlocal watched
+        from oh_jupyter.schema import parameters_schema, summary
         from oh_jupyter.skills import available, call_skill, on_change
-        from oh_jupyter.skills.signatures import schema_of, summary_of
 
         if not watched:
             watched = True
@@ -161,6 +120,6 @@ def skill_tools(
             ) -> Awaitable[dict[str, Any]]:
                 return in_thread(call_skill, name, function, arguments)
 
-            yield Tool(name, summary_of(function), schema_of(function), call)
+            yield Tool(name, summary(function), parameters_schema(function), call)
 
     return tools

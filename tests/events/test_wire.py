@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from oh_jupyter.errors import NotRunnableError, UnknownTypeError, WireError
+from oh_jupyter.errors import UnknownTypeError, WireError
 from oh_jupyter.events import (
     ACTIONS,
     OBSERVATIONS,
@@ -23,7 +23,6 @@ from oh_jupyter.events.wire import (
     action_from_wire,
     from_wire,
     observation_from_wire,
-    runnable_from_wire,
     to_wire,
 )
 
@@ -191,12 +190,6 @@ def test_malformed_actions_are_refused_with_the_name_of_the_field(data, error, f
         action_from_wire(data)
     assert refused.value.field == field
     assert field.rpartition(".")[2] in str(refused.value)
-
-
-@pytest.mark.parametrize("kind", ["think", "message", "null", "finish"])
-def test_what_cannot_be_executed_is_no_runnable_action(kind: str) -> None:
-    with pytest.raises(NotRunnableError):
-        runnable_from_wire({"action": kind, "args": REQUIRED[kind]})
 
 
 def test_an_unusable_security_risk_is_dropped() -> None:

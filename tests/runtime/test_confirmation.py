@@ -78,11 +78,11 @@ def test_the_policies(tmp_path) -> None:
         name: Confirmations(name, 1, str(tmp_path)) for name in ("never", "risky", "always")
     }
     asked = {
-        name: [policy.reason(action, "agent") is not None for action in (harmless, risky)]
+        name: [policy.require(action, "agent") is not None for action in (harmless, risky)]
         for name, policy in policies.items()
     }
     assert asked == {"never": [False, False], "risky": [False, True], "always": [True, True]}
-    assert all(policy.reason(risky, "user") is None for policy in policies.values())
+    assert all(policy.require(risky, "user") is None for policy in policies.values())
     with pytest.raises(ConfigError, match="must be one of never, risky, always, not 'maybe'"):
         Confirmations("maybe", 1, str(tmp_path))
 

@@ -7,7 +7,7 @@ import pytest
 from oh_jupyter.config import Settings, load_settings
 from oh_jupyter.errors import ConfigError
 from oh_jupyter.events import FileEditAction
-from oh_jupyter.events.wire import runnable_from_wire, to_wire
+from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.runtime import Runtime
 
 
@@ -21,7 +21,7 @@ def runtime(tmp_path):
 def test_a_draft_is_merged_written_and_undone(runtime, tmp_path):
     path = tmp_path / "code.py"
     path.write_text("import os\n\n\ndef run():\n    return os.name\n")
-    action = runnable_from_wire(
+    action = action_from_wire(
         {
             "action": "edit",
             "args": {

@@ -14,8 +14,16 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.config import Settings
-from oh_jupyter.errors import ConfigError, RuntimeClosedError, ShellError
+from oh_jupyter.errors import (
+    ConfigError,
+    NotRunnableError,
+    RuntimeClosedError,
+    ShellError,
+    WireError,
+)
 from oh_jupyter.events import (
+    AgentFinishAction,
+    AgentThinkAction,
     CmdOutputObservation,
     CmdRunAction,
     ErrorObservation,
@@ -23,6 +31,7 @@ from oh_jupyter.events import (
     FileWriteAction,
     IPythonRunCellAction,
     MessageAction,
+    NullAction,
 )
 from oh_jupyter.runtime import Runtime, list_directory
 
@@ -61,9 +70,27 @@ def test_what_fails_is_an_observation_and_the_runtime_goes_on(runtime: Runtime) 
     missing = runtime.submit_action(FileReadAction("no-such-file")).result(30)
     assert isinstance(missing, ErrorObservation)
     assert missing.content.startswith("File not found: ")
-    talk = runtime.submit_action(MessageAction("hello")).result(30)
-    assert isinstance(talk, ErrorObservation)
     assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+
+
+@pytest.mark.parametrize(
+    ("action", "error", "word"),
+    [
+        (MessageAction("hello"), NotRunnableError, "'message' cannot be executed"),
+        (AgentThinkAction("hm"), NotRunnableError, "'think' cannot be executed"),
+        (AgentFinishAction(), NotRunnableError, "'finish' cannot be executed"),
+        (NullAction(), NotRunnableError, "'null' cannot be executed"),
+        (CmdRunAction(5), WireError, "args.command"),
+        (CmdRunAction("ls", confirmation_state="perhaps"), WireError, "confirmation_state"),
+        (FileReadAction("x", view_range=["1"]), WireError, "args.view_range"),
+    ],
+)
+def test_what_is_no_valid_action_is_refused_and_not_recorded(
+    runtime: Runtime, action, error, word: str
+) -> None:
+    with pytest.raises(error, match=word):
+        runtime.submit_action(action).result(30)
+    assert runtime.events.latest_id == -1
 
 
 def test_cells_run_in_a_kernel_of_its_own(runtime: Runtime) -> None:

@@ -9,7 +9,7 @@ import pytest
 from oh_jupyter import skills
 from oh_jupyter.config import Settings
 from oh_jupyter.events import ErrorObservation, MCPAction, MCPObservation
-from oh_jupyter.events.wire import runnable_from_wire, to_wire
+from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime.tools import Tool
 from oh_jupyter.skills import catalog
@@ -53,7 +53,7 @@ def test_a_skill_prints_into_its_observation(runtime, tmp_path, capsys):
 
 
 def test_the_wire_form(runtime, tmp_path):
-    action = runnable_from_wire(
+    action = action_from_wire(
         {
             "action": "call_tool_mcp",
             "args": {

@@ -13,10 +13,11 @@ from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.displaypub import CapturingDisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 
-from oh_jupyter.cells.outputs import CellOutput, Outputs
+from oh_jupyter.cells import CellOutput
+from oh_jupyter.cells.outputs import OutputCollector
 from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
 from oh_jupyter.kernel.cells.nested_loop import run_nested
-from oh_jupyter.kernel.cells.output_history import outputs_unkept
+from oh_jupyter.kernel.cells.output_history import without_output_history
 
 __all__ = ["run_inline"]
 
@@ -26,22 +27,15 @@ def run_inline(
 ) -> CellOutput:
     """Run a cell on this thread and keep its outputs from the cell around it.
 
-    Args:
-        shell: The shell.
-        code: The cell.
-        timeout: Seconds after which it is interrupted.
-        silent: Keep it out of hooks and history altogether.
-
-    Returns:
-        Its output.
+    It is interrupted after ``timeout`` seconds; a silent one is kept out of hooks, too.
     """
-    outputs = Outputs()
+    outputs = OutputCollector()
     expired = threading.Event()
     timer = None
     if timeout is not None:
         timer = threading.Timer(timeout, _expire, [expired])
         timer.daemon = True
-    with _captured(shell, outputs), outputs_unkept(shell):
+    with _captured(shell, outputs), without_output_history(shell):
         try:
             if timer is not None:
                 timer.start()
@@ -63,7 +57,7 @@ def _expire(expired: threading.Event) -> None:
 class _Stream(TextIOBase):
     """A text stream that writes into the outputs."""
 
-    def __init__(self, outputs: Outputs) -> None:
+    def __init__(self, outputs: OutputCollector) -> None:
         self._outputs = outputs
 
     def writable(self) -> bool:
@@ -77,7 +71,7 @@ class _Stream(TextIOBase):
 class _DisplayPublisher(CapturingDisplayPublisher):
     """A display publisher that publishes into the outputs."""
 
-    def __init__(self, collected: Outputs) -> None:
+    def __init__(self, collected: OutputCollector) -> None:
         super().__init__()
         self._collected = collected
 
@@ -104,7 +98,7 @@ class _DisplayPublisher(CapturingDisplayPublisher):
 class _Results(list[dict[str, Any]]):
     """What the capturing display hook appends to."""
 
-    def __init__(self, outputs: Outputs) -> None:
+    def __init__(self, outputs: OutputCollector) -> None:
         super().__init__()
         self._outputs = outputs
 
@@ -113,7 +107,7 @@ class _Results(list[dict[str, Any]]):
 
 
 @contextmanager
-def _captured(shell: InteractiveShell, outputs: Outputs) -> Iterator[None]:
+def _captured(shell: InteractiveShell, outputs: OutputCollector) -> Iterator[None]:
     stream = _Stream(outputs)
     publisher, hook, runner = shell.display_pub, sys.displayhook, shell.loop_runner
     shell.display_pub = _DisplayPublisher(outputs)

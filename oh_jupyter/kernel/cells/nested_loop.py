@@ -19,14 +19,7 @@ T = TypeVar("T")
 def run_nested(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, in a thread whose own loop may be running.
 
-    Args:
-        coroutine: What to run.
-
-    Returns:
-        What it returns.
-
-    Raises:
-        KeyboardInterrupt: It was interrupted; the coroutine was cancelled.
+    A KeyboardInterrupt cancels it.
     """
     with _no_loop_running():
         loop = asyncio.new_event_loop()

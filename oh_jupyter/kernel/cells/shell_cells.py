@@ -9,15 +9,15 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
+from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.request import AGENT_USERNAME
 from oh_jupyter.cells.zmq import KernelClient
 from oh_jupyter.errors import PluginError, RuntimeClosedError
 from oh_jupyter.kernel.cells.inline import run_inline
 from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
-from oh_jupyter.kernel.cells.mainthread import MainThread
-from oh_jupyter.kernel.cells.output_history import outputs_unkept
-from oh_jupyter.kernel.cells.stream_chunks import small_messages
-from oh_jupyter.plugins import CellOutput
+from oh_jupyter.kernel.cells.main_thread import MainThreadWait
+from oh_jupyter.kernel.cells.output_history import without_output_history
+from oh_jupyter.kernel.cells.stream_chunks import chunked_streams
 
 __all__ = ["ShellCells"]
 
@@ -26,12 +26,7 @@ class ShellCells:
     """Runs cells on the main thread, if it is waiting for us, else through the kernel."""
 
     def __init__(self, shell: InteractiveShell) -> None:
-        """Prepare; nothing is connected yet.
-
-        Args:
-            shell: The shell. In plain ``ipython`` it has no kernel: cells then run only
-                for magics and the ``oh`` object.
-        """
+        """Prepare; in plain ``ipython``, without a kernel, cells run only for the main thread."""
         self._shell = shell
         self._kernel: Any = getattr(shell, "kernel", None)
         self._client: KernelClient | None = None
@@ -45,27 +40,18 @@ class ShellCells:
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
     ) -> CellOutput:
-        """Run a cell to its end.
+        """Run a cell to its end, see ``CellRunner``.
 
-        Args:
-            code: The cell.
-            timeout: Seconds after which it is interrupted.
-            silent: Show it to nobody.
-
-        Returns:
-            Its output.
-
-        Raises:
-            PluginError: There is neither a kernel nor a main thread that waits.
+        A PluginError if there is neither a kernel nor a main thread that waits.
         """
-        while (wait := MainThread.waiting()) is not None:
+        while (wait := MainThreadWait.current()) is not None:
             call = wait.call(lambda: run_inline(self._shell, code, timeout, silent))
             try:
                 return await asyncio.wrap_future(call.future)
             except RuntimeClosedError:
                 continue  # the wait has just ended
             except asyncio.CancelledError:
-                call.take_back()
+                call.cancel()
                 raise
         if self._guard is None:
             raise PluginError(
@@ -117,8 +103,8 @@ class _ExecutionGuard:
             with ExitStack() as stack:
                 if ours:
                     self.is_agents = True
-                    stack.enter_context(outputs_unkept(self._kernel.shell))
-                    stack.enter_context(small_messages())
+                    stack.enter_context(without_output_history(self._kernel.shell))
+                    stack.enter_context(chunked_streams())
                 await self._execute(stream, ident, parent)
         finally:
             if ours:  # another cell may run in a subshell meanwhile

@@ -11,33 +11,32 @@ from oh_jupyter.config import DECISION_MESSAGE, EVENT_MESSAGE
 
 __all__ = ["Broadcast", "clipped"]
 
-MAX_CHARACTERS = 4000
+MAX_CHARS = 4000
 """Longest string that is broadcast; the whole event can be asked for."""
 
-_LEFT_OUT = ("screenshot", "set_of_marks", "image_urls", "dom_object", "axtree_object")
-_LEFT_OUT_TOO = ("extra_element_properties", "goal_image_urls")
+_LEFT_OUT = {
+    "screenshot",
+    "set_of_marks",
+    "image_urls",
+    "dom_object",
+    "axtree_object",
+    "extra_element_properties",
+    "goal_image_urls",
+}
 
 
-def clipped(event: dict[str, Any], limit: int = MAX_CHARACTERS) -> dict[str, Any]:
-    """A copy of an event that is small enough to be sent to everybody.
-
-    Args:
-        event: Wire form of an Action or Observation.
-        limit: Longest string, in characters.
-
-    Returns:
-        The copy; ``clipped`` is true in it if anything was cut or left out.
-    """
+def clipped(event: dict[str, Any], max_chars: int = MAX_CHARS) -> dict[str, Any]:
+    """A copy of an event's wire form without what is large; ``clipped`` in it says so."""
     small: dict[str, Any] = {}
     cut = False
     for name, value in event.items():
         if isinstance(value, dict):
-            inner = {k: v for k, v in value.items() if k not in (*_LEFT_OUT, *_LEFT_OUT_TOO)}
+            inner = {k: v for k, v in value.items() if k not in _LEFT_OUT}
             cut = cut or any(value[k] for k in value.keys() - inner.keys())
-            small[name] = clipped(inner, limit)
+            small[name] = clipped(inner, max_chars)
             cut = small[name].pop("clipped", False) or cut
-        elif isinstance(value, str) and len(value) > limit:
-            small[name] = value[:limit]
+        elif isinstance(value, str) and len(value) > max_chars:
+            small[name] = value[:max_chars]
             cut = True
         else:
             small[name] = value
@@ -47,15 +46,9 @@ def clipped(event: dict[str, Any], limit: int = MAX_CHARACTERS) -> dict[str, Any
 
 
 class Broadcast:
-    """Sends events to the frontends of a kernel."""
+    """Sends the events of one runtime to all frontends of a kernel, from any thread."""
 
     def __init__(self, kernel: Any, generation: str) -> None:
-        """Prepare.
-
-        Args:
-            kernel: The ipykernel.
-            generation: Id of the runtime whose events these are.
-        """
         self._kernel = kernel
         self._generation = generation
         self._sequence = 0
@@ -66,31 +59,17 @@ class Broadcast:
         )
 
     def send(self, event: dict[str, Any]) -> None:
-        """Send one event; from any thread.
-
-        Args:
-            event: Wire form of an Action or Observation.
-        """
-        content = {
-            "generation": self._generation,
-            "seq": self._sequence,
-            "event": clipped(event),
-        }
-        self._sequence += 1
-        self._publish(EVENT_MESSAGE, content)
+        """Send the wire form of one event."""
+        content = {"event": clipped(event)}
+        with self._lock:
+            self._publish(EVENT_MESSAGE, {**content, "seq": self._sequence})
+            self._sequence += 1
 
     def send_decision(self, id: int, approved: bool) -> None:
-        """Tell that an Action does not wait any more; from any thread.
-
-        One that was approved may run for long before its Observation tells the same.
-
-        Args:
-            id: The Action's.
-            approved: Whether it may begin.
-        """
-        content = {"generation": self._generation, "id": id, "approved": approved}
-        self._publish(DECISION_MESSAGE, content)
+        """Tell that an Action does not wait any more, which may then run for long."""
+        with self._lock:
+            self._publish(DECISION_MESSAGE, {"id": id, "approved": approved})
 
     def _publish(self, kind: str, content: dict[str, Any]) -> None:
-        with self._lock:
-            self._session.send(self._kernel.iopub_socket, kind, content, ident=kind.encode())
+        content = {"generation": self._generation, **content}
+        self._session.send(self._kernel.iopub_socket, kind, content, ident=kind.encode())

@@ -1,103 +1,91 @@
-"""Operations of the control channel that move files: of the machine, and of the store."""
+"""Operations that move files in pieces: of the machine, and of the store."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from oh_jupyter.errors import StorePathError, TransferNotFoundError, WireError
-from oh_jupyter.runtime import Runtime
-from oh_jupyter.runtime.resources import shell_owner
-from oh_jupyter.runtime.transfers.downloads import check_source, zipped
-from oh_jupyter.runtime.transfers.transfers import StoreSink, store_pieces
-from oh_jupyter.runtime.transfers.uploads import Upload
+from oh_jupyter.errors import StorePathError, TransferNotFoundError
+from oh_jupyter.kernel.control.rpc import Reply, Request, operation
+from oh_jupyter.runtime.transfers import StoreSink, store_pieces
 from oh_jupyter.storage.paths import path_key
 
-__all__ = ["FILE_OPERATIONS"]
-
-Answer = tuple[dict[str, Any], list[bytes]]
+__all__: list[str] = []
 
 
-async def _upload(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-    settings = runtime.settings
-
-    def begin() -> Upload:
-        return Upload(
-            _text(content, "destination"),
-            _text(content, "filename"),
-            recursive=bool(content.get("recursive")),
-            limit=int(settings.max_upload_mb * 1024**2),
-            owner=shell_owner(settings),
-        )
-
-    return {"status": "ok", "id": await runtime.executor.transfers.begin(begin)}, []
+@operation("upload")
+async def _upload(request: Request) -> Reply:
+    recursive = bool(request.fields.get("recursive"))
+    destination, filename = request.text("destination"), request.text("filename")
+    transfers = request.runtime.executor.transfers
+    return Reply({"id": await transfers.upload(destination, filename, recursive=recursive)})
 
 
-async def _upload_to_store(
-    runtime: Runtime, content: dict[str, Any], buffers: list[bytes]
-) -> Answer:
-    path = _text(content, "path")
+@operation("upload_to_store")
+async def _upload_to_store(request: Request) -> Reply:
+    path, store = request.text("path"), request.runtime.file_store
 
     def begin() -> StoreSink:
-        return StoreSink(runtime.file_store.open(path, "wb"))
+        return StoreSink(store.open(path, "wb"))
 
-    return {"status": "ok", "id": await runtime.executor.transfers.begin(begin)}, []
-
-
-async def _send(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-    for piece in buffers:
-        await runtime.executor.transfers.write(_text(content, "id"), piece)
-    return {"status": "ok"}, []
+    return Reply({"id": await request.runtime.executor.transfers.begin(begin)})
 
 
-async def _finish(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-    await runtime.executor.transfers.finish(_text(content, "id"))
-    return {"status": "ok"}, []
+@operation("send")
+async def _send(request: Request) -> Reply:
+    for piece in request.buffers:
+        await request.runtime.executor.transfers.write(request.text("id"), piece)
+    return Reply()
 
 
-async def _download(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-    source = await runtime.executor.in_thread(check_source, _text(content, "path"))
-    key = await runtime.executor.transfers.begin(lambda: zipped(source))
-    return {"status": "ok", "id": key, "name": source.name or "root"}, []
+@operation("finish")
+async def _finish(request: Request) -> Reply:
+    await request.runtime.executor.transfers.finish(request.text("id"))
+    return Reply()
 
 
-async def _download_from_store(
-    runtime: Runtime, content: dict[str, Any], buffers: list[bytes]
-) -> Answer:
-    path = _text(content, "path")
+@operation("download")
+async def _download(request: Request) -> Reply:
+    key, name = await request.runtime.executor.transfers.download(request.text("path"))
+    return Reply({"id": key, "name": name})
+
+
+@operation("download_from_store")
+async def _download_from_store(request: Request) -> Reply:
+    path, store = request.text("path"), request.runtime.file_store
 
     def begin() -> Iterator[bytes]:
         try:
-            return store_pieces(runtime.file_store.open(path, "rb"))
+            return store_pieces(store.open(path, "rb"))
         except (FileNotFoundError, IsADirectoryError):
             raise TransferNotFoundError(f"The store has no file {path!r}") from None
 
-    key = await runtime.executor.transfers.begin(begin)
-    return {"status": "ok", "id": key}, []
+    return Reply({"id": await request.runtime.executor.transfers.begin(begin)})
 
 
-async def _receive(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-    return {"status": "ok"}, [await runtime.executor.transfers.read(_text(content, "id"))]
+@operation("receive")
+async def _receive(request: Request) -> Reply:
+    return Reply(body=await request.runtime.executor.transfers.read(request.text("id")))
 
 
-async def _give_up(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-    await runtime.executor.transfers.end(_text(content, "id"))
-    return {"status": "ok"}, []
+@operation("give_up")
+async def _give_up(request: Request) -> Reply:
+    await request.runtime.executor.transfers.end(request.text("id"))
+    return Reply()
 
 
-async def _list_store(runtime: Runtime, content: dict[str, Any], buffers: list[bytes]) -> Answer:
-    path = _text(content, "path")
+@operation("list_store")
+async def _list_store(request: Request) -> Reply:
+    path, runtime = request.text("path"), request.runtime
     try:
         entries = await runtime.executor.in_thread(runtime.file_store.list, path)
     except (FileNotFoundError, NotADirectoryError):
         raise TransferNotFoundError(f"The store has no directory {path!r}") from None
-    return {"status": "ok", "entries": entries}, []
+    return Reply({"entries": entries})
 
 
-async def _delete_from_store(
-    runtime: Runtime, content: dict[str, Any], buffers: list[bytes]
-) -> Answer:
-    path = _text(content, "path")
+@operation("delete_from_store")
+async def _delete_from_store(request: Request) -> Reply:
+    path, runtime = request.text("path"), request.runtime
     if not path_key(path):
         raise StorePathError(
             f"{path!r} is the root of the store, in which the log of this session is, too. "
@@ -107,26 +95,4 @@ async def _delete_from_store(
         await runtime.executor.in_thread(runtime.file_store.delete, path)
     except FileNotFoundError:
         raise TransferNotFoundError(f"The store has no {path!r}") from None
-    return {"status": "ok"}, []
-
-
-def _text(content: dict[str, Any], name: str) -> str:
-    value = content.get(name)
-    if not isinstance(value, str):
-        raise WireError(f"{name!r} must be a string", name)
-    return value
-
-
-FILE_OPERATIONS: dict[str, Callable[[Runtime, dict[str, Any], list[bytes]], Awaitable[Answer]]] = {
-    "upload": _upload,
-    "upload_to_store": _upload_to_store,
-    "send": _send,
-    "finish": _finish,
-    "download": _download,
-    "download_from_store": _download_from_store,
-    "receive": _receive,
-    "give_up": _give_up,
-    "list_store": _list_store,
-    "delete_from_store": _delete_from_store,
-}
-"""The operations by name."""
+    return Reply()

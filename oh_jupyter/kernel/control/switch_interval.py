@@ -1,10 +1,9 @@
-"""Shorter turns for a computing cell while somebody waits for an answer.
+"""A shorter interpreter switch interval while somebody waits for a reply.
 
 A thread that computes gives the interpreter away every ``sys.getswitchinterval()``, five
 milliseconds by default, and answering an Action takes several turns of other threads, two of
-them before our own code learns of it. While an answer is due, and for a while after it, since
-agents seldom come with one Action only, turns are a tenth of a millisecond; then they are what
-they were. Where no other thread wants to run, shorter turns cost nothing.
+them before our own code learns of it. Where no other thread wants to run, a shorter interval
+costs nothing.
 """
 
 from __future__ import annotations
@@ -12,35 +11,33 @@ from __future__ import annotations
 import sys
 import threading
 
-__all__ = ["LINGER", "Urgency"]
+__all__ = ["RESTORE_DELAY_SECONDS", "ShortSwitchInterval"]
 
-INTERVAL = 0.0001
-"""Seconds that a computing thread keeps the interpreter while an answer is due."""
+SHORT_INTERVAL_SECONDS = 0.0001
 
-LINGER = 5.0
-"""Seconds after an answer for which the next one counts as due."""
+RESTORE_DELAY_SECONDS = 5.0
+"""How long a reply keeps the interval short: agents seldom come with one Action only."""
 
 
-class Urgency:
-    """Counts the answers that are due."""
+class ShortSwitchInterval:
+    """Reference count of the replies that are due; the interval is short while there are any."""
 
     def __init__(self) -> None:
-        """Begin with none."""
         self._lock = threading.Lock()
         self._due = 0
-        self._usual = sys.getswitchinterval()
+        self._usual_seconds = sys.getswitchinterval()
 
-    def begin(self) -> None:
-        """An answer is due from now on."""
+    def acquire(self) -> None:
+        """Count one more, from any thread."""
         with self._lock:
             if self._due == 0:
-                self._usual = sys.getswitchinterval()
-                sys.setswitchinterval(min(INTERVAL, self._usual))
+                self._usual_seconds = sys.getswitchinterval()
+                sys.setswitchinterval(min(SHORT_INTERVAL_SECONDS, self._usual_seconds))
             self._due += 1
 
-    def end(self) -> None:
-        """It was given, and no other came for a while."""
+    def release(self) -> None:
+        """Count one less; the last one restores the interval."""
         with self._lock:
             self._due -= 1
             if self._due == 0:
-                sys.setswitchinterval(self._usual)
+                sys.setswitchinterval(self._usual_seconds)

@@ -29,15 +29,7 @@ class Diff(str):
 
 
 def coloured(diff: str) -> str:
-    """Colour a diff, if somebody looks at it in a terminal.
-
-    Args:
-        diff: A unified diff.
-
-    Returns:
-        The same with the terminal's colours; unchanged where there is no terminal, as in
-        a kernel, whose text is read by programs.
-    """
+    """A diff with a terminal's colours; unchanged where there is no terminal, as in a kernel."""
     if not sys.stdout.isatty():
         return diff
     return "\n".join(_line(kind, line) for kind, line in diff_lines(diff))

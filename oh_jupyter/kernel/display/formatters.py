@@ -57,14 +57,14 @@ class Table:
         rows: Values, one tuple a row.
         formats: How the values of a column are shown, where ``str`` is not enough.
         summary: What a table says that is too long to be shown as a whole.
-        most_rows: How many rows are shown, of the beginning and the end.
+        max_shown_rows: How many rows are shown, of the beginning and the end.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]
     formats: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     summary: str = ""
-    most_rows: int = 200
+    max_shown_rows: int = 200
 
     def __len__(self) -> int:
         """Number of rows."""
@@ -93,16 +93,16 @@ class Table:
 
     @property
     def _caption(self) -> str | None:
-        return self.summary or None if len(self.rows) > self.most_rows else None
+        return self.summary or None if len(self.rows) > self.max_shown_rows else None
 
     def _shown(self) -> Iterator[tuple[str, ...] | str]:
         """The rows as they are shown, and a remark in place of those that are not."""
-        hidden = len(self.rows) - self.most_rows
+        hidden = len(self.rows) - self.max_shown_rows
         if hidden <= 0:
             yield from map(self._text, self.rows)
             return
-        last = self.most_rows // 4
-        yield from map(self._text, self.rows[: self.most_rows - last])
+        last = self.max_shown_rows // 4
+        yield from map(self._text, self.rows[: self.max_shown_rows - last])
         yield f"… {hidden:,} more, all of them in the value"
         yield from map(self._text, self.rows[len(self.rows) - last :])
 
@@ -122,11 +122,7 @@ def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def register_formatters(shell: InteractiveShell) -> None:
-    """Teach a shell to show Observations.
-
-    Args:
-        shell: The shell.
-    """
+    """Teach a shell to show Observations."""
     formatters = _formatters(shell)
     for kind in _SHOWN:
         formatters["text/plain"].for_type(kind, _print_text)
@@ -134,11 +130,7 @@ def register_formatters(shell: InteractiveShell) -> None:
 
 
 def unregister_formatters(shell: InteractiveShell) -> None:
-    """Make a shell forget what it was taught.
-
-    Args:
-        shell: The shell.
-    """
+    """Make a shell forget what it was taught."""
     formatters = _formatters(shell)
     for kind in _SHOWN:
         formatters["text/plain"].pop(kind, None)
@@ -151,14 +143,7 @@ def _formatters(shell: InteractiveShell) -> Any:
 
 
 def screenshot(observation: Observation) -> bytes | None:
-    """The picture of a page, with marks where there are any.
-
-    Args:
-        observation: What a browser action returned.
-
-    Returns:
-        PNG bytes, or None if it has no picture.
-    """
+    """The picture of a page as PNG, with marks where there are any; None if there is none."""
     if not isinstance(observation, BrowserOutputObservation):
         return None
     url = observation.set_of_marks or observation.screenshot
@@ -176,14 +161,7 @@ def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:
 
 
 def observation_text(observation: Observation) -> str:
-    """An Observation as plain text.
-
-    Args:
-        observation: The Observation.
-
-    Returns:
-        What it says, and the exit code of a command that failed.
-    """
+    """An Observation as plain text: what it says, and the exit code of a failed command."""
     if isinstance(observation, CmdOutputObservation):
         note = _exit_note(observation)
         return "\n".join(part for part in (observation.content, note) if part)
@@ -203,14 +181,7 @@ def _edit_text(diff: str, observation: FileEditObservation) -> str:
 
 
 def remarks(content: str) -> str:
-    """What the editor says besides what the difference shows.
-
-    Args:
-        content: All that it says.
-
-    Returns:
-        What the linter found, what somebody else changed, and how well a patch fitted.
-    """
+    """What the editor says besides the diff: of the linter, of other writers, of a patch's fit."""
     lines = content.split("\n")
     wanted: tuple[str, ...] = ("NOTE: ", "Linting issues found", "- Line ")
     if any(line.startswith("The patch was ") for line in lines):
@@ -240,14 +211,7 @@ def _exit_note(observation: CmdOutputObservation) -> str:
 
 
 def observation_html(observation: Observation) -> str:
-    """An Observation as HTML.
-
-    Args:
-        observation: The Observation.
-
-    Returns:
-        A card with a heading and what there is to see.
-    """
+    """An Observation as HTML: a card with a heading and what there is to see."""
     if isinstance(observation, CmdOutputObservation):
         return _command_html(observation)
     if isinstance(observation, FileEditObservation):

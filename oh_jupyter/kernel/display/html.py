@@ -55,15 +55,7 @@ _LINES: dict[LineKind, tuple[str, str]] = {
 
 
 def card(*parts: str, tone: Tone = "info") -> str:
-    """Put parts into a box with a coloured edge.
-
-    Args:
-        *parts: HTML.
-        tone: What the colour of the edge says.
-
-    Returns:
-        HTML.
-    """
+    """A box around parts of HTML, whose coloured edge tells the tone."""
     style = f"border-left: {_EDGES[tone]}; padding: 2px 0 2px 10px; margin: 2px 0;"
     return (
         f'<div class="oh-Output oh-mod-{tone} {_NO_MATHEMATICS}" style="{style}">'
@@ -72,43 +64,19 @@ def card(*parts: str, tone: Tone = "info") -> str:
 
 
 def heading(text: str, *badges: str) -> str:
-    """The line on top of a card.
-
-    Args:
-        text: Plain text, such as a command or a path.
-        *badges: HTML of badges.
-
-    Returns:
-        HTML.
-    """
+    """The line on top of a card: plain text, and the HTML of badges."""
     title = f'<span style="{_SOFT}">{escape(text)}</span>'
     return f'<pre class="oh-Output-heading" style="{_PRE}">{"  ".join([title, *badges])}</pre>'
 
 
 def badge(text: str, tone: Tone) -> str:
-    """A short word in colour.
-
-    Args:
-        text: Plain text.
-        tone: What the colour says.
-
-    Returns:
-        HTML.
-    """
+    """A short word in colour."""
     style = f"background-color: {_TINTS[tone]}; border-radius: 3px; padding: 0 5px;"
     return f'<b class="oh-Output-badge oh-mod-{tone}" style="{style}">{escape(text)}</b>'
 
 
 def output_block(text: str, tone: Tone = "info") -> str:
-    """Preformatted text that scrolls when it is long.
-
-    Args:
-        text: Plain text.
-        tone: ``error`` colours it.
-
-    Returns:
-        HTML; "" for no text.
-    """
+    """Preformatted text that scrolls when it is long, coloured for an error; "" for no text."""
     if not text:
         return ""
     style, kind = _SCROLLING, ""
@@ -119,14 +87,7 @@ def output_block(text: str, tone: Tone = "info") -> str:
 
 
 def diff_block(diff: str) -> str:
-    """A unified diff, its lines coloured.
-
-    Args:
-        diff: The diff.
-
-    Returns:
-        HTML; "" for no diff.
-    """
+    """A unified diff, its lines coloured; "" for no diff."""
     if not diff:
         return ""
     lines = "".join(
@@ -147,15 +108,7 @@ def _diff_lines(kind: LineKind, lines: Sequence[str]) -> str:
 
 
 def folded(title: str, body: str) -> str:
-    """A part that opens at a click.
-
-    Args:
-        title: Plain text that is always seen.
-        body: HTML that is folded away.
-
-    Returns:
-        HTML.
-    """
+    """A part with a title in plain text and a body in HTML, which opens at a click."""
     style = f"{_SOFT} cursor: pointer;"
     return f'<details><summary style="{style}">{escape(title)}</summary>{body}</details>'
 
@@ -163,16 +116,7 @@ def folded(title: str, body: str) -> str:
 def table(
     columns: Sequence[str], rows: Iterable[Sequence[str] | str], caption: str | None = None
 ) -> str:
-    """A table, left-aligned.
-
-    Args:
-        columns: Headings.
-        rows: Values, one sequence a row; or a remark in place of a row.
-        caption: Plain text above it.
-
-    Returns:
-        HTML.
-    """
+    """A left-aligned table; a string in place of a row is a remark."""
     above = f'<caption style="text-align: left;">{escape(caption)}</caption>' if caption else ""
     head = "".join(f'<th style="{_CELL}">{escape(column)}</th>' for column in columns)
     body = "".join(f"<tr>{_row(row, len(columns))}</tr>" for row in rows)

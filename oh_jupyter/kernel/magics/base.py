@@ -16,7 +16,15 @@ from IPython.core.magic_arguments import argument, parse_argstring
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
 
-__all__ = ["OhMagics", "help_option", "silenced_by_semicolon", "wants_help"]
+__all__ = [
+    "OhMagics",
+    "help_option",
+    "leading_options",
+    "option_names",
+    "silenced_by_semicolon",
+    "unquoted",
+    "wants_help",
+]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -25,12 +33,6 @@ class OhMagics(Magics):
     """Base of the magics: each translates a line into an Action and returns its Observation."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
-        """Make the magics.
-
-        Args:
-            shell: The shell that gets them.
-            oh: What they call.
-        """
         super().__init__(shell)
         self.oh = oh
 
@@ -38,14 +40,9 @@ class OhMagics(Magics):
         """Take out of the shell what was put into it besides the magics; by default nothing."""
 
     def expand(self, text: str) -> str:
-        """Put values of the person's variables into an argument.
+        """Replace each ``{name}`` by the value of the person's variable, where there is one.
 
-        Args:
-            text: What was typed; ``{name}`` is replaced where there is such a variable.
-
-        Returns:
-            The text with values. Commands and cell bodies are never expanded: braces
-            have a meaning of their own there.
+        Commands and cell bodies are never expanded: braces have a meaning of their own there.
         """
         shell: Any = self.shell
         namespace = shell.user_ns
@@ -57,16 +54,10 @@ class OhMagics(Magics):
 
 
 def silenced_by_semicolon(method: Method) -> Method:
-    """Let a semicolon at the end of a line or body keep the value from being shown.
+    """Decorator that lets a semicolon at the end of a line or body hide the value.
 
     IPython's own ``output_can_be_silenced`` reads the text as Python to find it, and
     raises where that has an open bracket or quote: when all is done already.
-
-    Args:
-        method: The magic's function.
-
-    Returns:
-        A function that returns None then.
     """
 
     @wraps(method)
@@ -78,52 +69,45 @@ def silenced_by_semicolon(method: Method) -> Method:
 
 
 def help_option(method: Method) -> Method:
-    """Give a magic the option ``--help``.
-
-    Args:
-        method: The magic's function, below ``@magic_arguments()``.
-
-    Returns:
-        The same function.
-    """
+    """Decorator that gives a magic the option ``--help``, below ``@magic_arguments()``."""
     decorated: Method = argument("-h", "--help", action="store_true", help="show this text")(method)
     return decorated
 
 
 def wants_help(magic: Any, line: str) -> bool:
-    """Print a magic's help if the line asks for it.
-
-    Args:
-        magic: The decorated function.
-        line: What was typed after its name.
-
-    Returns:
-        Whether it asked.
-    """
+    """Print a magic's help if the line asks for it, and tell whether it does."""
     asked = re.match(r"\s*(-h|--help)\s*$", line) is not None
     if asked:
         print(magic.parser.format_help())
     return asked
 
 
-def leading_options(magic: Any, line: str) -> tuple[Namespace, str]:
-    """Read the options in front of a command, and leave the command as it was typed.
+def unquoted(text: str) -> str:
+    """An argument without the quotes around it."""
+    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+    return text[1:-1] if quoted else text
 
-    Args:
-        magic: The decorated function; its parser knows the options.
-        line: What was typed after its name.
 
-    Returns:
-        The options, and the rest of the line.
+def option_names(magic: Any) -> list[str]:
+    """The long names of a magic's options."""
+    return [name for name in _options(magic) if name.startswith("--")]
 
-    Raises:
-        UsageError: An option is unknown or has a bad value.
-    """
-    takes_value = {
+
+def _options(magic: Any) -> dict[str, bool]:
+    """The names of a magic's options, each with whether it takes a value."""
+    return {
         name: action.nargs != 0
-        for action in magic.parser._actions
+        for action in magic.parser._actions  # argparse has no public list
         for name in action.option_strings
     }
+
+
+def leading_options(magic: Any, line: str) -> tuple[Namespace, str]:
+    """The options in front of a command, and the rest of the line as it was typed.
+
+    A UsageError if an option is unknown or has a bad value.
+    """
+    takes_value = _options(magic)
     rest = line.lstrip()
     options: list[str] = []
     while match := re.match(r"(--?[A-Za-z][\w-]*)(=\S*)?(\s+|$)", rest):

@@ -27,18 +27,14 @@ class Completion:
         self,
         shell: InteractiveShell,
         name: str,
-        commands: Sequence[str],
+        commands: Sequence[str] | Callable[[], Sequence[str]],
         options: Iterable[str],
         complete: Callable[[str], list[str]] | None = None,
     ) -> None:
-        """Put the completion into a shell.
+        """Put the completion of a magic into a shell.
 
-        Args:
-            shell: The shell.
-            name: Name of the magic.
-            commands: What its first argument may be.
-            options: Its options.
-            complete: Completes any other argument; by default as a path.
+        Its first argument is one of the commands; any other one is completed by ``complete``,
+        as a path when not given.
         """
         self._commands = commands
         self._options = sorted(options)
@@ -76,33 +72,22 @@ class Completion:
         }
 
     def find(self, typed: str) -> tuple[str, list[str]]:
-        """Complete the last argument.
-
-        Args:
-            typed: What stands between the magic's name and the cursor.
-
-        Returns:
-            The argument, and what it may become.
-        """
+        """The last argument of what was typed after the magic's name, and what it may become."""
         match = _ARGUMENT.search(typed)
         argument = match[0] if match is not None else ""
         words = typed[: len(typed) - len(argument)].split()
         if argument.startswith("-"):
             return argument, [name for name in self._options if name.startswith(argument)]
         if not [word for word in words if not word.startswith("-")]:
-            return argument, [name for name in self._commands if name.startswith(argument)]
+            commands = self._commands() if callable(self._commands) else self._commands
+            return argument, [name for name in commands if name.startswith(argument)]
         return argument, self._complete(argument)
 
 
 def complete_path(argument: str) -> list[str]:
-    """Complete a path.
+    """Files, and directories with a slash; hidden ones only where a dot was typed.
 
-    Args:
-        argument: Its beginning, perhaps after a quote.
-
-    Returns:
-        Files, and directories with a slash; hidden ones only where a dot was typed. A
-        name with a blank needs a quote in front, which is closed.
+    A name with a blank needs a quote in front, which is closed.
     """
     quote = argument[:1] if argument[:1] in ("'", '"') else ""
     folder, _, beginning = argument[len(quote) :].rpartition("/")

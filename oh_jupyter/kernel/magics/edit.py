@@ -14,9 +14,9 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
+from oh_jupyter.kernel.magics.base import OhMagics, help_option, option_names, unquoted, wants_help
 from oh_jupyter.kernel.magics.completion import Completion
-from oh_jupyter.kernel.magics.rawcell import RawCell
+from oh_jupyter.kernel.magics.raw_cell import RawCell
 
 __all__ = ["EditMagics"]
 
@@ -30,21 +30,11 @@ class EditMagics(OhMagics):
     """View and edit files."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
-        """Make the magic, and complete its commands, options and paths.
-
-        Args:
-            shell: The shell that gets it.
-            oh: What it calls.
-        """
         super().__init__(shell, oh)
         self._cell = RawCell(shell, "oh_edit")
-        options = [
-            name
-            for action in self.oh_edit.parser._actions
-            for name in action.option_strings
-            if name.startswith("--")
-        ]
-        self._completion = Completion(shell, "oh_edit", (*_LINE, *_CELL), options)
+        self._completion = Completion(
+            shell, "oh_edit", (*_LINE, *_CELL), option_names(self.oh_edit)
+        )
 
     def close(self) -> None:
         """Take out of the shell what was put into it."""
@@ -90,7 +80,7 @@ class EditMagics(OhMagics):
         options = parse_argstring(self.oh_edit, line)
         if options.path is None and options.command not in _ANYWHERE:
             raise UsageError(f"say which file: %oh_edit {options.command} PATH")
-        name = _unquoted(self.expand(options.path or "."))
+        name = unquoted(self.expand(options.path or "."))
         path = os.path.abspath(os.path.expanduser(name))
         if options.command in _LINE:
             if cell is not None:
@@ -173,8 +163,3 @@ def _str_replace(options: Namespace, body: str) -> tuple[str, dict[str, Any]]:
     (old, new), *_ = blocks
     every = {"replace_all": True} if options.all else {}
     return "str_replace", {"old_str": old, "new_str": new, **every}
-
-
-def _unquoted(text: str) -> str:
-    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-    return text[1:-1] if quoted else text

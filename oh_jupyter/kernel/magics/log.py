@@ -17,7 +17,7 @@ from oh_jupyter.events import Event
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
+from oh_jupyter.kernel.magics.base import OhMagics, help_option, option_names, wants_help
 from oh_jupyter.kernel.magics.completion import Completion
 
 __all__ = ["LogMagics", "session_log"]
@@ -30,20 +30,10 @@ class LogMagics(OhMagics):
     """Look at the event log."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
-        """Make the magics, and complete the options.
-
-        Args:
-            shell: The shell that gets them.
-            oh: What they call.
-        """
         super().__init__(shell, oh)
-        options = [
-            name
-            for action in self.oh_log.parser._actions
-            for name in action.option_strings
-            if name.startswith("--")
-        ]
-        self._completion = Completion(shell, "oh_log", (), options, lambda beginning: [])
+        self._completion = Completion(
+            shell, "oh_log", (), option_names(self.oh_log), lambda beginning: []
+        )
 
     def close(self) -> None:
         """Take out of the shell what was put into it."""
@@ -95,18 +85,7 @@ class LogMagics(OhMagics):
 
 
 def session_log(oh: Oh, session: str | None) -> EventStream:
-    """Find the log of a session.
-
-    Args:
-        oh: Whose store has it.
-        session: Its id; None for the one that is running.
-
-    Returns:
-        The log.
-
-    Raises:
-        UsageError: There is no such session.
-    """
+    """The log of a session, None for the one that is running; a UsageError if there is none."""
     if session is None or session == oh.events.sid:
         return oh.events
     log = EventStream(oh.store, session)

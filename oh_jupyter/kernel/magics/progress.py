@@ -17,12 +17,8 @@ _DELAY_SECONDS = 0.5
 def progress_bar(shell: Any, title: str) -> Iterator[Callable[[int, int], object]]:
     """Show how a transfer goes on, if it takes longer than half a second.
 
-    Args:
-        shell: The shell; one with a kernel shows a widget where there is ipywidgets.
-        title: What is going on.
-
-    Yields:
-        What to call with the bytes since the last call, and with all there are.
+    Yields what is to be called with the bytes since the last call and with all there are. In a
+    kernel it is a widget, where there is ipywidgets.
     """
     bars: list[Any] = []
 

@@ -26,12 +26,6 @@ class SkillsMagics(OhMagics):
     """List, explain, add and remove agent skills."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
-        """Make the magic.
-
-        Args:
-            shell: The shell that gets it.
-            oh: What it calls.
-        """
         super().__init__(shell, oh)
         for prefix in ("%oh_skills", "oh_skills"):
             shell.set_hook("complete_command", self._complete, str_key=prefix)
@@ -79,7 +73,9 @@ class SkillsMagics(OhMagics):
             if command in change and len(names) == 1:
                 return change[command](names[0])
             if names or (command in change and command not in registry()):
-                raise UsageError(f"write %oh_skills [NAME], or one of: {', '.join(_usages())}")
+                raise UsageError(
+                    f"write %oh_skills [NAME], or one of: {', '.join(_COMMANDS.values())}"
+                )
             find(command)
         except SkillError as problem:
             raise UsageError(str(problem)) from None
@@ -132,7 +128,3 @@ class SkillsMagics(OhMagics):
                 if callable(value) and not name.startswith("_")
             ]
         return list(available())
-
-
-def _usages() -> list[str]:
-    return list(_COMMANDS.values())

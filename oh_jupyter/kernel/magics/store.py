@@ -15,7 +15,7 @@ from IPython.core.magic_arguments import argument, magic_arguments, parse_argstr
 
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
+from oh_jupyter.kernel.magics.base import OhMagics, help_option, option_names, unquoted, wants_help
 from oh_jupyter.kernel.magics.completion import Completion, complete_path
 from oh_jupyter.kernel.magics.progress import progress_bar
 from oh_jupyter.kernel.magics.store_views import (
@@ -59,21 +59,11 @@ class StoreMagics(OhMagics):
     """Look into the store, and keep things there."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
-        """Make the magic, and complete its commands and the paths in the store.
-
-        Args:
-            shell: The shell that gets it.
-            oh: What it calls.
-        """
         super().__init__(shell, oh)
         self._used: FileStore | None = None
-        options = [
-            name
-            for action in self.oh_store.parser._actions
-            for name in action.option_strings
-            if name.startswith("--")
-        ]
-        self._completion = Completion(shell, "oh_store", _COMMANDS, options, self._complete)
+        self._completion = Completion(
+            shell, "oh_store", _COMMANDS, option_names(self.oh_store), self._complete
+        )
 
     def close(self) -> None:
         """Take out of the shell what was put into it."""
@@ -111,7 +101,7 @@ class StoreMagics(OhMagics):
         if wants_help(self.oh_store, line):
             return None
         options = parse_argstring(self.oh_store, self.expand(line))
-        args = [_unquoted(arg) for arg in options.args]
+        args = [unquoted(arg) for arg in options.args]
         try:
             return self._done(options, args, cell)
         except (
@@ -268,8 +258,3 @@ def _write_to(text: str) -> tuple[FileStore, str]:
 
 def _sentence(problem: OSError) -> str:
     return f"{problem.strerror}: {problem.filename}" if problem.filename else str(problem)
-
-
-def _unquoted(text: str) -> str:
-    quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
-    return text[1:-1] if quoted else text

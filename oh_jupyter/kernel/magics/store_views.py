@@ -12,8 +12,8 @@ from oh_jupyter.storage.base import FileInfo
 
 __all__ = ["Tree", "delivery_table", "entry_table", "report_table", "transfer_table"]
 
-_SHOWN = 1000
-_MOST_TRANSFERS = 20
+MAX_SHOWN_FILES = 1000
+MAX_SHOWN_TRANSFERS = 20
 
 
 def _size(size_bytes: int | str) -> str:
@@ -25,19 +25,9 @@ _SIZES = {"size": _size}
 
 
 class Tree:
-    """A directory and everything below it, drawn as a tree.
-
-    Attributes:
-        paths: The files in it.
-    """
+    """A directory and everything below it, drawn as a tree; ``paths`` are its files."""
 
     def __init__(self, store: FileStore, path: str) -> None:
-        """Read the directory.
-
-        Args:
-            store: Where it is.
-            path: Which.
-        """
         self.paths: list[str] = []
         self._lines = [path.strip("/") or "."]
         self._lines += self._below(store, path, "")
@@ -45,7 +35,7 @@ class Tree:
     def _below(self, store: FileStore, path: str, indent: str) -> Iterator[str]:
         entries = store.list(path)
         for entry in entries:
-            if len(self.paths) >= _SHOWN:
+            if len(self.paths) >= MAX_SHOWN_FILES:
                 return
             last = entry == entries[-1]
             name = entry.rstrip("/").rpartition("/")[2]
@@ -57,20 +47,16 @@ class Tree:
 
     def __repr__(self) -> str:
         """The drawing."""
-        more = [f"… and more than {_SHOWN} files"] if len(self.paths) >= _SHOWN else []
+        more = (
+            [f"… and more than {MAX_SHOWN_FILES} files"]
+            if len(self.paths) >= MAX_SHOWN_FILES
+            else []
+        )
         return "\n".join([*self._lines, *more])
 
 
 def entry_table(entries: Iterable[FileInfo], modified: bool = False) -> Table:
-    """Show entries of a directory.
-
-    Args:
-        entries: The entries.
-        modified: Show as well when they changed.
-
-    Returns:
-        A table of paths and sizes; directories have a slash and no size.
-    """
+    """Paths and sizes of entries, with ``modified`` also times; directories have a slash."""
     rows = [
         (
             entry["path"] + "/" * (entry["type"] == "directory"),
@@ -84,14 +70,7 @@ def entry_table(entries: Iterable[FileInfo], modified: bool = False) -> Table:
 
 
 def transfer_table(done: Transfer) -> Table:
-    """Show what a transfer did.
-
-    Args:
-        done: The transfer.
-
-    Returns:
-        A table of paths; shown of many are the first, the last and how many there are.
-    """
+    """What a transfer did; shown of many are the first, the last and how many there are."""
     rows = [("copied", path) for path in done.copied] + [("deleted", p) for p in done.deleted]
     if done.unchanged:
         rows.append(("unchanged", f"{done.unchanged:,} files"))
@@ -101,18 +80,11 @@ def transfer_table(done: Transfer) -> Table:
         "unchanged": done.unchanged,
     }
     summary = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
-    return Table(("what", "path"), tuple(rows), summary=summary, most_rows=_MOST_TRANSFERS)
+    return Table(("what", "path"), tuple(rows), summary=summary, max_shown_rows=MAX_SHOWN_TRANSFERS)
 
 
 def delivery_table(deliveries: Iterable[Delivery]) -> Table:
-    """Show what a receiver does not have.
-
-    Args:
-        deliveries: The changes.
-
-    Returns:
-        A table.
-    """
+    """The changes that a webhook's receiver does not have."""
     rows = [
         (d.id, d.method, d.path, d.size, _state(d), d.attempts, d.reason, _when(d.due))
         for d in deliveries
@@ -122,14 +94,7 @@ def delivery_table(deliveries: Iterable[Delivery]) -> Table:
 
 
 def report_table(report: DeliveryReport) -> Table:
-    """Show what became of changes.
-
-    Args:
-        report: What ``flush`` returned.
-
-    Returns:
-        A table: counts, and each change that was given up.
-    """
+    """What became of changes: counts, and each change that was given up."""
     rows: list[tuple[str, object]] = [
         ("delivered", report.delivered),
         ("pending", report.pending),

@@ -1,4 +1,4 @@
-"""Files and directories that leave as a zip file, with the semantics of ``download_files``.
+"""Files and directories as a zip file, with the semantics of ``download_files``.
 
 The archive is made while it is sent: it is nowhere on disk, and one piece of it in memory.
 These functions block; call them in a worker thread.
@@ -18,23 +18,12 @@ from oh_jupyter.errors import TransferError, TransferNotFoundError
 
 __all__ = ["check_source", "zipped"]
 
-PIECE = 1024 * 1024
-"""Bytes that are read at once, and about as many that are sent at once."""
+PIECE_BYTES = 1024 * 1024
+"""How much is read at once, and about as much is sent at once."""
 
 
 def check_source(path: str) -> Path:
-    """Make sure that something can be downloaded.
-
-    Args:
-        path: Where it is.
-
-    Returns:
-        The path.
-
-    Raises:
-        TransferError: The path is not absolute, or may not be read.
-        TransferNotFoundError: There is nothing.
-    """
+    """The path, if it can be downloaded; a TransferError if not."""
     if not os.path.isabs(path):
         raise TransferError("Path must be an absolute path")
     source = Path(path)
@@ -56,9 +45,6 @@ def zipped(source: Path) -> Iterator[bytes]:
 
     Args:
         source: The file or directory.
-
-    Yields:
-        The zip file in pieces of about ``PIECE`` bytes.
     """
     sink = _Sink()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
@@ -71,9 +57,9 @@ def zipped(source: Path) -> Iterator[bytes]:
             except OSError:
                 continue
             with opened, archive.open(_entry(path, name), "w", force_zip64=True) as member:
-                while piece := opened.read(PIECE):
+                while piece := opened.read(PIECE_BYTES):
                     member.write(piece)
-                    if sink.size >= PIECE:
+                    if sink.size >= PIECE_BYTES:
                         yield sink.take()
     yield sink.take()
 

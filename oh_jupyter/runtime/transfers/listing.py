@@ -8,16 +8,10 @@ __all__ = ["list_directory"]
 
 
 def list_directory(path: str | None, workspace_dir: str) -> list[str]:
-    """List a directory: directories first, each group sorted without regard to case.
+    """Names in a directory: directories first, with a slash; each group without regard to case.
 
-    Args:
-        path: The directory; None for the workspace. A relative path starts there,
-            wherever the shell has moved to.
-        workspace_dir: The workspace, absolute.
-
-    Returns:
-        Names, directories with a slash at the end, hidden entries included and dangling
-        links left out; [] if it is no readable directory, as in the protocol.
+    Hidden entries are included, dangling links left out; [] if it is no readable directory, as in
+    the protocol. A relative path starts at the workspace, wherever the shell has moved to.
     """
     directory = os.path.join(workspace_dir, path) if path else workspace_dir
     directories: list[str] = []

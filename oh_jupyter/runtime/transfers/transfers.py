@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
 from oh_jupyter.errors import TransferError, TransferNotFoundError
+from oh_jupyter.runtime.background import BackgroundTasks
+from oh_jupyter.runtime.transfers.downloads import PIECE_BYTES, check_source, zipped
+from oh_jupyter.runtime.transfers.uploads import Upload
 
-__all__ = ["PIECE", "Sink", "StoreSink", "Transfers", "store_pieces"]
-
-PIECE = 1024 * 1024
-"""Bytes of a piece, about."""
+__all__ = ["Sink", "StoreSink", "Transfers", "store_pieces"]
 
 IDLE_SECONDS = 600.0
-"""A transfer of which nothing was heard for so long is given up."""
+"""A transfer of which nothing was heard for so long is ended."""
 
 
 class Sink(Protocol):
@@ -45,71 +45,64 @@ class _Transfer:
 class Transfers:
     """The uploads and downloads of one runtime. Its methods run on the runtime's loop."""
 
-    def __init__(self, in_thread: Callable[..., Awaitable[Any]]) -> None:
-        """Make an empty table.
-
-        Args:
-            in_thread: Runs blocking code beside the loop.
-        """
+    def __init__(
+        self,
+        in_thread: Callable[..., Awaitable[Any]],
+        *,
+        max_upload_bytes: int,
+        owner: tuple[int, int] | None,
+    ) -> None:
+        """Begin with none; what is uploaded belongs to the owner (user and group id)."""
         self._in_thread = in_thread
+        self._max_upload_bytes = max_upload_bytes
+        self._owner = owner
         self._transfers: dict[str, _Transfer] = {}
+        self._ending = BackgroundTasks()
+
+    async def upload(self, destination: str, filename: str, *, recursive: bool) -> str:
+        """Begin an upload to the machine, as ``Upload`` does; its id."""
+
+        def make() -> Upload:
+            return Upload(
+                destination,
+                filename,
+                recursive=recursive,
+                max_bytes=self._max_upload_bytes,
+                owner=self._owner,
+            )
+
+        return await self.begin(make)
+
+    async def download(self, path: str) -> tuple[str, str]:
+        """Begin a download from the machine, as a zip file; its id, and the name of the source."""
+        source = await self._in_thread(check_source, path)
+        return await self.begin(lambda: zipped(source)), source.name or "root"
 
     async def begin(self, make: Callable[[], Sink | Iterator[bytes]]) -> str:
-        """Begin a transfer.
+        """Begin a transfer; its id.
 
-        Args:
-            make: Makes what takes the pieces of an upload, or gives those of a download.
-
-        Returns:
-            Its id.
-
-        Raises:
-            OhJupyterError: What ``make`` raises.
+        ``make``, called in a thread, makes what takes the pieces of an upload or gives those of
+        a download.
         """
         made = await self._in_thread(make)
         key = secrets.token_hex(16)
         self._transfers[key] = _Transfer(made)
-        self._keep(key)
+        self._postpone_end(key)
         return key
 
     async def write(self, key: str, piece: bytes) -> None:
-        """Take a piece of an upload.
-
-        Args:
-            key: Its id.
-            piece: The bytes.
-
-        Raises:
-            TransferError: There is no such upload, or the piece cannot be kept.
-        """
+        """Take a piece of an upload; a TransferError if it cannot be kept."""
         await self._in_thread(self._find(key).write, piece)
 
     async def read(self, key: str) -> bytes:
-        """Give the next piece of a download.
-
-        Args:
-            key: Its id.
-
-        Returns:
-            The piece; b"" at the end, after which the id is no more.
-
-        Raises:
-            TransferError: There is no such download.
-        """
+        """The next piece of a download; b"" at the end, after which the id is no more."""
         piece: bytes = await self._in_thread(next, self._find(key), b"")
         if not piece:
             await self.end(key)
         return piece
 
     async def finish(self, key: str) -> None:
-        """Put an upload in its place.
-
-        Args:
-            key: Its id.
-
-        Raises:
-            OhJupyterError: That cannot be done; nothing was changed.
-        """
+        """Put an upload in its place; on an OhJupyterError nothing was changed."""
         sink = self._find(key)
         try:
             await self._in_thread(sink.finish)
@@ -117,17 +110,13 @@ class Transfers:
             await self.end(key)
 
     async def end(self, key: str) -> None:
-        """Forget a transfer; nothing happens if there is none of that id.
-
-        Args:
-            key: Its id.
-        """
+        """Forget a transfer; nothing happens if there is none of that id."""
         entry = self._transfers.pop(key, None)
         if entry is None:
             return
         if entry.timer is not None:
             entry.timer.cancel()
-        await self._in_thread(_give_up, entry.transfer)
+        await self._in_thread(_abort, entry.transfer)
 
     def close(self) -> None:
         """Forget all transfers. It blocks: at interpreter exit no pool takes work any more."""
@@ -135,46 +124,36 @@ class Transfers:
             entry = self._transfers.pop(key)
             if entry.timer is not None:
                 entry.timer.cancel()
-            _give_up(entry.transfer)
+            _abort(entry.transfer)
 
     def _find(self, key: str) -> Any:
         if key not in self._transfers:
             raise TransferNotFoundError("This transfer is over, or was given up; begin it again")
-        self._keep(key)
+        self._postpone_end(key)
         return self._transfers[key].transfer
 
-    def _keep(self, key: str) -> None:
-        """Start the time anew after which it is given up."""
+    def _postpone_end(self, key: str) -> None:
         entry = self._transfers[key]
         if entry.timer is not None:
             entry.timer.cancel()
         loop = asyncio.get_running_loop()
-        entry.timer = loop.call_later(IDLE_SECONDS, lambda: loop.create_task(self.end(key)))
+        entry.timer = loop.call_later(IDLE_SECONDS, lambda: self._ending.start(self.end(key)))
 
 
-def _give_up(transfer: Sink | Iterator[bytes]) -> None:
+def _abort(transfer: Sink | Iterator[bytes]) -> None:
     end = getattr(transfer, "abort", None) or getattr(transfer, "close", None)
     if end is not None:
         end()
 
 
 class StoreSink:
-    """An upload into a file store."""
+    """An upload into a file of a store that is open for writing; closing it puts it in place."""
 
     def __init__(self, opened: IO[bytes]) -> None:
-        """Begin.
-
-        Args:
-            opened: A file of the store, opened for writing; closing it puts it in its place.
-        """
         self._opened = opened
 
     def write(self, piece: bytes) -> None:
-        """Take the next piece.
-
-        Args:
-            piece: The bytes.
-        """
+        """Take the next piece."""
         self._opened.write(piece)
 
     def finish(self) -> None:
@@ -189,14 +168,7 @@ class StoreSink:
 
 
 def store_pieces(opened: IO[bytes]) -> Iterator[bytes]:
-    """Read a file of a store.
-
-    Args:
-        opened: The file, opened for reading.
-
-    Yields:
-        Its pieces.
-    """
+    """The pieces of a file of a store that is open for reading."""
     with opened:
-        while piece := opened.read(PIECE):
+        while piece := opened.read(PIECE_BYTES):
             yield piece

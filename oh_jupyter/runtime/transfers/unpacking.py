@@ -19,8 +19,8 @@ from oh_jupyter.errors import TransferError, TransferTooLargeError
 
 __all__ = ["unpack"]
 
-_PIECE = 1024 * 1024
-_MOST_MEMBERS = 100_000
+_PIECE_BYTES = 1024 * 1024
+_MAX_MEMBERS = 100_000
 
 
 class _OverLimit(Exception):
@@ -49,14 +49,14 @@ def unpack(
     try:
         with zipfile.ZipFile(archive) as opened:
             members = opened.infolist()
-            left = limit if len(members) <= _MOST_MEMBERS else -1
+            left = limit if len(members) <= _MAX_MEMBERS else -1
             for member in members:
                 # What the archive says of sizes is not trusted.
                 left -= _unpack_member(opened, member, staging, left)
         _merge(staging, destination, own)
     except _OverLimit:
         raise TransferTooLargeError(
-            f"{name} would unpack to more than {limit / 1024**2:.0f} MiB or {_MOST_MEMBERS} "
+            f"{name} would unpack to more than {limit / 1024**2:.0f} MiB or {_MAX_MEMBERS} "
             "members; nothing was unpacked"
         ) from None
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
@@ -85,7 +85,7 @@ def _unpack_member(
         target.parent.mkdir(parents=True, exist_ok=True)
         written = 0
         with opened.open(member) as source, target.open("wb") as sink:
-            while piece := source.read(_PIECE):
+            while piece := source.read(_PIECE_BYTES):
                 written += len(piece)
                 if written > left:
                     raise _OverLimit

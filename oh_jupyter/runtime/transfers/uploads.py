@@ -25,7 +25,7 @@ class Upload:
         filename: str,
         *,
         recursive: bool,
-        limit: int,
+        max_bytes: int,
         owner: tuple[int, int] | None = None,
     ) -> None:
         """Make the destination, and begin.
@@ -35,7 +35,7 @@ class Upload:
             filename: Name of the file. A zip file is unpacked there instead of kept, as in
                 the protocol.
             recursive: The file is a zipped folder.
-            limit: Bytes that may arrive, and that a zip file may unpack to.
+            max_bytes: How much may arrive, and a zip file unpack to.
             owner: User and group id of what is made; by default the process's.
 
         Raises:
@@ -52,7 +52,7 @@ class Upload:
         if recursive and not self._zipped:
             raise TransferError("Recursive uploads must be zip files")
         self._directory = Path(destination)
-        self._limit = limit
+        self._max_bytes = max_bytes
         self._owner = owner
         self._size = 0
         try:
@@ -66,20 +66,12 @@ class Upload:
             raise TransferError(f"{destination} cannot be written: {problem.strerror}") from None
 
     def write(self, piece: bytes) -> None:
-        """Take the next piece.
-
-        Args:
-            piece: Some bytes.
-
-        Raises:
-            TransferTooLargeError: It is more than the limit.
-            TransferError: It cannot be written.
-        """
+        """Take the next piece; a TransferError if it is too much or cannot be written."""
         self._size += len(piece)
-        if self._size > self._limit:
+        if self._size > self._max_bytes:
             self.abort()
             raise TransferTooLargeError(
-                f"{self.name} is larger than {self._limit / 1024**2:.0f} MiB; nothing was kept"
+                f"{self.name} is larger than {self._max_bytes / 1024**2:.0f} MiB; nothing was kept"
             )
         try:
             self._sink.write(piece)
@@ -88,15 +80,11 @@ class Upload:
             raise TransferError(f"{self.name} cannot be written: {problem.strerror}") from None
 
     def finish(self) -> None:
-        """Put the file in its place, or unpack it.
-
-        Raises:
-            TransferError: That cannot be done; nothing was changed.
-        """
+        """Put the file in its place, or unpack it; on a TransferError nothing was changed."""
         try:
             self._sink.close()
             if self._zipped:
-                unpack(self._part, self.name, self._directory, self._limit, self._own)
+                unpack(self._part, self.name, self._directory, self._max_bytes, self._own)
                 return
             # Whoever uploads over a link means the file that it leads to.
             target = Path(os.path.realpath(self._directory / self.name))

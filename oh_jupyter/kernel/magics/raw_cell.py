@@ -17,12 +17,6 @@ class RawCell:
     """
 
     def __init__(self, shell: InteractiveShell, magic: str) -> None:
-        """Listen to a shell.
-
-        Args:
-            shell: The shell.
-            magic: The name of the magic.
-        """
         self._shell = shell
         self._start = f"%%{magic}"
         self._raw = ""
@@ -36,14 +30,9 @@ class RawCell:
         self._raw = info.raw_cell or ""
 
     def body(self, line: str, cell: str) -> str:
-        """The body of the cell that runs.
+        """The body of the cell that runs, as it was typed; ``cell`` if nobody has typed it.
 
-        Args:
-            line: What the magic got as its line.
-            cell: What it got as its body.
-
-        Returns:
-            The body as it was typed; ``cell`` if it does not come from a typed cell.
+        ``line`` and ``cell`` are what the magic got.
         """
         first, newline, body = self._raw.lstrip("\n").partition("\n")
         if not newline or first.strip() != f"{self._start} {line}".strip():

@@ -7,11 +7,11 @@ from typing import Any
 
 from oh_jupyter.events import CmdOutputObservation, Observation
 
-__all__ = ["what_is_compared"]
+__all__ = ["comparable_text"]
 
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-_NEVER_THE_SAME = [
+_VOLATILE = [
     (re.compile(rf"{_DAY}\w*,? +(?:\d+ +)?{_MONTH}\w*(?: +\d+)?(?:,? +\d{{4}})?"), "DATE"),
     (re.compile(rf"\b{_MONTH} +\d{{1,2}} +(?=\d\d:\d\d)"), "DATE "),
     (
@@ -36,15 +36,10 @@ _NEVER_THE_SAME = [
 ]
 
 
-def what_is_compared(observation: Observation, workspace: str) -> str:
-    """Write down what is compared, one thing a line.
+def comparable_text(observation: Observation, workspace: str) -> str:
+    """Type, exit code, error flag and content, without what is never the same twice.
 
-    Args:
-        observation: What came of an Action.
-        workspace: The folder of its runtime, which stands as WORKSPACE.
-
-    Returns:
-        Type, exit code, error flag and content, without what is never the same twice.
+    The folder of the runtime stands as WORKSPACE.
     """
     own: dict[str, Any] = vars(observation)
     lines = [f"type: {observation.kind}"]
@@ -53,6 +48,6 @@ def what_is_compared(observation: Observation, workspace: str) -> str:
     if own.get("error"):
         lines.append("error: True")
     text = observation.content.replace(workspace, "WORKSPACE")
-    for pattern, name in _NEVER_THE_SAME:
+    for pattern, name in _VOLATILE:
         text = pattern.sub(name, text)
     return "\n".join([*lines, *(line.rstrip() for line in text.splitlines())])

@@ -17,38 +17,25 @@ from typing import Any, Generic, TypeVar
 from oh_jupyter.errors import RuntimeClosedError
 from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
 
-__all__ = ["Call", "MainThread"]
+__all__ = ["MainThreadCall", "MainThreadWait"]
 
 T = TypeVar("T")
 
-_waits: list[MainThread] = []
+_waits: list[MainThreadWait] = []
 """The waits of the main thread, the innermost one last."""
 
 
-class Call(Generic[T]):
-    """Something that the waiting main thread is to call.
-
-    Attributes:
-        future: Its result.
-    """
+class MainThreadCall(Generic[T]):
+    """Something that the waiting main thread is to call; ``future`` has its result."""
 
     def __init__(self, function: Callable[[], T]) -> None:
-        """Prepare a call.
-
-        Args:
-            function: What to call.
-        """
         self.future: Future[T] = Future()
         self._function = function
         self._lock = threading.Lock()
-        self._runs = self._taken_back = False
+        self._runs = self._cancelled = False
 
     def run(self) -> None:
-        """Call it, on the main thread.
-
-        Raises:
-            KeyboardInterrupt: The person interrupted.
-        """
+        """Call it, on the main thread; a KeyboardInterrupt of the person is raised here, too."""
         try:
             with self._lock:
                 self._runs = self.future.set_running_or_notify_cancel()
@@ -61,38 +48,33 @@ class Call(Generic[T]):
                     self._runs = False
         except KeyboardInterrupt as problem:
             self.future.set_exception(problem)
-            if not self._taken_back:
+            if not self._cancelled:
                 raise
         except BaseException as problem:
             self.future.set_exception(problem)
         else:
             self.future.set_result(result)
 
-    def take_back(self) -> None:
+    def cancel(self) -> None:
         """Interrupt it, and it alone, if it runs; keep it from running if it does not yet."""
         with self._lock:
-            self._taken_back = True
+            self._cancelled = True
             if self._runs:
                 interrupt_main_thread()
             self.future.cancel()
 
 
-class MainThread:
-    """One wait of the main thread."""
+class MainThreadWait:
+    """A wait of the main thread, which takes calls meanwhile."""
 
     def __init__(self) -> None:
-        """Prepare the wait."""
-        self._calls: SimpleQueue[Call[Any] | None] = SimpleQueue()
+        self._calls: SimpleQueue[MainThreadCall[Any] | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._over = False
 
     @staticmethod
-    def waiting() -> MainThread | None:
-        """Find out whether the main thread waits.
-
-        Returns:
-            Its wait, the innermost one if a call within a wait waits, too; None if it does not.
-        """
+    def current() -> MainThreadWait | None:
+        """The innermost wait of the main thread; None if it does not wait."""
         try:
             return _waits[-1]
         except IndexError:
@@ -103,17 +85,9 @@ class MainThread:
         submit: Callable[[Coroutine[Any, Any, T]], Future[T]],
         coroutine: Coroutine[Any, Any, T],
     ) -> T:
-        """Run a coroutine on the runtime thread and wait for it here.
+        """Run a coroutine on the runtime thread by ``submit``, and wait for it here.
 
-        Args:
-            submit: Starts a coroutine on the runtime thread.
-            coroutine: What to run.
-
-        Returns:
-            What it returns.
-
-        Raises:
-            KeyboardInterrupt: The person interrupted; the coroutine is cancelled.
+        A KeyboardInterrupt cancels it.
         """
         _waits.append(self)
         try:
@@ -141,16 +115,9 @@ class MainThread:
             if call is not None and call.future.set_running_or_notify_cancel():
                 call.future.set_exception(RuntimeClosedError("The wait is over"))
 
-    def call(self, function: Callable[[], T]) -> Call[T]:
-        """Have the waiting thread call something.
-
-        Args:
-            function: What to call.
-
-        Returns:
-            The call. Its future raises RuntimeClosedError if the wait was over before.
-        """
-        call = Call(function)
+    def call(self, function: Callable[[], T]) -> MainThreadCall[T]:
+        """Have the waiting thread call something; a RuntimeClosedError if the wait is over."""
+        call = MainThreadCall(function)
         with self._lock:
             if not self._over:
                 self._calls.put(call)

@@ -1,0 +1,156 @@
+"""Operations on Actions, the event log and the state of the runtime."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from oh_jupyter.errors import EventNotFoundError, WireError
+from oh_jupyter.events import CmdRunAction, IPythonRunCellAction, Observation
+from oh_jupyter.events.json import encode_json
+from oh_jupyter.events.wire import action_from_wire, to_wire
+from oh_jupyter.kernel.control.broadcast import clipped
+from oh_jupyter.kernel.control.rpc import Reply, Request, operation
+from oh_jupyter.runtime import list_directory
+
+__all__: list[str] = []
+
+
+@operation("execute_action")
+async def _execute_action(request: Request) -> Reply:
+    data = request.json("action")
+    if not isinstance(data, dict) or not isinstance(data.get("action"), dict):
+        raise WireError("The body must be a JSON object with an 'action' object", "action")
+    runtime = request.runtime
+    observation = await _observe(request, data["action"])
+    tools = runtime.executor.tools.version
+    return Reply({"tools": tools}, runtime.events.encoded(observation))
+
+
+@operation("run_cell")
+async def _run_cell(request: Request) -> Reply:
+    """Carry out a ``run_ipython`` Action, and tell its outputs as a notebook stores them."""
+    from oh_jupyter.cells import CellOutput, captured_outputs
+
+    runtime, data = request.runtime, request.json()
+    kept: list[CellOutput] = []
+    captured_outputs.set(kept)
+    observation = await _observe(request, data.get("action") if isinstance(data, dict) else data)
+    found = {
+        "observation": json.loads(runtime.events.encoded(observation)),
+        "outputs": kept[-1].notebook_outputs if kept else [],
+        "execution_count": kept[-1].execution_count if kept else None,
+    }
+    return Reply({"tools": runtime.executor.tools.version}, encode_json(found))
+
+
+async def _observe(request: Request, wire: Any) -> Observation:
+    """Carry out an Action of a client, which may say in whose name but not who it is."""
+    action = action_from_wire(wire)
+    source = action.source or "agent"
+    return await request.runtime.executor.run_action(action, source, principal="agent")
+
+
+@operation("peek")
+async def _peek(request: Request) -> Reply:
+    """The last lines that a running command or cell has put out so far, "" if there are none."""
+    executor, kind, text = request.runtime.executor, request.fields.get("kind"), ""
+    if kind == CmdRunAction.kind:
+        text = (await executor.shell()).peek()
+    elif kind == IPythonRunCellAction.kind:
+        text = executor.plugins.peek()
+    return Reply({"text": text})
+
+
+@operation("confirmations")
+async def _confirmations(request: Request) -> Reply:
+    waiting = [
+        {"id": id, "message": entry.action.message, "reason": entry.reason}
+        for id, entry in request.runtime.executor.confirmations.waiting.items()
+    ]
+    return Reply({"waiting": waiting})
+
+
+@operation("confirm")
+async def _confirm(request: Request) -> Reply:
+    approve = request.fields.get("approve")
+    if not isinstance(approve, bool):
+        raise WireError("'approve' must be true or false", "approve")
+    request.runtime.executor.confirmations.resolve(request.fields.get("id", -1), approve)
+    return Reply()
+
+
+@operation("status")
+async def _status(request: Request) -> Reply:
+    return Reply({"runtime": request.runtime.status()})
+
+
+@operation("list_files")
+async def _list_files(request: Request) -> Reply:
+    executor = request.runtime.executor
+    path = request.fields.get("path")
+    return Reply({"names": await executor.in_thread(list_directory, path, executor.workspace_dir)})
+
+
+@operation("events")
+async def _events(request: Request) -> Reply:
+    runtime, fields = request.runtime, request.fields
+    start = fields.get("start_id", 0)
+    if fields.get("wait"):
+        await _event_recorded(request, start, timeout_seconds=float(fields["wait"]))
+    found = await runtime.executor.in_thread(
+        runtime.events.search, start=start, limit=fields.get("limit")
+    )
+    wires = [to_wire(event) for event in found]
+    return Reply(
+        body=encode_json(wires if fields.get("whole") else [clipped(wire) for wire in wires])
+    )
+
+
+async def _event_recorded(request: Request, id: int, timeout_seconds: float) -> None:
+    """Wait until the log has an event of that id, or the time is over."""
+    events = request.runtime.events
+    loop, recorded = asyncio.get_running_loop(), asyncio.Event()
+    unsubscribe = events.subscribe(lambda _: loop.call_soon_threadsafe(recorded.set))
+    try:
+        if events.latest_id < id:
+            async with asyncio.timeout(timeout_seconds):
+                await recorded.wait()
+    except TimeoutError:
+        pass
+    finally:
+        unsubscribe()
+
+
+@operation("event")
+async def _event(request: Request) -> Reply:
+    events, number = request.runtime.events, request.fields.get("id", -1)
+    try:
+        event = await request.runtime.executor.in_thread(events.get_event, number)
+    except FileNotFoundError:
+        raise EventNotFoundError(
+            f"There is no event {number}; the last one is {events.latest_id}"
+        ) from None
+    return Reply(body=encode_json(to_wire(event)))
+
+
+@operation("page")
+async def _page(request: Request) -> Reply:
+    """The Observation of the last browser step."""
+    page = request.runtime.executor.last_page
+    if page is None:
+        raise EventNotFoundError("No page was visited yet. Visit one with a browse action")
+    return Reply(body=encode_json(to_wire(page)))
+
+
+@operation("vscode")
+async def _vscode(request: Request) -> Reply:
+    from oh_jupyter.plugins import VSCodePlugin
+
+    plugins = request.runtime.executor.plugins
+    plugin = await plugins.find(VSCodePlugin.name)
+    if not isinstance(plugin, VSCodePlugin):
+        problem = plugins.problems.get(VSCodePlugin.name)
+        return Reply({"token": None, "url": None, "problem": problem})
+    return Reply({"token": plugin.vscode_connection_token, "url": plugin.url(), "problem": None})

@@ -1,0 +1,38 @@
+"""The switch interval is short while a reply is due, and what it was afterwards."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from oh_jupyter.kernel.control.switch_interval import SHORT_INTERVAL_SECONDS, ShortSwitchInterval
+
+
+def test_it_is_short_while_any_reply_is_due() -> None:
+    usual = sys.getswitchinterval()
+    interval = ShortSwitchInterval()
+    interval.acquire()
+    interval.acquire()
+    assert sys.getswitchinterval() == pytest.approx(SHORT_INTERVAL_SECONDS)
+    interval.release()
+    assert sys.getswitchinterval() == pytest.approx(SHORT_INTERVAL_SECONDS)
+    interval.release()
+    assert sys.getswitchinterval() == pytest.approx(usual)
+
+
+LEFT_AS_IT_WAS = """
+import sys, time
+end = time.monotonic() + 60
+while sys.getswitchinterval() != 0.005 and time.monotonic() < end:
+    time.sleep(0.05)
+sys.getswitchinterval()
+"""
+
+
+def test_a_kernel_is_left_as_it_was(kernel) -> None:
+    kernel.act("run", command="true")
+    assert float(kernel.execute("import sys; sys.getswitchinterval()")) == pytest.approx(
+        SHORT_INTERVAL_SECONDS
+    )
+    assert kernel.execute(LEFT_AS_IT_WAS) == "0.005"
