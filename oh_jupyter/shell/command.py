@@ -11,54 +11,31 @@ __all__ = ["Command", "Report"]
 
 @dataclass(frozen=True)
 class Report:
-    """What a shell said when it was ready for the next command.
+    """What a shell said when it was ready for the next command."""
 
-    Attributes:
-        command_id: The command that ended; 0 for the preparation of the shell.
-        exit_code: Its exit status.
-        background_pid: Process id of the last background job; -1 before the first.
-        path: The shell's PATH.
-        cwd: The shell's working directory.
-        jobs: What the shell would show about background jobs before its prompt.
-        refused: The top-level commands that it saw, if there were several and it ran none.
-    """
-
-    command_id: str
+    command_id: str  # 0 for the preparation of the shell
     exit_code: int
-    background_pid: int
-    path: str
+    background_pid: int  # -1 before the first background job
+    path: str  # the shell's PATH
     cwd: str
-    jobs: str = ""
-    refused: tuple[str, ...] = ()
+    jobs: str = ""  # what the shell would show about background jobs before its prompt
+    refused: tuple[str, ...] = ()  # the top-level commands, if there were several and none ran
 
 
 @dataclass
 class Command:
-    """A command that was given to a shell.
-
-    Attributes:
-        id: Number of the command, as it comes back in marks and reports.
-        text: The command, as it was given.
-        token: The shell's random token; a line with it is one of ours, shown by ``set -v``.
-        output: What it has printed and nobody has taken yet.
-        started: Its opening mark was seen; all keys go to the command from here on.
-        closed: Its closing mark was seen; no more output belongs to it.
-        report: What the shell said at its end.
-        replies: How many observations there were of it.
-        memory_used: Bytes that it used when it was killed for that, or None.
-        taken_back: It was interrupted, because whoever asked for it went away.
-    """
+    """A command that was given to a shell."""
 
     id: str
     text: str
-    token: str
+    token: str  # the shell's; a line with it is one of ours, shown by ``set -v``
     output: OutputBuffer = field(default_factory=OutputBuffer)
-    started: bool = False
-    closed: bool = False
+    started: bool = False  # its opening marker was seen: all keys go to the command from here on
+    closed: bool = False  # its closing marker was seen: no more output belongs to it
     report: Report | None = None
-    replies: int = 0
-    memory_used: int | None = None
-    taken_back: bool = False
+    replies: int = 0  # observations that there were of it
+    killed_at_bytes: int | None = None  # memory that it used when it was killed for that
+    cancelled: bool = False  # interrupted, because whoever asked for it went away
 
     @property
     def done(self) -> bool:

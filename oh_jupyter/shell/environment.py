@@ -10,7 +10,7 @@ from oh_jupyter.errors import ConfigError, ShellError
 
 __all__ = ["check_variables", "no_change_timeout", "shell_environment"]
 
-NEVER = ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "LINES", "COLUMNS", "HISTFILE")
+EXCLUDED_VARIABLES = ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "LINES", "COLUMNS", "HISTFILE")
 """These belong to the terminal or the shell that we were started from."""
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
@@ -19,20 +19,10 @@ NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 def shell_environment(
     env: Mapping[str, str], always: Mapping[str, str], user: str | None
 ) -> dict[str, str]:
-    """Prepare the environment of a shell.
-
-    Args:
-        env: The environment to start from.
-        always: Variables that every shell of the kind gets.
-        user: User that the shell runs as, if not ours; gets a HOME and a name of its own.
-
-    Returns:
-        The environment.
-
-    Raises:
-        ShellError: There is no such user.
-    """
-    prepared = {name: value for name, value in env.items() if name not in NEVER} | {**always}
+    """The environment of a shell; another user gets a HOME and a name of its own (ShellError)."""
+    prepared = {name: value for name, value in env.items() if name not in EXCLUDED_VARIABLES} | {
+        **always
+    }
     if user is not None:
         if os.name != "posix":
             raise ShellError(
@@ -52,14 +42,7 @@ def shell_environment(
 
 
 def check_variables(variables: Mapping[str, str]) -> None:
-    """Make sure that a shell can set these variables.
-
-    Args:
-        variables: Names and values.
-
-    Raises:
-        ShellError: One cannot be set.
-    """
+    """Make sure that a shell can set these variables (ShellError)."""
     for name, value in variables.items():
         if not (isinstance(name, str) and isinstance(value, str)):
             raise ShellError(f"{name!r} cannot be set: name and value must be text, not {value!r}.")
@@ -71,17 +54,7 @@ def check_variables(variables: Mapping[str, str]) -> None:
 
 
 def no_change_timeout(seconds: float | None) -> float:
-    """Take the no-change limit from an argument or from the environment.
-
-    Args:
-        seconds: The argument; None for NO_CHANGE_TIMEOUT_SECONDS, or else the protocol's 10.
-
-    Returns:
-        Seconds.
-
-    Raises:
-        ConfigError: It is not a positive number.
-    """
+    """Seconds without output, from an argument, the environment, or the protocol (ConfigError)."""
     given = os.environ.get("NO_CHANGE_TIMEOUT_SECONDS") or "10" if seconds is None else seconds
     try:
         value = float(given)

@@ -11,14 +11,7 @@ END_OF_INPUT = "\x04"
 
 
 def control_character(command: str) -> str | None:
-    """Translate a key name such as ``C-c``.
-
-    Args:
-        command: The stripped command.
-
-    Returns:
-        The character that the key sends, or None if the text is not a key.
-    """
+    """Translate a key name such as ``C-c``."""
     if len(command) != 3 or not command.startswith("C-"):
         return None
     key = command[2].upper()

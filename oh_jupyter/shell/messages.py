@@ -43,58 +43,29 @@ SENT = (
 )
 """Suffix where input does not wait its turn; ours, since in the protocol it always would."""
 
-MAX_CHARACTERS = 30_000
+MAX_CONTENT_CHARS = 30_000
 """Length beyond which the middle of a content is left out."""
 TRUNCATION = "\n[... Observation truncated due to length ...]\n"
 
 
 def completed_suffix(exit_code: int, key: str | None) -> str:
-    """Say that the command has ended.
-
-    Args:
-        exit_code: Its exit status.
-        key: The control key that was sent last, such as ``C-c``, or None.
-
-    Returns:
-        The suffix.
-    """
+    """Say that the command has ended."""
     sent = f" CTRL+{key[-1].upper()} was sent." if key else ""
     return f"\n[The command completed with exit code {exit_code}.{sent}]"
 
 
 def no_change_suffix(seconds: float) -> str:
-    """Say that the command printed nothing for some time.
-
-    Args:
-        seconds: The no-change limit.
-
-    Returns:
-        The suffix.
-    """
+    """Say that the command printed nothing for some time."""
     return f"\n[The command has no new output after {seconds:g} seconds. {HINT}]"
 
 
 def hard_timeout_suffix(seconds: float) -> str:
-    """Say that the hard time limit was reached.
-
-    Args:
-        seconds: The limit; written as a float, as the protocol has it.
-
-    Returns:
-        The suffix.
-    """
+    """Say that the hard time limit was reached."""
     return f"\n[The command timed out after {float(seconds)} seconds. {HINT}]"
 
 
 def not_executed_suffix(command: str) -> str:
-    """Refuse a command, since another one still runs.
-
-    Args:
-        command: The refused command.
-
-    Returns:
-        The suffix.
-    """
+    """Refuse a command, since another one still runs."""
     return (
         f'\n[Your command "{command}" is NOT executed. The previous command is still running - '
         "You CANNOT send new commands until the previous command is completed. By setting "
@@ -104,14 +75,7 @@ def not_executed_suffix(command: str) -> str:
 
 
 def multiple_commands(commands: list[str]) -> str:
-    """Refuse several top-level commands at once.
-
-    Args:
-        commands: The commands that were seen.
-
-    Returns:
-        The content of the error.
-    """
+    """Refuse several top-level commands at once."""
     listing = "\n".join(f"({number}) {text}" for number, text in enumerate(commands, 1))
     return (
         "ERROR: Cannot execute multiple commands at once.\n"
@@ -121,14 +85,7 @@ def multiple_commands(commands: list[str]) -> str:
 
 
 def history_prefix(content: str) -> str:
-    """Say that the beginning of the output was dropped.
-
-    Args:
-        content: What is left of it.
-
-    Returns:
-        The prefix.
-    """
+    """Say that the beginning of the output was dropped."""
     lines = len(content.splitlines())
     return (
         f"[Previous command outputs are truncated. Showing the last {lines} lines "
@@ -140,14 +97,6 @@ def leftover_prefix(command: str, exit_code: int, content: str) -> str:
     """Hand over what an earlier command printed after it had last been asked for.
 
     Not in the protocol, which mixes that output into the content of the new command.
-
-    Args:
-        command: The earlier command, which has ended meanwhile.
-        exit_code: Its exit status.
-        content: Its remaining output.
-
-    Returns:
-        The prefix.
     """
     return (
         f'[The previous command "{command}" completed with exit code {exit_code}. '
@@ -156,14 +105,7 @@ def leftover_prefix(command: str, exit_code: int, content: str) -> str:
 
 
 def restarted_suffix(cwd: str) -> str:
-    """Say that the shell has ended and that there is a new one.
-
-    Args:
-        cwd: Where the new shell is.
-
-    Returns:
-        What to add to the suffix.
-    """
+    """Say that the shell has ended and that there is a new one."""
     return (
         f"\n[The shell itself has ended. A new shell was started in {cwd}; "
         "variables, functions and aliases of the old one are gone.]"
@@ -171,15 +113,7 @@ def restarted_suffix(cwd: str) -> str:
 
 
 def memory_suffix(used: int, limit: int) -> str:
-    """Say that the command was killed because of its memory.
-
-    Args:
-        used: Memory of the process tree in bytes.
-        limit: What was allowed, in MiB.
-
-    Returns:
-        What to add to the suffix.
-    """
+    """Say that the command was killed because it used ``used`` bytes, of ``limit`` MiB."""
     return (
         f"\n[The command was killed: its processes used {used // 1024**2} MiB of memory, "
         f"more than the limit of {limit} MiB.]"
@@ -187,15 +121,8 @@ def memory_suffix(used: int, limit: int) -> str:
 
 
 def truncate(content: str) -> str:
-    """Leave out the middle of a long content.
-
-    Args:
-        content: Any text.
-
-    Returns:
-        At most 30 000 characters and the notice between them.
-    """
-    if len(content) <= MAX_CHARACTERS:
+    """Cut the middle out of a content of more than 30 000 characters."""
+    if len(content) <= MAX_CONTENT_CHARS:
         return content
-    half = MAX_CHARACTERS // 2
+    half = MAX_CONTENT_CHARS // 2
     return content[:half] + TRUNCATION + content[-half:]

@@ -18,55 +18,24 @@ __all__ = ["completed", "error", "last_lines", "leftover", "sent", "unfinished"]
 
 
 def error(content: str) -> CmdOutputObservation:
-    """Answer an action that needs a running command while there is none.
-
-    Args:
-        content: The protocol's text.
-
-    Returns:
-        A ``run`` observation with exit code -1.
-    """
+    """Answer an action that needs a running command while there is none; the exit code is -1."""
     return CmdOutputObservation(content=content)
 
 
 def last_lines(command: Command | None) -> str:
-    """What a command has printed last and nobody has taken yet.
-
-    Args:
-        command: The command; None if there is none.
-
-    Returns:
-        A few lines.
-    """
+    """The last three lines that a command has printed and nobody has taken yet."""
     text = "" if command is None else render(command.output.peek(4096))
     return "\n".join(text.rstrip().rsplit("\n", 3)[-3:])
 
 
 def sent(text: str) -> CmdOutputObservation:
-    """Answer input for a command whose output another action waits for.
-
-    Args:
-        text: The input.
-
-    Returns:
-        A ``run`` observation with exit code -1.
-    """
+    """Answer input for a command whose output another action waits for; the exit code is -1."""
     metadata = CmdOutputMetadata(suffix=messages.SENT)
     return CmdOutputObservation(content="", command=text, metadata=metadata)
 
 
 def unfinished(command: Command, shown: str, suffix: str, hidden: bool) -> CmdOutputObservation:
-    """Report on a command that still runs, with its output since the last report.
-
-    Args:
-        command: The running command.
-        shown: What goes into ``extras.command``.
-        suffix: Why the report comes now.
-        hidden: The action was hidden.
-
-    Returns:
-        The observation, with exit code -1.
-    """
+    """Report on a command that still runs, with its output since the last report."""
     content, truncated = _take(command, final=False)
     prefix = messages.CONTINUED_PREFIX if command.replies else ""
     if truncated:
@@ -89,19 +58,7 @@ def completed(
     key: str | None,
     hidden: bool,
 ) -> CmdOutputObservation:
-    """Report on a command that has ended, with its output since the last report.
-
-    Args:
-        command: The command.
-        report: What the shell said at its end.
-        shown: What goes into ``extras.command``.
-        username: User that the shell runs as; None for ours.
-        key: The control key that ended it, such as ``C-c``, or None.
-        hidden: The action was hidden: its output is not truncated.
-
-    Returns:
-        The observation.
-    """
+    """Report on a command that has ended, with its output since the last report."""
     content, truncated = _take(command, final=True)
     return CmdOutputObservation(
         content=content if hidden else messages.truncate(content),
@@ -121,14 +78,7 @@ def completed(
 
 
 def leftover(command: Command) -> str:
-    """Hand over what a command printed after its last report, when nobody asked again.
-
-    Args:
-        command: A command that has ended.
-
-    Returns:
-        A prefix for the next observation; "" if nothing was left.
-    """
+    """The prefix with what an ended command printed after its last report; "" if nothing."""
     content, _ = _take(command, final=True)
     if not content or command.report is None:
         return ""

@@ -20,8 +20,8 @@ from oh_jupyter.shell.command import Command, Report
 from oh_jupyter.shell.driver import Dialect
 from oh_jupyter.shell.environment import check_variables, no_change_timeout
 from oh_jupyter.shell.keys import INTERRUPT, control_character
-from oh_jupyter.shell.supervisor import ShellKeeper
-from oh_jupyter.shell.threaded import LoopThread, call_on
+from oh_jupyter.shell.supervisor import ShellSupervisor
+from oh_jupyter.shell.threads import LoopThread, call_on
 
 __all__ = ["ShellSession"]
 
@@ -76,24 +76,24 @@ class ShellSession:
         self._env = dict(os.environ if env is None else env)
         self._loop = loop
         self._thread: LoopThread | None = None
-        self._keeper: ShellKeeper | None = None
+        self._supervisor: ShellSupervisor | None = None
         self._command: Command | None = None  # The one that was reported as unfinished.
         self._lock = asyncio.Lock()
 
     @property
     def cwd(self) -> str:
         """The shell's working directory, as of the last completed command."""
-        return self.work_dir if self._keeper is None else self._keeper.cwd
+        return self.work_dir if self._supervisor is None else self._supervisor.cwd
 
     @property
     def pid(self) -> int | None:
         """Process id of the shell, or None if the session is not initialized."""
-        return None if self._keeper is None else self._keeper.shell.child.pid
+        return None if self._supervisor is None else self._supervisor.shell.child.pid
 
     @property
     def running(self) -> bool:
         """Whether a command is running, also one whose observation was already given."""
-        return self._keeper is not None and self._keeper.shell.running
+        return self._supervisor is not None and self._supervisor.shell.running
 
     # The blocking face
 
@@ -139,12 +139,12 @@ class ShellSession:
 
     def interrupt(self) -> None:
         """Press Ctrl-C in the running command, also while :meth:`execute` waits elsewhere."""
-        if self._loop is not None and self._keeper is not None:
-            self._loop.call_soon_threadsafe(self._keeper.shell.press, INTERRUPT)
+        if self._loop is not None and self._supervisor is not None:
+            self._loop.call_soon_threadsafe(self._supervisor.shell.press, INTERRUPT)
 
     def close(self) -> None:
         """End the shell and everything that was started in it. May be called twice."""
-        if self._keeper is not None:
+        if self._supervisor is not None:
             self._call(self.close_async())
         if self._thread is not None:
             self._thread.stop()
@@ -173,19 +173,19 @@ class ShellSession:
         Raises:
             ShellError: The shell does not start.
         """
-        if self._keeper is not None:
+        if self._supervisor is not None:
             return
         self._loop = asyncio.get_running_loop()
         where = (self.work_dir, self._env, self.username, self.max_memory_mb)
-        keeper = ShellKeeper(self.dialect, self._loop, *where)
-        await keeper.start()
-        self._keeper = keeper
+        supervisor = ShellSupervisor(self.dialect, self._loop, *where)
+        await supervisor.start()
+        self._supervisor = supervisor
 
     async def close_async(self) -> None:
         """End the shell and everything that was started in it."""
-        keeper, self._keeper, self._command = self._keeper, None, None
-        if keeper is not None:
-            await keeper.close()
+        supervisor, self._supervisor, self._command = self._supervisor, None, None
+        if supervisor is not None:
+            await supervisor.close()
 
     async def set_env_async(self, variables: Mapping[str, str]) -> None:
         """Set environment variables in the running shell, and in those that may follow it.
@@ -200,10 +200,10 @@ class ShellSession:
         """
         check_variables(variables)
         async with self._lock:
-            keeper = self._open()
-            keeper.export(variables)
+            supervisor = self._open()
+            supervisor.export(variables)
             if not self.running and variables:
-                await keeper.wait(keeper.run(""))
+                await supervisor.wait(supervisor.run(""))
 
     async def execute_async(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
         """Run an action on the session's loop.
@@ -236,15 +236,15 @@ class ShellSession:
             async with self._lock:
                 return await self._execute(action)
         except ShellError as error:
-            if self._keeper is None:
+            if self._supervisor is None:
                 raise
             return ErrorObservation(f"ERROR: {error}")
 
-    def _open(self) -> ShellKeeper:
-        """Return the keeper of a session that is initialized."""
-        if self._keeper is None:
+    def _open(self) -> ShellSupervisor:
+        """Return the supervisor of a session that is initialized."""
+        if self._supervisor is None:
             raise ShellError("The shell session is not running: call initialize() first.")
-        return self._keeper
+        return self._supervisor
 
     async def _execute_static(
         self, action: CmdRunAction
@@ -268,11 +268,11 @@ class ShellSession:
 
     async def _execute(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
         """Decide what an action means now, in the protocol's order."""
-        keeper = self._open()
+        supervisor = self._open()
         text = action.command.strip()
         key = control_character(text)
         earlier = self._command
-        await keeper.catch_up(earlier)
+        await supervisor.settle(earlier)
         if earlier is None and not text:
             return replies.error(messages.NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
@@ -298,14 +298,14 @@ class ShellSession:
         self, action: CmdRunAction, text: str, key: str | None, earlier: Command | None
     ) -> CmdOutputObservation | ErrorObservation:
         """Give the shell a new command, or press a key at its prompt."""
-        keeper = self._open()
-        if keeper.shell.exit_code is not None:
-            await keeper.restart()
-        command = keeper.run(text) if key is None else keeper.press(key)
+        supervisor = self._open()
+        if supervisor.shell.exit_code is not None:
+            await supervisor.restart()
+        command = supervisor.run(text) if key is None else supervisor.press(key)
         self._command = command
         shown = self.dialect.displayed(text)
         waiting = self._reply(action, command, shown, text if key else None)
-        reply = await keeper.unless_taken_back(command, waiting)
+        reply = await supervisor.interrupted_if_cancelled(command, waiting)
         if isinstance(reply, ErrorObservation):
             self._command = earlier
         elif earlier is not None:
@@ -316,9 +316,9 @@ class ShellSession:
         self, action: CmdRunAction, command: Command, shown: str, key: str | None
     ) -> CmdOutputObservation | ErrorObservation:
         """Wait for what comes first, the end or a limit, and report it."""
-        keeper = self._open()
+        supervisor = self._open()
         no_change = None if action.blocking else self.NO_CHANGE_TIMEOUT_SECONDS
-        outcome = await keeper.wait(
+        outcome = await supervisor.wait(
             command, no_change=no_change, hard=action.timeout, key=key is not None
         )
         if outcome == "ended" and not command.started and key is None:
@@ -333,15 +333,15 @@ class ShellSession:
         self._command = None
         report = command.report
         if outcome == "ended" or report is None:
-            status = keeper.shell.exit_code or 0
+            status = supervisor.shell.exit_code or 0
             path = self._env.get("PATH", "")
-            await keeper.restart()
-            report = Report(command.id, status, -1, path, keeper.cwd)
-        keeper.cwd = report.cwd
+            await supervisor.restart()
+            report = Report(command.id, status, -1, path, supervisor.cwd)
+        supervisor.cwd = report.cwd
         if report.refused:
             return ErrorObservation(messages.multiple_commands(list(report.refused)))
         reply = replies.completed(
             command, report, shown, username=self.username, key=key, hidden=action.hidden
         )
-        reply.metadata.suffix += keeper.notice(command)
+        reply.metadata.suffix += supervisor.notices(command)
         return reply

@@ -14,33 +14,27 @@ from oh_jupyter.shell.command import Command
 from oh_jupyter.shell.driver import Dialect, ShellDriver
 from oh_jupyter.shell.environment import shell_environment
 from oh_jupyter.shell.keys import INTERRUPT
-from oh_jupyter.shell.memory import MemoryGuard
+from oh_jupyter.shell.memory_guard import MemoryGuard
 
-__all__ = ["Outcome", "ShellKeeper"]
+__all__ = ["Outcome", "ShellSupervisor"]
 
 T = TypeVar("T")
 
 Outcome = Literal["done", "ended", "no_change", "hard"]
 """What a wait came to: command done, shell ended, nothing printed for long, time limit."""
 
-CHECKS_AFTER_KEY = (0.05, 0.3)
+KEY_CHECKS_SECONDS = (0.05, 0.3)
 """Seconds after a control key at which to look whether the shell is at its prompt."""
-RECOVERY_TIME = 0.2
+RECOVERY_SECONDS = 0.2
 """Seconds that the shell gets to answer when it was found at its prompt at the end of a limit."""
-INTERRUPT_TIME = 2.0
+INTERRUPT_SECONDS = 2.0
 """Seconds that a command gets to end when it was taken back, before it counts as running on."""
-START_TIMEOUT = 15.0
+START_TIMEOUT_SECONDS = 15.0
 """Seconds that the shell and the user's start-up files get, before it starts without the files."""
 
 
-class ShellKeeper:
-    """Holds the one shell of a session, and replaces it when it has ended.
-
-    Attributes:
-        shell: The shell that takes commands.
-        cwd: Its working directory, as far as is known.
-        exports: Variables that were set for all shells of the session.
-    """
+class ShellSupervisor:
+    """Holds the one shell of a session, and replaces it when it has ended."""
 
     def __init__(
         self,
@@ -59,7 +53,7 @@ class ShellKeeper:
         self._max_memory_mb = max_memory_mb
         self._memory_guard: MemoryGuard | None = None
         self._retired: list[ShellDriver] = []
-        self._unset: dict[str, str] = {}
+        self._pending_exports: dict[str, str] = {}
         self._restarted = False
         self._waiter: asyncio.Future[None] | None = None
         self.exports: dict[str, str] = {}
@@ -67,14 +61,10 @@ class ShellKeeper:
         self.shell: ShellDriver
 
     async def start(self) -> None:
-        """Start the shell, with the user's start-up files if they let it come up.
-
-        Raises:
-            ShellError: The shell does not start.
-        """
+        """Start the shell, with the user's start-up files if they let it come up."""
         name = self._dialect.name
-        launches = self._dialect.launches(self._env.get("PATH"))
-        if not launches:
+        command_lines = self._dialect.command_lines(self._env.get("PATH"))
+        if not command_lines:
             raise ShellError(f"There is no {name} on the PATH: install it.")
         if not os.path.isdir(self._work_dir):
             raise ShellError(
@@ -82,8 +72,8 @@ class ShellKeeper:
             )
         directory = self.cwd if os.path.isdir(self.cwd) else self._work_dir
         env = shell_environment({**self._env, **self.exports}, self._dialect.variables, self._user)
-        self._unset = {}
-        for argv in launches:
+        self._pending_exports = {}
+        for argv in command_lines:
             shell = self._dialect.driver(self._loop, self._on_change)
             try:
                 ready = shell.start(argv, directory, env, self._user)
@@ -91,7 +81,7 @@ class ShellKeeper:
                 raise ShellError(f"{name} does not start: {error}") from error
             self.shell = shell
             try:
-                outcome = await self.wait(ready, hard=START_TIMEOUT)
+                outcome = await self.wait(ready, hard=START_TIMEOUT_SECONDS)
             except asyncio.CancelledError:
                 await shell.end()
                 raise
@@ -101,54 +91,32 @@ class ShellKeeper:
                 return
             await shell.end()
         raise ShellError(
-            f"{launches[-1][0]} starts, but does not take commands: try it in a terminal."
+            f"{command_lines[-1][0]} starts, but does not take commands: try it in a terminal."
         )
 
     async def restart(self) -> None:
-        """Replace a shell that has ended; its background jobs live on until :meth:`close`.
-
-        Raises:
-            ShellError: The shell does not start.
-        """
+        """Replace a shell that has ended; its background jobs live on until :meth:`close`."""
         self._retired.append(self.shell)
         await self.start()
         self._restarted = True
 
     def run(self, text: str) -> Command:
-        """Give the shell a command; the one before must be done.
-
-        Args:
-            text: The command.
-
-        Returns:
-            The command.
-        """
-        exports, self._unset = self._unset, {}
+        """Give the shell a command; the one before must be done."""
+        exports, self._pending_exports = self._pending_exports, {}
         command = self.shell.run(text, exports)
         if self._max_memory_mb is not None:
             self._guard_memory(command, self._max_memory_mb * 1024**2)
         return command
 
     def press(self, key: str) -> Command:
-        """Press a control key at the prompt.
-
-        Args:
-            key: The character that the key sends.
-
-        Returns:
-            A command that is done when the prompt is back.
-        """
-        exports, self._unset = self._unset, {}
+        """Press a control key at the prompt."""
+        exports, self._pending_exports = self._pending_exports, {}
         return self.shell.press_at_prompt(key, exports)
 
     def export(self, variables: Mapping[str, str]) -> None:
-        """Set variables before the next command, and in every shell that follows.
-
-        Args:
-            variables: Names and values.
-        """
+        """Set variables before the next command, and in every shell that follows."""
         self.exports.update(variables)
-        self._unset.update(variables)
+        self._pending_exports.update(variables)
 
     async def wait(
         self,
@@ -158,21 +126,14 @@ class ShellKeeper:
         hard: float | None = None,
         key: bool = False,
     ) -> Outcome:
-        """Wait until a command is done, or the shell has ended, or a limit is reached.
+        """Wait until a command is done, or the shell has ended, or a limit (seconds) is reached.
 
-        Args:
-            command: The command.
-            no_change: Seconds without output, or None.
-            hard: Seconds in all, or None or 0.
-            key: A control key was pressed, so the shell may be back at its prompt without a word.
-
-        Returns:
-            What came first.
+        After a control key the shell may be back at its prompt without a word.
         """
         begin = self._loop.time()
         hard_limit = begin + hard if hard else math.inf
         recovered = False
-        checks = [begin + seconds for seconds in (CHECKS_AFTER_KEY if key else ())]
+        checks = [begin + seconds for seconds in (KEY_CHECKS_SECONDS if key else ())]
         while True:
             if command.done:
                 return "done"
@@ -184,7 +145,7 @@ class ShellKeeper:
                 # The last chance of a shell that waits at its prompt without a word.
                 if not recovered and self.shell.recover():
                     recovered = True
-                    await self._wait_until(now + RECOVERY_TIME)
+                    await self._wait_until(now + RECOVERY_SECONDS)
                     continue
                 return "no_change" if now >= quiet_limit else "hard"
             while checks and now >= checks[0]:
@@ -192,36 +153,21 @@ class ShellKeeper:
                 checks.pop(0)
             await self._wait_until(min(quiet_limit, hard_limit, *checks[:1]))
 
-    async def unless_taken_back(self, command: Command, reply: Awaitable[T]) -> T:
-        """Wait for the reply to a command, which is interrupted when nobody waits any more.
-
-        Args:
-            command: The command.
-            reply: The reply.
-
-        Returns:
-            The reply.
-
-        Raises:
-            asyncio.CancelledError: Whoever asked went away; Ctrl-C was pressed in the command.
-        """
+    async def interrupted_if_cancelled(self, command: Command, reply: Awaitable[T]) -> T:
+        """Wait for the reply to a command; when the wait is cancelled, interrupt the command."""
         try:
             return await reply
         except asyncio.CancelledError:
             if not command.done and self.shell.exit_code is None:
-                command.taken_back = True
+                command.cancelled = True
                 self.shell.press(INTERRUPT)
             raise
 
-    async def catch_up(self, earlier: Command | None) -> None:
-        """See what has come, and let a command that was taken back end.
-
-        Args:
-            earlier: The command before, if it was not done when last seen.
-        """
+    async def settle(self, earlier: Command | None) -> None:
+        """Take in what has arrived, and let a command that was cancelled end."""
         self.shell.read_now()
-        if earlier is not None and earlier.taken_back:
-            await self.wait(earlier, hard=INTERRUPT_TIME, key=True)
+        if earlier is not None and earlier.cancelled:
+            await self.wait(earlier, hard=INTERRUPT_SECONDS, key=True)
 
     async def close(self) -> None:
         """End every shell of the session, and everything that was started in them."""
@@ -229,18 +175,11 @@ class ShellKeeper:
             self._memory_guard.stop()
         await asyncio.gather(*(shell.end() for shell in (self.shell, *self._retired)))
 
-    def notice(self, command: Command) -> str:
-        """Say what happened besides: the shell was replaced, the command was killed.
-
-        Args:
-            command: The command that is reported on.
-
-        Returns:
-            What to add to the suffix; "" as a rule.
-        """
+    def notices(self, command: Command) -> str:
+        """What to add to the suffix: the shell was replaced, the command was killed; mostly ""."""
         text = ""
-        if command.memory_used is not None and self._max_memory_mb is not None:
-            text += messages.memory_suffix(command.memory_used, self._max_memory_mb)
+        if command.killed_at_bytes is not None and self._max_memory_mb is not None:
+            text += messages.memory_suffix(command.killed_at_bytes, self._max_memory_mb)
         if self._restarted:
             text += messages.restarted_suffix(self.cwd)
             self._restarted = False
@@ -249,7 +188,7 @@ class ShellKeeper:
     async def _wait_until(self, when: float) -> None:
         """Wait for the end of the command or of the shell, or until a time of the loop."""
         self._waiter = self._loop.create_future()
-        timer = None if when == math.inf else self._loop.call_at(when, self._on_time)
+        timer = None if when == math.inf else self._loop.call_at(when, self._on_timeout)
         try:
             await self._waiter
         finally:
@@ -257,7 +196,7 @@ class ShellKeeper:
             if timer is not None:
                 timer.cancel()
 
-    def _on_time(self) -> None:
+    def _on_timeout(self) -> None:
         """Take in what has arrived, so that a limit is not reported for a command that is done."""
         self.shell.read_now()
         self._wake()
@@ -275,6 +214,6 @@ class ShellKeeper:
 
     def _guard_memory(self, command: Command, limit: int) -> None:
         def on_kill(used: int) -> None:
-            command.memory_used = used
+            command.killed_at_bytes = used
 
         self._memory_guard = MemoryGuard(self._loop, self.shell.child, limit, on_kill)

@@ -1,8 +1,8 @@
 """A program that stands for PowerShell, which cannot be had everywhere.
 
-It speaks PowerShell's side of the protocol: prompts, the echo of what is typed, the planted
-functions, marks and reports. Commands are Python instead of PowerShell. Nothing that is tested with
-it says anything about PowerShell itself.
+It speaks PowerShell's side of the protocol: prompts, the echo of what is typed, the installed
+functions, markers and reports. Commands are Python instead of PowerShell. Nothing that is tested
+with it says anything about PowerShell itself.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Shell:
         self.command_id = "0"
         self.slowly = "SLOWLY" in os.environ
 
-    def mark(self, kind: str, payload: str = "") -> None:
+    def marker(self, kind: str, payload: str = "") -> None:
         data = f"\x1b]{self.token};{kind};{self.command_id};{payload}\x1b\\".encode()
         pieces = [bytes([byte]) for byte in data] if self.slowly else [data]
         for piece in pieces:
@@ -77,7 +77,7 @@ class Shell:
 
     def prompt(self, code: int, ended: bool, refused: list[str]) -> None:
         values = [str(code), str(ended), "-1", os.environ.get("PATH", ""), os.getcwd(), *refused]
-        self.mark("e", ",".join(map(encoded, values)))
+        self.marker("e", ",".join(map(encoded, values)))
         self.command_id = "-"
         write(" ")
 
@@ -101,8 +101,8 @@ class Shell:
         write("PS /> ")
         while True:
             line = read_line()
-            if plant := re.fullmatch(r"\. \(\[ScriptBlock\]::Create\(.*'(.*)'\)+\n", line):
-                found = re.search(r"oh_[0-9a-f]{16}(?=_begin)", decoded(plant[1]))
+            if install := re.fullmatch(r"\. \(\[ScriptBlock\]::Create\(.*'(.*)'\)+\n", line):
+                found = re.search(r"oh_[0-9a-f]{16}(?=_begin)", decoded(install[1]))
                 assert found, "the script names its functions by the token"
                 self.token = found[0]
                 if not self.ready():
@@ -117,7 +117,7 @@ class Shell:
             for variable in filter(None, decoded(found[3]).split("\0")):
                 name, _, value = variable.partition("=")
                 os.environ[name] = value
-            self.mark("b")
+            self.marker("b")
             self.prompt(*self.run(decoded(found[2])))
 
     def ready(self) -> bool:

@@ -17,7 +17,7 @@ import pytest
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
 from oh_jupyter.shell import PowerShellSession, ShellSession
-from oh_jupyter.shell import supervisor as keeper
+from oh_jupyter.shell import supervisor as supervisor
 from oh_jupyter.shell.messages import HINT
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-in is a POSIX program")
@@ -274,7 +274,7 @@ def test_much_output_in_bounded_memory(run):
 
 
 def test_profile_that_does_not_let_it_come_up(tmp_path, env, monkeypatch):
-    monkeypatch.setattr(keeper, "START_TIMEOUT", 1.0)
+    monkeypatch.setattr(supervisor, "START_TIMEOUT_SECONDS", 1.0)
     with PowerShellSession(tmp_path, env={**env, "BAD_PROFILE": "1"}) as session:
         assert session.execute(CmdRunAction("print('up')")).content == "up"
 

@@ -1,4 +1,4 @@
-"""The text that is planted into PowerShell, and what it answers."""
+"""The text that is installed into PowerShell, and what it answers."""
 
 from __future__ import annotations
 

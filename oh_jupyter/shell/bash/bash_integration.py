@@ -1,6 +1,6 @@
-r"""What is planted into bash: the functions that mark the ends of output and report.
+r"""What is installed into bash: the functions that marker the ends of output and report.
 
-Around every command two marks are written to the terminal, escape sequences with a token
+Around every command two markers are written to the terminal, escape sequences with a token
 that is random for each shell. The command's output is exactly what stands between them. Its
 exit status and the shell's state go over a second terminal, the *report line*, so nothing that a
 command prints can be taken for a report. Both are opened by path for each use: a program that the
@@ -26,16 +26,16 @@ __all__ = [
     "read_reports",
     "setup_lines",
     "typed_command",
-    "typed_greeting",
+    "typed_handshake",
     "typed_prompt",
     "typed_script",
 ]
 
-FIELDS = 7
-PIECE = 200
+REPORT_FIELDS = 7
+PIECE_BYTES = 200
 """Source bytes for each typed line: a terminal takes lines of at most 4095 bytes."""
 
-# The reports come before OH_plant: assigning to a read-only PROMPT_COMMAND aborts the function.
+# The reports come before OH_install: assigning to a read-only PROMPT_COMMAND aborts the function.
 SCRIPT = r"""
 {
 OH_begin() {
@@ -56,31 +56,31 @@ OH_end() {
   } >'LINE'
   \builtin printf '\033]OH;e;%s\033\\' "$OH_id" >'MAIN'
   OH_id=-
-  OH_plant
+  OH_install
 }
 OH_prompt() {
   if [[ ${OH_id--} == - ]]; then
     if [[ ${PS1-} ]]; then OH_ps1=$PS1 PS1=; fi
-    OH_plant
+    OH_install
   else
     OH_end "$1" "$2"
   fi
 }
 if ((BASH_VERSINFO[0] > 5 || BASH_VERSINFO[0] == 5 && BASH_VERSINFO[1] >= 1)); then
-  OH_plant() {
+  OH_install() {
     if [[ ${PROMPT_COMMAND[@]: -1} != *OH_prompt* ]]; then
       PROMPT_COMMAND+=('{ OH_prompt "$?" "$_"; } >/dev/null 2>&1')
     fi
   }
 else
-  OH_plant() {
+  OH_install() {
     if [[ ${PROMPT_COMMAND-} != *OH_prompt* ]]; then
       OH_call='{ OH_prompt "$?" "$_"; } >/dev/null 2>&1'
       PROMPT_COMMAND=$OH_call${PROMPT_COMMAND:+"; $PROMPT_COMMAND"}
     fi
   }
 fi
-\builtin readonly -f OH_begin OH_end OH_prompt OH_plant
+\builtin readonly -f OH_begin OH_end OH_prompt OH_install
 \builtin set +o history +H
 \builtin unset HISTFILE
 OH_id=0
@@ -97,91 +97,50 @@ STILL_RUNNING = re.compile(r"^\[\d+\][-+ ] +Running .*\n", re.MULTILINE)
 
 
 def read_reports(data: bytes) -> tuple[list[Report], bytes]:
-    """Split what came over the report line.
-
-    Args:
-        data: All bytes that are not yet used.
-
-    Returns:
-        The complete reports, and the bytes that remain.
-    """
+    """Split what came over the report line into complete reports and the rest."""
     fields = data.split(b"\0")
     rest = fields.pop()
     reports = []
-    while len(fields) >= FIELDS:
+    while len(fields) >= REPORT_FIELDS:
         _, command_id, exit_code, pid, path, cwd, jobs = (
-            field.decode("utf-8", "surrogateescape") for field in fields[:FIELDS]
+            field.decode("utf-8", "surrogateescape") for field in fields[:REPORT_FIELDS]
         )
-        del fields[:FIELDS]
+        del fields[:REPORT_FIELDS]
         # ``jobs -n`` names new jobs as well, which bash does not do before a prompt.
         news = STILL_RUNNING.sub("", jobs)
         reports.append(Report(command_id, int(exit_code), int(pid or -1), path, cwd, news))
     return reports, b"\0".join([*fields, rest])
 
 
-def typed_greeting(token: str, terminal: str) -> bytes:
-    """Return what to type to a bash that has just started: it answers with a mark of kind ``r``.
+def typed_handshake(token: str, terminal: str) -> bytes:
+    """What to type to a bash that has just started: it answers with a marker of kind ``r``.
 
     The line editor is turned off here, by a line of its own: ``bash --noediting`` crashes when
     somebody turns the editor on (seen with 5.2), and from an ``eval`` bash would not find back to
     the terminal properly.
-
-    Args:
-        token: The shell's random token.
-        terminal: Path of the shell's terminal.
-
-    Returns:
-        A line for the terminal.
     """
     answer = f"\\builtin printf '\\033]{token};r\\033\\\\' >'{terminal}'"
     return f"\\builtin set +o emacs +o vi; {answer}\n".encode()
 
 
 def typed_script(token: str, terminal: str, report_line: str) -> bytes:
-    """Return what to type to plant the functions.
-
-    Args:
-        token: The shell's random token, which is part of every name.
-        terminal: Path of the shell's terminal.
-        report_line: Path of the report line.
-
-    Returns:
-        Lines for the terminal, which end with the report of command 0.
-    """
+    """What to type to install the functions; the report of command 0 comes when it is done."""
     script = re.sub(r"\bOH(?=\b|_)", token, SCRIPT)
     script = script.replace("'MAIN'", f"'{terminal}'").replace("'LINE'", f"'{report_line}'")
     return _typed_eval(script, "")
 
 
 def typed_prompt(token: str) -> bytes:
-    """Return what to type when bash is at its prompt, but did not report.
-
-    Args:
-        token: The shell's random token.
-
-    Returns:
-        A line for the terminal.
-    """
+    """What to type when bash is at its prompt, but did not report."""
     return f'{{ {token}_prompt "$?" "$_"; }} >/dev/null 2>&1\n'.encode()
 
 
 def typed_command(
     token: str, command_id: str, text: str, *, complete: bool, setup: str = ""
 ) -> bytes:
-    """Return what to type to run a command.
-
-    Args:
-        token: The shell's random token.
-        command_id: Comes back in the marks and the report.
-        text: The command, which runs as it is written.
-        complete: The text certainly parses. Only then can the closing call stand in the same text;
-            otherwise an open quote would swallow it. (After the ``eval``, an ERR trap runs once
-            too often, and ``$_`` is lost.)
-        setup: Lines to run before, unseen.
-
-    Returns:
-        Lines for the terminal.
-    """
+    """What to type to run a command, after the lines of ``setup``, which are not seen."""
+    # Only in a text that certainly parses can the closing call stand too; otherwise an open quote
+    # would swallow it. After the eval, an ERR trap runs once too often, and $_ is lost.
     call = f'{token}_begin {command_id} "${token}_argument"'
     begin = f'{{\n{setup}{call} && \\builtin : "${token}_argument"; }} >/dev/null 2>&1\n'
     end = f'{{ {token}_end "$?" "$_"; }} >/dev/null 2>&1'
@@ -191,16 +150,7 @@ def typed_command(
 
 
 def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> str:
-    """Return lines for the ``setup`` of a command.
-
-    Args:
-        token: The shell's random token.
-        exports: Environment variables to set; the values are taken literally.
-        status: What the command finds as the exit status of the one before it, if not the real one.
-
-    Returns:
-        The lines.
-    """
+    """Lines for the ``setup`` of a command: variables, and the exit status that it finds."""
     lines = [f"\\builtin export {name}={shlex.quote(v)}\n" for name, v in exports.items()]
     if status is not None:
         lines.append(f"{token}_status={status}\n")
@@ -210,6 +160,6 @@ def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> s
 def _typed_eval(text: str, after: str) -> bytes:
     """Quote a text so that a terminal passes it on and bash evaluates it."""
     source = text.encode("utf-8", "surrogateescape")
-    pieces = (source[start : start + PIECE] for start in range(0, len(source), PIECE))
+    pieces = (source[start : start + PIECE_BYTES] for start in range(0, len(source), PIECE_BYTES))
     quoted = "\\\n".join("$'" + "".join(map(QUOTED.__getitem__, piece)) + "'" for piece in pieces)
     return f"\\builtin eval {quoted}{after}\n".encode()

@@ -14,7 +14,7 @@ from oh_jupyter.shell.bash.terminal import Terminal
 __all__ = ["Keyboard"]
 
 INTERRUPT = b"\x03"
-STARTING_TIME = 0.05
+EXEC_SECONDS = 0.05
 """Seconds in which a program that bash was about to start has certainly started."""
 
 
@@ -24,11 +24,6 @@ class Keyboard:
     Bash forks, makes the fork the foreground job, and starts the program in it. An interrupt in
     between is caught by what is still a copy of bash, and forgotten when the program starts: in a
     terminal a person presses the key again, and so does this class.
-
-    Args:
-        loop: Event loop to work on.
-        terminal: The terminal.
-        pid: The bash.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, terminal: Terminal, pid: int) -> None:
@@ -37,16 +32,11 @@ class Keyboard:
         self._pid = pid
 
     def type(self, data: bytes, is_running: Callable[[], bool]) -> None:
-        """Type something.
-
-        Args:
-            data: What the keys send.
-            is_running: Tells later on whether the command for which it is meant still runs.
-        """
+        """Type; ``is_running`` tells later on whether the command that it is for still runs."""
         starting = data == INTERRUPT and self._is_bash(self._terminal.foreground())
         self._terminal.write(data)
         if starting:
-            self._loop.call_later(STARTING_TIME, self._interrupt_again, is_running)
+            self._loop.call_later(EXEC_SECONDS, self._interrupt_again, is_running)
 
     def _interrupt_again(self, is_running: Callable[[], bool]) -> None:
         """Interrupt a program that was being started when the key was pressed."""

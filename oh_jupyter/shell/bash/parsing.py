@@ -36,26 +36,14 @@ def _parse(command: str) -> tuple[bytes, Node]:
 
 
 def is_complete(command: str) -> bool:
-    """Tell whether the text is well-formed Bash as it stands.
-
-    Args:
-        command: The text.
-
-    Returns:
-        False when in doubt: an open quote, a here-document without its end.
-    """
+    """Whether the text is certainly well-formed Bash as it stands."""
     return not command.endswith("\\") and not _parse(command)[1].has_error
 
 
 def split_commands(command: str) -> list[str]:
-    """Split a text at the newlines between its top-level commands.
+    """Split a text at the newlines between its top-level commands; whole if it does not parse.
 
-    Args:
-        command: The text.
-
-    Returns:
-        The commands in order; comments belong to the command before them, or after them at the
-        very beginning. A text that does not parse comes back as one command.
+    Comments belong to the command before them, or after them at the very beginning.
     """
     if "\n" not in command:
         return [command]
@@ -85,12 +73,6 @@ def displayed_command(command: str) -> str:
 
     There, ``\;`` and its like outside quotes carry a second backslash, a trace of the terminal
     multiplexer that OpenHands types into. Only the display is changed, never what is run.
-
-    Args:
-        command: The stripped command.
-
-    Returns:
-        The text to show.
     """
     if "\\" not in command:
         return command

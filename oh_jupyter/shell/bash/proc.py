@@ -18,16 +18,9 @@ LINE_BUFFER = b"0x400"
 
 
 def read_proc(pid: int, name: str) -> bytes:
-    """Read a file of a process under /proc.
+    """Read a file of a process under /proc; empty where there is none.
 
     ``auxv`` holds addresses that are random for each program, so it changes with ``exec``.
-
-    Args:
-        pid: The process.
-        name: The file.
-
-    Returns:
-        Its content; empty if there is none, or it may not be read.
     """
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
@@ -36,14 +29,7 @@ def read_proc(pid: int, name: str) -> bytes:
 
 
 def is_interactive_bash(pid: int) -> bool:
-    """Tell whether a process is a bash that reads commands from its terminal.
-
-    Args:
-        pid: The process.
-
-    Returns:
-        Whether its arguments say so.
-    """
+    """Whether a process is, by its arguments, a bash that reads commands from its terminal."""
     program, *options = read_proc(pid, "cmdline").split(b"\0")[:-1] or [b""]
     return os.path.basename(program).lstrip(b"-") == b"bash" and all(
         option.startswith(b"-") and (option.startswith(b"--") or b"c" not in option)
@@ -52,17 +38,10 @@ def is_interactive_bash(pid: int) -> bool:
 
 
 def waits_for_command_line(pid: int, terminal: Terminal) -> bool:
-    """Tell whether a bash waits for a command line, and nothing typed is still unread.
+    """Whether a bash certainly waits for a command line, and nothing typed is still unread.
 
     The system call in which it waits says so: only command lines are read from standard input
     into a buffer of that size.
-
-    Args:
-        pid: The bash.
-        terminal: Its terminal.
-
-    Returns:
-        True only if it is certain.
     """
     return (
         terminal.foreground() == pid

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from oh_jupyter.process import spawn
-from oh_jupyter.shell.bash import bash_integration as hook
+from oh_jupyter.shell.bash import bash_integration
 from oh_jupyter.shell.bash.keyboard import Keyboard
 from oh_jupyter.shell.bash.parsing import is_complete
 from oh_jupyter.shell.bash.proc import is_interactive_bash, read_proc, waits_for_command_line
@@ -17,30 +17,30 @@ from oh_jupyter.shell.bash.terminal import Terminal
 from oh_jupyter.shell.command import Command
 from oh_jupyter.shell.driver import ShellDriver
 from oh_jupyter.shell.keys import INTERRUPT
-from oh_jupyter.shell.output.markers import Mark, MarkSplitter
+from oh_jupyter.shell.output.markers import Marker, MarkerParser
 
 __all__ = ["Bash"]
 
-GRACE = 0.5
+CLOSE_GRACE_SECONDS = 0.5
 """Seconds that processes get between the hang-up and the kill when the shell is closed."""
 
 
 class Bash(ShellDriver):
-    """An interactive bash with the functions of ``hook.py`` in it."""
+    """An interactive bash with our shell integration in it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> None:
         super().__init__(loop, on_change)
-        self._marks = MarkSplitter(self._token)
-        self._typed_window: list[bytes] | None = None
+        self._markers = MarkerParser(self._token)
+        self._pre_start_output: list[bytes] | None = None
         self._unread_reports = b""
-        self._keys: list[bytes] = []
+        self._queued_keys: list[bytes] = []
         self._typed = b""
-        self._image = b""
-        self._planting = False
-        self._replanted: Command | None = None
+        self._exec_image = b""
+        self._installing = False
+        self._reinstalled_for: Command | None = None
 
     def start(self, argv: list[str], cwd: str, env: Mapping[str, str], user: str | None) -> Command:
-        """Start bash and plant the hook."""
+        """Start bash and install the integration."""
         self._terminal = Terminal(self._loop, raw=False, user=user)
         self._line = Terminal(self._loop, raw=True, user=user)
         slave = self._terminal.slave
@@ -65,21 +65,21 @@ class Bash(ShellDriver):
         self._terminal.start_reading(self._on_output, self._on_hang_up)
         self._line.start_reading(self._on_report, lambda: None)
         self.command = Command("0", "", self._token, started=True)
-        self._image = read_proc(self.child.pid, "auxv")
-        self._plant()
+        self._exec_image = read_proc(self.child.pid, "auxv")
+        self._install()
         return self.command
 
     def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:
         """Give bash a command."""
         command = Command(str(next(self._ids)), text, self._token)
         self.command = command
-        self._typed_window = []
-        self._typed = hook.typed_command(
+        self._pre_start_output = []
+        self._typed = bash_integration.typed_command(
             self._token,
             command.id,
             text,
             complete=is_complete(text),
-            setup=hook.setup_lines(self._token, exports, status),
+            setup=bash_integration.setup_lines(self._token, exports, status),
         )
         self._terminal.restore_modes()
         self._terminal.write(self._typed)
@@ -92,20 +92,22 @@ class Bash(ShellDriver):
         when an interrupt came just as bash began to read what we had typed.
         """
         command = self.command
-        self._look_for_exec()
-        if command is None or command.done or not self._at_prompt():
+        self._detect_exec()
+        if command is None or command.done or not self._waits_at_prompt():
             return False
-        # What bash wrote before it waited may still be on its way; it arrives before this mark.
-        return self._terminal.inject(self._marks.write(Mark("s", command.id)))
+        # What bash wrote before it waited may still be on its way; it arrives before this marker.
+        return self._terminal.inject(self._markers.write(Marker("s", command.id)))
 
-    def _at_prompt(self) -> bool:
+    def _waits_at_prompt(self) -> bool:
         return waits_for_command_line(self.child.pid, self._terminal)
 
-    def _go_on(self, command: Command) -> None:
+    def _continue_at_prompt(self, command: Command) -> None:
         """Ask for what bash should have done before it waited."""
-        if not command.closed and self._at_prompt():
+        if not command.closed and self._waits_at_prompt():
             started = command.started
-            self._terminal.write(hook.typed_prompt(self._token) if started else self._typed)
+            self._terminal.write(
+                bash_integration.typed_prompt(self._token) if started else self._typed
+            )
 
     def type_line(self, text: str) -> None:
         """Type a line, with the key that a person ends it with."""
@@ -116,13 +118,9 @@ class Bash(ShellDriver):
         self._type(key.encode())
 
     def _type(self, data: bytes) -> None:
-        """Type something; a command that was just given gets it once it has started.
-
-        Args:
-            data: What the keys send.
-        """
+        """Type something; a command that was just given gets it once it has started."""
         if self.command is not None and not self.command.started:
-            self._keys.append(data)
+            self._queued_keys.append(data)
             return
         command = self.command
         self._keyboard.type(data, lambda: command is self.command and self.running)
@@ -145,7 +143,7 @@ class Bash(ShellDriver):
             self._loop.remove_reader(self.child.fileno())
         self._terminal.close()
         self._line.close()
-        self.child.begin_termination(GRACE)
+        self.child.begin_termination(CLOSE_GRACE_SECONDS)
         while (fileno := self.child.fileno()) >= 0:
             news = asyncio.Event()
             self._loop.add_reader(fileno, news.set)
@@ -155,66 +153,66 @@ class Bash(ShellDriver):
                 self._loop.remove_reader(fileno)
             self.child.poll()
 
-    def _plant(self) -> None:
+    def _install(self) -> None:
         self._keyboard = Keyboard(self._loop, self._terminal, self.child.pid)
-        self._terminal.write(hook.typed_greeting(self._token, self._terminal.path))
+        self._terminal.write(bash_integration.typed_handshake(self._token, self._terminal.path))
 
     def _on_output(self, data: bytes) -> None:
         """Take in what the terminal delivers."""
         self.last_change = self._loop.time()
-        for piece in self._marks.split(data):
+        for piece in self._markers.split(data):
             if isinstance(piece, bytes):
                 self._deliver(piece)
             else:
-                self._on_mark(piece)
-        self._look_for_exec()
+                self._on_marker(piece)
+        self._detect_exec()
         self._on_change()
 
     def _deliver(self, data: bytes) -> None:
         """Put output where it belongs."""
-        if not data or self._planting or self.exit_code is not None:
+        if not data or self._installing or self.exit_code is not None:
             return
-        if self._typed_window is not None:
-            self._typed_window.append(data)
+        if self._pre_start_output is not None:
+            self._pre_start_output.append(data)
         elif self.command is not None and not self.command.closed:
             self.command.output.append(data)
         else:
             self._idle.append(data)
 
-    def _on_mark(self, mark: Mark) -> None:
-        """Act on a mark."""
+    def _on_marker(self, marker: Marker) -> None:
+        """Act on a marker."""
         command = self.command
-        if mark.kind == "x":
+        if marker.kind == "x":
             self._on_drained()
-        elif mark.kind == "r":
+        elif marker.kind == "r":
             self._terminal.write(
-                hook.typed_script(self._token, self._terminal.path, self._line.path)
+                bash_integration.typed_script(self._token, self._terminal.path, self._line.path)
             )
-        elif command is None or not self._belongs(mark.command_id, command):
+        elif command is None or not self._belongs(marker.command_id, command):
             return
-        elif mark.kind == "s":
-            self._go_on(command)
-        elif mark.kind == "b":
+        elif marker.kind == "s":
+            self._continue_at_prompt(command)
+        elif marker.kind == "b":
             command.started = True
-            self._close_window()
-            keys, self._keys = self._keys, []
+            self._end_pre_start()
+            keys, self._queued_keys = self._queued_keys, []
             for data in keys:
                 self._type(data)
         elif not command.closed:
-            self._typed_window = None
-            self._planting = False
+            self._pre_start_output = None
+            self._installing = False
             command.closed = True
-            self._show_jobs(command)
-            # The report was written before the mark, so it is there, or about to be.
+            self._append_job_news(command)
+            # The report was written before the marker, so it is there, or about to be.
             self._line.read_now()
 
-    def _close_window(self) -> None:
-        """Give the command what came between our typing and its opening mark, and before.
+    def _end_pre_start(self) -> None:
+        """Give the command what came between our typing and its opening marker, and before.
 
         With ``set -x`` or ``set -v`` bash shows what was typed, and that is dropped; anything else
         is a background job's, or the last word of a shell that ends.
         """
-        window, self._typed_window = self._typed_window, None
+        window, self._pre_start_output = self._pre_start_output, None
         if self.command is None or window is None:
             return
         self.command.output.append(self.take_idle_output())
@@ -224,44 +222,44 @@ class Bash(ShellDriver):
 
     def _on_report(self, data: bytes) -> None:
         """Take in what arrives on the report line."""
-        reports, self._unread_reports = hook.read_reports(self._unread_reports + data)
+        reports, self._unread_reports = bash_integration.read_reports(self._unread_reports + data)
         command = self.command
         for report in reports:
             ours = command is not None and self._belongs(report.command_id, command)
             if command is not None and ours and command.report is None:
                 command.report = report
-                self._show_jobs(command)
+                self._append_job_news(command)
             else:
                 self._idle.append(report.jobs.encode())
         self._on_change()
 
     def _belongs(self, command_id: str, command: Command) -> bool:
-        """Tell whether a mark or report is about a command; planting ends ``exec bash``."""
-        return command_id == command.id or (command_id == "0" and self._replanted is command)
+        """Tell whether a marker or report is about a command; installing ends ``exec bash``."""
+        return command_id == command.id or (command_id == "0" and self._reinstalled_for is command)
 
-    def _show_jobs(self, command: Command) -> None:
+    def _append_job_news(self, command: Command) -> None:
         """Add what a person would read about background jobs, after all output of the command."""
         if command.done and command.report is not None and command.report.jobs:
             command.output.append_line(command.report.jobs.encode())
 
-    def _look_for_exec(self) -> None:
-        """Plant the hook again when the command was ``exec bash``."""
+    def _detect_exec(self) -> None:
+        """Install the integration again when the command was ``exec bash``."""
         command = self.command
-        if command is None or command.closed or not command.started or self._planting:
+        if command is None or command.closed or not command.started or self._installing:
             return
         if self._terminal.foreground() != self.child.pid:
             return
         image = read_proc(self.child.pid, "auxv")
-        if image == self._image or not image.strip(b"\0"):  # All zeros: in the middle of exec.
+        if image == self._exec_image or not image.strip(b"\0"):  # All zeros: in the middle of exec.
             return
-        self._image = image
-        self._replanted = command
+        self._exec_image = image
+        self._reinstalled_for = command
         if not is_interactive_bash(self.child.pid):
             return
-        self._planting = True
+        self._installing = True
         output = command.output.take(final=True).data
         command.output.append(output[: output.rfind(b"\n") + 1])
-        self._plant()
+        self._install()
 
     def _on_child(self) -> None:
         """Take in news of the process itself."""
@@ -274,15 +272,15 @@ class Bash(ShellDriver):
     def _mark_exit(self) -> None:
         """Find the end of the output of a shell that has ended.
 
-        Its background jobs may keep the terminal, so there need not be a hang-up. A mark that we
+        Its background jobs may keep the terminal, so there need not be a hang-up. A marker that we
         write comes after everything that bash wrote.
         """
-        if not self._terminal.inject(self._marks.write(Mark("x", ""))):
+        if not self._terminal.inject(self._markers.write(Marker("x", ""))):
             self._terminal.read_now()
             self._loop.call_soon(self._mark_exit)
 
     def _on_hang_up(self) -> None:
-        self._deliver(self._marks.rest())
+        self._deliver(self._markers.flush())
         self._on_drained()
 
     def _on_drained(self) -> None:
@@ -290,6 +288,6 @@ class Bash(ShellDriver):
         if self.exit_code is None and self.child.returncode is not None:
             status = self.child.returncode
             self.exit_code = 128 - status if status < 0 else status
-            self._close_window()
+            self._end_pre_start()
             self.command = None
             self._on_change()

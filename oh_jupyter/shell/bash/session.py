@@ -26,7 +26,7 @@ def _driver(loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> S
     return Bash(loop, on_change)
 
 
-def _launches(search_path: str | None) -> list[list[str]]:
+def _command_lines(search_path: str | None) -> list[list[str]]:
     """Try with the user's start-up files first; they may keep bash from coming up."""
     path = shutil.which("bash", path=search_path)
     return [] if path is None else [[path, "-i"], [path, "--norc", "-i"]]
@@ -35,7 +35,7 @@ def _launches(search_path: str | None) -> list[list[str]]:
 BASH = Dialect(
     name="bash",
     driver=_driver,
-    launches=_launches,
+    command_lines=_command_lines,
     split=split_commands,
     displayed=displayed_command,
     # A pager would wait for a key that nobody presses.

@@ -19,12 +19,12 @@ ROWS = 100
 """Height that programs are told; the model in ``screen.py`` has the same."""
 COLUMNS = 1000
 """Width that programs are told: that of the protocol's window, so that little is wrapped."""
-READ_SIZE = 65_536
-READS_AT_ONCE = 64
+READ_BYTES = 65_536
+MAX_READS = 64
 """Reads before the event loop gets its turn: a terminal hands over 4 KiB at a time."""
 
-CONTROL = 3
-LOCAL = termios.ECHO | termios.ECHONL
+LFLAG = 3
+ECHO_FLAGS = termios.ECHO | termios.ECHONL
 
 
 class Terminal:
@@ -32,15 +32,12 @@ class Terminal:
 
     Output is not post-processed (a newline stays a newline), which makes it three times as
     fast; input is not echoed, so nothing that is typed can end up in the output.
-
-    Attributes:
-        path: Path of the slave side.
-        slave: Descriptor of the slave side. We hold it, so that the terminal stays up while nobody
-            else has it open; a hang-up reaches us all the same when the session's leader ends.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, raw: bool, user: str | None) -> None:
         self._loop = loop
+        # We hold the slave side, so that the terminal stays up while nobody else has it open; a
+        # hang-up reaches us all the same when the session's leader ends.
         self.master, self.slave = os.openpty()
         self.path = os.ttyname(self.slave)
         os.set_blocking(self.master, False)
@@ -53,12 +50,12 @@ class Terminal:
     def _set_up(self, raw: bool) -> list[Any]:
         modes = termios.tcgetattr(self.slave)
         modes[1] &= ~termios.OPOST
-        modes[CONTROL] &= ~LOCAL
+        modes[LFLAG] &= ~ECHO_FLAGS
         # Ctrl-S would stop the output for good.
         modes[0] &= ~termios.IXON
         if raw:
             modes[0] &= ~termios.ICRNL
-            modes[CONTROL] &= ~(termios.ICANON | termios.ISIG | termios.IEXTEN)
+            modes[LFLAG] &= ~(termios.ICANON | termios.ISIG | termios.IEXTEN)
         else:
             # Where the C library has it, the line editor of the driver then knows characters.
             modes[0] |= getattr(termios, "IUTF8", 0)
@@ -73,32 +70,19 @@ class Terminal:
                 termios.tcsetattr(self.master, termios.TCSANOW, self._modes)
 
     def foreground(self) -> int:
-        """Return the process group that reads the keyboard.
-
-        Returns:
-            Its id, or -1 if it cannot be told.
-        """
+        """Process group that reads the keyboard; -1 if it cannot be told."""
         try:
             return os.tcgetpgrp(self.master)
         except OSError:
             return -1
 
     def has_unread_input(self) -> bool:
-        """Tell whether something was typed that no program has read yet.
-
-        Returns:
-            Whether there is, here or in the driver.
-        """
+        """Whether something was typed that no program has read yet, here or in the driver."""
         count = fcntl.ioctl(self.slave, termios.FIONREAD, b"\0\0\0\0")
         return bool(self._unsent) or any(count)
 
     def start_reading(self, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
-        """Deliver what is written to the slave side.
-
-        Args:
-            on_data: Called with the next bytes.
-            on_end: Called once, after the terminal was hung up and all was delivered.
-        """
+        """Deliver what is written to the slave side; ``on_end`` follows a hang-up, once."""
         self._on_data = on_data
         self._on_end = on_end
         self._reading = True
@@ -108,9 +92,9 @@ class Terminal:
         """Deliver what has arrived already."""
         pieces: list[bytes] = []
         ended = False
-        while self._reading and not ended and len(pieces) < READS_AT_ONCE:
+        while self._reading and not ended and len(pieces) < MAX_READS:
             try:
-                piece = os.read(self.master, READ_SIZE)
+                piece = os.read(self.master, READ_BYTES)
             except BlockingIOError:
                 break
             except OSError as error:
@@ -128,11 +112,7 @@ class Terminal:
             self._on_end()
 
     def write(self, data: bytes) -> None:
-        """Type; what the terminal cannot take yet follows as soon as it can.
-
-        Args:
-            data: The bytes.
-        """
+        """Type; what the terminal cannot take yet follows as soon as it can."""
         waiting = bool(self._unsent)
         self._unsent.append(data)
         if not waiting and not self._send():
@@ -163,14 +143,7 @@ class Terminal:
             self._loop.remove_reader(self.master)
 
     def inject(self, data: bytes) -> bool:
-        """Write to the slave side, behind everything that was written there before.
-
-        Args:
-            data: A few bytes.
-
-        Returns:
-            Whether they were taken; if not, something has to be read first.
-        """
+        """Write to the slave side, behind all that is there; False if it has to be read first."""
         try:
             slave = os.open(self.path, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
         except OSError:

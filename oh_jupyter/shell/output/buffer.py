@@ -21,15 +21,10 @@ UNFINISHED_ESCAPE = re.compile(
 
 @dataclass(frozen=True)
 class OutputSlice:
-    """Output that was taken out of the buffer.
-
-    Attributes:
-        data: The bytes, as the terminal delivered them.
-        truncated: Earlier output was dropped, because there was too much of it.
-    """
+    """Output that was taken out of the buffer."""
 
     data: bytes
-    truncated: bool
+    truncated: bool  # earlier output was dropped, because there was too much of it
 
 
 class OutputBuffer:
@@ -49,11 +44,7 @@ class OutputBuffer:
         return self._bytes > 0
 
     def append(self, data: bytes) -> None:
-        """Add output.
-
-        Args:
-            data: The next bytes.
-        """
+        """Add output."""
         if not data:
             return
         lines = data.count(b"\n")
@@ -71,14 +62,7 @@ class OutputBuffer:
             self._truncated = True
 
     def peek(self, size: int) -> bytes:
-        """Look at the end of it, and leave it there.
-
-        Args:
-            size: Bytes to look at, at least where there are as many.
-
-        Returns:
-            The last chunks.
-        """
+        """The last chunks, at least ``size`` bytes where there are as many; they stay."""
         found: list[bytes] = []
         for chunk, _ in reversed(self._chunks):
             found.append(chunk[-size:])
@@ -88,25 +72,13 @@ class OutputBuffer:
         return b"".join(reversed(found))
 
     def append_line(self, data: bytes) -> None:
-        """Add output that begins a line of its own.
-
-        Args:
-            data: The line or lines.
-        """
+        """Add output that begins a line of its own."""
         if self._chunks and not self._chunks[-1][0].endswith(b"\n"):
             data = b"\n" + data
         self.append(data)
 
     def take(self, final: bool) -> OutputSlice:
-        """Take everything out.
-
-        Args:
-            final: The command has ended. Otherwise a character or escape sequence of which only the
-                beginning is there stays for the next slice.
-
-        Returns:
-            The slice.
-        """
+        """Take everything out; unless it is final, an unfinished character or sequence stays."""
         data = b"".join(chunk for chunk, _ in self._chunks)
         truncated = self._truncated
         lines = self._lines + (not data.endswith(b"\n"))

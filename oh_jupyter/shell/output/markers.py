@@ -1,65 +1,45 @@
-"""The marks in a terminal's output: where a command's own output begins and ends."""
+"""The markers in a terminal's output: where a command's own output begins and ends."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-__all__ = ["Mark", "MarkSplitter"]
+__all__ = ["Marker", "MarkerParser"]
 
 END = b"\x1b\\"
 
 
 @dataclass(frozen=True)
-class Mark:
-    """One mark.
+class Marker:
+    """A marker of a kind.
 
-    Attributes:
-        kind: ``b`` before a command, ``e`` after it, ``r`` from a bash that has just started; of
-            our own: ``s`` to know that all before it has arrived, ``x`` at the end of the shell.
-        command_id: The command, for kinds that belong to one.
-        payload: What a shell without a report line says in the mark: ASCII, no escape character.
+    ``b`` stands before a command, ``e`` after it, ``r`` comes from a bash that has just started; of
+    our own are ``s``, to know that all before it has arrived, and ``x``, at the end of the shell.
     """
 
     kind: str
     command_id: str = ""
-    payload: str = ""
+    payload: str = ""  # ASCII; the report of a shell that has no report line
 
 
-class MarkSplitter:
-    r"""Separates marks from output, wherever the pieces that are read happen to end.
+class MarkerParser:
+    r"""Separates markers from output, wherever the pieces that are read happen to end.
 
-    A mark is the escape sequence ``ESC ] TOKEN ; KIND ; ID ESC \\``. The shell's functions, when
-    somebody lists them, show the token but no escape character, so no listing looks like a mark.
-
-    Args:
-        token: The shell's random token.
+    A marker is the escape sequence ``ESC ] TOKEN ; KIND ; ID ESC \\``. The shell's functions, when
+    somebody lists them, show the token but no escape character, so no listing looks like a marker.
     """
 
     def __init__(self, token: str) -> None:
         self._prefix = b"\x1b]" + token.encode() + b";"
         self._pending = b""
 
-    def write(self, mark: Mark) -> bytes:
-        """Return a mark as it stands in the output.
+    def write(self, marker: Marker) -> bytes:
+        """A marker as it stands in the output."""
+        return self._prefix + f"{marker.kind};{marker.command_id}".encode() + END
 
-        Args:
-            mark: The mark.
-
-        Returns:
-            Its bytes.
-        """
-        return self._prefix + f"{mark.kind};{mark.command_id}".encode() + END
-
-    def split(self, data: bytes) -> Iterator[bytes | Mark]:
-        """Split what was read.
-
-        Args:
-            data: The next bytes; the beginning of a mark is kept until the rest of it comes.
-
-        Yields:
-            Output and marks, in order.
-        """
+    def split(self, data: bytes) -> Iterator[bytes | Marker]:
+        """Output and markers in order; the beginning of a marker is kept until the rest comes."""
         data = self._pending + data
         position = 0
         while (start := data.find(self._prefix, position)) >= 0:
@@ -67,7 +47,7 @@ class MarkSplitter:
             if end < 0:
                 break
             yield data[position:start]
-            yield Mark(*data[start + len(self._prefix) : end].decode().split(";", 2))
+            yield Marker(*data[start + len(self._prefix) : end].decode().split(";", 2))
             position = end + len(END)
         if start < 0:
             start = len(data)
@@ -77,11 +57,7 @@ class MarkSplitter:
         self._pending = data[start:]
         yield data[position:start]
 
-    def rest(self) -> bytes:
-        """Take what was kept, when nothing can follow.
-
-        Returns:
-            The bytes, which are output.
-        """
-        rest, self._pending = self._pending, b""
-        return rest
+    def flush(self) -> bytes:
+        """Take what was kept as output, when nothing can follow."""
+        pending, self._pending = self._pending, b""
+        return pending

@@ -28,15 +28,7 @@ INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
 
 
 def render(data: bytes) -> str:
-    """Turn terminal output into plain text.
-
-    Args:
-        data: Bytes as the terminal delivered them; invalid UTF-8 becomes U+FFFD.
-
-    Returns:
-        The text as it stands on the screen and in its history: no control characters, tabs
-        expanded, no trailing spaces in lines; white space around it is kept.
-    """
+    """Turn terminal output into plain text: no control characters, tabs expanded, lines trimmed."""
     text = data.decode("utf-8", "replace")
     if "\x1b" in text:
         text = PLAIN_ESCAPES.sub("", COLOURS.sub("", text))

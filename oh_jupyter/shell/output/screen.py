@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["ROWS", "Screen"]
+__all__ = ["WINDOW_ROWS", "Screen"]
 
-ROWS = 100
+WINDOW_ROWS = 100
 """Height of the window in lines, which absolute cursor positions count from."""
 MAX_COLUMN = 20_000
 """Positions beyond this are nonsense from binary output."""
@@ -37,11 +37,7 @@ class Screen:
         self._primary: tuple[list[list[str]], int, int, int] | None = None
 
     def feed(self, text: str) -> None:
-        """Draw output.
-
-        Args:
-            text: Characters and escape sequences.
-        """
+        """Draw output."""
         for token in TOKEN.finditer(text):
             kind = token.lastgroup
             if kind == "text":
@@ -54,11 +50,7 @@ class Screen:
                 self._escape(token["escape"])
 
     def text(self) -> str:
-        """Read the screen and its history.
-
-        Returns:
-            The lines, without trailing spaces.
-        """
+        """Read the screen and its history."""
         return "\n".join("".join(row).rstrip() for row in self.rows)
 
     def _write(self, text: str) -> None:
@@ -90,8 +82,8 @@ class Screen:
 
     def _line_feed(self) -> None:
         self._go(self.row + 1)
-        if self.row - self._top >= ROWS:
-            self._top = self.row - ROWS + 1
+        if self.row - self._top >= WINDOW_ROWS:
+            self._top = self.row - WINDOW_ROWS + 1
 
     def _go(self, row: int) -> None:
         """Move to a row, which is made if it is not there yet."""
@@ -129,7 +121,7 @@ class Screen:
         count = min(max(1, numbers[0]), MAX_COLUMN)
         second = min(max(1, numbers[1] if len(numbers) > 1 else 1), MAX_COLUMN)
         if final in "Hf":
-            self._go(self._top + min(count, ROWS) - 1)
+            self._go(self._top + min(count, WINDOW_ROWS) - 1)
             self.column = second - 1
         elif final in "JK":
             (self._erase_window if final == "J" else self._erase_line)(numbers[0])
@@ -142,10 +134,10 @@ class Screen:
         self.row = max(self._top, self.row - count)
 
     def _down(self, count: int) -> None:
-        self._go(min(self._top + ROWS - 1, self.row + count))
+        self._go(min(self._top + WINDOW_ROWS - 1, self.row + count))
 
     def _to_row(self, count: int) -> None:
-        self._go(self._top + min(count, ROWS) - 1)
+        self._go(self._top + min(count, WINDOW_ROWS) - 1)
 
     def _to_column(self, count: int) -> None:
         self.column = count - 1
@@ -176,9 +168,9 @@ class Screen:
         row[self.column : end] = " " * max(0, end - self.column)
 
     def _insert_lines(self, count: int) -> None:
-        count = min(count, ROWS)
+        count = min(count, WINDOW_ROWS)
         self.rows[self.row : self.row] = [[] for _ in range(count)]
-        del self.rows[self._top + ROWS :]
+        del self.rows[self._top + WINDOW_ROWS :]
 
     def _delete_lines(self, count: int) -> None:
         del self.rows[self.row : self.row + count]
@@ -242,7 +234,7 @@ MOVES: dict[str, Callable[[Screen, int], None]] = {
 
 
 def _cells(text: str, row: list[str], column: int) -> list[str]:
-    """Split text into cells: wide characters take two, combining marks join the one before."""
+    """Split text into cells: wide characters take two, combining markers join the one before."""
     from wcwidth import wcwidth
 
     cells: list[str] = []

@@ -14,43 +14,33 @@ import threading
 from collections import deque
 from collections.abc import Callable
 
-from oh_jupyter.shell.threaded import start_thread
+from oh_jupyter.shell.threads import start_thread
 
 __all__ = ["PipeReader", "PipeWriter"]
 
-READ_SIZE = 65_536
-PIECES = 64
+READ_BYTES = 65_536
+MAX_QUEUED_PIECES = 64
 """Pieces that wait for the loop at most; the program that writes has to wait then."""
 
 
 class PipeReader:
-    """Reads what a child writes, and delivers it on an event loop.
-
-    Attributes:
-        write_end: Descriptor for the child to write to. We hold it until :meth:`close`.
-    """
+    """Reads what a child writes, and delivers it on an event loop."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_data: Callable[[bytes], None], name: str
     ) -> None:
-        """Make a pipe and start to read it.
-
-        Args:
-            loop: Event loop on which data is delivered.
-            on_data: Called with the next bytes.
-            name: Name of the thread.
-        """
+        """Make a pipe and start to read it."""
         self._loop = loop
         self._on_data = on_data
         self._read_end, self.write_end = os.pipe()
         self._pieces: deque[bytes] = deque()
-        self._room = threading.Semaphore(PIECES)
+        self._room = threading.Semaphore(MAX_QUEUED_PIECES)
         self._closed = False
         start_thread(self._read, name)
 
     def _read(self) -> None:
         """Read until nobody can write any more."""
-        while piece := os.read(self._read_end, READ_SIZE):
+        while piece := os.read(self._read_end, READ_BYTES):
             self._room.acquire()
             self._pieces.append(piece)
             try:
@@ -70,13 +60,7 @@ class PipeReader:
                 self._on_data(piece)
 
     def write_after(self, event: Callable[[], object], data: bytes, name: str) -> None:
-        """Write something behind all that the child has written, when something has happened.
-
-        Args:
-            event: Waits for it, in a thread.
-            data: A few bytes.
-            name: Name of the thread.
-        """
+        """Write something behind all that the child has written, when something has happened."""
         # A descriptor of its own: ours may be closed by then, and its number be another file's.
         descriptor = os.dup(self.write_end)
 
@@ -98,13 +82,7 @@ class PipeReader:
 
 
 class PipeWriter:
-    """Writes to a child without ever making the loop wait.
-
-    Args:
-        write: Writes all of the bytes; may block.
-        close: Closes the pipe.
-        name: Name of the thread.
-    """
+    """Writes to a child without ever making the loop wait."""
 
     def __init__(
         self, write: Callable[[bytes], object], close: Callable[[], object], name: str
@@ -122,11 +100,7 @@ class PipeWriter:
             self._close()
 
     def write(self, data: bytes) -> None:
-        """Write something, after everything before it.
-
-        Args:
-            data: The bytes.
-        """
+        """Write something, after everything before it."""
         self._unsent.put(data)
 
     def close(self) -> None:

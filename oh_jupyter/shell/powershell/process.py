@@ -1,7 +1,7 @@
 """One PowerShell process on pipes: it runs one command after the other and tells when each ends.
 
 Output and errors of PowerShell and of all programs come through one pipe, in the order in which
-they were written; the marks of ``powershell_script.py`` stand in it. There is no terminal, which
+they were written; the markers of ``script.py`` stand in it. There is no terminal, which
 Windows has in another form (ConPTY) that redraws the screen instead of passing output on.
 """
 
@@ -19,31 +19,31 @@ from oh_jupyter.process import PIPE, spawn
 from oh_jupyter.shell.command import Command
 from oh_jupyter.shell.driver import ShellDriver
 from oh_jupyter.shell.keys import END_OF_INPUT, INTERRUPT
-from oh_jupyter.shell.output.markers import Mark, MarkSplitter
-from oh_jupyter.shell.powershell import script as powershell_script
+from oh_jupyter.shell.output.markers import Marker, MarkerParser
+from oh_jupyter.shell.powershell import script
 from oh_jupyter.shell.powershell.pipe import PipeReader, PipeWriter
-from oh_jupyter.shell.threaded import start_thread
+from oh_jupyter.shell.threads import start_thread
 
 __all__ = ["PowerShell"]
 
-GRACE = 0.5
-"""Seconds that processes get between the polite signals and the kill when the shell is closed."""
-INTERRUPTED = 130
+CLOSE_GRACE_SECONDS = 0.5
+"""Time between the request to end and the kill when the shell is closed."""
+INTERRUPTED_EXIT_CODE = 130
 """Exit code of a command that Ctrl-C has ended, as shells have it."""
 
 
 class PowerShell(ShellDriver):
-    """A PowerShell with the functions of ``powershell_script.py`` in it."""
+    """A PowerShell with the functions of ``script.py`` in it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> None:
         super().__init__(loop, on_change)
-        self._marks = MarkSplitter(self._token)
-        self._lines: list[bytes] = []
+        self._markers = MarkerParser(self._token)
+        self._queued_lines: list[bytes] = []
         self._interrupted = False
         self._status: int | None = None
 
     def start(self, argv: list[str], cwd: str, env: Mapping[str, str], user: str | None) -> Command:
-        """Start PowerShell and plant the functions."""
+        """Start PowerShell and install the functions."""
         self._output = PipeReader(self._loop, self._on_output, "oh_jupyter-powershell-output")
         write_end = self._output.write_end
         try:
@@ -67,10 +67,10 @@ class PowerShell(ShellDriver):
         )
         # Programs that it started may keep the pipe open, so there need not be an end of file.
         self._output.write_after(
-            self.child.wait, self._marks.write(Mark("x")), "oh_jupyter-powershell-exit"
+            self.child.wait, self._markers.write(Marker("x")), "oh_jupyter-powershell-exit"
         )
         self.command = Command("0", "", self._token, started=True)
-        self._input.write(powershell_script.typed_script(self._token))
+        self._input.write(script.typed_script(self._token))
         return self.command
 
     def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:
@@ -79,7 +79,7 @@ class PowerShell(ShellDriver):
         self.command = command
         self._interrupted = False
         self._status = status
-        typed = powershell_script.typed_command(self._token, command.id, text, exports)
+        typed = script.typed_command(self._token, command.id, text, exports)
         self._input.write(typed)
         return command
 
@@ -91,7 +91,7 @@ class PowerShell(ShellDriver):
         """
         data = (text + "\n").encode("utf-8", "surrogateescape")
         if self.command is not None and not self.command.started:
-            self._lines.append(data)
+            self._queued_lines.append(data)
         else:
             self._input.write(data)
 
@@ -110,7 +110,7 @@ class PowerShell(ShellDriver):
     def press_at_prompt(self, key: str, exports: Mapping[str, str]) -> Command:
         """Press a control key while no command runs; Ctrl-D ends PowerShell."""
         if key != END_OF_INPUT:
-            return self.run("", exports, INTERRUPTED if key == INTERRUPT else None)
+            return self.run("", exports, INTERRUPTED_EXIT_CODE if key == INTERRUPT else None)
         # Given before the end, so that it is this command which the end is the answer to.
         command = Command(str(next(self._ids)), "", self._token)
         self.command = command
@@ -125,7 +125,7 @@ class PowerShell(ShellDriver):
         """End PowerShell and all that it started."""
         self._output.close()
         self._input.close()
-        await self._loop.run_in_executor(None, self.child.terminate, GRACE)
+        await self._loop.run_in_executor(None, self.child.terminate, CLOSE_GRACE_SECONDS)
 
     def _interrupt(self) -> None:
         """Press Ctrl-C for PowerShell and the programs that it runs."""
@@ -141,9 +141,9 @@ class PowerShell(ShellDriver):
     def _on_output(self, data: bytes) -> None:
         """Take in what came through the pipe."""
         self.last_change = self._loop.time()
-        for piece in self._marks.split(data):
-            if isinstance(piece, Mark):
-                self._on_mark(piece)
+        for piece in self._markers.split(data):
+            if isinstance(piece, Marker):
+                self._on_marker(piece)
             else:
                 self._deliver(piece)
         self._on_change()
@@ -156,29 +156,29 @@ class PowerShell(ShellDriver):
         elif self.exit_code is None:
             self._idle.append(data)
 
-    def _on_mark(self, mark: Mark) -> None:
-        """Act on a mark."""
+    def _on_marker(self, marker: Marker) -> None:
+        """Act on a marker."""
         command = self.command
-        if mark.kind == "x":
+        if marker.kind == "x":
             self._on_drained()
-        elif command is None or mark.command_id != command.id or command.closed:
+        elif command is None or marker.command_id != command.id or command.closed:
             return
-        elif mark.kind == "b":
+        elif marker.kind == "b":
             command.started = True
             # Lines with the token, such as the echo, are dropped when the output is taken.
             command.output.append(self.take_idle_output())
-            lines, self._lines = self._lines, []
+            lines, self._queued_lines = self._queued_lines, []
             for line in lines:
                 self._input.write(line)
         else:
-            self._close_command(command, mark)
+            self._close_command(command, marker)
 
-    def _close_command(self, command: Command, mark: Mark) -> None:
+    def _close_command(self, command: Command, marker: Marker) -> None:
         """Note that a command has ended, and how."""
-        report, ended = powershell_script.read_report(mark.command_id, mark.payload)
+        report, ended = script.read_report(marker.command_id, marker.payload)
         exit_code = report.exit_code
         if self._interrupted and not ended:
-            exit_code = INTERRUPTED
+            exit_code = INTERRUPTED_EXIT_CODE
         elif self._status is not None:
             exit_code = self._status
         command.closed = True

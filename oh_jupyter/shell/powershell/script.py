@@ -1,15 +1,15 @@
-r"""What is planted into PowerShell, and what is typed to it.
+r"""What is installed into PowerShell, and what is typed to it.
 
 PowerShell reads from a pipe with ``-File -``: "commands from standard input, with prompts". That
 is its ordinary read-eval-print loop, so a command has the state, the error handling and the
 formatting that a person knows, and the loop calls the function ``prompt`` whenever a command
-has ended, also by ``throw``, ``return`` or Ctrl-C. Our ``prompt`` writes the closing mark, with
-the report in it; what stands between the marks is the command's output.
+has ended, also by ``throw``, ``return`` or Ctrl-C. Our ``prompt`` writes the closing marker, with
+the report in it; what stands between the markers is the command's output.
 
 A command is typed as one ASCII line: ``. (OH_begin ID 'TEXT' 'VARIABLES')``, in base64.
-``OH_begin`` lets PowerShell's own parser look at the text, writes the opening mark and returns the
-text as a script block, which is dot-sourced and so runs in the global scope. As ``$?`` does not
-survive dot-sourcing, the block gets a last line that notes it, and that plants ``prompt``
+``OH_begin`` lets PowerShell's own parser look at the text, writes the opening marker and returns
+the text as a script block, which is dot-sourced and so runs in the global scope. As ``$?`` does not
+survive dot-sourcing, the block gets a last line that notes it, and that installs ``prompt``
 again if the command replaced it (as the scripts that activate an environment do).
 
 Functions and aliases go before cmdlets, and anybody may define some, so the script calls .NET, and
@@ -135,7 +135,7 @@ function global:OH_code([bool]$succeeded) {
 function global:OH_end([bool]$succeeded) {
   $global:OH.ended = $true
   $global:OH.code = OH_code $succeeded
-  OH_plant
+  OH_install
 }
 
 function global:OH_job {
@@ -175,74 +175,41 @@ function global:OH_prompt([bool]$succeeded) {
   return ' '
 }
 
-function global:OH_plant {
+function global:OH_install {
   try {
     function global:prompt { return OH_prompt $? }
   } catch { }
 }
-OH_plant
+OH_install
 $global:Error.Clear()
 """
 
-FIELDS = 5
+REPORT_FIELDS = 5
 
 
 def read_report(command_id: str, payload: str) -> tuple[Report, bool]:
-    """Read what the closing mark carries.
-
-    Args:
-        command_id: The command that the mark names.
-        payload: The values in base64, with commas between them.
-
-    Returns:
-        The report, and whether the command ran to its last line: it did not if it was
-        interrupted, or left by ``throw`` or ``return``.
-    """
+    """The report of a closing marker, and whether the command ran to its last line."""
     values = [b64decode(value).decode("utf-8", "replace") for value in payload.split(",")]
-    exit_code, ended, job, path, cwd = values[:FIELDS]
-    refused = tuple(values[FIELDS:])
+    exit_code, ended, job, path, cwd = values[:REPORT_FIELDS]
+    refused = tuple(values[REPORT_FIELDS:])
     report = Report(command_id, int(exit_code), int(job), path, cwd, refused=refused)
     return report, ended == "True"
 
 
 def typed_script(token: str) -> bytes:
-    """Return what to type to plant the functions: PowerShell answers with the mark of command 0.
-
-    Args:
-        token: The shell's random token, which is part of every name.
-
-    Returns:
-        A line.
-    """
+    """The line to type to install the functions; the marker of command 0 answers it."""
     text = f"'{_encoded(script(token))}'"
     decoded = f"[Text.Encoding]::UTF8.GetString([Convert]::FromBase64String({text}))"
     return f". ([ScriptBlock]::Create({decoded}))\n".encode()
 
 
 def script(token: str) -> str:
-    """Return the script that is planted.
-
-    Args:
-        token: The shell's random token, which is part of every name.
-
-    Returns:
-        PowerShell text.
-    """
+    """The script that is installed."""
     return re.sub(r"\bOH(?=\b|_)", token, SCRIPT).replace("WIDTH", str(WIDTH))
 
 
 def typed_command(token: str, command_id: str, text: str, exports: Mapping[str, str]) -> bytes:
-    """Return what to type to run a command.
-
-    Args:
-        token: The shell's random token.
-        command_id: Comes back in the marks.
-        text: The command, which runs as it is written.
-        exports: Environment variables to set before; the values are taken literally.
-
-    Returns:
-        A line.
-    """
+    """The line to type to run a command; the values of ``exports`` are taken literally."""
     variables = _encoded("\0".join(f"{name}={value}" for name, value in exports.items()))
     return f". ({token}_begin {command_id} '{_encoded(text)}' '{variables}')\n".encode()
 

@@ -1,8 +1,8 @@
 """PowerShellSession: the shell session over PowerShell, for Windows.
 
 What was tested where: the contract, which ``BashSession`` shares, with a real bash on Linux;
-the pipes, the marks, timeouts, input, interrupts, restarts, refusal and the memory limit against a
-program that stands for PowerShell, on Linux; the text of ``powershell_script.py`` by a grammar of
+the pipes, the markers, timeouts, input, interrupts, restarts, refusal and the memory limit against
+a program that stands for PowerShell, on Linux; the text of ``script.py`` by a grammar of
 PowerShell, and by a real ``pwsh`` where the tests find one on the PATH. Nothing has been run
 on Windows yet; the few lines that run there alone (``process/windows.py``) are type-checked.
 """
@@ -31,7 +31,7 @@ def _driver(loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> S
     return PowerShell(loop, on_change)
 
 
-def _launches(search_path: str | None) -> list[list[str]]:
+def _command_lines(search_path: str | None) -> list[list[str]]:
     """Try with the user's profile first; it may keep PowerShell from coming up."""
     for program in PROGRAMS:
         path = shutil.which(program, path=search_path)
@@ -52,7 +52,7 @@ def _displayed(command: str) -> str:
 POWERSHELL = Dialect(
     name="PowerShell",
     driver=_driver,
-    launches=_launches,
+    command_lines=_command_lines,
     split=_split,
     displayed=_displayed,
     variables={

@@ -15,19 +15,12 @@ from oh_jupyter.process import Child
 
 __all__ = ["MemoryGuard"]
 
-INTERVAL = 0.5
+CHECK_INTERVAL_SECONDS = 0.5
 """Seconds between two looks."""
 
 
 class MemoryGuard:
-    """Kills what a shell has started when it uses too much memory together.
-
-    Args:
-        loop: Event loop to work on.
-        child: The shell.
-        limit: Memory in bytes.
-        on_kill: Called with the bytes that were used, after a kill.
-    """
+    """Kills what a shell has started when it uses too much memory together."""
 
     def __init__(
         self,
@@ -40,18 +33,18 @@ class MemoryGuard:
         self._child = child
         self._limit = limit
         self._on_kill = on_kill
-        self._timer = loop.call_later(INTERVAL, self._look)
+        self._timer = loop.call_later(CHECK_INTERVAL_SECONDS, self._check)
 
     def stop(self) -> None:
         """Stop looking."""
         self._timer.cancel()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         used = self._child.memory_bytes()
         if used > self._limit:
             self._kill()
             self._on_kill(used)
-        self._timer = self._loop.call_later(INTERVAL, self._look)
+        self._timer = self._loop.call_later(CHECK_INTERVAL_SECONDS, self._check)
 
     def _kill(self) -> None:
         """Kill the processes below the shell; the shell itself only if it is to blame."""

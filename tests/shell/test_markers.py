@@ -1,18 +1,18 @@
-"""Marks are found wherever the reads are cut, and only marks are."""
+"""Marks are found wherever the reads are cut, and only markers are."""
 
 from __future__ import annotations
 
-from oh_jupyter.shell.output.markers import Mark, MarkSplitter
+from oh_jupyter.shell.output.markers import Marker, MarkerParser
 
 TOKEN = "oh_00ff"
 DATA = b"a\x1b]oh_00ff;b;1\x1b\\out\x1b[31m\x1b]oh_00fe;e;1\x1b\\\x1b]oh_00ff;e;1\x1b\\rest\x1b"
 
 
-def split(pieces: list[bytes]) -> list[bytes | Mark]:
+def split(pieces: list[bytes]) -> list[bytes | Marker]:
     """Split, and join adjacent output."""
-    splitter = MarkSplitter(TOKEN)
-    found: list[bytes | Mark] = []
-    for item in [*(item for piece in pieces for item in splitter.split(piece)), splitter.rest()]:
+    splitter = MarkerParser(TOKEN)
+    found: list[bytes | Marker] = []
+    for item in [*(item for piece in pieces for item in splitter.split(piece)), splitter.flush()]:
         if isinstance(item, bytes) and found and isinstance(found[-1], bytes):
             found[-1] += item
         else:
@@ -23,9 +23,9 @@ def split(pieces: list[bytes]) -> list[bytes | Mark]:
 def test_any_cut() -> None:
     expected = [
         b"a",
-        Mark("b", "1"),
+        Marker("b", "1"),
         b"out\x1b[31m\x1b]oh_00fe;e;1\x1b\\",
-        Mark("e", "1"),
+        Marker("e", "1"),
         b"rest\x1b",
     ]
     assert split([DATA]) == expected
@@ -35,5 +35,5 @@ def test_any_cut() -> None:
 
 
 def test_written_marks_are_read() -> None:
-    for mark in (Mark("x", ""), Mark("s", "7")):
-        assert split([MarkSplitter(TOKEN).write(mark)]) == [b"", mark, b""]
+    for marker in (Marker("x", ""), Marker("s", "7")):
+        assert split([MarkerParser(TOKEN).write(marker)]) == [b"", marker, b""]

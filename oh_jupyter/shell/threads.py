@@ -15,15 +15,7 @@ T = TypeVar("T")
 
 
 def start_thread(target: Callable[[], None], name: str) -> threading.Thread:
-    """Start a daemon thread that a debugger leaves alone when it stops all others.
-
-    Args:
-        target: What runs in it.
-        name: Its name.
-
-    Returns:
-        The thread.
-    """
+    """Start a daemon thread that a debugger leaves alone when it stops all others."""
     thread = threading.Thread(target=target, name=name, daemon=True)
     thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
@@ -32,11 +24,7 @@ def start_thread(target: Callable[[], None], name: str) -> threading.Thread:
 
 
 class LoopThread:
-    """Runs an event loop in a daemon thread until it is stopped.
-
-    Attributes:
-        loop: The running loop.
-    """
+    """Runs an event loop in a daemon thread until it is stopped."""
 
     def __init__(self, name: str) -> None:
         self.loop = asyncio.new_event_loop()
@@ -50,14 +38,7 @@ class LoopThread:
             self.loop.close()
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the loop and wait for its result.
-
-        Args:
-            coroutine: What to run.
-
-        Returns:
-            Its result.
-        """
+        """Run a coroutine on the loop and wait for its result."""
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
     def stop(self) -> None:
@@ -69,19 +50,7 @@ class LoopThread:
 def call_on(
     loop: asyncio.AbstractEventLoop | None, coroutine: Coroutine[Any, Any, T], *, is_ours: bool
 ) -> T:
-    """Run a coroutine on a loop from another thread, and wait for its result.
-
-    Args:
-        loop: The loop; None if there is none yet, or no more.
-        coroutine: What to run.
-        is_ours: Whether a thread of ours runs the loop; another one has to be running already.
-
-    Returns:
-        Its result.
-
-    Raises:
-        ShellError: The loop does not run, or runs in this very thread.
-    """
+    """Run a coroutine on a loop from another thread, and wait for its result (ShellError)."""
     if loop is None or loop.is_closed() or (not is_ours and not loop.is_running()):
         coroutine.close()
         raise ShellError(
