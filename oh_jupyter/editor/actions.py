@@ -1,4 +1,4 @@
-"""The editor's side of the wire: file Actions in, Observations out.
+"""The editor's handlers of file Actions: Actions in, Observations out.
 
 Which failure answers with which Observation, and in which words, is that of the
 OpenHands action execution server. These functions block; call them in a worker thread.

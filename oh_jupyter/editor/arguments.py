@@ -1,4 +1,4 @@
-"""From the arguments of a call to a command that changes one file."""
+"""Arguments of a call, checked and turned into a command on one file."""
 
 from __future__ import annotations
 
@@ -49,49 +49,21 @@ class Arguments:
     expected_replacements: int | None = None
 
     def check(self) -> None:
-        """Check that texts are texts.
-
-        Raises:
-            EditorParameterInvalidError: One is something else.
-        """
+        """Refuse texts that are no strings."""
         for name in ("file_text", "old_str", "new_str", "content"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise invalid(name, value, "It should be a string.")
 
     def required(self, command: str, parameter: str, value: _T | None) -> _T:
-        """Insist on a parameter.
-
-        Args:
-            command: The command.
-            parameter: The parameter's name.
-            value: What was given.
-
-        Returns:
-            The same.
-
-        Raises:
-            EditorParameterMissingError: Nothing was.
-        """
+        """Refuse a call without the parameter."""
         if value is None:
             raise missing(command, parameter)
         return value
 
 
 def prepare(command: str, path: Path, given: Arguments) -> Command | NewFile:
-    """Check the arguments of a command that changes one file.
-
-    Args:
-        command: Its name.
-        path: The file.
-        given: Its arguments.
-
-    Returns:
-        The command, ready to be carried out.
-
-    Raises:
-        EditorError: There is no such command, or an argument is missing or unusable.
-    """
+    """Validated command that changes one file."""
     match command:
         case "create":
             text = given.required(command, "file_text", given.file_text)

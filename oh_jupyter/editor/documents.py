@@ -1,4 +1,4 @@
-"""Showing office documents, PDFs and audio as Markdown."""
+"""Documents and recordings shown as Markdown."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.editor.audio import AUDIO_SUFFIXES, describe_audio
 from oh_jupyter.editor.messages import invalid_file, plural
 from oh_jupyter.errors import EditorError
 
@@ -21,24 +20,34 @@ _CONVERTERS = {
     ".xlsx": "XlsxConverter",
 }
 
+_AUDIO_SUFFIXES = frozenset((".mp3", ".wav", ".m4a", ".flac"))
+
+# The names are those that exiftool uses, which agents know from the OpenHands editor.
+_AUDIO_FIELDS = {
+    "Title": "title",
+    "Artist": "artist",
+    "Band": "albumartist",
+    "Album": "album",
+    "Genre": "genre",
+    "Track": "track",
+    "Composer": "composer",
+    "Comment": "comment",
+    "DateTimeOriginal": "year",
+    "NumChannels": "channels",
+    "SampleRate": "samplerate",
+    "BitsPerSample": "bitdepth",
+}
+_NO_TRANSCRIPT = (
+    "Transcription is not made by the editor, which would send the recording to a service. "
+    "Use the skill `parse_audio` with a configured model."
+)
+
 
 def to_markdown(path: Path, data: bytes) -> str:
-    """Convert a document with Microsoft's MarkItDown, or describe a recording.
-
-    Args:
-        path: The file, for its suffix and for errors.
-        data: Its content.
-
-    Returns:
-        The text.
-
-    Raises:
-        FileValidationError: The converter is not installed.
-        EditorError: The document is broken, or of a kind that it cannot convert.
-    """
+    """Markdown of a document by Microsoft's MarkItDown, or of a recording by its tags."""
     suffix = path.suffix.lower()
-    if suffix in AUDIO_SUFFIXES:
-        return describe_audio(path, data)
+    if suffix in _AUDIO_SUFFIXES:
+        return _describe_audio(path, data)
     try:
         markitdown = importlib.import_module("markitdown")
     except ImportError:
@@ -81,3 +90,35 @@ def _without_text(data: bytes) -> str:
     finally:
         document.close()
     return f"(The document has {pages} without any text; they may be scanned.)"
+
+
+def _describe_audio(path: Path, data: bytes) -> str:
+    """Tags and format of a recording, as Markdown.
+
+    The OpenHands editor sends recordings to a web service to have them transcribed; this
+    one never does.
+    """
+    try:
+        tinytag = importlib.import_module("tinytag")
+    except ImportError:
+        raise invalid_file(
+            path,
+            f"Showing {path.suffix} files needs the package tinytag. "
+            "Install it with: pip install 'oh_jupyter[documents]'",
+        ) from None
+    try:
+        tags = tinytag.TinyTag.get(f"audio{path.suffix.lower()}", file_obj=io.BytesIO(data))
+    except Exception as error:
+        raise EditorError(
+            f"Error in converting file to Markdown: {error or type(error).__name__}. "
+            f"Please use Python code to read {path}"
+        ) from None
+    lines = [
+        f"{name}: {value}"
+        for name, field in _AUDIO_FIELDS.items()
+        if (value := getattr(tags, field, None)) not in (None, "")
+    ]
+    if tags.duration:
+        minutes, seconds = divmod(tags.duration, 60)
+        lines.append(f"Duration: {int(minutes)}:{seconds:05.2f}")
+    return "\n".join([*lines, "", "### Audio Transcript:", _NO_TRANSCRIPT])

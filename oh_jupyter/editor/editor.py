@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.editor import changes, reading, transaction, undo
+from oh_jupyter.editor import engine, reading, undo
 from oh_jupyter.editor.arguments import COMMANDS, Arguments, prepare
-from oh_jupyter.editor.batch import Transaction, build_all, check_edits, stage_command
+from oh_jupyter.editor.batch import Transaction, check_edits, combine
 from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
 from oh_jupyter.editor.history.edit_history import (
     MAX_HISTORY_BYTES,
@@ -153,9 +153,9 @@ class FileEditor:
         if command == "view":
             return self._view(target, view_range)
         if command in ("undo_edit", "redo_edit"):
-            return self._walk(target, command, dry_run)
+            return self._undo_or_redo(target, command, dry_run)
         edit = prepare(command, target, given)
-        return changes.apply(self._state, edit, linting=enable_linting, dry_run=dry_run)
+        return engine.apply(self._state, edit, linting=enable_linting, dry_run=dry_run)
 
     def edit_cell(
         self,
@@ -221,11 +221,11 @@ class FileEditor:
                 were; nothing was changed.
         """
         commands = [self._prepare(edit) for edit in check_edits(edits)]
-        paths, build = build_all(commands, self._state.max_file_bytes)
-        return transaction.run(
+        paths = [command.path for command in commands]
+        return engine.apply_all(
             self._state,
             paths,
-            build,
+            combine(commands),
             command="edit_many",
             path=paths[0],
             linting=enable_linting,
@@ -245,13 +245,7 @@ class FileEditor:
         def make(edits: list[Mapping[str, Any]]) -> EditorResult:
             return self.edit_many(edits, enable_linting=enable_linting)
 
-        def check(stage: Stage, edit: Mapping[str, Any]) -> EditorResult:
-            command = self._prepare(edit)
-            said = stage_command(stage, command, self._state.max_file_bytes)
-            file = stage.at(command.path).result(dry_run=True)
-            return replace(file, output=said)
-
-        return Transaction(Stage(self._state), check, make)
+        return Transaction(Stage(self._state), self._prepare, make)
 
     def _prepare(self, edit: Mapping[str, Any]) -> Command | NewFile:
         arguments = dict(edit)
@@ -329,7 +323,7 @@ class FileEditor:
             OSError: It could not be written.
             FileChangedError: Somebody else keeps writing it.
         """
-        changes.overwrite(self._state, path, compute, mode)
+        engine.overwrite(self._state, path, compute, mode)
 
     def _view(self, path: Path, view_range: list[int] | tuple[int, int] | None) -> EditorResult:
         result, shown = reading.view(path, view_range, self._state.max_file_bytes)
@@ -337,10 +331,10 @@ class FileEditor:
             self._state.last_read.remember(real_path(path), shown)
         return result
 
-    def _walk(self, path: Path, command: str, dry_run: bool) -> EditorResult:
+    def _undo_or_redo(self, path: Path, command: str, dry_run: bool) -> EditorResult:
         if exists(path):
             check_regular(path)
-        result, contents = undo.walk(self.history_store, path, command, dry_run=dry_run)
+        result, contents = undo.undo_or_redo(self.history_store, path, command, dry_run=dry_run)
         for real, data in contents.items():
             if data is None:
                 self._state.last_read.forget(real)
@@ -349,6 +343,6 @@ class FileEditor:
         return result
 
     def _patch(self, path: Path, text: str, linting: bool, dry_run: bool) -> EditorResult:
-        from oh_jupyter.editor.patch import patch_files
+        from oh_jupyter.editor.patch_files import patch_files
 
         return patch_files(self._state, path, text, linting=linting, dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""What this editor showed last, to notice when somebody else changes a file."""
+"""Cache of what this editor showed last, to notice when somebody else changes a file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 class LastRead:
-    """The contents that were shown or written last, by file; the oldest are forgotten.
+    """Contents that were shown or written last, by real path; the oldest are evicted.
 
     Contents are compared, not times: a file that was saved unchanged has not changed.
     """
@@ -23,12 +23,7 @@ class LastRead:
         self._lock = Lock()
 
     def remember(self, path: Path, content: bytes) -> None:
-        """Note that a content was shown or written.
-
-        Args:
-            path: The file itself; no symbolic link.
-            content: All of it.
-        """
+        """Store what was shown or written."""
         with self._lock:
             self._drop(path)
             self._contents[path] = content
@@ -37,24 +32,12 @@ class LastRead:
                 self._drop(next(iter(self._contents)))
 
     def forget(self, path: Path) -> None:
-        """Note that the file is gone.
-
-        Args:
-            path: The file itself; no symbolic link.
-        """
+        """Drop a file that is gone."""
         with self._lock:
             self._drop(path)
 
-    def before(self, path: Path, content: bytes) -> bytes | None:
-        """Look up what was shown, if it is not what is there now.
-
-        Args:
-            path: The file itself; no symbolic link.
-            content: What is there now.
-
-        Returns:
-            What was shown; None if it is the same, or if the file was never shown.
-        """
+    def outdated(self, path: Path, content: bytes) -> bytes | None:
+        """Content that was shown, if it is another than the current one; else None."""
         with self._lock:
             shown = self._contents.get(path)
         return None if shown == content else shown

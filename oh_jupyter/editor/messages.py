@@ -1,4 +1,4 @@
-"""The sentences of the editor, which agents and benchmark harnesses match on.
+"""Message catalogue of the editor, which agents and benchmark harnesses match on.
 
 They are those of the OpenHands editor, to the letter; what is ours is added after
 them, never in between.
@@ -10,6 +10,7 @@ from oh_jupyter.errors import (
     EditorError,
     EditorParameterInvalidError,
     EditorParameterMissingError,
+    FileChangedError,
     FileValidationError,
 )
 
@@ -27,6 +28,7 @@ __all__ = [
     "invalid_file",
     "missing",
     "plural",
+    "still_being_written",
     "too_large",
 ]
 
@@ -55,58 +57,24 @@ BINARY = "File appears to be binary and this file type cannot be read or edited 
 
 
 def missing(command: str, parameter: str) -> EditorParameterMissingError:
-    """Say that a command lacks a parameter.
-
-    Args:
-        command: The editor command.
-        parameter: The parameter's name.
-
-    Returns:
-        The error to raise.
-    """
+    """Error of a missing parameter."""
     return EditorParameterMissingError(
         f"Parameter `{parameter}` is required for command: {command}."
     )
 
 
 def invalid(parameter: str, value: object, hint: str) -> EditorParameterInvalidError:
-    """Say that a parameter has an unusable value.
-
-    Args:
-        parameter: The parameter's name.
-        value: What was given.
-        hint: What is wrong with it and what to do instead.
-
-    Returns:
-        The error to raise.
-    """
+    """Error of an unusable value; ``hint`` says what is wrong and what to do instead."""
     return EditorParameterInvalidError(f"Invalid `{parameter}` parameter: {value}. {hint}")
 
 
 def invalid_file(path: object, reason: str) -> FileValidationError:
-    """Say that a file is not one that the editor can work on.
-
-    Args:
-        path: The file.
-        reason: Why not.
-
-    Returns:
-        The error to raise.
-    """
+    """Error of a file that the editor cannot work on."""
     return FileValidationError(f"File validation failed for {path}: {reason}")
 
 
 def too_large(path: object, size: int, limit: int) -> FileValidationError:
-    """Say that a file, or the text for it, is over the limit.
-
-    Args:
-        path: The file.
-        size: Its size in bytes.
-        limit: The limit in bytes.
-
-    Returns:
-        The error to raise.
-    """
+    """Error of a file, or a text for one, over the limit; both in bytes."""
     return invalid_file(
         path,
         f"File is too large ({size / 1024 / 1024:.1f}MB). "
@@ -115,39 +83,22 @@ def too_large(path: object, size: int, limit: int) -> FileValidationError:
 
 
 def cannot_read(path: object, error: object) -> EditorError:
-    """Say that the operating system did not let the file be read.
-
-    Args:
-        path: The file.
-        error: What the operating system said.
-
-    Returns:
-        The error to raise.
-    """
+    """Error of the operating system while reading."""
     return EditorError(f"Ran into {error} while trying to read {path}")
 
 
 def cannot_write(path: object, error: object) -> EditorError:
-    """Say that the operating system did not let the file be written.
-
-    Args:
-        path: The file.
-        error: What the operating system said.
-
-    Returns:
-        The error to raise.
-    """
+    """Error of the operating system while writing."""
     return EditorError(f"Ran into {error} while trying to write to {path}")
 
 
+def still_being_written(path: object) -> FileChangedError:
+    """Error of a file that somebody else keeps writing."""
+    return FileChangedError(
+        f"Somebody else keeps writing {path}; nothing was changed. Try again later."
+    )
+
+
 def plural(count: int, noun: str) -> str:
-    """Put a number before a noun.
-
-    Args:
-        count: How many.
-        noun: Of what, in the singular.
-
-    Returns:
-        Such as ``1 line`` or ``3 lines``.
-    """
+    """Count with a noun, such as ``1 line`` or ``3 lines``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -1,4 +1,4 @@
-"""A patch of any number of files, carried out as a whole."""
+"""The command ``apply_patch``: a patch of any number of files, as a whole."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from oh_jupyter.editor import transaction
-from oh_jupyter.editor.changes import encoded
+from oh_jupyter.editor.engine import apply_all, encode_new
 from oh_jupyter.editor.messages import REVIEW, plural
 from oh_jupyter.editor.patch.applying import Patched, apply_hunks
 from oh_jupyter.editor.patch.formats import parse_patch
@@ -24,23 +23,7 @@ __all__ = ["patch_files"]
 def patch_files(
     state: EditorState, path: Path, text: str, *, linting: bool = False, dry_run: bool = False
 ) -> EditorResult:
-    """Carry out a patch: all of it, or nothing.
-
-    Args:
-        state: What the editor knows.
-        path: The file, or the directory in which the files of the patch are.
-        text: The patch, in any format that ``parse_patch`` knows.
-        linting: Report what it broke.
-        dry_run: Write nothing.
-
-    Returns:
-        What was done, with a result for each file that was changed.
-
-    Raises:
-        PatchError: It cannot be read, or does not fit; the message says where and why,
-            and what of it does fit. Nothing was changed.
-        EditorError: A file cannot be edited; nothing was changed.
-    """
+    """Apply a patch in any format: all of it, or nothing."""
     patches = parse_patch(text)
     names = PatchPaths(path)
     concerned = [
@@ -56,7 +39,7 @@ def patch_files(
             work.carry_out(patch)
         return work.conclusion()
 
-    return transaction.run(
+    return apply_all(
         state,
         concerned,
         build,
@@ -80,7 +63,7 @@ class _PatchRun:
     problems: list[str] = field(default_factory=list)
 
     def carry_out(self, patch: FilePatch) -> None:
-        """Do what a patch says about one file, or note why not."""
+        """Stage the patch of one file, or note why not."""
         path = self.names.find(patch.path)
         where = f"{path} (line {patch.source} of the patch)"
         if patch.action == "add":
@@ -91,9 +74,9 @@ class _PatchRun:
             self._update(patch, path, where)
 
     def _add(self, patch: FilePatch, path: Path, where: str) -> None:
-        file = self.stage.at(path).file
+        file = self.stage.at(path).text
         if file is None:
-            self.stage.put(path, encoded(path, patch.content, self.max_file_bytes))
+            self.stage.put(path, encode_new(path, patch.content, self.max_file_bytes))
             self.stage.at(path).mode = patch.mode
             self.done.append(f"created {path}")
         elif file.text == patch.content.replace("\r\n", "\n"):
@@ -108,7 +91,7 @@ class _PatchRun:
             )
 
     def _delete(self, patch: FilePatch, path: Path, where: str) -> None:
-        file = self.stage.at(path).file
+        file = self.stage.at(path).text
         if file is None:
             self.missing.append(f"{path} is not there")
             return
@@ -124,23 +107,23 @@ class _PatchRun:
 
     def _update(self, patch: FilePatch, path: Path, where: str) -> None:
         target = self.names.find(patch.new_path) if patch.new_path is not None else None
-        if target is not None and not patch.renamed and self.stage.at(target).file is not None:
+        if target is not None and not patch.renamed and self.stage.at(target).text is not None:
             path, target = target, None  # names such as file.orig and file
         staged = self.stage.at(path)
-        if staged.file is None:
+        if staged.text is None:
             self._update_missing(patch, path, target, where)
             return
-        if target is not None and target != path and self.stage.at(target).file is not None:
+        if target is not None and target != path and self.stage.at(target).text is not None:
             self.problems.append(
                 f"{where}: it cannot be renamed to {target}, which exists already; it is not "
                 "overwritten."
             )
             return
-        patched = apply_hunks(staged.file, patch.hunks)
+        patched = apply_hunks(staged.text, patch.hunks)
         self._put(path, patched, len(patch.hunks), where)
         if patched.problems or target is None or target == path:
             return
-        data, mode = self.stage.at(path).file, staged.permissions
+        data, mode = self.stage.at(path).text, staged.permissions
         assert data is not None
         self.stage.put(path, None)
         self.stage.put(target, data.data)
@@ -150,7 +133,7 @@ class _PatchRun:
     def _update_missing(
         self, patch: FilePatch, path: Path, target: Path | None, where: str
     ) -> None:
-        file = self.stage.at(target).file if target is not None else None
+        file = self.stage.at(target).text if target is not None else None
         if file is not None:
             patched = apply_hunks(file, patch.hunks)
             if not patched.problems and not patched.applied:
@@ -174,7 +157,7 @@ class _PatchRun:
             self.before.append(f"{path}{remarks}")
 
     def conclusion(self) -> str:
-        """Say what was done; refuse everything if anything does not fit."""
+        """What was done; refuses everything if anything does not fit."""
         if self.done or self.problems:
             self.problems += [f"{problem}, and cannot be deleted." for problem in self.missing]
         else:

@@ -1,4 +1,4 @@
-"""Reading what is to be shown or edited."""
+"""Reading and viewing files, directories, images and documents."""
 
 from __future__ import annotations
 
@@ -30,19 +30,7 @@ __all__ = ["read_text", "show_text", "view"]
 
 
 def read_text(path: Path, max_file_bytes: int) -> tuple[TextFile, atomic_write.Fingerprint]:
-    """Read a text file.
-
-    Args:
-        path: The file.
-        max_file_bytes: The size in bytes above which it is refused.
-
-    Returns:
-        The file, and the fingerprint that belongs to its content.
-
-    Raises:
-        FileValidationError: It is too large, binary, or not a regular file.
-        EditorError: It cannot be read.
-    """
+    """Text file and its fingerprint; too large, binary and special files are refused."""
     data, fingerprint = _read(path, max_file_bytes)
     file = TextFile.parse(data)
     if file is None:
@@ -63,19 +51,7 @@ def _read(path: Path, max_file_bytes: int) -> tuple[bytes, atomic_write.Fingerpr
 def view(
     path: Path, view_range: list[int] | tuple[int, int] | None, max_file_bytes: int
 ) -> tuple[EditorResult, bytes | None]:
-    """Show a directory, an image, a document or a text file.
-
-    Args:
-        path: The absolute path.
-        view_range: First and last line of a text file; None for all.
-        max_file_bytes: The size in bytes above which a file is refused.
-
-    Returns:
-        The result, and the content that was shown if it is one that can be edited.
-
-    Raises:
-        EditorError: It cannot be shown.
-    """
+    """View of a path, and the content that was shown if it can be edited."""
     if path.is_dir():
         return _view_directory(path, view_range), None
     suffix = path.suffix.lower()
@@ -96,19 +72,7 @@ def view(
 def show_text(
     file: TextFile, path: Path, view_range: list[int] | tuple[int, int] | None = None
 ) -> str:
-    """Number the lines of a text, or show the cells of a notebook.
-
-    Args:
-        file: What is in the file.
-        path: Its name.
-        view_range: First and last line; None for all.
-
-    Returns:
-        The view.
-
-    Raises:
-        EditorParameterInvalidError: It is not a range of these lines.
-    """
+    """Numbered lines of a text, or the cells of a notebook."""
     if is_notebook(path):
         from oh_jupyter.editor.notebook.cells import Notebook
         from oh_jupyter.editor.notebook.view import view_notebook

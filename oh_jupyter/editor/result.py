@@ -1,4 +1,4 @@
-"""What an editor command returns."""
+"""Result of an editor command."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Files as they are going to be: edits are made here first, and written all at once."""
+"""Staging area: files as they are going to be, written all at once."""
 
 from __future__ import annotations
 
 import os
 import stat
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,13 +13,11 @@ from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import check_path, exists
 from oh_jupyter.editor.history.commit import FileChange
 from oh_jupyter.editor.history.file_history import FileHistory
-from oh_jupyter.editor.history.steps import Step
 from oh_jupyter.editor.messages import too_large
 from oh_jupyter.editor.notebook.validation import check_notebook, new_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import EditorState, real_path
 from oh_jupyter.editor.text import conflicts
-from oh_jupyter.editor.text.delta import compare
 from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.editor.text.text_file import TextFile
 
@@ -29,56 +26,43 @@ __all__ = ["Stage", "StagedFile"]
 
 @dataclass
 class StagedFile:
-    """One file.
-
-    Attributes:
-        path: Its path, as it was given first.
-        base: What is on the disk; None if it is not there.
-        fingerprint: The fingerprint that belongs to ``base``.
-        shown: The text that was shown last, if that is not what is on the disk.
-        file: What it is going to be; None if it will not be there.
-        mode: Permissions, where the file is new.
-        by_line_number: Whether an edit was given by line numbers.
-    """
+    """One file of an edit."""
 
     path: Path
-    base: TextFile | None
+    old: bytes | None  # None if it is not there
     fingerprint: atomic_write.Fingerprint | None
-    shown: str | None
-    file: TextFile | None = field(init=False)
-    mode: int | None = None
-    by_line_number: bool = False
+    old_text: TextFile | None = None  # None, too, of a file that is overwritten whatever it is
+    shown: str | None = None  # what the editor showed last, if that is not what is there now
+    mode: int | None = None  # permissions, where the file is new
+    command: str = ""  # the last one that changed it
+    commands: int = 0
+    by_line_number: bool = False  # whether one after the first was given by line numbers
+    new: bytes | None = field(init=False)  # None if it will not be there
+    text: TextFile | None = field(init=False)
 
     def __post_init__(self) -> None:
         """Start with what is on the disk."""
-        self.file = self.base
+        self.new, self.text = self.old, self.old_text
 
     @property
     def changed(self) -> bool:
         """Whether it is going to be different."""
-        return _bytes(self.file) != _bytes(self.base)
+        return self.new != self.old
 
     @property
     def permissions(self) -> int | None:
         """Permissions of the file on the disk, for whoever makes it anew."""
-        return stat.S_IMODE(os.stat(self.path).st_mode) if self.base is not None else self.mode
+        return stat.S_IMODE(os.stat(self.path).st_mode) if self.old is not None else self.mode
 
     def result(self, *, dry_run: bool) -> EditorResult:
-        """Tell what happened to it.
-
-        Args:
-            dry_run: Whether it did not.
-
-        Returns:
-            The result.
-        """
-        verb = "deleted" if self.file is None else "created" if self.base is None else "edited"
+        """Result of the edit for this file."""
+        verb = "deleted" if self.new is None else "created" if self.old is None else "edited"
         return EditorResult(
             f"The file {self.path} has been {verb}.",
             path=str(self.path),
-            prev_exist=self.base is not None,
-            old_content=self.base.text if self.base is not None else None,
-            new_content=self.file.text if self.file is not None else None,
+            prev_exist=self.old is not None,
+            old_content=self.old_text.text if self.old_text is not None else None,
+            new_content=self.text.text if self.text is not None else None,
             dry_run=dry_run,
         )
 
@@ -87,14 +71,15 @@ class Stage:
     """The files of one edit, read when they are first needed."""
 
     def __init__(self, state: EditorState) -> None:
-        """Begin with nothing.
-
-        Args:
-            state: What the editor knows.
-        """
-        self._state = state
+        """Begin with no file."""
+        self.state = state
         self._files: dict[Path, StagedFile] = {}
         self._looked_at: Path | None = None
+
+    def reset(self) -> None:
+        """Forget every file, to build the edit anew."""
+        self._files.clear()
+        self._looked_at = None
 
     @property
     def changed(self) -> list[StagedFile]:
@@ -102,17 +87,7 @@ class Stage:
         return [staged for staged in self._files.values() if staged.changed]
 
     def at(self, path: Path) -> StagedFile:
-        """Look at a file as it is going to be.
-
-        Args:
-            path: The absolute path; there may be nothing.
-
-        Returns:
-            The file.
-
-        Raises:
-            EditorError: It is one that cannot be edited.
-        """
+        """Look up a file as it is going to be; refuse one that cannot be edited."""
         real = real_path(path)
         if real not in self._files:
             self._files[real] = self._read(path, real)
@@ -122,105 +97,98 @@ class Stage:
     def _read(self, path: Path, real: Path) -> StagedFile:
         check_path("write", path, restorable=False)
         if not exists(path):
-            return StagedFile(path, None, None, None)
-        base, fingerprint = reading.read_text(path, self._state.max_file_bytes)
-        shown = self._state.last_read.before(real, base.data)
-        old = TextFile.parse(shown) if shown is not None else None
-        return StagedFile(path, base, fingerprint, old.text if old is not None else None)
+            return StagedFile(path, None, None)
+        file, fingerprint = reading.read_text(path, self.state.max_file_bytes)
+        outdated = self.state.last_read.outdated(real, file.data)
+        shown = TextFile.parse(outdated) if outdated is not None else None
+        return StagedFile(
+            path, file.data, fingerprint, file, shown.text if shown is not None else None
+        )
 
-    def put(self, path: Path, data: bytes | None) -> None:
-        """Say what a file becomes.
-
-        Args:
-            path: The absolute path.
-            data: Its content, in the encoding that it has; None to remove it.
-
-        Raises:
-            EditorError: It would be too large, or a notebook that is none any more.
-        """
+    def put(self, path: Path, data: bytes | None) -> StagedFile:
+        """Set the content of a file, in its own encoding; None removes it."""
         staged = self.at(path)
         if data is None:
-            staged.file = None
-            return
-        if len(data) > self._state.max_file_bytes:
-            raise too_large(path, len(data), self._state.max_file_bytes)
-        before = staged.file or staged.base
-        new = TextFile(data, before.encoding) if before is not None else TextFile.parse(data)
-        new = new or TextFile(data, UTF8)
-        if staged.file is not None:
-            check_notebook(path, staged.file.text, new.text)
+            staged.new = staged.text = None
+            return staged
+        limit = self.state.max_file_bytes
+        if len(data) > limit:
+            raise too_large(path, len(data), limit)
+        before = staged.text or staged.old_text
+        text = TextFile(data, before.encoding) if before is not None else TextFile.parse(data)
+        text = text or TextFile(data, UTF8)
+        if staged.text is not None:
+            check_notebook(path, staged.text.text, text.text)
         else:
-            new_notebook(path, new.text)
-        staged.file = new
+            new_notebook(path, text.text)
+        staged.new, staged.text = data, text
+        return staged
+
+    def overwrite(
+        self, path: Path, compute: Callable[[bytes | None], bytes], mode: int | None
+    ) -> None:
+        """Set the content of a file of any kind, without any check."""
+        old, fingerprint = atomic_write.read(path) if exists(path) else (None, None)
+        staged = StagedFile(path, old, fingerprint, mode=mode, command="write", commands=1)
+        staged.new = compute(old)
+        self._files[real_path(path)] = staged
 
     def check_conflicts(self) -> dict[Path, str]:
-        """Check that nobody else changed what was going to be changed.
-
-        Returns:
-            A note for each file that somebody else changed elsewhere.
-
-        Raises:
-            FileChangedError: Somebody did. The error shows the file as it is now.
-        """
+        """Refuse to change what somebody else changed; note, by file, what they did elsewhere."""
         notes = {}
         for real, staged in self._files.items():
-            if staged.shown is None or staged.base is None or not staged.changed:
+            if staged.shown is None or staged.old_text is None or not staged.changed:
                 continue
+            if staged.commands == 1 and staged.text is not None:
+                continue  # the command itself compared them, and says so
             self._looked_at = real
-            new = staged.file.text if staged.file is not None else ""
-            if staged.file is None or staged.by_line_number:
-                raise conflicts.changed_error(staged.path, staged.shown, staged.base.text)
-            note = conflicts.check_change(staged.path, staged.shown, staged.base.text, new)
+            shown, now = staged.shown, staged.old_text.text
+            if staged.text is None or staged.by_line_number:
+                raise conflicts.changed_error(staged.path, shown, now)
+            note = conflicts.check_change(staged.path, shown, now, staged.text.text)
             notes[staged.path] = note
         return notes
 
     def remember_shown(self) -> None:
         """Note that an error shows the file that was looked at last as it is now."""
         staged = self._files[self._looked_at] if self._looked_at is not None else None
-        if staged is not None and staged.base is not None:
-            self._state.last_read.remember(real_path(staged.path), staged.base.data)
+        if staged is not None and staged.old is not None:
+            self.state.last_read.remember(real_path(staged.path), staged.old)
 
-    def changes(self, histories: Sequence[FileHistory], command: str) -> list[FileChange]:
-        """Plan the writing.
+    def plan(self, histories: Sequence[FileHistory], command: str = "") -> list[FileChange]:
+        """Record each changed file in its history, whose lock is held; write nothing yet.
 
-        Args:
-            histories: Those of all files that may have changed, with their locks held.
-            command: What the history is to call the edit.
-
-        Returns:
-            What happens to each file that is going to be different.
+        The steps are named by ``command``, or each by the command that made it.
         """
         by_path = {history.path: history for history in histories}
         changed = [(real, staged) for real, staged in self._files.items() if staged.changed]
         together = tuple(str(real) for real, _ in changed) if len(changed) > 1 else ()
-        name = os.urandom(16).hex() if together else ""
+        transaction = os.urandom(16).hex() if together else ""
         changes = []
-        for real, staged in changed:
-            history = by_path[real]
-            old, new = _bytes(staged.base), _bytes(staged.file)
-            history.sync(old)
-            step = Step(
-                command,
-                time.time(),
-                (),
-                old is not None,
-                new is not None,
-                transaction=name,
-                files=together,
-            )
-            step = step.with_delta(compare(old or b"", new or b"", lines=True), history.blobs)
-            timeline = history.recorded(step, new)
-            changes.append(FileChange(history, timeline, old, new, staged.fingerprint, staged.mode))
+        try:
+            for real, staged in changed:
+                history, old, new = by_path[real], staged.old, staged.new
+                history.sync(old)
+                timeline = history.record(
+                    command or staged.command,
+                    old,
+                    new,
+                    several_places=staged.commands != 1,
+                    transaction=transaction,
+                    files=together,
+                )
+                change = FileChange(history, timeline, old, new, staged.fingerprint, staged.mode)
+                changes.append(change)
+        except OSError:
+            for history in histories:
+                history.rollback(history.timeline)
+            raise
         return changes
 
     def remember(self) -> None:
         """Note that everything is on the disk now as it was going to be."""
         for real, staged in self._files.items():
-            if staged.file is None:
-                self._state.last_read.forget(real)
+            if staged.new is None:
+                self.state.last_read.forget(real)
             elif staged.changed:
-                self._state.last_read.remember(real, staged.file.data)
-
-
-def _bytes(file: TextFile | None) -> bytes | None:
-    return None if file is None else file.data
+                self.state.last_read.remember(real, staged.new)

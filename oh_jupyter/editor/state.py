@@ -1,4 +1,4 @@
-"""What one editor knows: its limits, what it showed last, and where its history is."""
+"""State of one editor: its limits, what it showed last, and its history."""
 
 from __future__ import annotations
 
@@ -14,22 +14,12 @@ from oh_jupyter.editor.history.edit_history import (
 )
 from oh_jupyter.editor.history.journal import Journal
 from oh_jupyter.editor.last_read import LastRead
-from oh_jupyter.errors import FileChangedError
 
-__all__ = ["MAX_ATTEMPTS", "EditorState", "real_path", "still_being_written"]
-
-MAX_ATTEMPTS = 3
-"""How often an edit is tried while somebody else keeps writing the file."""
+__all__ = ["EditorState", "real_path"]
 
 
 class EditorState:
-    """What the commands of one editor share.
-
-    Attributes:
-        workspace: Where relative paths are looked for, to suggest absolute ones.
-        max_file_bytes: The size in bytes above which a file is refused.
-        seen: What was shown or written last, by file.
-    """
+    """What the commands of one editor share."""
 
     def __init__(
         self,
@@ -37,22 +27,14 @@ class EditorState:
         max_file_bytes: int,
         history_dir: Path | None,
         max_steps: int,
-        max_history: int,
+        max_history_bytes: int,
     ) -> None:
-        """Remember nothing yet.
-
-        Args:
-            workspace: The root of the workspace.
-            max_file_bytes: The size in bytes above which a file is refused.
-            history_dir: Where the history is kept; None for the workspace's own folder.
-            max_steps: Undo steps for each file.
-            max_history: The size in bytes of the whole history.
-        """
+        """Remember nothing yet; without ``history_dir`` the history is the workspace's own."""
         self.workspace = workspace
         self.max_file_bytes = max_file_bytes
         self.last_read = LastRead()
         self._history_dir = history_dir
-        self._limits = max_steps, max_history
+        self._limits = max_steps, max_history_bytes
         self._history: EditHistory | None = None
 
     @property
@@ -66,19 +48,11 @@ class EditorState:
     def finish_interrupted(self, *paths: Path) -> None:
         """Finish what a process left behind that died in the middle of an edit.
 
-        A look at a directory, where nothing is to be done; nothing is created.
-
-        Args:
-            *paths: Files of which the edits of other workspaces are finished too.
-
-        Raises:
-            EditorError: A file cannot be written.
+        Where there is nothing to do, this looks at two directories and creates nothing.
         """
         folder = self._history_dir or state_folder(self.workspace)
         if Journal(folder).names():
-            from oh_jupyter.editor.history.commit import finish_all
-
-            finish_all(self.history)
+            self.history.finish_all()
         for path in paths:
             holder = find_interrupted(path)
             if holder is not None:
@@ -86,26 +60,5 @@ class EditorState:
 
 
 def real_path(path: Path) -> Path:
-    """Follow symbolic links.
-
-    Args:
-        path: A file, which need not exist.
-
-    Returns:
-        The file itself.
-    """
+    """Follow symbolic links; the file need not exist."""
     return Path(os.path.realpath(path))
-
-
-def still_being_written(path: object) -> FileChangedError:
-    """Say that somebody else keeps writing a file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The error to raise.
-    """
-    return FileChangedError(
-        f"Somebody else keeps writing {path}; nothing was changed. Try again later."
-    )

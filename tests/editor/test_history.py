@@ -12,7 +12,7 @@ from oh_jupyter.editor import (
     FileEditor,
     NoHistoryError,
 )
-from oh_jupyter.editor.history.edit_history import MAX_STEPS, EditHistory, default_folder
+from oh_jupyter.editor.history.edit_history import MAX_STEPS, default_folder
 
 
 def edit(editor, path, old, new):
@@ -130,24 +130,13 @@ def test_the_oldest_steps_are_forgotten(editor, write):
 
 
 def test_the_size_is_bounded_and_nothing_unneeded_stays(tmp_path, write):
-    path = write("a.txt", "start")
-    store = EditHistory(tmp_path / "bounded", max_bytes=100_000)
-    content = b"start"
+    path, folder = write("a.txt", "start"), tmp_path / "bounded"
+    editor = FileEditor(tmp_path, history_dir=folder, history_mb=100_000 / 1024 / 1024)
     for number in range(30):
-        new = bytes([65 + number]) * 20_000
-        with store.open(path) as history:
-            history.sync(content)
-            history.change("write", content, new, fingerprint(path))
-        content = new
-    size = sum(file.stat().st_size for file in (tmp_path / "bounded").rglob("*") if file.is_file())
+        editor(command="write", path=path, content=chr(65 + number) * 20_000)
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     assert size < 150_000
-    assert len(store.entries(path)) >= 2
-
-
-def fingerprint(path):
-    from oh_jupyter.editor.files.atomic_write import fingerprint_of
-
-    return fingerprint_of(path)
+    assert len(editor.history(path)) >= 2
 
 
 # Somebody else

@@ -1,4 +1,4 @@
-"""The places of a file that a draft is most like."""
+"""Similarity search for the part of a file that a draft is about."""
 
 from __future__ import annotations
 
@@ -10,15 +10,9 @@ CHUNK_LINES = 20
 
 
 class Chunk(NamedTuple):
-    """Some lines of a file.
+    """Some lines of a file."""
 
-    Attributes:
-        first: The first of them, counted from 1.
-        lines: The lines.
-        similarity: How much of them is in the draft, from 0 to 1.
-    """
-
-    first: int
+    first: int  # the first of them, counted from 1
     lines: list[str]
     similarity: float
 
@@ -34,19 +28,10 @@ class Chunk(NamedTuple):
 
 
 def closest_chunks(lines: list[str], draft: str, count: int = 3, first: int = 1) -> list[Chunk]:
-    """Find the chunks of 20 lines that have most in common with a draft.
+    """Chunks of 20 lines that have most in common with a draft, the closest first.
 
     The measure is that of OpenHands: the length of the longest common subsequence, as a
     part of the chunk's.
-
-    Args:
-        lines: The lines to look at.
-        draft: The draft.
-        count: How many chunks to return at most.
-        first: The number of the first line.
-
-    Returns:
-        The chunks, the closest first.
     """
     positions: dict[str, int] = {}
     for index, character in enumerate(draft):

@@ -1,4 +1,4 @@
-"""How telling lines are, and what a way to read a draft costs."""
+"""Cost model of the readings of a draft."""
 
 from __future__ import annotations
 
@@ -29,14 +29,7 @@ _COST_DROPPED_HEADER = 6
 
 
 def is_distinctive(line: str) -> bool:
-    """Tell whether a line is hardly met twice by chance.
-
-    Args:
-        line: A line.
-
-    Returns:
-        Whether it has words of its own, or defines something.
-    """
+    """Whether a line is hardly met twice by chance."""
     return _own_letters(line) >= _MIN_LETTERS or is_definition(line)
 
 
@@ -46,33 +39,18 @@ def _own_letters(line: str) -> int:
 
 
 def is_definition(line: str) -> bool:
-    """Tell whether a line begins a function, a class or the like.
-
-    Args:
-        line: A line.
-
-    Returns:
-        Whether it does, in one of the common languages.
-    """
+    """Whether a line begins a function, a class or the like, in a common language."""
     return _DEFINITION.match(line) is not None
 
 
 def is_cheapest(
     original: list[str], blocks: list[list[str]], runs: tuple[tuple[int, int], ...]
 ) -> bool:
-    """Compare one way to read a draft with all others.
+    """Whether every other reading of a draft costs more.
 
     The others are free to take any run of lines for a marker, and any shown line for a new
     one or one of the file. Each costs what it adds and what it drops; a shown line that is
     also in the file is dear to add, and the head of a definition dear to drop.
-
-    Args:
-        original: The lines of the file.
-        blocks: The lines of the draft before, between and after its markers.
-        runs: For each marker the lines that it stands for.
-
-    Returns:
-        Whether every other way costs more.
     """
     known = set(original)
     adding = [[_cost_to_add(line, known) for line in block] for block in blocks]

@@ -1,4 +1,4 @@
-"""Reading a draft: which of its lines are text, and which stand for unchanged lines."""
+"""Parser of drafts: lines of text, and markers that stand for unchanged lines."""
 
 from __future__ import annotations
 
@@ -55,33 +55,19 @@ class LineKind(Enum):
 
 
 class Draft(NamedTuple):
-    """A draft, taken apart.
-
-    Attributes:
-        blocks: The lines before, between and after the markers: one block more than there
-            are markers.
-        doubtful: A line that may or may not be a marker, or None.
-    """
+    """A draft, taken apart."""
 
     blocks: list[list[str]]
-    doubtful: str | None
+    doubtful: str | None  # a line that may or may not be a marker, or None
 
     @property
     def markers(self) -> int:
-        """How many there are."""
+        """Number of markers."""
         return len(self.blocks) - 1
 
 
 def line_kind(line: str) -> LineKind:
-    """Tell whether a line stands for lines that stay as they are.
-
-    Args:
-        line: A line of a draft, without its newline.
-
-    Returns:
-        ``DOUBTFUL`` for what looks like a marker but is worded in no way that is known, and
-        for a marker behind code.
-    """
+    """Kind of a line of a draft."""
     if len(line) > _MAX_MARKER_CHARS:
         return LineKind.TEXT
     comment = _COMMENT.match(line)
@@ -151,14 +137,7 @@ def read_draft(text: str, original: list[str]) -> Draft:
 
 
 def without_reason(text: str) -> str:
-    """Leave out a first line ``#EDIT: reason``.
-
-    Args:
-        text: A draft, or a model's code.
-
-    Returns:
-        The rest.
-    """
+    """Text without a first line ``#EDIT: reason``."""
     return _REASON.sub("", text, count=1)
 
 

@@ -1,4 +1,4 @@
-"""Merging a draft into the lines that it is about, without a model and without guessing.
+"""Merge of a draft into its lines, without a model and without guessing.
 
 A marker stands for the lines between the line before it and the line after it, which are
 lines of the file: its anchors. Blank lines do not count, they are everywhere. A draft is

@@ -19,19 +19,10 @@ _TIMEOUT_SECONDS = 120.0  # seconds for one answer
 
 
 class DraftModel:
-    """Asks the configured model.
-
-    Attributes:
-        name: The model's name.
-        rounds: How often it may correct what it broke.
-    """
+    """Client of the configured model."""
 
     def __init__(self, settings: Settings) -> None:
-        """Take the settings; nothing is imported or connected yet.
-
-        Args:
-            settings: ``draft_model`` and its companions.
-        """
+        """Take the settings; nothing is imported or connected yet."""
         self.name = settings.draft_model or ""
         self.rounds = settings.draft_correct_num
         self._base_url = settings.draft_base_url
@@ -57,18 +48,7 @@ class DraftModel:
             ) from None
 
     def ask(self, prompt: str, original: str) -> str:
-        """Ask for a piece of code.
-
-        Args:
-            prompt: The request.
-            original: The code that it is about.
-
-        Returns:
-            The code of the first answer that has some.
-
-        Raises:
-            DraftError: The model cannot be reached, or has not answered with code.
-        """
+        """Code in the first reply that has some."""
         client = self._client
         from openai import OpenAIError
 

@@ -1,4 +1,4 @@
-"""What a model is told to merge a draft, and how its answer is read."""
+"""Prompts for the model that merges drafts, and the parser of its replies."""
 
 from __future__ import annotations
 
@@ -57,46 +57,20 @@ _FENCE = re.compile(r"\A```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
 def merge_prompt(original: str, draft: str) -> str:
-    """Word the request to merge a draft.
-
-    Args:
-        original: The code that the draft is about.
-        draft: The draft.
-
-    Returns:
-        The message.
-    """
+    """Prompt to merge a draft."""
     return _MERGE.format(original=original, draft=draft)
 
 
 def repair_prompt(code: str, draft: str, report: str, first: int) -> str:
-    """Word the request to correct a merged draft.
-
-    Args:
-        code: The piece with the errors.
-        draft: The draft.
-        report: The errors.
-        first: The number of the piece's first line in the file.
-
-    Returns:
-        The message.
-    """
+    """Prompt to correct a merged draft."""
     return _REPAIR.format(original=code, draft=draft, report=report.strip(), first=first)
 
 
 def updated_code(reply: str, original: str) -> str | None:
-    """Read a model's answer.
+    """Code in a model's reply; None if there is none, or lines are left out.
 
     The newlines right inside the tags belong to the tags, not to the code. A fence around
     all of the code is taken off, unless the original has one.
-
-    Args:
-        reply: The answer.
-        original: The code that it was asked about.
-
-    Returns:
-        The code, or None if there is none, or if a line of it still stands for code that
-        was left out.
     """
     found = _UPDATED.search(reply)
     if found is None:

@@ -1,4 +1,4 @@
-"""Checks of what a draft became, before it is written, and rounds in which a model repairs it."""
+"""Validation of a merged draft before it is written, and repair rounds with the model."""
 
 from __future__ import annotations
 
@@ -19,18 +19,10 @@ _MAX_FINDINGS = 5  # findings, as in OpenHands
 
 
 def check_syntax(path: Path, old: str, new: str) -> str:
-    """See whether a merge broke a file, which makes it doubtful.
+    """Doubt about a merge that breaks a file; "" if it does not, or was broken before.
 
     In Python only the syntax counts: a name may well be defined by the next edit. For
     other languages the linter looks at nothing else.
-
-    Args:
-        path: The file.
-        old: Its text before.
-        new: Its text after.
-
-    Returns:
-        What is wrong; "" if nothing is, or was wrong before.
     """
     if path.suffix.lower() in (".py", ".pyi"):
         problem = "" if _syntax_problem(old) else _syntax_problem(new)
@@ -63,21 +55,6 @@ def repaired(
     """Have the model correct what its merge broke, until nothing is or it had enough rounds.
 
     Nothing is written meanwhile, so what the report says of the file is true of it.
-
-    Args:
-        model: The model.
-        path: The file; its name chooses the linter.
-        old: Its text before the edit.
-        code: The model's merge.
-        draft: The draft.
-        first: The number of the first line of the code in the file.
-        splice: Makes the whole file of the code.
-
-    Returns:
-        Code that breaks nothing that was not broken before.
-
-    Raises:
-        DraftError: It does even after the last round; the file is unchanged.
     """
     report = _report(path, old, splice(code))
     for _ in range(model.rounds):

@@ -1,4 +1,4 @@
-"""Writing a file so that a crash or a full disk leaves the old one or the new one."""
+"""Atomic replacement: a crash or a full disk leaves the old file or the new one."""
 
 from __future__ import annotations
 
@@ -32,28 +32,15 @@ class ConcurrentWriteError(Exception):
 
 
 class Fingerprint(NamedTuple):
-    """What changes whenever somebody writes a file.
-
-    Attributes:
-        inode: The file's number on its device.
-        size: Size in bytes.
-        mtime_ns: Time of the last write in nanoseconds.
-    """
+    """Inode, size and time of the last write, one of which any write changes."""
 
     inode: int
-    size: int
-    mtime_ns: int
+    size: int  # size in bytes
+    mtime_ns: int  # time of the last write in nanoseconds
 
 
 def fingerprint_of(path: Path) -> Fingerprint | None:
-    """Take a file's fingerprint.
-
-    Args:
-        path: The file.
-
-    Returns:
-        The fingerprint, or None if there is no such file.
-    """
+    """Fingerprint of a file; None if there is none."""
     try:
         info = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -62,25 +49,14 @@ def fingerprint_of(path: Path) -> Fingerprint | None:
 
 
 def read(path: Path) -> tuple[bytes, Fingerprint]:
-    """Read a whole file.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content, and the fingerprint that belongs to that content.
-    """
+    """Content of a whole file, and its fingerprint."""
     with open(path, "rb", buffering=0) as file:
         info = os.fstat(file.fileno())
         return file.readall(), Fingerprint(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
 def flush(path: Path) -> None:
-    """Let a file that was just written reach the disk.
-
-    Args:
-        path: The file.
-    """
+    """Flush a file to the disk."""
     descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
     try:
         os.fsync(descriptor)
@@ -103,18 +79,6 @@ def replace(
     and take the place of the old file in one step. Mode, owner, extended attributes
     and symbolic links stay. A file with several hard links, or one that may be
     written but not exchanged, is written in place and put back if that fails.
-
-    Args:
-        path: The file; a symbolic link is followed.
-        data: Its new content.
-        mode: Permissions of a new file; by default those of the umask.
-        attributes: What a new file gets besides its content, if it is one that was removed.
-        tag: What makes the temporary file's name unique, for a caller that made a note of it
-            and may have died with it; by default it is random.
-        check: Called just before the file changes; may raise, and nothing is changed then.
-
-    Raises:
-        OSError: It could not be written; the old content is still there.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -138,15 +102,7 @@ def replace(
 
 
 def temporary_for(target: Path, tag: str) -> Path:
-    """Name the temporary file of a write.
-
-    Args:
-        target: The file; no symbolic link.
-        tag: What makes the name unique.
-
-    Returns:
-        A hidden name in the same directory.
-    """
+    """Name of the temporary file of a write: hidden, in the same directory."""
     return target.with_name(f".{target.name[:200]}.{tag}.tmp")
 
 

@@ -1,4 +1,4 @@
-"""What a file has besides its content: permissions, owner, extended attributes."""
+"""File attributes besides the content: permissions, owner, extended attributes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,7 @@ __all__ = ["Attributes"]
 
 @dataclass(frozen=True)
 class Attributes:
-    """The attributes of a file.
-
-    Attributes:
-        mode: Its permissions.
-        owner: User and group id.
-        extended: Its extended attributes.
-    """
+    """The attributes of a file."""
 
     mode: int
     owner: tuple[int, int]
@@ -30,14 +24,7 @@ class Attributes:
 
     @classmethod
     def of(cls, path: Path) -> Attributes | None:
-        """Read the attributes of a file.
-
-        Args:
-            path: The file.
-
-        Returns:
-            Its attributes; None if it is not there.
-        """
+        """Attributes of a file; None if it is not there."""
         try:
             info = os.stat(path)
         except OSError:
@@ -50,38 +37,20 @@ class Attributes:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Attributes:
-        """Read what ``to_json`` wrote.
-
-        Args:
-            data: The JSON object.
-
-        Returns:
-            The attributes.
-        """
+        """Inverse of ``to_json``."""
         user, group = data["owner"]
         extended = {name: base64.b64decode(value) for name, value in data["extended"].items()}
         return cls(data["mode"], (user, group), extended)
 
     def to_json(self) -> dict[str, Any]:
-        """Turn them into a JSON object.
-
-        Returns:
-            The object.
-        """
+        """JSON object."""
         extended = {
             name: base64.b64encode(value).decode("ascii") for name, value in self.extended.items()
         }
         return {"mode": self.mode, "owner": self.owner, "extended": extended}
 
     def give_to(self, path: Path) -> None:
-        """Give them to a file that was made anew, as far as the system lets us.
-
-        Args:
-            path: The file.
-
-        Raises:
-            OSError: Its permissions cannot be set.
-        """
+        """Apply them to a new file, as far as the system allows."""
         if hasattr(os, "chown"):
             with suppress(OSError):  # only root may give a file away
                 os.chown(path, *self.owner)

@@ -1,4 +1,4 @@
-"""One editor at a time for each file, whatever the workspace, home and history of each.
+"""Exclusive lock of a file for all editors of a user on one machine.
 
 The locks are in a folder of the user that no variable of the environment decides, on
 the disk of this machine. While an editor holds one, the lock file names its history.
@@ -56,39 +56,30 @@ _MAX_RECORD_BYTES = 16384  # two paths of the greatest length
 
 @dataclass(frozen=True)
 class LockHolder:
-    """Who changes a file.
-
-    Attributes:
-        folder: The history of that file to which the change is written.
-        path: The file; no symbolic link.
-    """
+    """Identity of an editor that changes a file."""
 
     folder: str
     path: str
 
     @classmethod
     def parse(cls, record: bytes) -> LockHolder | None:
-        """Read what a lock file says; None for nothing, or what a power failure left of it."""
+        """Holder named in a lock file; None for nothing, or what a power failure left of it."""
         folder, separator, path = record.partition(b"\0")
         return cls(os.fsdecode(folder), os.fsdecode(path)) if separator else None
 
     @property
     def record(self) -> bytes:
-        """What the lock file says."""
+        """Content of the lock file."""
         return os.fsencode(self.folder) + b"\0" + os.fsencode(self.path)
 
     @property
     def is_in_the_middle(self) -> bool:
-        """Whether it wrote down what it is going to do to the file, and not yet that it did."""
+        """Whether it wrote its intent and has not yet committed it."""
         return os.path.exists(os.path.join(self.folder, "intent.json"))
 
 
 class InterruptedEdit(Exception):
-    """An editor with another history died while it changed a file.
-
-    Attributes:
-        holder: That editor.
-    """
+    """An editor with another history died while it changed a file."""
 
     def __init__(self, holder: LockHolder) -> None:
         super().__init__(holder)
@@ -97,19 +88,7 @@ class InterruptedEdit(Exception):
 
 @contextmanager
 def held(holders: Sequence[LockHolder], is_known: Callable[[LockHolder], bool]) -> Iterator[None]:
-    """Hold the locks of files; wait until they are free.
-
-    Args:
-        holders: The files, and into which history each change is written.
-        is_known: Whether nothing is to be said of a process that died.
-
-    Yields:
-        Nothing; the locks are held inside the block.
-
-    Raises:
-        InterruptedEdit: One of the locks was held by a process that died.
-        OSError: A lock cannot be made.
-    """
+    """Hold the locks of files; raises InterruptedEdit for a lock whose holder died."""
     place = _lock_folder()
     if place is None:
         yield
@@ -150,14 +129,7 @@ def _remove(file: str, descriptor: int) -> None:
 
 
 def find_interrupted(path: Path) -> LockHolder | None:
-    """Look whether a process died while it changed a file; nothing is created or waited for.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Who that was.
-    """
+    """Editor that died while it changed a file, if any; creates nothing and does not wait."""
     # Mostly there is no lock at all, and no need to follow links to a file.
     places = [place for place in lock_folders() if _has_locks(place) and _is_ours(place)]
     if not places:
@@ -191,14 +163,7 @@ def _died_with(file: str) -> LockHolder | None:
 
 
 def lock_name(path: str) -> str:
-    """Name the lock of a file.
-
-    Args:
-        path: The file; no symbolic link.
-
-    Returns:
-        The name of the lock file.
-    """
+    """Name of the lock file of a real path."""
     return hashlib.sha256(os.fsencode(os.path.normcase(path))).hexdigest()[:32]
 
 

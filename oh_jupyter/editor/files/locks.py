@@ -1,4 +1,4 @@
-"""One writer at a time for each file, across threads and processes.
+"""Lock files, across threads and processes.
 
 Locks of the operating system are used directly: they wake a waiter at once and are
 freed when their holder dies. The ``filelock`` package polls instead, and imports
@@ -18,22 +18,11 @@ __all__ = ["locked"]
 
 @contextmanager
 def locked(path: str | Path, *, wait: bool = True) -> Iterator[int]:
-    """Hold the lock of a lock file; wait until it is free.
+    """Hold the lock of a lock file, whose descriptor is yielded.
 
     Every call opens the file anew, and such locks belong to the open file, so
     threads exclude each other just as processes do. Whoever holds the lock may remove the
     file and its folder: those who waited for it notice and make them anew.
-
-    Args:
-        path: The lock file; created with its folder if it is not there.
-        wait: Whether to wait.
-
-    Yields:
-        The descriptor of the lock file; the lock is held inside the block.
-
-    Raises:
-        BlockingIOError: Somebody else holds it, and this was not to wait.
-        OSError: The file cannot be made.
     """
     descriptor = _open(path)
     try:

@@ -1,4 +1,4 @@
-"""Whether a command may be used on a path, asked before anything else."""
+"""Path checks that come before any command."""
 
 from __future__ import annotations
 
@@ -16,18 +16,7 @@ DOCUMENT_SUFFIXES = frozenset((".docx", ".xlsx", ".pptx", ".pdf", ".mp3", ".wav"
 
 
 def parse_path(path: object, workspace: Path) -> Path:
-    """Turn the argument into a path.
-
-    Args:
-        path: What was given.
-        workspace: Where a relative path is looked for, to suggest the absolute one.
-
-    Returns:
-        The absolute path.
-
-    Raises:
-        EditorParameterInvalidError: It is not an absolute path.
-    """
+    """Absolute path of an argument; a relative one is refused with a suggestion."""
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
         raise invalid("path", repr(path), "The path should be a string without NUL characters.")
     parsed = Path(path)
@@ -41,16 +30,7 @@ def parse_path(path: object, workspace: Path) -> Path:
 
 
 def check_path(command: str, path: Path, *, restorable: bool) -> None:
-    """Check that path and command fit together.
-
-    Args:
-        command: The editor command.
-        path: The absolute path.
-        restorable: Whether the history can bring a missing file back.
-
-    Raises:
-        EditorParameterInvalidError: They do not.
-    """
+    """Refuse a path that does not fit the command; ``restorable`` allows a missing file."""
     found = exists(path)
     if command == "create" and found:
         raise invalid(
@@ -80,14 +60,7 @@ def check_path(command: str, path: Path, *, restorable: bool) -> None:
 
 
 def exists(path: Path) -> bool:
-    """Whether there is something at a path.
-
-    Args:
-        path: The path.
-
-    Returns:
-        False also for a path that cannot exist or cannot be looked at.
-    """
+    """Whether there is something at a path; False for one that cannot be looked at."""
     try:
         return os.path.exists(path)
     except ValueError:
@@ -95,18 +68,7 @@ def exists(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> int:
-    """Check that a file is one that can be read without waiting for ever.
-
-    Args:
-        path: The file, or a link to it.
-
-    Returns:
-        Its size in bytes.
-
-    Raises:
-        FileValidationError: It is a pipe, a socket or a device.
-        OSError: It cannot be looked at.
-    """
+    """Size in bytes of a regular file; pipes, sockets and devices are refused."""
     info = os.stat(path)
     if not stat.S_ISREG(info.st_mode):
         raise invalid_file(path, "It is not a regular file, but a pipe, a socket or a device.")
@@ -114,14 +76,7 @@ def check_regular(path: Path) -> int:
 
 
 def similar(path: Path) -> str:
-    """Suggest a file of a similar name in the same directory.
-
-    Args:
-        path: Where there is no file.
-
-    Returns:
-        A sentence to append; "" if there is none.
-    """
+    """Hint at a file of a similar name in the same directory; "" if there is none."""
     try:
         close = get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.7)
     except OSError:

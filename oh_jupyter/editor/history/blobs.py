@@ -1,4 +1,4 @@
-"""Bytes kept under the name of their content."""
+"""Content-addressed store of file contents."""
 
 from __future__ import annotations
 
@@ -15,19 +15,12 @@ _MAX_INLINE_BYTES = 1024  # bytes; up to here a reference carries the content it
 
 
 def digest_of(content: bytes | None) -> str | None:
-    """Name a content.
-
-    Args:
-        content: The bytes, or None for a file that is not there.
-
-    Returns:
-        The SHA-256 digest in hexadecimal, or None.
-    """
+    """SHA-256 in hexadecimal; None for a file that is not there."""
     return None if content is None else hashlib.sha256(content).hexdigest()
 
 
 class Digests:
-    """Digests, with the last one remembered.
+    """SHA-256 digests, with a cache of the last one.
 
     An edit ends with the content that the next one starts from, and comparing two
     contents is ten times as fast as hashing one.
@@ -37,14 +30,7 @@ class Digests:
         self._last: tuple[bytes, str] = b"", hashlib.sha256().hexdigest()
 
     def of(self, content: bytes | None) -> str | None:
-        """Name a content.
-
-        Args:
-            content: The bytes, or None for a file that is not there.
-
-        Returns:
-            The same as ``digest_of``.
-        """
+        """SHA-256 in hexadecimal; None for a file that is not there."""
         if content is None:
             return None
         last, digest = self._last
@@ -59,47 +45,22 @@ class Blobs:
 
     A reference is ``=`` and base64 for a small content, else its digest. What is read
     is checked against its name: a blob damaged by a power failure counts as lost.
-
-    Attributes:
-        folder: Where the files are.
-        digests: Where digests come from.
-        written: Bytes that were written here meanwhile.
     """
 
     def __init__(self, folder: Path, digests: Digests | None = None) -> None:
-        """Use a folder; it is created when something is put into it.
-
-        Args:
-            folder: Where the files are.
-            digests: Where digests come from.
-        """
+        """Use a folder; it is created when something is put into it."""
         self.digests = digests or Digests()
         self.folder = folder
         self.written = 0
 
     def put(self, content: bytes) -> str:
-        """Keep a content.
-
-        Args:
-            content: Any bytes.
-
-        Returns:
-            The reference that ``get`` takes.
-        """
+        """Store a content; the reference that ``get`` takes."""
         if len(content) <= _MAX_INLINE_BYTES:
             return "=" + base64.b64encode(content).decode("ascii")
         return self.put_file(content)
 
     def put_file(self, content: bytes, digest: str | None = None) -> str:
-        """Keep a content as a file, however small it is.
-
-        Args:
-            content: Any bytes.
-            digest: Its digest, if it is known already.
-
-        Returns:
-            The digest, which is also the reference.
-        """
+        """Store a content as a file, however small; its digest."""
         digest = digest or hashlib.sha256(content).hexdigest()
         target = self.folder / digest
         if not (target.exists() and target.stat().st_size == len(content)):
@@ -116,17 +77,7 @@ class Blobs:
         return digest
 
     def get(self, reference: str) -> bytes:
-        """Fetch a content.
-
-        Args:
-            reference: What ``put`` returned.
-
-        Returns:
-            The bytes.
-
-        Raises:
-            LookupError: It is lost.
-        """
+        """Load a content; raises LookupError if it is lost or damaged."""
         if reference.startswith("="):
             return base64.b64decode(reference[1:])
         try:
@@ -138,14 +89,7 @@ class Blobs:
         return content
 
     def size(self, reference: str) -> int:
-        """Measure what a reference keeps, without reading it.
-
-        Args:
-            reference: What ``put`` returned.
-
-        Returns:
-            Bytes on the disk.
-        """
+        """Bytes on the disk of a reference, without reading it."""
         if reference.startswith("="):
             return len(reference)
         try:
@@ -154,11 +98,7 @@ class Blobs:
             return 0
 
     def keep_only(self, references: Iterable[str]) -> None:
-        """Delete every file that is not referred to.
-
-        Args:
-            references: What is still needed.
-        """
+        """Delete every file that no reference names."""
         wanted = set(references)
         with suppress(FileNotFoundError):
             for name in os.listdir(self.folder):
@@ -166,11 +106,7 @@ class Blobs:
                     self.discard(name)
 
     def discard(self, reference: str) -> None:
-        """Delete one content.
-
-        Args:
-            reference: What ``put`` returned.
-        """
+        """Delete one content."""
         if not reference.startswith("="):
             with suppress(OSError):
                 os.unlink(self.folder / reference)

@@ -1,4 +1,4 @@
-"""Changing several files so that all of them are changed, or none.
+"""Atomic commit of changes to several files, and its recovery after a crash.
 
 What each file is going to become is stored first, then a record in the journal says
 that it is going to happen, then the files are changed. If that fails they are changed
@@ -16,36 +16,25 @@ from pathlib import Path
 
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.history.blobs import digest_of
-from oh_jupyter.editor.history.edit_history import EditHistory
 from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
-from oh_jupyter.editor.history.journal import Record
+from oh_jupyter.editor.history.journal import Journal, Record
 from oh_jupyter.editor.history.timeline import Timeline
 from oh_jupyter.editor.text.delta import common_ends
 from oh_jupyter.errors import EditorError
 
-__all__ = ["FileChange", "commit", "finish", "finish_all"]
+__all__ = ["FileChange", "commit", "recover"]
 
 
 @dataclass(frozen=True)
 class FileChange:
-    """What happens to one file.
-
-    Attributes:
-        history: Its history, with the lock held.
-        timeline: The timeline afterwards.
-        old: What it is now; None if it is not there.
-        new: What it becomes; None to remove it.
-        fingerprint: The fingerprint that belongs to ``old``.
-        mode: Permissions of a new file; None for those of the umask.
-        before: The timeline now.
-    """
+    """Planned change of one file, whose lock is held."""
 
     history: FileHistory
     timeline: Timeline
-    old: bytes | None
-    new: bytes | None
+    old: bytes | None  # what it is now; None if it is not there
+    new: bytes | None  # what it becomes; None to remove it
     fingerprint: atomic_write.Fingerprint | None
-    mode: int | None = None
+    mode: int | None = None  # permissions of a new file; None for those of the umask
     before: Timeline = field(init=False)
 
     def __post_init__(self) -> None:
@@ -53,21 +42,17 @@ class FileChange:
         object.__setattr__(self, "before", self.history.timeline)
 
 
-def commit(store: EditHistory, changes: Sequence[FileChange]) -> None:
-    """Change all files, or none.
+def commit(journal: Journal, changes: Sequence[FileChange]) -> None:
+    """Change all files, or none; each file may be named once.
 
-    Args:
-        store: The histories.
-        changes: What happens; each file once.
-
-    Raises:
-        OSError: A file or the history could not be written; nothing was changed.
-        ConcurrentWriteError: Somebody else wrote one of the files in this moment; nothing was changed.
-        EditorError: It failed in the middle, and could not be taken back at once.
+    Raises OSError or ConcurrentWriteError where nothing was changed, and EditorError where
+    it failed in the middle and could not be taken back at once.
     """
+    if not changes:
+        return
     if len(changes) == 1:
         (change,) = changes
-        change.history.move_to(change.timeline, change.new, change.fingerprint, mode=change.mode)
+        change.history.apply(change.timeline, change.new, change.fingerprint, mode=change.mode)
         return
     name = os.urandom(16).hex()
     files = tuple((str(change.history.path), change.mode) for change in changes)
@@ -77,24 +62,24 @@ def commit(store: EditHistory, changes: Sequence[FileChange]) -> None:
         for change in changes:
             if atomic_write.fingerprint_of(change.history.path) != change.fingerprint:
                 raise ConcurrentWriteError
-        store.journal.put(name, Record(files))
+        journal.put(name, Record(files))
     except BaseException:
         _rollback(changes)
-        store.journal.remove(name)
+        journal.remove(name)
         raise
     try:
         for change in changes:
             change.history.write(change.new, change.fingerprint, change.mode)
     except BaseException as error:
         with suppress(OSError):  # if it cannot be written, a crash now would go forward instead
-            store.journal.put(name, Record(files, forward=False))
+            journal.put(name, Record(files, forward=False))
         _restore_old(changes, error)
         _rollback(changes)
-        store.journal.remove(name)
+        journal.remove(name)
         raise
     for change in changes:
         change.history.commit(change.before)
-    store.journal.remove(name)
+    journal.remove(name)
 
 
 def _rollback(changes: Sequence[FileChange]) -> None:
@@ -145,57 +130,45 @@ class _Leftover:
     nearer_to_new: bool
 
 
-def finish(store: EditHistory, transaction: str) -> None:
-    """Go on with an edit whose process died, or take it back.
+def recover(journal: Journal, histories: Sequence[FileHistory], transaction: str) -> None:
+    """Go on with an edit whose process died, or take it back; the locks of its files are held.
 
     It goes on, unless it was being taken back already, or somebody changed a file
     meanwhile that the edit had not reached. What somebody else wrote stays.
-
-    Args:
-        store: The histories.
-        transaction: The name of the edit.
-
-    Raises:
-        EditorError: A file cannot be written; the next one who comes tries again.
     """
-    record = store.journal.get(transaction)
+    record = journal.get(transaction)
     if record is None:
-        store.journal.remove(transaction)
-        return
+        return  # its process was alive, or somebody else was quicker
     modes = dict(record.files)
-    paths = [Path(file) for file in modes]
-    with store.open_all(paths, repair=False) as histories:
-        if not store.journal.has(transaction):
-            return  # its process was alive, or somebody else was quicker
-        left = [
-            _inspect(history, modes[str(history.path)])
-            for history in histories
-            if history.intended_by == transaction
-        ]
-        forward = record.forward and not any(
-            each.found is _FileState.EXTERNAL and not each.nearer_to_new for each in left
-        )
-        try:
-            store.journal.put(transaction, Record(record.files, forward))
-            for each in left:
-                each.history.remove_temporary()
-                if each.found in (_FileState.TORN, _FileState.OLD if forward else _FileState.NEW):
-                    each.history.restore(each.new if forward else each.old, each.mode)
-        except OSError as error:
-            raise EditorError(
-                "An edit of several files was interrupted, and cannot be finished or taken back: "
-                f"{error}. Files: {', '.join(map(str, paths))}. See to it that they can be "
-                "written, then try again."
-            ) from None
+    left = [
+        _inspect(history, modes[str(history.path)])
+        for history in histories
+        if history.intended_by == transaction
+    ]
+    forward = record.forward and not any(
+        each.found is _FileState.EXTERNAL and not each.nearer_to_new for each in left
+    )
+    try:
+        journal.put(transaction, Record(record.files, forward))
         for each in left:
-            before = each.history.timeline
-            if forward:
-                each.history.timeline = each.intended
-                each.history.commit(before)
-                each.history.blobs.keep_only(each.intended.references)
-            else:
-                each.history.rollback(before)
-        store.journal.remove(transaction)
+            each.history.remove_temporary()
+            if each.found in (_FileState.TORN, _FileState.OLD if forward else _FileState.NEW):
+                each.history.restore(each.new if forward else each.old, each.mode)
+    except OSError as error:
+        raise EditorError(
+            "An edit of several files was interrupted, and cannot be finished or taken back: "
+            f"{error}. Files: {', '.join(modes)}. See to it that they can be "
+            "written, then try again."
+        ) from None
+    for each in left:
+        before = each.history.timeline
+        if forward:
+            each.history.timeline = each.intended
+            each.history.commit(before)
+            each.history.blobs.keep_only(each.intended.references)
+        else:
+            each.history.rollback(before)
+    journal.remove(transaction)
 
 
 def _inspect(history: FileHistory, mode: int | None) -> _Leftover:
@@ -220,16 +193,3 @@ def _inspect(history: FileHistory, mode: int | None) -> _Leftover:
 def _torn(current: bytes, old: bytes, new: bytes) -> bool:
     written, _ = common_ends(current, new)
     return current[written:] == old[written:]
-
-
-def finish_all(store: EditHistory) -> None:
-    """Finish every edit whose process died.
-
-    Args:
-        store: The histories.
-
-    Raises:
-        EditorError: A file cannot be written.
-    """
-    for name in store.journal.names():
-        finish(store, name)

@@ -12,6 +12,7 @@ from pathlib import Path
 from oh_jupyter.editor.files.file_lock import InterruptedEdit, LockHolder, held
 from oh_jupyter.editor.files.locks import locked
 from oh_jupyter.editor.history.blobs import Digests
+from oh_jupyter.editor.history.commit import recover
 from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
 from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
 from oh_jupyter.editor.history.quota import HistoryQuota
@@ -50,14 +51,7 @@ class HistoryEntry:
 
 
 def state_folder(workspace: Path) -> Path:
-    """Name the folder of a workspace's history; it need not be there.
-
-    Args:
-        workspace: The root of the workspace.
-
-    Returns:
-        A folder below ``$XDG_STATE_HOME``.
-    """
+    """Default folder of a workspace's history, which need not exist."""
     name = hashlib.sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()[:16]
     state = os.environ.get("XDG_STATE_HOME", "")
     home = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
@@ -65,15 +59,7 @@ def state_folder(workspace: Path) -> Path:
 
 
 def default_folder(workspace: Path) -> Path:
-    """Choose where the history of a workspace is kept.
-
-    Args:
-        workspace: The root of the workspace.
-
-    Returns:
-        A folder below ``$XDG_STATE_HOME``, or below the temporary directory for a user
-        whose state folder cannot be written.
-    """
+    """Folder of a workspace's history, which can be written."""
     folder = state_folder(workspace)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -85,22 +71,12 @@ def default_folder(workspace: Path) -> Path:
 
 
 class EditHistory:
-    """The histories of the files of one workspace.
-
-    Attributes:
-        journal: Which edits of several files are under way.
-    """
+    """The histories of the files of one workspace."""
 
     def __init__(
         self, folder: Path, max_steps: int = MAX_STEPS, max_bytes: int = MAX_HISTORY_BYTES
     ) -> None:
-        """Use a folder; it is created when the first file is edited.
-
-        Args:
-            folder: Where the history is kept.
-            max_steps: Undo steps for each file.
-            max_bytes: Bytes that the steps of all files may take together.
-        """
+        """Use a folder; it is created when the first file is edited."""
         self._folder = folder
         self._max_steps = max_steps
         self._max_bytes = max_bytes
@@ -110,14 +86,7 @@ class EditHistory:
         self.journal = Journal(folder)
 
     def has(self, path: Path) -> bool:
-        """Whether anything is known about a file.
-
-        Args:
-            path: The file, which need not exist.
-
-        Returns:
-            True if it was edited here before.
-        """
+        """Whether a file was edited here before."""
         folder = self._folder_of(os.path.realpath(path))
         return any((folder / name).exists() for name in ("index.json", "intent.json"))
 
@@ -126,17 +95,7 @@ class EditHistory:
 
     @contextmanager
     def open(self, path: Path) -> Iterator[FileHistory]:
-        """Open the history of one file, and hold the file's lock meanwhile.
-
-        Args:
-            path: The file, which need not exist. A symbolic link stands for its target.
-
-        Yields:
-            The history of the file.
-
-        Raises:
-            EditorError: The folder of the history cannot be written.
-        """
+        """Open the history of one file; hold its lock meanwhile."""
         with self.open_all([path]) as (file,):
             yield file
 
@@ -144,18 +103,7 @@ class EditHistory:
     def open_all(
         self, paths: Sequence[Path], *, repair: bool = True
     ) -> Iterator[list[FileHistory]]:
-        """Open the histories of several files, and hold all their locks meanwhile.
-
-        Args:
-            paths: The files; no two of them may be the same.
-            repair: Finish what a process left behind that died during a change.
-
-        Yields:
-            The histories, in the order of the paths.
-
-        Raises:
-            EditorError: The folder of the history cannot be written.
-        """
+        """Open the histories of several files; hold all their locks meanwhile."""
         reals = [os.path.realpath(path) for path in paths]
         finished: set[LockHolder] = set()
         while True:
@@ -173,9 +121,7 @@ class EditHistory:
                 finish_for(left_behind.holder)
                 finished.add(left_behind.holder)
             else:
-                from oh_jupyter.editor.history.commit import finish
-
-                finish(self, left_behind.transaction)
+                self._finish(left_behind.transaction)
         self._quota.record_write(sum(file.written + file.blobs.written for file in histories))
 
     def _lock_files(
@@ -209,15 +155,23 @@ class EditHistory:
                 ) from error
         return [found[real] for real in reals]
 
+    def _finish(self, transaction: str) -> None:
+        """Go on with an edit of several files whose process died, or take it back."""
+        record = self.journal.get(transaction)
+        if record is None:
+            self.journal.remove(transaction)  # it cannot be read
+            return
+        paths = [Path(file) for file, _ in record.files]
+        with self.open_all(paths, repair=False) as histories:
+            recover(self.journal, histories, transaction)
+
+    def finish_all(self) -> None:
+        """Go on with every edit of several files whose process died, or take it back."""
+        for transaction in self.journal.names():
+            self._finish(transaction)
+
     def entries(self, path: Path) -> list[HistoryEntry]:
-        """List the steps of a file.
-
-        Args:
-            path: The file, which need not exist any more.
-
-        Returns:
-            The steps, the oldest first.
-        """
+        """Steps of a file, the oldest first."""
         with self.open(path) as file:
             steps, cursor = file.timeline.steps, file.timeline.cursor
         return [
@@ -227,14 +181,7 @@ class EditHistory:
 
 
 def finish_for(holder: LockHolder) -> None:
-    """Finish what an editor with another history left that died while it changed a file.
-
-    Args:
-        holder: That editor.
-
-    Raises:
-        EditorError: A file, or that history, cannot be written.
-    """
+    """Finish what an editor with another history left that died while it changed a file."""
     try:
         with EditHistory(Path(holder.folder).parent).open(Path(holder.path)):
             pass  # whoever opens a history repairs what was left

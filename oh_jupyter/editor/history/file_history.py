@@ -1,4 +1,4 @@
-"""The history of one file, and how the file is changed together with it.
+"""The history of one file, and the write-ahead change of both.
 
 A change is written ahead. Its timeline is stored as an *intent* before the file is
 replaced, and renamed to be the index afterwards, so that whoever comes after a crash
@@ -30,14 +30,7 @@ __all__ = ["ConcurrentWriteError", "FileHistory"]
 
 
 class FileHistory:
-    """The history of one file, while its lock is held.
-
-    Attributes:
-        path: The file itself; no symbolic link.
-        timeline: What happened to it.
-        blobs: The contents that the timeline refers to.
-        written: Bytes that timelines took that were written meanwhile.
-    """
+    """The history of one file, while its lock is held."""
 
     def __init__(
         self,
@@ -50,20 +43,7 @@ class FileHistory:
         *,
         repair: bool = True,
     ) -> None:
-        """Load the history.
-
-        Args:
-            folder: Where it is kept.
-            path: The file.
-            max_steps: Undo steps to keep.
-            max_bytes: Bytes that they may take.
-            digests: Where digests come from.
-            files: Where timelines come from.
-            repair: Look after what a process left behind that died during a change.
-
-        Raises:
-            IncompleteTransaction: That was an edit of several files, which has to be finished first.
-        """
+        """Load the history."""
         self._files = files
         self.written = 0
         self.path = path
@@ -77,11 +57,7 @@ class FileHistory:
             self._recover(folder)
 
     def sync(self, current: bytes | None) -> None:
-        """Take in what happened to the file since the editor last wrote it.
-
-        Args:
-            current: The file as it is now; None if it is not there.
-        """
+        """Record what somebody else did to the file since the editor last wrote it."""
         timeline = self.timeline.sync(
             current, self.blobs.digests.of(current), self.blobs, time.time()
         )
@@ -91,52 +67,25 @@ class FileHistory:
                 self.blobs.put_file(current, timeline.head)
             self._store(timeline, self._index if stored else None)
 
-    def change(
+    def record(
         self,
         command: str,
         old: bytes | None,
-        new: bytes,
-        fingerprint: atomic_write.Fingerprint | None,
+        new: bytes | None,
         *,
-        mode: int | None = None,
-    ) -> None:
-        """Write the file, as one step that can be undone.
-
-        Args:
-            command: The editor command.
-            old: The file as it is now; None if it is not there.
-            new: What it has to become.
-            fingerprint: The fingerprint that belongs to ``old``.
-            mode: Permissions of a new file; by default those of the umask.
-
-        Raises:
-            OSError: The file or the history could not be written; nothing was changed.
-            ConcurrentWriteError: Somebody else wrote the file in this moment; nothing was changed.
-        """
-        if new == old:
-            return  # a step that changes nothing would be an undo that does nothing
-        try:
-            step = Step.between(old, new, self.blobs, command=command, time=time.time())
-        except OSError:
-            with suppress(OSError):
-                self.blobs.keep_only(self.timeline.references)
-            raise
-        self.move_to(self.recorded(step, new), new, fingerprint, mode=mode)
-
-    def recorded(self, step: Step, new: bytes | None) -> Timeline:
-        """Add a step.
-
-        Args:
-            step: The step.
-            new: The file after it; None if it is gone.
-
-        Returns:
-            The timeline with it, and without the oldest ones where there are too many.
-        """
+        several_places: bool = False,
+        transaction: str = "",
+        files: tuple[str, ...] = (),
+    ) -> Timeline:
+        """Timeline with one more step, and without the oldest ones where there are too many."""
+        step = Step.between(
+            old, new, self.blobs, command=command, time=time.time(), several_places=several_places
+        )
+        step = replace(step, transaction=transaction, files=files)
         timeline = self.timeline.record(step, self.blobs.digests.of(new))
         return timeline.prune(self.blobs, *self._limits)
 
-    def move_to(
+    def apply(
         self,
         timeline: Timeline,
         content: bytes | None,
@@ -144,18 +93,7 @@ class FileHistory:
         *,
         mode: int | None = None,
     ) -> None:
-        """Write or remove the file, and make a timeline the valid one.
-
-        Args:
-            timeline: The timeline after the change.
-            content: The file after it; None to remove it.
-            fingerprint: The fingerprint of the file as it is now, None if it is not there.
-            mode: Permissions of a new file; by default those of the umask.
-
-        Raises:
-            OSError: The file or the history could not be written; nothing was changed.
-            ConcurrentWriteError: Somebody else wrote the file in this moment; nothing was changed.
-        """
+        """Write the file, or remove it for None, and make a timeline the valid one."""
         before = self.timeline
         try:
             self.prepare(timeline, content)
@@ -165,10 +103,10 @@ class FileHistory:
             raise
         self.commit(before)
 
-    # The parts of ``move_to``, for an edit of several files
+    # The parts of ``apply``, for an edit of several files
 
     def prepare(self, timeline: Timeline, content: bytes | None) -> None:
-        """Write down what the file is going to become."""
+        """Write the intent of a change."""
         if content is not None:
             self.blobs.put_file(content, timeline.head)
         self._write_intent(timeline)
@@ -176,7 +114,7 @@ class FileHistory:
     def prepare_with_others(
         self, timeline: Timeline, old: bytes | None, new: bytes | None, transaction: str
     ) -> None:
-        """Write down what the file is and is going to become, and let that reach the disk."""
+        """Write the intent of a change of several files, and flush it to the disk."""
         kept = [self.blobs.put_file(content) for content in (old, new) if content is not None]
         reference = kept[0] if old is not None else None
         self._write_intent(timeline, transaction=transaction, old=reference)
@@ -213,14 +151,14 @@ class FileHistory:
         atomic_write.replace(self.path, content, tag=self._tag or None, **more)
 
     def rollback(self, before: Timeline) -> None:
-        """Go back to the timeline before ``prepare``."""
+        """Drop the intent, back to the timeline ``before``."""
         self.timeline = before
         with suppress(OSError):
             self._intent.unlink(missing_ok=True)
             self.blobs.keep_only(before.references)
 
     def commit(self, before: Timeline) -> None:
-        """Make what was prepared the valid timeline."""
+        """Make the intended timeline the valid one."""
         try:
             os.replace(self._intent, self._index)
         except OSError:
@@ -274,18 +212,11 @@ class FileHistory:
 
     @property
     def intended_by(self) -> str:
-        """The edit of several files that an unfinished change is a part of, or ""."""
+        """Name of the edit of several files that an intent belongs to, or ""."""
         return str(self._read_intent_fields().get("transaction", ""))
 
     def read_intent(self) -> tuple[Timeline, bytes | None, bytes | None]:
-        """Read what an unfinished edit of several files was going to do to this one.
-
-        Returns:
-            The timeline after it, and what the file is before and after it.
-
-        Raises:
-            LookupError: That is lost.
-        """
+        """Intended timeline, and the file before and after; LookupError if they are lost."""
         timeline, old = self._load(self._intent), self._read_intent_fields().get("old")
         if timeline is None:
             raise LookupError(str(self._intent))
@@ -299,7 +230,7 @@ class FileHistory:
             return {}
 
     def remove_temporary(self) -> None:
-        """Remove what a process left beside the file that died while it wrote it."""
+        """Remove the temporary file of a process that died while it wrote."""
         self._tag = str(self._read_intent_fields().get("temporary") or "")
         if self._tag:
             with suppress(OSError):

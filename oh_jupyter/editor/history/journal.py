@@ -1,4 +1,4 @@
-"""Which edits of several files are under way, so that a crash leaves all of one or nothing.
+"""Journal of the edits of several files that are under way.
 
 A record is written when everything is prepared and before the first file is changed,
 and removed when the last file and its history are as they should be. Whoever finds a
@@ -21,11 +21,7 @@ _STALE_SECONDS = 3600  # seconds; no process needs so long to write a record
 
 
 class IncompleteTransaction(Exception):
-    """A process died in the middle of an edit of several files.
-
-    Attributes:
-        transaction: The name of that edit.
-    """
+    """A process died in the middle of an edit of several files."""
 
     def __init__(self, transaction: str) -> None:
         super().__init__(transaction)
@@ -34,48 +30,28 @@ class IncompleteTransaction(Exception):
 
 @dataclass(frozen=True)
 class Record:
-    """What the journal says about one edit.
-
-    Attributes:
-        files: The files, and the permissions of those that are new.
-        forward: Whether to go on with it; else it is being taken back.
-    """
+    """Journal record of one edit."""
 
     files: tuple[tuple[str, int | None], ...]
     forward: bool = True
 
 
 class Journal:
-    """A folder with one small file for each edit that is under way."""
+    """Journal: one small file for each edit of several files that is under way."""
 
     def __init__(self, history: Path) -> None:
-        """Use a folder; it is created when something is put into it.
-
-        Args:
-            history: The folder of the whole history.
-        """
+        """Use a folder; it is created when something is put into it."""
         self._folder = history / "transactions"
 
     def _file(self, transaction: str) -> Path:
         return self._folder / f"{transaction}.json"
 
     def has(self, transaction: str) -> bool:
-        """Whether an edit is under way.
-
-        Args:
-            transaction: Its name.
-
-        Returns:
-            Whether there is a record of it.
-        """
+        """Whether an edit is under way."""
         return self._file(transaction).exists()
 
     def names(self) -> list[str]:
-        """List the edits that are under way.
-
-        Returns:
-            Their names.
-        """
+        """Names of the edits that are under way."""
         try:
             names = os.listdir(self._folder)
         except OSError:
@@ -93,12 +69,7 @@ class Journal:
                 temporary.unlink()
 
     def put(self, transaction: str, record: Record) -> None:
-        """Write a record, and let it reach the disk.
-
-        Args:
-            transaction: The name of the edit.
-            record: What to say about it.
-        """
+        """Write a record, and flush it to the disk."""
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = self._file(transaction).with_suffix(".tmp")
         with open(temporary, "w", encoding="utf-8") as file:
@@ -108,14 +79,7 @@ class Journal:
         os.replace(temporary, self._file(transaction))
 
     def get(self, transaction: str) -> Record | None:
-        """Read a record.
-
-        Args:
-            transaction: The name of the edit.
-
-        Returns:
-            The record; None if there is none, or none that can be read.
-        """
+        """Record of an edit; None if there is none that can be read."""
         try:
             data = json.loads(self._file(transaction).read_bytes())
             return Record(tuple((str(p), mode) for p, mode in data["files"]), data["forward"])
@@ -123,10 +87,6 @@ class Journal:
             return None
 
     def remove(self, transaction: str) -> None:
-        """Remove a record: the edit is over.
-
-        Args:
-            transaction: The name of the edit.
-        """
+        """Remove the record of an edit that is over."""
         with suppress(FileNotFoundError):
             os.unlink(self._file(transaction))

@@ -1,4 +1,4 @@
-"""Keeping the edit history of a workspace within a size.
+"""Size limit of the edit history of a workspace.
 
 What is on the disk is measured when a process first writes, and then each time it wrote
 another sixteenth of the limit, so that an edit hardly ever pays for it. If it is too
@@ -28,16 +28,10 @@ _FREED_FRACTION = 0.1
 
 
 class HistoryQuota:
-    """What a history may take on the disk."""
+    """Size limit of a history."""
 
     def __init__(self, folder: Path, max_bytes: int, files: TimelineFiles) -> None:
-        """Measure nothing yet.
-
-        Args:
-            folder: The folder of the history.
-            max_bytes: Its limit.
-            files: Where timelines come from.
-        """
+        """Measure nothing yet."""
         self._folder = folder
         self._max_bytes = max_bytes
         self._files = files
@@ -45,11 +39,7 @@ class HistoryQuota:
         self._lock = Lock()
 
     def record_write(self, size: int) -> None:
-        """Note that something was written; call it while no lock of a file is held.
-
-        Args:
-            size: How many bytes.
-        """
+        """Count bytes that were written; call it while no lock of a file is held."""
         with self._lock:
             self._unmeasured += size
             if size == 0 or self._unmeasured < self._max_bytes / _MEASURED_FRACTION:

@@ -1,4 +1,4 @@
-"""One change to a file, as the history keeps it."""
+"""One change to a file, as the history stores it."""
 
 from __future__ import annotations
 
@@ -15,48 +15,27 @@ __all__ = ["Step"]
 
 @dataclass(frozen=True)
 class Step:
-    """One change.
-
-    Attributes:
-        command: The editor command that made it.
-        time: When, in seconds since the epoch.
-        hunks: Offset and references to the old and the new bytes of each hunk.
-        existed: Whether the file was there before.
-        exists: Whether it is there afterwards.
-        external: Whether somebody else made it.
-        transaction: Name of the edit of several files that it is a part of, or "".
-        files: All files of that edit.
-    """
+    """One change: hunks with references to their old and new bytes."""
 
     command: str
-    time: float
+    time: float  # when, in seconds since the epoch
+    # offset and references to the old and the new bytes of each hunk
     hunks: tuple[tuple[int, str, str], ...]
     existed: bool = True
     exists: bool = True
     external: bool = False
-    transaction: str = ""
+    transaction: str = ""  # name of the edit of several files that it is a part of, or ""
     files: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Step:
-        """Read what ``to_json`` wrote.
-
-        Args:
-            data: The JSON object.
-
-        Returns:
-            The step.
-        """
+        """Inverse of ``to_json``; also reads the field names of older versions."""
         known = {"external" if name == "foreign" else name: value for name, value in data.items()}
         hunks = tuple((offset, old, new) for offset, old, new in data["hunks"])
         return cls(**{**known, "hunks": hunks, "files": tuple(data.get("files", ()))})
 
     def to_json(self) -> dict[str, Any]:
-        """Turn it into a JSON object; what is as usual is left out.
-
-        Returns:
-            The object.
-        """
+        """JSON object; defaults are left out."""
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
@@ -73,71 +52,29 @@ class Step:
         command: str,
         time: float,
         external: bool = False,
+        several_places: bool = False,
     ) -> Step:
-        """Describe what happened between two contents.
-
-        Args:
-            old: The content before; None if the file was not there.
-            new: The content after; None if the file is gone.
-            blobs: Where the changed bytes are kept.
-            command: The editor command that made the change.
-            time: When, in seconds since the epoch.
-            external: Whether somebody else made it.
-
-        Returns:
-            The step.
-        """
-        delta = compare(old or b"", new or b"", lines=external)
+        """Step between two contents; None stands for no file."""
+        delta = compare(old or b"", new or b"", lines=external or several_places)
         step = cls(command, time, (), old is not None, new is not None, external)
         return step.with_delta(delta, blobs)
 
     def delta(self, blobs: Blobs) -> Delta:
-        """Fetch the changed bytes.
-
-        Args:
-            blobs: Where they are kept.
-
-        Returns:
-            The delta.
-        """
+        """Delta with the bytes loaded."""
         return [Hunk(offset, blobs.get(old), blobs.get(new)) for offset, old, new in self.hunks]
 
     def with_delta(self, delta: Delta, blobs: Blobs) -> Step:
-        """Give the step other hunks.
-
-        Args:
-            delta: The hunks.
-            blobs: Where the changed bytes are kept.
-
-        Returns:
-            A step that is otherwise the same.
-        """
+        """Copy of the step with other hunks."""
         hunks = tuple((h.offset, blobs.put(h.old), blobs.put(h.new)) for h in delta)
         return replace(self, hunks=hunks)
 
     def undo(self, content: bytes | None, blobs: Blobs) -> bytes | None:
-        """Compute the content before.
-
-        Args:
-            content: The content after.
-            blobs: Where the changed bytes are kept.
-
-        Returns:
-            The content before; None if the file was not there.
-        """
+        """Content before; None if the file was not there."""
         old = apply(invert(self.delta(blobs)), content or b"")
         return old if self.existed else None
 
     def redo(self, content: bytes | None, blobs: Blobs) -> bytes | None:
-        """Compute the content after.
-
-        Args:
-            content: The content before.
-            blobs: Where the changed bytes are kept.
-
-        Returns:
-            The content after; None if the file is gone.
-        """
+        """Content after; None if the file is gone."""
         new = apply(self.delta(blobs), content or b"")
         return new if self.exists else None
 

@@ -1,4 +1,4 @@
-"""The order of the changes to one file, and how it is walked.
+"""Undo and redo timeline of one file.
 
 A timeline is a list of steps with a cursor: steps before it are done, steps after it
 are undone and can be redone. Changes by others are steps too. They are never undone;
@@ -21,11 +21,7 @@ __all__ = ["Conflict", "Timeline"]
 
 
 class Conflict(Exception):
-    """Somebody else changed the very place that is to be undone.
-
-    Attributes:
-        before: The file as it was before that change; None if it was not there.
-    """
+    """Somebody else changed the very place that is to be undone."""
 
     def __init__(self, before: bytes | None) -> None:
         super().__init__("the changes touch each other")
@@ -34,41 +30,23 @@ class Conflict(Exception):
 
 @dataclass(frozen=True)
 class Timeline:
-    """The steps of one file. Every method returns a new timeline.
+    """The steps of one file. Every method returns a new timeline."""
 
-    Attributes:
-        head: Digest of the file at the cursor; None if it is not there.
-        steps: The changes, the oldest first.
-        cursor: How many of them are done.
-        attributes: Owner, permissions and extended attributes that the file had last.
-    """
-
-    head: str | None = None
+    head: str | None = None  # digest of the file at the cursor; None if it is not there
     steps: tuple[Step, ...] = field(default=())
     cursor: int = 0
     attributes: Attributes | None = None
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Timeline:
-        """Read what ``to_json`` wrote.
-
-        Args:
-            data: The JSON object.
-
-        Returns:
-            The timeline.
-        """
+        """Inverse of ``dumps``, of parsed JSON."""
         known = data.get("attributes")
         attributes = Attributes.from_json(known) if known else None
         steps = tuple(map(Step.from_json, data["steps"]))
         return cls(data["head"], steps, data["cursor"], attributes)
 
     def dumps(self) -> str:
-        """Write it as a JSON object, whose steps are only put into words once.
-
-        Returns:
-            The JSON text.
-        """
+        """JSON text; each step is serialized once."""
         known = self.attributes.to_json() if self.attributes is not None else None
         head = json.dumps({"head": self.head, "cursor": self.cursor, "attributes": known})
         return f'{head[:-1]}, "steps": [{", ".join([step.text for step in self.steps])}]}}'
@@ -80,25 +58,11 @@ class Timeline:
         return needed | {self.head} if self.head else needed
 
     def needs(self, reference: str) -> bool:
-        """Whether the timeline needs a blob.
-
-        Args:
-            reference: What is kept.
-
-        Returns:
-            Whether it is the content at the cursor, or a part of a step.
-        """
+        """Whether the timeline needs a blob."""
         return reference == self.head or any(reference in step.blobs for step in self.steps)
 
     def freed_by(self, later: Timeline) -> list[str]:
-        """List the blobs that are not needed any more.
-
-        Args:
-            later: The timeline that takes the place of this one.
-
-        Returns:
-            The references.
-        """
+        """Blobs that a later timeline does not need any more."""
         kept = set(map(id, later.steps))
         dropped = {ref for step in self.steps if id(step) not in kept for ref in step.blobs}
         if self.head is not None:
@@ -106,30 +70,12 @@ class Timeline:
         return [reference for reference in dropped if not later.needs(reference)]
 
     def record(self, step: Step, head: str | None) -> Timeline:
-        """Add a change; what was undone before it cannot be redone any more.
-
-        Args:
-            step: The change.
-            head: Digest of the file after it.
-
-        Returns:
-            The new timeline.
-        """
+        """Timeline with one more step; what was undone cannot be redone any more."""
         steps = (*self.steps[: self.cursor], step)
         return Timeline(head, steps, len(steps))
 
     def sync(self, current: bytes | None, head: str | None, blobs: Blobs, time: float) -> Timeline:
-        """Take in what somebody else did to the file.
-
-        Args:
-            current: The file as it is now.
-            head: Its digest.
-            blobs: Where the contents are kept.
-            time: Now, in seconds since the epoch.
-
-        Returns:
-            The new timeline; the same one if nobody did anything.
-        """
+        """Timeline with what somebody else did to the file; the same one if nobody did."""
         if head == self.head:
             return self
         if not self.steps:
@@ -157,19 +103,7 @@ class Timeline:
         return done, content
 
     def undo(self, current: bytes | None, blobs: Blobs) -> tuple[Timeline, bytes | None]:
-        """Step back over the last edit.
-
-        Args:
-            current: The file as it is now, which ``sync`` was given.
-            blobs: Where the contents are kept.
-
-        Returns:
-            The new timeline, and what the file has to become; None to remove it.
-
-        Raises:
-            NoHistoryError: There is no edit.
-            Conflict: Somebody else changed the same place since.
-        """
+        """Timeline before the last edit, and what the file becomes; None to remove it."""
         done, undone = self.steps[: self.cursor], self.steps[self.cursor :]
         if done and done[-1].external and not done[-1].exists:
             # Somebody deleted the file: that is what is undone.
@@ -184,18 +118,7 @@ class Timeline:
         return self._moved(content, (*done, *undone), len(done) - 1, blobs), content
 
     def redo(self, current: bytes | None, blobs: Blobs) -> tuple[Timeline, bytes | None]:
-        """Step forward over the edit that was undone last.
-
-        Args:
-            current: The file as it is now, which ``sync`` was given.
-            blobs: Where the contents are kept.
-
-        Returns:
-            The new timeline, and what the file has to become; None to remove it.
-
-        Raises:
-            NoHistoryError: Nothing is undone.
-        """
+        """Timeline after the edit that was undone last, and what the file becomes."""
         if self.cursor == len(self.steps):
             raise NoHistoryError
         content = self.steps[self.cursor].redo(current, blobs)
@@ -220,16 +143,7 @@ class Timeline:
         return self.steps[self.cursor] if self.cursor < len(self.steps) else None
 
     def prune(self, blobs: Blobs, max_steps: int, max_bytes: int) -> Timeline:
-        """Forget the oldest steps where there are too many; the newest stays.
-
-        Args:
-            blobs: Where the contents are kept.
-            max_steps: How many edits to keep.
-            max_bytes: How many bytes they may take.
-
-        Returns:
-            The new timeline.
-        """
+        """Timeline without the oldest steps where there are too many; the newest stays."""
         edits, size, keep = 0, 0, 0
         for step in reversed(self.steps):
             edits += not step.external

@@ -1,4 +1,4 @@
-"""Timelines in files, which are read again only when somebody else wrote them."""
+"""Timelines on disk, with a cache that is valid across processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TOKEN_LENGTH = 16
 
 
 class TimelineFiles:
-    """Reads and writes timelines, and remembers the last ones.
+    """Reader and writer of timelines, with a cache.
 
     A file begins with a random token that no other has. So whether it is the one that
     was written or read before is known from its first bytes, in whatever process and
@@ -32,18 +32,7 @@ class TimelineFiles:
         self._lock = Lock()
 
     def read(self, file: Path) -> Timeline | None:
-        """Read a timeline.
-
-        Args:
-            file: The file.
-
-        Returns:
-            The timeline; None if there is no such file.
-
-        Raises:
-            OSError: It cannot be read.
-            ValueError: It holds no timeline.
-        """
+        """Timeline in a file, None if there is no file; raises ValueError if it holds none."""
         try:
             stream = open(file, "rb", buffering=0)  # noqa: SIM115
         except FileNotFoundError:
@@ -63,20 +52,7 @@ class TimelineFiles:
         return timeline
 
     def write(self, file: Path, timeline: Timeline, path: Path, **more: str | None) -> int:
-        """Write a timeline, in one step.
-
-        Args:
-            file: The file.
-            timeline: The timeline.
-            path: The file that it is the history of.
-            more: What to note besides.
-
-        Returns:
-            How many bytes that took.
-
-        Raises:
-            OSError: It cannot be written; the old file is still there.
-        """
+        """Write a timeline in one step; the number of bytes."""
         token = os.urandom(_TOKEN_LENGTH // 2).hex().encode()
         head = json.dumps({"version": 1, "path": str(path), **more})
         body = f"{head[:-1]}, {timeline.dumps()[1:]}".encode()

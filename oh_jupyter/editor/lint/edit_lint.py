@@ -1,4 +1,4 @@
-"""What an edit broke, as far as that can be told without running anything."""
+"""Lint report of an edit: the problems that it introduced."""
 
 from __future__ import annotations
 
@@ -17,20 +17,12 @@ __all__ = ["lint_report"]
 
 
 def lint_report(path: Path, old: str, new: str) -> str:
-    """Report the problems that an edit introduced.
+    """Problems that an edit introduced, in the words of OpenHands' editor.
 
     Python, also in the cells of a notebook, is searched for what flake8 calls E999,
     F821, F822 and F831, and if there is nothing it is compiled. JSON is parsed; other
     languages are parsed with their tree-sitter grammar. A linter that is not installed is
     named with the package that has it.
-
-    Args:
-        path: The file; its suffix chooses the linter.
-        old: The text before the edit.
-        new: The text after the edit.
-
-    Returns:
-        The report in the words of OpenHands' editor. Line numbers are those of the view.
     """
     found = _lint(path, new)
     fresh = _introduced(_lint(path, old), found) if found.findings else []

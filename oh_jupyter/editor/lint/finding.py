@@ -1,4 +1,4 @@
-"""What a linter found."""
+"""Findings of a linter."""
 
 from __future__ import annotations
 
@@ -9,13 +9,7 @@ __all__ = ["Finding", "Findings"]
 
 
 class Finding(NamedTuple):
-    """One problem.
-
-    Attributes:
-        line: Counted from 1.
-        column: Counted from 1.
-        message: What is wrong.
-    """
+    """One problem."""
 
     line: int
     column: int
@@ -24,16 +18,9 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything that was found in a text.
-
-    Attributes:
-        text: What the line numbers count.
-        findings: The problems.
-        missing: Which package is not installed, and how to get it; "" if all are.
-        complete: Whether nothing found means something in spite of that.
-    """
+    """Everything that was found in a text."""
 
     text: str
     findings: list[Finding] = field(default_factory=list)
-    missing: str = ""
+    missing: str = ""  # which package is not installed, and how to get it; "" if all are
     complete: bool = True

@@ -1,4 +1,4 @@
-"""Linting other languages by their tree-sitter grammars.
+"""Syntax check of other languages by their tree-sitter grammars.
 
 Each grammar is a package of its own, of which only those that are asked for are loaded.
 The packs that have all of them in one either take 190 MB or download a grammar when it
@@ -70,15 +70,7 @@ GRAMMARS = {
 
 
 def lint_grammar(suffix: str, text: str) -> Findings:
-    """Parse a text and list what does not fit the grammar.
-
-    Args:
-        suffix: The file's suffix, one of ``GRAMMARS``.
-        text: The source.
-
-    Returns:
-        What is wrong, in the words of OpenHands' editor; or which package is missing.
-    """
+    """Syntax errors by the tree-sitter grammar of a suffix, or which package is missing."""
     grammar = GRAMMARS[suffix]
     try:
         tree_sitter = importlib.import_module("tree_sitter")

@@ -1,4 +1,4 @@
-"""Linting Python as flake8 does with the few codes that mean that a program cannot run.
+"""Python linter with the few flake8 codes that mean that a program cannot run.
 
 flake8 itself is a command that takes a third of a second to start; the parser and
 pyflakes, which find all of these codes, are used directly.
@@ -35,14 +35,7 @@ _TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 def lint_python(text: str) -> Findings:
-    """Lint a module.
-
-    Args:
-        text: The source.
-
-    Returns:
-        What is wrong.
-    """
+    """Findings in a module."""
     if _NOQA_FILE.search(text):
         return Findings(text)
     error = _syntax_error(text)
@@ -52,14 +45,7 @@ def lint_python(text: str) -> Findings:
 
 
 def lint_cells(notebook: Notebook) -> Findings:
-    """Lint the code cells of a notebook together, as they share their names.
-
-    Args:
-        notebook: The notebook; one in another language than Python is left alone.
-
-    Returns:
-        What is wrong, by the line numbers of the view.
-    """
+    """Findings in the code cells of a notebook, which share their names."""
     listing = notebook.listing(executions=False)
     if _language(notebook) != "python":
         return Findings(listing)

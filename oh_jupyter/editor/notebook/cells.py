@@ -1,4 +1,4 @@
-"""A notebook as a list of cells, and as the numbered lines that agents see.
+"""Model of a notebook: cells, and the numbered lines that agents see.
 
 Every cell has a heading line and the lines of its source, and all these lines are
 counted from the start of the notebook. So one number names one place: inserting
@@ -20,17 +20,11 @@ __all__ = ["Cell", "Notebook"]
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell.
+    """One cell, and its place in the text of the file."""
 
-    Attributes:
-        index: Its position, counted from 0.
-        span: Its place in the text of the file, and its JSON.
-        line: The number of its heading's line, counted from 1.
-    """
-
-    index: int
+    index: int  # its position, counted from 0
     span: Span
-    line: int
+    line: int  # the number of its heading's line, counted from 1
 
     @cached_property
     def source(self) -> str:
@@ -51,23 +45,16 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """How it is called in messages."""
+        """Name in messages."""
         return f"cell [{self.index}]" + (f" (id {self.id})" if self.id is not None else "")
 
     @property
     def last_line(self) -> int:
-        """The number of its last line."""
+        """Number of its last line."""
         return self.line + 1 + self.source.count("\n")
 
     def heading(self, *, executions: bool = True) -> str:
-        """Write its heading.
-
-        Args:
-            executions: Whether the execution count is part of it.
-
-        Returns:
-            The heading, which is one line.
-        """
+        """Heading line of the cell."""
         parts = [f"# %% [{self.index}] {self.type}"]
         if self.id is not None:
             parts.append(f"id={self.id}")
@@ -79,13 +66,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Notebook:
-    """A notebook of format 4.
-
-    Attributes:
-        text: The text of the file.
-        top: The places of its top-level values.
-        cells: Its cells.
-    """
+    """A notebook of format 4."""
 
     text: str
     top: dict[str, Span]
@@ -93,14 +74,7 @@ class Notebook:
 
     @classmethod
     def parse(cls, text: str) -> Notebook | None:
-        """Read a notebook.
-
-        Args:
-            text: The text of the file.
-
-        Returns:
-            The notebook; None if it is none, is broken, or is of an older format.
-        """
+        """Notebook of a text; None if it is none, is broken, or is of an older format."""
         start = len(text) - len(text.lstrip(" \t\n\r"))
         try:
             top = members(text, start)
@@ -119,38 +93,23 @@ class Notebook:
 
     @property
     def minor(self) -> int:
-        """The minor number of its format."""
+        """Minor number of its format."""
         minor = self.top.get("nbformat_minor")
         return minor.value if minor is not None and isinstance(minor.value, int) else 0
 
     @property
     def line_count(self) -> int:
-        """How many lines it has as it is shown."""
+        """Number of lines as it is shown."""
         return self.cells[-1].last_line if self.cells else 0
 
     def listing(self, *, executions: bool = True) -> str:
-        """Write headings and sources.
-
-        Args:
-            executions: Whether headings have the execution counts, which change when
-                somebody runs a cell.
-
-        Returns:
-            The lines that are numbered, without outputs and without a newline at the end.
-        """
+        """Headings and sources, without outputs; execution counts on demand."""
         return "\n".join(
             f"{cell.heading(executions=executions)}\n{cell.source}" for cell in self.cells
         )
 
     def members_of(self, cell: Cell) -> dict[str, Span]:
-        """Find the values of a cell.
-
-        Args:
-            cell: One of its cells.
-
-        Returns:
-            Their places in the text of the file.
-        """
+        """Spans of the values of a cell."""
         return members(self.text, cell.span.start)
 
 

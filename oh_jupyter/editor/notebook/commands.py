@@ -1,4 +1,4 @@
-"""The commands of the editor on notebooks, in the form in which it carries out any edit."""
+"""Editor commands on notebooks, as functions that compute an edit."""
 
 from __future__ import annotations
 
@@ -35,21 +35,9 @@ def cell_replace(
     every: bool = False,
     expected: int | None = None,
 ) -> Compute:
-    """Make ``str_replace`` look into the sources of cells.
+    """``str_replace`` in the sources of cells; a text in none of them is replaced in the JSON.
 
     A text that is in none of them, but once in the JSON, is replaced there.
-
-    Args:
-        path: The notebook.
-        old: The text to replace.
-        new: The text to put there.
-        cell: The cell to look in; by default all of them.
-        as_text: What the command does with any other file.
-        every: Replace every occurrence.
-        expected: How many there have to be, if every one is replaced.
-
-    Returns:
-        What computes the edit.
     """
 
     def compute(file: TextFile, shown: str | None) -> tuple[Edit, str]:
@@ -76,17 +64,7 @@ def cell_replace(
 
 
 def cell_insert(path: Path, line: int, text: str, as_text: Compute) -> Compute:
-    """Make ``insert`` put lines into cells.
-
-    Args:
-        path: The notebook.
-        line: The line after which to insert, as ``view`` numbers them.
-        text: What to insert.
-        as_text: What the command does with any other file.
-
-    Returns:
-        What computes the edit.
-    """
+    """``insert`` into cells, by the line numbers of the view."""
 
     def compute(file: TextFile, shown: str | None) -> tuple[Edit, str]:
         notebook = Notebook.parse(file.text)
@@ -105,22 +83,7 @@ def cell_edit(
     cell_type: str | None,
     to: int | None,
 ) -> Compute:
-    """Make ``notebook_edit``.
-
-    Args:
-        path: The notebook.
-        mode: replace, insert, delete or move.
-        cell: The cell; for ``insert`` the one before the new cell.
-        source: The new source.
-        cell_type: The type of the cell.
-        to: For ``move``: the position afterwards.
-
-    Returns:
-        What computes the edit.
-
-    Raises:
-        EditorParameterInvalidError: The file is no notebook.
-    """
+    """``notebook_edit``."""
     if not is_notebook(path):
         raise invalid("path", path, "The command `notebook_edit` is for .ipynb files.")
 

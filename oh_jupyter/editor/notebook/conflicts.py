@@ -17,21 +17,7 @@ __all__ = ["check_cell", "check_lines", "check_texts"]
 def check_texts(
     path: Path, shown: str | None, notebook: Notebook, found: list[tuple[Cell, int]], length: int
 ) -> str:
-    """Check replacements that were found by their text.
-
-    Args:
-        path: The file.
-        shown: The text of the file as it was shown; None if that is the same.
-        notebook: The notebook as it is now.
-        found: Cells, and offsets in their sources.
-        length: The length of the text.
-
-    Returns:
-        A note about changes elsewhere.
-
-    Raises:
-        FileChangedError: A place is one that changed, and another was shown.
-    """
+    """Conflict check of replacements that were found by their text."""
     before, now = _compared(shown, notebook)
     if before == now:
         return ""
@@ -48,20 +34,7 @@ def check_texts(
 
 
 def check_lines(path: Path, shown: str | None, notebook: Notebook, line: int) -> str:
-    """Check an edit that was given by a line number.
-
-    Args:
-        path: The file.
-        shown: The text of the file as it was shown; None if that is the same.
-        notebook: The notebook as it is now.
-        line: The line, as the view numbers them.
-
-    Returns:
-        A note about changes further down.
-
-    Raises:
-        FileChangedError: Lines up to there changed.
-    """
+    """Conflict check of an edit that was given by a line number."""
     before, now = _compared(shown, notebook)
     return conflicts.check_lines(path, before, now, line) if before != now else ""
 
@@ -69,21 +42,7 @@ def check_lines(path: Path, shown: str | None, notebook: Notebook, line: int) ->
 def check_cell(
     path: Path, shown: str | None, notebook: Notebook, cell: Cell | None, *, by_id: bool
 ) -> str:
-    """Check an edit of a whole cell.
-
-    Args:
-        path: The file.
-        shown: The text of the file as it was shown; None if that is the same.
-        notebook: The notebook as it is now.
-        cell: The cell as it is now; None for the top of the notebook.
-        by_id: Whether it was given by its id, which a cell keeps where it is moved.
-
-    Returns:
-        A note about changes elsewhere.
-
-    Raises:
-        FileChangedError: The cell changed, or it is not the one that was shown there.
-    """
+    """Conflict check of an edit of a whole cell; None is the top of the notebook."""
     before, now = _compared(shown, notebook)
     if before == now:
         return ""

@@ -1,4 +1,4 @@
-"""What the edit commands compute for a notebook: cells in, one replacement in the file out.
+"""Text edits of cells: one replacement in the file, every other byte stays.
 
 Only what changes is written anew: the source of a cell, and the outputs and the
 execution count that came from the old source. Every other byte stays.
@@ -36,18 +36,7 @@ _MAX_LISTED = 100  # numbers in a message
 
 
 def find_cell(notebook: Notebook, reference: CellReference) -> Cell:
-    """Find a cell.
-
-    Args:
-        notebook: The notebook.
-        reference: Its id or position; a text that is no id may be a position.
-
-    Returns:
-        The cell.
-
-    Raises:
-        EditorParameterInvalidError: There is no such cell.
-    """
+    """Cell by id or position; a text that is no id may be a position."""
     for cell in notebook.cells:
         if isinstance(reference, str) and cell.id == reference:
             return cell
@@ -67,23 +56,7 @@ def find_cell(notebook: Notebook, reference: CellReference) -> Cell:
 def insert_lines(
     path: Path, file: TextFile, notebook: Notebook, shown: str | None, line: int, text: str
 ) -> tuple[Edit, str]:
-    """Compute ``insert``.
-
-    Args:
-        path: The file, for errors.
-        file: The file.
-        notebook: The same as a notebook.
-        shown: The text of the file as it was shown before; None if that is the same.
-        line: The line after which to insert, as the view numbers them. After a heading
-            is the top of its cell, and 0 is the top of the first one.
-        text: What to insert; each piece between newlines becomes a line.
-
-    Returns:
-        The edit, and what to tell besides.
-
-    Raises:
-        EditorParameterInvalidError: There is no such line.
-    """
+    """``insert``: after a heading is the top of its cell, and 0 is the top of the first one."""
     count = notebook.line_count
     if not notebook.cells:
         raise invalid(
@@ -119,25 +92,7 @@ def replace_text(
     every: bool = False,
     expected: int | None = None,
 ) -> tuple[Edit, str] | None:
-    """Compute ``str_replace``.
-
-    Args:
-        path: The file, for errors.
-        file: The file.
-        notebook: The same as a notebook.
-        shown: The text of the file as it was shown before; None if that is the same.
-        old: The text to replace, which lies within the source of a cell.
-        new: The text to put there.
-        reference: The cell to look in; by default all of them.
-        every: Replace every occurrence; otherwise there must be one.
-        expected: How many there have to be, if every one is replaced.
-
-    Returns:
-        The edit, and what to tell besides; None if the text is in no source.
-
-    Raises:
-        NoReplacementError: It is in several places, or not as often as expected.
-    """
+    """``str_replace`` in sources; None if the text is in no source."""
     cells = [find_cell(notebook, reference)] if reference is not None else notebook.cells
     wanted = to_newlines(old)
     found = _occurrences(cells, wanted)
@@ -215,19 +170,7 @@ def rewrite_sources(
     line: int,
     height: int,
 ) -> tuple[Edit, str]:
-    """Give cells other sources.
-
-    Args:
-        path: The file, for errors.
-        file: The file.
-        notebook: The same as a notebook.
-        sources: The new sources, by the positions of the cells.
-        line: The first new line, as the view will number it.
-        height: How many lines are new there.
-
-    Returns:
-        The edit, and what to tell besides.
-    """
+    """Edit that gives cells other sources; ``height`` lines are new at ``line``."""
     changes: list[_Change] = []
     cleared: list[str] = []
     for index, source in sources.items():
@@ -259,15 +202,7 @@ def _with_source(notebook: Notebook, cell: Cell, source: str) -> list[_Change]:
 
 
 def stored_source(source: str, *, as_list: bool) -> str | list[str]:
-    """Store a source as Jupyter does.
-
-    Args:
-        source: The source.
-        as_list: Whether as a list of lines; otherwise as one text.
-
-    Returns:
-        What is written as JSON.
-    """
+    """JSON value of a source, as Jupyter stores it."""
     return source.splitlines(keepends=True) if as_list else source
 
 
@@ -279,23 +214,7 @@ def changed_cells(
     place: tuple[int, int, int],
     what: str,
 ) -> Edit:
-    """Apply changes to the file, and check that they leave a notebook.
-
-    Args:
-        path: The file, for errors.
-        file: The file.
-        notebook: The same as a notebook.
-        changes: Start, end and new text of each.
-        place: A line of the new view, and how many lines above and below it to show.
-        what: What is shown, for the heading.
-
-    Returns:
-        The edit.
-
-    Raises:
-        EditorError: A cell would not fit the format.
-        EditorParameterInvalidError: A character does not exist in the file's encoding.
-    """
+    """Edit of several spans, if it leaves a valid notebook."""
     start, end, new = splice(notebook.text, changes)
     data = encoded(file, start, end, new, "new_str")
     result = Notebook.parse(TextFile(data, file.encoding).text)

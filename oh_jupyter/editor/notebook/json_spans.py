@@ -1,4 +1,4 @@
-"""Where the values of a JSON document are in its text, so that one can be exchanged.
+"""Positions of the values of a JSON document in its text, for edits in place.
 
 Parsing a notebook and writing it anew would change whatever the writer does otherwise:
 indentation, order of keys, escapes, numbers. Values are therefore replaced where they
@@ -20,13 +20,7 @@ _blanks = re.compile(r"[ \t\n\r]*")
 
 
 class Span(NamedTuple):
-    """A value and its place.
-
-    Attributes:
-        start: Offset of its first character.
-        end: Offset after its last character.
-        value: The value, parsed.
-    """
+    """A value, and the offsets of its text."""
 
     start: int
     end: int
@@ -34,18 +28,7 @@ class Span(NamedTuple):
 
 
 def members(text: str, start: int) -> dict[str, Span]:
-    """Find the values of an object.
-
-    Args:
-        text: The document.
-        start: Offset of the object's opening brace.
-
-    Returns:
-        The values by key; of a key that is there twice the last, as parsers take it.
-
-    Raises:
-        ValueError: There is no object, or the JSON is broken.
-    """
+    """Spans of the values of an object that starts at an offset."""
     _expect(text, start, "{")
     found: dict[str, Span] = {}
     at = _skip(text, start + 1)
@@ -63,18 +46,7 @@ def members(text: str, start: int) -> dict[str, Span]:
 
 
 def elements(text: str, start: int) -> list[Span]:
-    """Find the values of an array.
-
-    Args:
-        text: The document.
-        start: Offset of the array's opening bracket.
-
-    Returns:
-        The values in order.
-
-    Raises:
-        ValueError: There is no array, or the JSON is broken.
-    """
+    """Spans of the values of an array that starts at an offset."""
     _expect(text, start, "[")
     found: list[Span] = []
     at = _skip(text, start + 1)
@@ -108,30 +80,16 @@ def _after_comma(text: str, at: int, closing: str) -> int:
 
 @dataclass(frozen=True)
 class Style:
-    r"""How a document is written.
+    r"""Formatting of a document."""
 
-    Attributes:
-        indent: What a level is indented by; None for a document on one line.
-        comma: What is between two values of a document on one line.
-        colon: What is between key and value.
-        ascii: Whether other characters than ASCII are written as ``\u`` escapes.
-    """
-
-    indent: str | None
+    indent: str | None  # what a level is indented by; None for a document on one line
     comma: str
     colon: str
-    ascii: bool
+    ascii: bool  # whether other characters than ASCII are written as ``\u`` escapes
 
     @classmethod
     def of(cls, text: str) -> Style:
-        """Learn the style from a document.
-
-        Args:
-            text: A JSON object.
-
-        Returns:
-            Its style.
-        """
+        """Formatting of a JSON object."""
         lead = re.match(r"\s*\{(\s*)", text)
         blank = lead[1] if lead else ""
         indent = blank.rpartition("\n")[2] if "\n" in blank else None
@@ -145,15 +103,7 @@ class Style:
         )
 
     def dump(self, value: object, prefix: str) -> str:
-        """Write a value.
-
-        Args:
-            value: What the ``json`` module can write.
-            prefix: The indentation of the line that it starts in.
-
-        Returns:
-            JSON whose further lines are indented by at least that much.
-        """
+        """JSON text of a value, whose further lines are indented by ``prefix``."""
         comma = self.comma if self.indent is None else ","
         dumped = json.dumps(
             value,
@@ -169,29 +119,13 @@ class Style:
 
 
 def indentation_at(text: str, at: int) -> str:
-    """Read the indentation of a line.
-
-    Args:
-        text: The document.
-        at: Any offset in the line.
-
-    Returns:
-        The blanks at its start.
-    """
+    """Indentation of the line at an offset."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def splice(text: str, changes: list[tuple[int, int, str]]) -> tuple[int, int, str]:
-    """Make one replacement of several.
-
-    Args:
-        text: The document.
-        changes: Start, end and new text of each; they are apart from each other.
-
-    Returns:
-        Start, end and new text of the one that covers them all.
-    """
+    """One replacement that covers several."""
     changes = sorted(changes)
     first, last = changes[0][0], changes[-1][1]
     pieces, position = [], first

@@ -1,4 +1,4 @@
-"""What ``notebook_edit`` computes: cells replaced, inserted, deleted and moved as a whole."""
+"""Cell operations of ``notebook_edit``: replace, insert, delete and move."""
 
 from __future__ import annotations
 
@@ -37,27 +37,7 @@ def change_cell(
     cell_type: str | None,
     to: int | None,
 ) -> tuple[Edit, str]:
-    """Compute ``notebook_edit``.
-
-    Args:
-        path: The file, for errors.
-        file: The file.
-        notebook: The same as a notebook.
-        shown: The text of the file as it was shown before; None if that is the same.
-        mode: One of ``MODES``.
-        reference: The cell; for ``insert`` the one before the new cell, or None for the top.
-        source: For ``replace`` and ``insert``: the source.
-        cell_type: For ``replace`` and ``insert``: the type; by default the old one, or code.
-        to: For ``move``: the position of the cell afterwards.
-
-    Returns:
-        The edit, and what to tell besides.
-
-    Raises:
-        EditorParameterInvalidError: An argument cannot be used.
-        EditorParameterMissingError: One is missing.
-        FileChangedError: Somebody else changed the cell since it was shown.
-    """
+    """Edit of ``notebook_edit``, and a note."""
     if mode not in MODES:
         raise invalid("edit_mode", mode, f"It should be one of {', '.join(MODES)}.")
     if cell_type is not None and cell_type not in CELL_TYPES:

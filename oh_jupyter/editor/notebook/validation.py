@@ -1,4 +1,4 @@
-"""Keeping notebooks valid, whatever they are edited as."""
+"""Notebook validation: an edit never breaks one."""
 
 from __future__ import annotations
 
@@ -45,30 +45,12 @@ _NEWEST_MINOR = 5
 
 
 def is_notebook(path: Path) -> bool:
-    """Whether a file is a notebook, by its name.
-
-    Args:
-        path: The file.
-
-    Returns:
-        True for ``.ipynb``.
-    """
+    """Whether a file is a notebook, by its name."""
     return path.suffix.lower() == ".ipynb"
 
 
 def new_notebook(path: Path, text: str) -> str:
-    """Check the text for a new file, if that is to be a notebook.
-
-    Args:
-        path: The file.
-        text: The text for it.
-
-    Returns:
-        The same text; for a notebook from nothing, one without cells.
-
-    Raises:
-        EditorParameterInvalidError: It is no valid notebook.
-    """
+    """Text of a new file, checked if it is a notebook; an empty one becomes one without cells."""
     if not is_notebook(path):
         return text
     if not text.strip():
@@ -89,14 +71,6 @@ def check_notebook(path: Path, old: str | None, new: str) -> None:
 
     A notebook that is broken already may be edited in any way that does not make it worse,
     to repair it.
-
-    Args:
-        path: The file.
-        old: Its text before the edit; None if it was not there.
-        new: Its text after the edit.
-
-    Raises:
-        EditorError: It was a notebook, and would not be one any more.
     """
     if not is_notebook(path) or old is None:
         return
@@ -112,14 +86,7 @@ def check_notebook(path: Path, old: str | None, new: str) -> None:
 
 
 def is_cell(value: object) -> bool:
-    """Whether a JSON value has what every cell has.
-
-    Args:
-        value: Any value.
-
-    Returns:
-        True for one with a type and a source.
-    """
+    """Whether a JSON value has what every cell has."""
     if not isinstance(value, dict) or value.get("cell_type") not in CELL_TYPES:
         return False
     source = value.get("source")
@@ -129,17 +96,7 @@ def is_cell(value: object) -> bool:
 
 
 def check_cell(path: Path, old: list[dict[str, Any]], cell: dict[str, Any], minor: int) -> None:
-    """Refuse a cell that Jupyter would not open, unless it was like that before.
-
-    Args:
-        path: The notebook, for the error.
-        old: The cells that are no more.
-        cell: The cell as it would be.
-        minor: The minor number of the notebook's format.
-
-    Raises:
-        EditorError: It does not fit the format.
-    """
+    """Refuse a cell that Jupyter would not open, unless it was like that before."""
     problem = _first_violation(cell, minor, f"{cell['cell_type']}_cell")
     if problem is None:
         return

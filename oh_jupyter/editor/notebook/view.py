@@ -1,4 +1,4 @@
-"""How a notebook is shown: its cells with numbered lines, and short outputs."""
+"""View of a notebook: its cells with numbered lines, and short outputs."""
 
 from __future__ import annotations
 
@@ -22,22 +22,11 @@ _TEXTS = ("text/plain", "text/markdown", "text/latex")
 def view_notebook(
     notebook: Notebook, path: Path, view_range: list[int] | tuple[int, int] | None
 ) -> str:
-    """Show a notebook as cells.
+    """Cells with headings and numbered lines, and their outputs shortened and without numbers.
 
     Each cell begins with a heading that has its index, type, id and execution count.
     Headings and sources are numbered; ``view_range`` and ``insert_line`` mean these
     numbers. Outputs follow their cell, shortened and without numbers.
-
-    Args:
-        notebook: The notebook.
-        path: Its file, for the heading.
-        view_range: First and last line to show, counted from 1; -1 is the end.
-
-    Returns:
-        The view.
-
-    Raises:
-        EditorParameterInvalidError: It is not a range of this notebook's lines.
     """
     note, first, last = "", 1, notebook.line_count
     if view_range:

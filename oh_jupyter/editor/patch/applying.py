@@ -1,4 +1,4 @@
-"""A patch to one file, made on its text."""
+"""Application of the hunks of a patch to one file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,7 @@ _MIN_LIKENESS = 0.9  # from here on lines are those that were meant
 
 @dataclass
 class Patched:
-    """What hunks make of a file.
-
-    Attributes:
-        data: The file after them.
-        applied: How many of them were made.
-        remarks: What is to say about hunks that did not fit exactly, or were made before.
-        problems: Why hunks cannot be made; if there are any, ``data`` is as it was.
-    """
+    """Result of the hunks of a patch for one file."""
 
     data: bytes
     applied: int = 0
@@ -44,15 +37,7 @@ class Patched:
 
 
 def apply_hunks(file: TextFile, hunks: Sequence[Hunk]) -> Patched:
-    """Make hunks, which all refer to the file as it is.
-
-    Args:
-        file: The file.
-        hunks: The hunks.
-
-    Returns:
-        The file after them, or why not.
-    """
+    """Apply hunks, all of which refer to the file as it is."""
     result = Patched(file.data)
     lines = file.text.split("\n")
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))

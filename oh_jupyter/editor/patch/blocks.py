@@ -1,4 +1,4 @@
-"""SEARCH and REPLACE blocks, as Aider's models write them."""
+"""Parser of SEARCH and REPLACE blocks, as Aider's models write them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,10 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 
 
 def parse_blocks(text: str) -> list[FilePatch]:
-    """Read SEARCH and REPLACE blocks.
+    """Patches of SEARCH and REPLACE blocks; the file is named above a block.
 
     The file of a block is named in a line above it, in front of the fence or behind it;
     a block without one belongs to the file of the block before.
-
-    Args:
-        text: The blocks, with anything around them.
-
-    Returns:
-        A patch for each block.
-
-    Raises:
-        PatchError: A block is not complete.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     patches: list[FilePatch] = []
@@ -50,17 +41,7 @@ def parse_blocks(text: str) -> list[FilePatch]:
 
 
 def split_blocks(text: str) -> list[tuple[str, str]]:
-    """Take the texts out of SEARCH and REPLACE blocks.
-
-    Args:
-        text: The blocks, with anything around them.
-
-    Returns:
-        What to look for and what to put there, without the newline before the next marker.
-
-    Raises:
-        PatchError: A block is not complete.
-    """
+    """Old and new texts of SEARCH and REPLACE blocks."""
     lines = text.split("\n")
     return [
         ("\n".join(lines[start + 1 : middle]), "\n".join(lines[middle + 1 : end]))

@@ -1,4 +1,4 @@
-"""The envelope of ``*** Begin Patch`` and ``*** End Patch``, as OpenAI's models write it."""
+"""Parser of the ``*** Begin Patch`` envelope, as OpenAI's models write it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,7 @@ _HEADERS = (_ADD, _DELETE, _UPDATE)
 
 
 def parse_envelope(text: str) -> list[FilePatch]:
-    """Read what is between the first and the last line of an envelope.
-
-    Args:
-        text: The patch, with anything around it.
-
-    Returns:
-        A patch for each file.
-
-    Raises:
-        PatchError: It is not complete, or a line has no meaning.
-    """
+    """Patches of an envelope, with anything around it."""
     lines = text.replace("\r\n", "\n").split("\n")
     first = next(n for n, line in enumerate(lines) if line.strip() == BEGIN)
     last = next((n for n, line in enumerate(lines) if line.strip() == _END and n > first), None)

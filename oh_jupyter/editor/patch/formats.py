@@ -1,4 +1,4 @@
-"""Which format a patch is in."""
+"""Detection of the format of a patch."""
 
 from __future__ import annotations
 
@@ -14,17 +14,7 @@ __all__ = ["parse_patch"]
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """Read a patch in any of the formats; what stands around it is passed over.
-
-    Args:
-        text: SEARCH and REPLACE blocks, a ``*** Begin Patch`` envelope, or a unified diff.
-
-    Returns:
-        What happens to each file, in the order of the patch.
-
-    Raises:
-        PatchError: It is in none of the formats, or not complete.
-    """
+    """Patches of a text in any of the formats; what stands around it is skipped."""
     reader = _reader(text)
     patches = reader(text) if reader is not None else []
     if not patches:

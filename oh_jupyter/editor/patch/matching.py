@@ -1,4 +1,4 @@
-"""Where in a file a hunk belongs: exactly, or nearly, but never perhaps."""
+"""Hunk location: exact, then by ever looser grades, and never ambiguous."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Ambiguous", "Grade", "Place", "find_applied", "is_applied_at", "loca
 
 
 class Grade(Enum):
-    """How well the lines of a hunk are those of the file."""
+    """Grade of a match between hunk and file."""
 
     EXACT = "exactly"
     BLANKS = "except for blanks at line ends"
@@ -24,17 +24,9 @@ class Grade(Enum):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a hunk belongs.
+    """Range of lines that a hunk matches."""
 
-    Attributes:
-        start: The first line, counted from 0.
-        end: The line after the last.
-        grade: How well it fits.
-        removed: Indentation that the hunk has and the file has not.
-        added: Indentation that the file has and the hunk has not.
-    """
-
-    start: int
+    start: int  # the first line, counted from 0
     end: int
     grade: Grade = Grade.EXACT
     removed: str = ""
@@ -42,11 +34,7 @@ class Place:
 
 
 class Ambiguous(Exception):
-    """A hunk fits in several places.
-
-    Attributes:
-        starts: Their first lines, counted from 0.
-    """
+    """A hunk fits in several places."""
 
     def __init__(self, starts: Sequence[int]) -> None:
         super().__init__("several places")
@@ -54,18 +42,7 @@ class Ambiguous(Exception):
 
 
 def locate(lines: Sequence[str], hunk: Hunk) -> Place | None:
-    """Find the one place of a hunk.
-
-    Args:
-        lines: The lines of the file.
-        hunk: The hunk.
-
-    Returns:
-        The place; None if there is none.
-
-    Raises:
-        Ambiguous: There are several, and nothing in the patch tells which is meant.
-    """
+    """The one place of a hunk, or None; raises Ambiguous for several."""
     if not hunk.old:
         return _place_of_insertion(lines, hunk)
     for find in (_exact, _without_trailing_blanks, _indented, _plain):
@@ -76,15 +53,7 @@ def locate(lines: Sequence[str], hunk: Hunk) -> Place | None:
 
 
 def find_applied(lines: Sequence[str], hunk: Hunk) -> int | None:
-    """Find where a hunk was applied before.
-
-    Args:
-        lines: The lines of the file.
-        hunk: The hunk, which belongs nowhere.
-
-    Returns:
-        The first line of the place, counted from 0; None if it is not clear that it was.
-    """
+    """First line, from 0, of the place where a hunk was applied before; None if unclear."""
     new = hunk.new
     if not any(len(re.findall(r"\w", line)) >= 2 for line in new):
         return None  # a closing bracket is everywhere
@@ -93,16 +62,7 @@ def find_applied(lines: Sequence[str], hunk: Hunk) -> int | None:
 
 
 def is_applied_at(lines: Sequence[str], hunk: Hunk, place: Place) -> bool:
-    """Whether lines that a hunk adds at an end of its context are there already.
-
-    Args:
-        lines: The lines of the file.
-        hunk: The hunk.
-        place: Where its old lines are.
-
-    Returns:
-        Whether the place is as the hunk would leave it.
-    """
+    """Whether lines that a hunk adds at an end of its context are there already."""
     old, new = hunk.old, hunk.new
     if len(new) <= len(old) or not any(line.strip() for line in new):
         return False

@@ -1,4 +1,4 @@
-"""A patch, whichever of the formats it was written in."""
+"""Data model of a patch, whichever format it was written in."""
 
 from __future__ import annotations
 
@@ -15,24 +15,15 @@ Line = tuple[str, str]
 
 @dataclass(frozen=True)
 class Hunk:
-    """A change in one place.
-
-    Attributes:
-        lines: What is there and what becomes of it.
-        source: The line of the patch in which it begins, counted from 1.
-        hint: The line of the file where it was when the patch was made, counted from 1.
-        anchors: Lines above the place, the outermost first.
-        at_end: Whether the place is the end of the file.
-        newline: Whether the file ends in a newline afterwards; None as before.
-        inline: Whether the place may be a part of a line.
-    """
+    """A change in one place."""
 
     lines: tuple[Line, ...]
-    source: int
+    source: int  # the line of the patch in which it begins, counted from 1
+    # the line of the file where it was when the patch was made, counted from 1
     hint: int | None = None
     anchors: tuple[str, ...] = ()
     at_end: bool = False
-    newline: bool | None = None
+    newline: bool | None = None  # whether the file ends in a newline afterwards; None as before
     inline: bool = False
 
     @property
@@ -53,40 +44,20 @@ class Hunk:
 
 @dataclass(frozen=True)
 class FilePatch:
-    """What happens to one file.
-
-    Attributes:
-        action: What.
-        path: Its name in the patch; "" for the file that the patch is meant for.
-        source: The line of the patch in which it begins, counted from 1.
-        hunks: The changes, for ``update``, and for ``delete`` what is deleted.
-        content: The text, for ``add``.
-        new_path: Its other name, for ``update``.
-        renamed: Whether it gets that name; else one of the two is that of a file.
-        mode: Permissions, for ``add``; None for the usual ones.
-    """
+    """Patch of one file."""
 
     action: Literal["add", "update", "delete"]
-    path: str
-    source: int
+    path: str  # its name in the patch; "" for the file that the patch is meant for
+    source: int  # the line of the patch in which it begins, counted from 1
     hunks: tuple[Hunk, ...] = ()
     content: str = ""
     new_path: str | None = None
     renamed: bool = True
-    mode: int | None = None
+    mode: int | None = None  # permissions, for ``add``; None for the usual ones
 
 
 def hunk_between(old: Sequence[str], new: Sequence[str], source: int) -> Hunk:
-    """Make a hunk of two versions of some lines; what both have stays.
-
-    Args:
-        old: The lines that are there.
-        new: The lines that are to be there.
-        source: The line of the patch in which it begins.
-
-    Returns:
-        The hunk.
-    """
+    """Hunk between two versions of some lines."""
     lines: list[Line] = []
     codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     for tag, i1, i2, j1, j2 in codes:

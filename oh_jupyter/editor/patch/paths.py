@@ -1,4 +1,4 @@
-"""Which file a name in a patch means."""
+"""Resolution of the file names in a patch."""
 
 from __future__ import annotations
 
@@ -12,29 +12,15 @@ __all__ = ["PatchPaths"]
 
 
 class PatchPaths:
-    """Finds files by the names in a patch, below one directory or for one file."""
+    """Resolver of the names in a patch, below one directory or for one file."""
 
     def __init__(self, path: Path) -> None:
-        """Choose between the two.
-
-        Args:
-            path: A directory; anything else stands for the only file of the patch.
-        """
+        """Choose between the two."""
         self._path = path
         self._single = not path.is_dir()
 
     def find(self, name: str) -> Path:
-        """Find a file.
-
-        Args:
-            name: Its name in the patch; "" for the only one.
-
-        Returns:
-            Its absolute path; there may be nothing.
-
-        Raises:
-            PatchError: No file is named, another one is meant, or it is outside the directory.
-        """
+        """Absolute path of a name; "" is the only file. Names outside the directory are refused."""
         if self._single:
             parts = PurePosixPath(name).parts
             if parts and self._path.parts[-len(parts) :] != parts and Path(name) != self._path:
@@ -57,12 +43,5 @@ class PatchPaths:
         return path
 
     def similar(self, path: Path) -> str:
-        """Suggest a file where there is none.
-
-        Args:
-            path: Where there is none.
-
-        Returns:
-            A sentence; "" if nothing is similar.
-        """
+        """Hint at a similar file where there is none; else ""."""
         return "" if exists(path) else similar(path)

@@ -1,4 +1,4 @@
-"""Unified diffs, as diff and git write them, and as models do who cannot count lines."""
+"""Parser of unified diffs, also of models that cannot count lines."""
 
 from __future__ import annotations
 
@@ -34,18 +34,9 @@ class _File:
 
 
 def parse_unified(text: str) -> list[FilePatch]:
-    r"""Read a unified diff.
+    r"""Patches of a unified diff; line numbers are only hints, and counts tell where a hunk ends.
 
     Line numbers are kept as hints only, and counts only tell where a hunk ends.
-
-    Args:
-        text: The diff, with anything in front of it.
-
-    Returns:
-        A patch for each file.
-
-    Raises:
-        PatchError: It cannot be read, or is about binary files.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     files: list[_File] = []

@@ -1,4 +1,4 @@
-"""The commands that change the text of a file, as something to compute later."""
+"""Editor commands on text, as functions that compute an edit."""
 
 from __future__ import annotations
 
@@ -19,13 +19,7 @@ and a note to append to what is said."""
 
 @dataclass(frozen=True)
 class NewFile:
-    """The command ``create``, with its parameters checked.
-
-    Attributes:
-        path: The file.
-        text: Its text.
-        name: The editor command, as the history is to name it.
-    """
+    """Validated command ``create``."""
 
     path: Path
     text: str
@@ -34,54 +28,24 @@ class NewFile:
 
 @dataclass(frozen=True)
 class Command:
-    """A command on one file, with its parameters checked.
-
-    Attributes:
-        name: The editor command, as the history is to name it.
-        path: The file.
-        compute: Computes the edit.
-        caption: What the snippet in the output is called.
-        review: The sentence after the snippet.
-        if_missing: What to create if the file is not there; None to refuse.
-    """
+    """Validated command on one file."""
 
     name: str
     path: Path
     compute: Compute
     caption: str
     review: str
-    if_missing: NewFile | None = None
+    if_missing: NewFile | None = None  # what to create if the file is not there; None to refuse
 
     def with_compute(self, compute: Compute) -> Command:
-        """Let another function compute it.
-
-        Args:
-            compute: The function.
-
-        Returns:
-            A command that is otherwise the same.
-        """
+        """Copy with another function that computes the edit."""
         return replace(self, compute=compute)
 
 
 def str_replace(
     path: Path, old: str, new: str, *, replace_all: bool = False, expected: int | None = None
 ) -> Command:
-    """Replace a text by another.
-
-    Args:
-        path: The file.
-        old: The text; it must be there once.
-        new: What comes in its place.
-        replace_all: Replace it wherever it is instead.
-        expected: Replace it wherever it is, if it is there so many times.
-
-    Returns:
-        The command.
-
-    Raises:
-        EditorParameterInvalidError: Nothing would change, or the count is none.
-    """
+    """Command that replaces a text by another."""
     if expected is not None and (
         not isinstance(expected, int) or isinstance(expected, bool) or expected < 1
     ):
@@ -112,19 +76,7 @@ def str_replace(
 
 
 def insert(path: Path, line: int, text: str) -> Command:
-    """Insert lines.
-
-    Args:
-        path: The file.
-        line: The line after which to insert; 0 is the start.
-        text: What to insert.
-
-    Returns:
-        The command.
-
-    Raises:
-        EditorParameterInvalidError: The line is no number.
-    """
+    """Command that inserts text after a line; 0 is the start."""
     if not isinstance(line, int) or isinstance(line, bool):
         raise invalid("insert_line", line, "It should be an integer.")
 
@@ -137,20 +89,7 @@ def insert(path: Path, line: int, text: str) -> Command:
 
 
 def write(path: Path, text: str, start: int, end: int) -> Command:
-    """Replace lines, or all of them.
-
-    Args:
-        path: The file.
-        text: The new lines.
-        start: The first line to replace, counted from 0.
-        end: The line after the last to replace; -1 is the end.
-
-    Returns:
-        The command.
-
-    Raises:
-        EditorParameterInvalidError: A line is no number.
-    """
+    """Command that replaces lines, counted from 0; ``end`` -1 is the end."""
     for name, value in (("start", start), ("end", end)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise invalid(name, value, "It should be an integer.")

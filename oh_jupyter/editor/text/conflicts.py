@@ -1,4 +1,4 @@
-"""Changes that somebody else made to a file since it was last shown.
+"""Conflict detection: changes that somebody else made since a file was last shown.
 
 An edit goes through, with a note, if what it concerns is as it was shown. Otherwise
 it is refused with the difference; that shows the file as it is now, so the same
@@ -22,19 +22,6 @@ def check_match(path: Path, shown: str, text: str, start: int, end: int) -> str:
 
     A text that was not in what was shown is one that the caller learnt elsewhere, so
     it is meant as it is now.
-
-    Args:
-        path: The file.
-        shown: Its text as it was shown.
-        text: Its text now.
-        start: Where the text to replace starts.
-        end: Where it ends.
-
-    Returns:
-        A note about the changes elsewhere.
-
-    Raises:
-        FileChangedError: The place is one that changed, and another was shown.
     """
     codes = changed_lines(shown, text)
     first, last = text.count("\n", 0, start), text.count("\n", 0, max(start, end - 1))
@@ -47,20 +34,7 @@ def check_match(path: Path, shown: str, text: str, start: int, end: int) -> str:
 
 
 def check_lines(path: Path, shown: str, text: str, line: int) -> str:
-    """Check an edit that was given by line numbers.
-
-    Args:
-        path: The file.
-        shown: Its text as it was shown.
-        text: Its text now.
-        line: The last line that the edit concerns, counted from 1.
-
-    Returns:
-        A note about the changes further down.
-
-    Raises:
-        FileChangedError: Lines up to there changed, so that the numbers may be others now.
-    """
+    """Check an edit that was given by line numbers."""
     codes = changed_lines(shown, text)
     if any(i1 < line or (i1 == line and i1 == i2) for _, i1, i2, _, _ in codes):
         raise changed_error(path, shown, text)
@@ -68,20 +42,7 @@ def check_lines(path: Path, shown: str, text: str, line: int) -> str:
 
 
 def check_change(path: Path, shown: str, text: str, new: str) -> str:
-    """Check changes in any number of places.
-
-    Args:
-        path: The file.
-        shown: Its text as it was shown.
-        text: Its text now.
-        new: Its text after the changes.
-
-    Returns:
-        A note about what somebody else changed elsewhere.
-
-    Raises:
-        FileChangedError: A place is one that changed, and another was shown.
-    """
+    """Check changes in any number of places."""
     codes = changed_lines(shown, text)
     lines = text.split("\n")
     for _, first, last, _, _ in changed_lines(text, new):
@@ -92,16 +53,7 @@ def check_change(path: Path, shown: str, text: str, new: str) -> str:
 
 
 def changed_error(path: Path, shown: str, text: str) -> FileChangedError:
-    """Say that a file is not what it was.
-
-    Args:
-        path: The file.
-        shown: Its text as it was shown.
-        text: Its text now.
-
-    Returns:
-        The error to raise.
-    """
+    """Error of a conflict, with the diff since the file was shown."""
     diff = unified_diff(shown, text, str(path), context=2)
     if len(diff) > _MAX_DIFF_CHARS:
         diff = diff[:_MAX_DIFF_CHARS] + "\n... (the rest of the difference is left out)"

@@ -1,4 +1,4 @@
-"""What turns one content of a file into the next, so that it can be undone.
+"""Binary deltas between two contents, which can be inverted and commuted.
 
 A delta is a list of hunks, ascending and apart from each other. Deltas can be
 applied, inverted, and commuted: two changes that do not touch can change places,
@@ -20,21 +20,15 @@ _MAX_LINES = 5000  # per side; above it lines are not matched one by one, which 
 
 @dataclass(frozen=True)
 class Hunk:
-    """One changed place.
+    """One changed range of bytes."""
 
-    Attributes:
-        offset: Where it starts in the content before the change, in bytes.
-        old: The bytes that were there.
-        new: The bytes that came in their place.
-    """
-
-    offset: int
-    old: bytes
-    new: bytes
+    offset: int  # where it starts in the content before the change, in bytes
+    old: bytes  # the bytes that were there
+    new: bytes  # the bytes that came in their place
 
     @property
     def growth(self) -> int:
-        """How many bytes longer the content became."""
+        """Bytes that the content grew by."""
         return len(self.new) - len(self.old)
 
 
@@ -42,15 +36,7 @@ Delta = list[Hunk]
 
 
 def common_ends(old: AnyStr, new: AnyStr) -> tuple[int, int]:
-    """Measure what two contents share at their start and at their end.
-
-    Args:
-        old: One content.
-        new: The other.
-
-    Returns:
-        The lengths of the common prefix and of the common suffix, which do not overlap.
-    """
+    """Lengths of the common prefix and of the common suffix, which do not overlap."""
     limit = min(len(old), len(new))
     prefix = _common_prefix(old, new, limit)
     suffix = _common_suffix(old, new, limit - prefix)
@@ -85,17 +71,7 @@ def _common_suffix(old: AnyStr, new: AnyStr, limit: int) -> int:
 
 
 def compare(old: bytes, new: bytes, *, lines: bool = False) -> Delta:
-    """Find what changed.
-
-    Args:
-        old: The content before.
-        new: The content after.
-        lines: Match line by line, for changes in several places; otherwise one hunk
-            from the first difference to the last, which is what a single edit is.
-
-    Returns:
-        The delta; empty if nothing changed.
-    """
+    """Find what changed."""
     if old == new:
         return []
     prefix, suffix = common_ends(old, new)
@@ -123,18 +99,7 @@ def _compare_lines(offset: int, before: list[bytes], after: list[bytes]) -> Delt
 
 
 def apply(delta: Sequence[Hunk], content: bytes) -> bytes:
-    """Make the change.
-
-    Args:
-        delta: What changes.
-        content: The content before.
-
-    Returns:
-        The content after.
-
-    Raises:
-        ValueError: The content is not one that the delta starts from.
-    """
+    """Content after a delta; raises ValueError for one that it does not start from."""
     pieces, position = [], 0
     for hunk in delta:
         end = hunk.offset + len(hunk.old)
@@ -148,28 +113,15 @@ def apply(delta: Sequence[Hunk], content: bytes) -> bytes:
 
 
 def invert(delta: Sequence[Hunk]) -> Delta:
-    """Turn a change round.
-
-    Args:
-        delta: What changed.
-
-    Returns:
-        The delta from the content after to the content before.
-    """
+    """Delta from the content after to the content before."""
     shifts = accumulate((hunk.growth for hunk in delta), initial=0)
     return [Hunk(h.offset + shift, h.new, h.old) for h, shift in zip(delta, shifts, strict=False)]
 
 
 def commute(first: Sequence[Hunk], second: Sequence[Hunk]) -> tuple[Delta, Delta] | None:
-    """Let two successive changes change places.
+    """Swap two successive deltas: the second without the first, then the first after that.
 
-    Args:
-        first: The earlier change.
-        second: The later one, on the content that the first left.
-
-    Returns:
-        The second as it would be without the first, then the first as it would be
-        after that; or None if they touch, so that neither stands alone.
+    None if they touch, so that neither stands alone.
     """
     middle = invert(first)  # the first change, by where its results are before the second
     if _touch(middle, second):

@@ -1,4 +1,4 @@
-"""What the edit commands compute: text in, bytes and the lines to show out."""
+"""Text edits: text in, the bytes of the file and the lines to show out."""
 
 from __future__ import annotations
 
@@ -33,21 +33,11 @@ _MAX_LISTED = 100  # line numbers in a message
 
 @dataclass(frozen=True)
 class Edit:
-    """An edit that is ready to be written.
-
-    Attributes:
-        data: The file after it.
-        offset: Where it starts in the text.
-        line: The line of that place, counted from 1.
-        before: How many lines above it to show.
-        after: How many lines below it to show.
-        excerpt: What to show, where that is not lines of the text.
-        caption: What that is, for the heading.
-    """
+    """An edit that is ready to be written."""
 
     data: bytes
     offset: int
-    line: int
+    line: int  # the line of that place, counted from 1
     before: int
     after: int
     excerpt: str | None = None
@@ -60,21 +50,9 @@ class Edit:
 
 
 def find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, int]:
-    """Find the one place of a text.
+    """Offsets of the one place of ``old``, or of ``old`` without the blanks around it.
 
     Where the text is nowhere it is looked for once more without the blanks around it.
-
-    Args:
-        file: The file.
-        old: The text.
-        new: What is to replace it, for the help in the error.
-        path: The file's name, for the error.
-
-    Returns:
-        Offsets of its start and end in ``file.text``.
-
-    Raises:
-        NoReplacementError: It is nowhere, or in several places.
     """
     wanted, first = _first(file, old, new, path)
     if file.text.find(wanted, first + max(1, len(wanted))) >= 0 or (not wanted and file.text):
@@ -88,22 +66,7 @@ def find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, in
 def find_all(
     file: TextFile, old: str, new: str, path: Path, expected: int | None
 ) -> list[tuple[int, int]]:
-    """Find every place of a text; places do not overlap.
-
-    Args:
-        file: The file.
-        old: The text.
-        new: What is to replace it, for the help in the error.
-        path: The file's name, for the error.
-        expected: How many there have to be; None for any number.
-
-    Returns:
-        Offsets of their starts and ends in ``file.text``.
-
-    Raises:
-        NoReplacementError: It is nowhere, or not as often as expected.
-        EditorParameterInvalidError: ``old`` is empty.
-    """
+    """Offsets of every place of ``old``; ``expected`` None allows any number."""
     wanted, _ = _first(file, old, new, path)
     if not wanted:
         raise invalid("old_str", wanted, "It is empty: there is no end to its occurrences.")
@@ -141,15 +104,7 @@ def _starts(text: str, wanted: str) -> list[int]:
 
 
 def line_numbers(text: str, offsets: Iterable[int]) -> str:
-    """List the lines of places, each once and not too many, in one pass.
-
-    Args:
-        text: The text.
-        offsets: The places, ascending.
-
-    Returns:
-        Such as ``[1, 7]``.
-    """
+    """Lines of ascending offsets, each once, such as ``[1, 7]``."""
     numbers: list[int] = []
     line, counted = 1, 0
     for offset in offsets:
@@ -163,37 +118,12 @@ def line_numbers(text: str, offsets: Iterable[int]) -> str:
 
 
 def replace_range(file: TextFile, start: int, end: int, new: str) -> Edit:
-    """Compute ``str_replace``.
-
-    Args:
-        file: The file.
-        start: Where the text to replace starts in ``file.text``.
-        end: Where it ends.
-        new: What to put there.
-
-    Returns:
-        The edit.
-
-    Raises:
-        EditorParameterInvalidError: Nothing would change, or ``new`` cannot be encoded.
-    """
+    """Edit that replaces ``text[start:end]``."""
     return replace_ranges(file, [(start, end)], new)
 
 
 def replace_ranges(file: TextFile, places: Sequence[tuple[int, int]], new: str) -> Edit:
-    """Compute ``str_replace`` of several places.
-
-    Args:
-        file: The file.
-        places: Starts and ends in ``file.text``, ascending; at least one.
-        new: What to put in each.
-
-    Returns:
-        The edit, which shows the first place.
-
-    Raises:
-        EditorParameterInvalidError: Nothing would change, or ``new`` cannot be encoded.
-    """
+    """Edit that replaces ascending ranges of the text, and shows the first."""
     try:
         data = file.replace_many((start, end, new) for start, end in places)
     except EncodeError as error:
@@ -214,17 +144,6 @@ def insert_after(file: TextFile, line: int, new: str) -> Edit:
 
     Each piece of the text between newlines becomes a line. A last line without a
     newline gets one first, so that nothing is glued to it.
-
-    Args:
-        file: The file.
-        line: The line after which to insert; 0 is the start of the file.
-        new: What to insert.
-
-    Returns:
-        The edit.
-
-    Raises:
-        EditorParameterInvalidError: There is no such line, or ``new`` cannot be encoded.
     """
     count = file.line_count
     if not 0 <= line <= count:
@@ -245,18 +164,6 @@ def write_lines(file: TextFile, content: str, start: int, end: int) -> Edit:
 
     Content that does not end in a newline gets one; content that does gets no other,
     so that writing what was read changes nothing.
-
-    Args:
-        file: The file.
-        content: The new lines.
-        start: First line to replace, counted from 0.
-        end: Line after the last to replace; -1 is the end of the file.
-
-    Returns:
-        The edit.
-
-    Raises:
-        EditorParameterInvalidError: ``content`` cannot be encoded.
     """
     count = file.line_count
     first = min(max(start, 0), count)
@@ -270,21 +177,7 @@ def write_lines(file: TextFile, content: str, start: int, end: int) -> Edit:
 
 
 def encoded(file: TextFile, start: int, end: int, new: str, parameter: str) -> bytes:
-    """Put other text in the place of a range.
-
-    Args:
-        file: The file.
-        start: Offset in ``file.text``.
-        end: Offset after the last character that is replaced.
-        new: The text to put there.
-        parameter: Where it came from, for the error.
-
-    Returns:
-        The bytes of the file with the replacement.
-
-    Raises:
-        EditorParameterInvalidError: A character does not exist in the file's encoding.
-    """
+    """Bytes of the file with other text in the place of a range."""
     try:
         return file.replace(start, end, new)
     except EncodeError as error:
@@ -292,16 +185,7 @@ def encoded(file: TextFile, start: int, end: int, new: str, parameter: str) -> b
 
 
 def not_encodable(parameter: str, value: str, error: EncodeError) -> EditorParameterInvalidError:
-    """Say that a text does not exist in the encoding of a file.
-
-    Args:
-        parameter: Where the text came from.
-        value: The text.
-        error: What the encoding said.
-
-    Returns:
-        The error to raise.
-    """
+    """Error of a text that does not exist in the encoding of a file."""
     return invalid(
         parameter,
         ascii(value),

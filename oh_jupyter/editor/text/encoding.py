@@ -1,4 +1,4 @@
-"""Which encoding a file is in, or that it is not text.
+"""Detection of the encoding of a file, or that it is binary.
 
 The order is what keeps a file intact: whatever is valid UTF-8 is UTF-8, guessing
 starts only after that, and a guess counts only if it gives the same bytes back.
@@ -14,15 +14,10 @@ __all__ = ["Encoding", "decode", "detect"]
 
 
 class Encoding(NamedTuple):
-    """How text becomes the bytes of a file.
-
-    Attributes:
-        name: The codec, without the byte order mark.
-        bom: The byte order mark at the start of the file, or b"".
-    """
+    """Codec of a file, and its byte order mark."""
 
     name: str
-    bom: bytes = b""
+    bom: bytes = b""  # the byte order mark at the start of the file, or b""
 
 
 UTF8 = Encoding("utf-8")
@@ -55,27 +50,13 @@ _CONTROL = bytes(b for b in range(32) if b not in b"\t\n\r\f\v\b\x1b") + b"\x7f"
 
 
 def detect(data: bytes) -> Encoding | None:
-    """Find the encoding of a file.
-
-    Args:
-        data: The whole file.
-
-    Returns:
-        Its encoding, or None if it is binary.
-    """
+    """Encoding of a whole file; None if it is binary."""
     found = decode(data)
     return None if found is None else found[0]
 
 
 def decode(data: bytes) -> tuple[Encoding, str] | None:
-    """Find the encoding of a file, and decode it.
-
-    Args:
-        data: The whole file.
-
-    Returns:
-        Its encoding, and its text without byte order mark; None if it is binary.
-    """
+    """Encoding and text of a whole file; None if it is binary."""
     if not data.startswith(_STARTS) and b"\0" not in data[:_NUL_WINDOW_BYTES]:
         try:
             return UTF8, data.decode()

@@ -1,4 +1,4 @@
-"""What an agent probably meant when its ``old_str`` is not in the file."""
+"""Fuzzy search for what an ``old_str`` probably meant that is not in the file."""
 
 from __future__ import annotations
 
@@ -31,17 +31,7 @@ _NUMBER = re.compile(r"^ *(\d+)(?:\t|\u2192|\| ?|: )", re.MULTILINE)
 
 
 def explain_absence(text: str, old: str, new: str, *, name: str = "old_str") -> str:
-    """Find the place that is most like the text that was looked for.
-
-    Args:
-        text: The file.
-        old: The text that is not in it.
-        new: What it was to be replaced by.
-        name: What to call the text: ``old_str``, or ``patch``.
-
-    Returns:
-        Sentences to append to the error; "" if nothing is similar.
-    """
+    """Hint at the place that is most like a text that was not found; "" if there is none."""
     if new.strip() and text.count(new) == 1:
         line = text.count("\n", 0, text.index(new)) + 1
         what = "The text of `new_str`" if name == "old_str" else "The new text"
@@ -107,16 +97,7 @@ def _normal(line: str) -> str:
 
 
 def closest(lines: list[str], wanted: list[str]) -> tuple[int, float] | None:
-    """Find the lines that are most like others.
-
-    Args:
-        lines: The lines of a file.
-        wanted: The lines to look for.
-
-    Returns:
-        The first of as many lines, counted from 0, and their likeness from 0.6 to 1, which
-        passes over blanks, quotes and capitals; None if nothing is similar.
-    """
+    """Find the lines that are most like others."""
     plain = [_normal(line) for line in wanted]
     positions: dict[str, list[int]] = {line: [] for line in plain if line}
     normal = [_normal(line) for line in lines]

@@ -18,12 +18,7 @@ __all__ = ["EncodeError", "TextFile", "to_newlines"]
 
 
 class EncodeError(ValueError):
-    """A character does not exist in the encoding of the file.
-
-    Attributes:
-        character: The first such character.
-        encoding: The file's encoding.
-    """
+    """A character does not exist in the encoding of the file."""
 
     def __init__(self, character: str, encoding: str) -> None:
         super().__init__(f"{character!r} cannot be written in {encoding}")
@@ -32,36 +27,17 @@ class EncodeError(ValueError):
 
 
 def to_newlines(text: str) -> str:
-    r"""Turn every line end into ``\n``, as Python's text mode does.
-
-    Args:
-        text: Any text.
-
-    Returns:
-        The text with ``\n`` for ``\r\n`` and for a lone ``\r``.
-    """
+    r"""Turn every line end into ``\n``, as Python's text mode does."""
     if "\r" not in text:
         return text
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 class TextFile:
-    r"""The content of one file.
-
-    Attributes:
-        data: The bytes.
-        encoding: Their encoding.
-        text: The text with ``\n`` line ends and without byte order mark.
-    """
+    r"""Exact bytes and normalized text of a file."""
 
     def __init__(self, data: bytes, encoding: Encoding = UTF8, decoded: str | None = None) -> None:
-        """Decode the bytes.
-
-        Args:
-            data: The whole file.
-            encoding: Its encoding, as ``detect`` found it.
-            decoded: Its text, if it is decoded already.
-        """
+        """Decode the bytes."""
         self.data = data
         self.encoding = encoding
         if decoded is None:
@@ -72,14 +48,7 @@ class TextFile:
 
     @classmethod
     def parse(cls, data: bytes) -> TextFile | None:
-        """Detect the encoding and decode.
-
-        Args:
-            data: The whole file.
-
-        Returns:
-            The file as text, or None if it is binary.
-        """
+        """Text file of detected encoding; None if it is binary."""
         found = decode(data)
         return None if found is None else cls(data, *found)
 
@@ -89,14 +58,7 @@ class TextFile:
         return self.text.count("\n") + (not self.text.endswith("\n") and self.text != "")
 
     def offset_of_line(self, number: int) -> int:
-        """Find where a line starts.
-
-        Args:
-            number: The line, counted from 1; one past the last is the end.
-
-        Returns:
-            The offset in ``text``.
-        """
+        """Offset of a line counted from 1; of one past the last, the end."""
         if number <= 1:
             return 0
         if number > self.line_count:
@@ -113,28 +75,11 @@ class TextFile:
         return high
 
     def lines(self, first: int, last: int) -> str:
-        """Cut out lines.
-
-        Args:
-            first: The first line, counted from 1.
-            last: The last line; may be past the end.
-
-        Returns:
-            The lines, each with its newline if it has one.
-        """
+        """Lines counted from 1, the last of which may be past the end."""
         return self.text[self.offset_of_line(first) : self.offset_of_line(last + 1)]
 
     def around(self, offset: int, before: int, after: int) -> str:
-        """Cut out the lines around a place, without counting lines from the start.
-
-        Args:
-            offset: The place in ``text``.
-            before: How many lines above its line.
-            after: How many lines below its line.
-
-        Returns:
-            The lines, each with its newline if it has one.
-        """
+        """Lines around an offset, found without counting from the start."""
         start = end = offset
         for _ in range(before + 1):
             start = self.text.rfind("\n", 0, start)
@@ -148,19 +93,7 @@ class TextFile:
         return self.text[start + 1 : end]
 
     def replace(self, start: int, end: int, new: str) -> bytes:
-        """Put other text in the place of a range.
-
-        Args:
-            start: Offset in ``text``.
-            end: Offset in ``text`` after the last character that is replaced.
-            new: The text to put there.
-
-        Returns:
-            The bytes of the file with the replacement.
-
-        Raises:
-            EncodeError: A character of ``new`` does not exist in this encoding.
-        """
+        """Bytes of the file with other text in the place of a range."""
         return self.replace_many([(start, end, new)])
 
     def replace_many(self, replacements: Iterable[tuple[int, int, str]]) -> bytes:
@@ -168,16 +101,6 @@ class TextFile:
 
         Text that old and new have in common at either side keeps its bytes; what is
         really new gets the line end of the nearest line before it.
-
-        Args:
-            replacements: Start and end in ``text`` and the new text of each; ascending
-                and apart from each other.
-
-        Returns:
-            The bytes of the file with the replacements.
-
-        Raises:
-            EncodeError: A character does not exist in this encoding.
         """
         data = memoryview(self.data)  # its slices are not copied
         at_byte = len(self.encoding.bom)

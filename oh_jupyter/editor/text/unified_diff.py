@@ -1,4 +1,4 @@
-"""Differences of two texts as a unified diff, also for large files."""
+"""Line diff of two texts, and the unified format."""
 
 from __future__ import annotations
 
@@ -19,13 +19,6 @@ def changed_lines(old: str, new: str) -> list[Opcode]:
 
     The whole texts are never matched line by line: what they share at either end is
     set aside first, which makes the comparison quick for one edit in a file of any size.
-
-    Args:
-        old: The text before.
-        new: The text after.
-
-    Returns:
-        The operations that are not ``equal``, with line numbers from 0.
     """
     prefix, suffix = common_ends(old, new)
     first, last = old.count("\n", 0, prefix), old.count("\n", len(old) - suffix)
@@ -42,17 +35,7 @@ def changed_lines(old: str, new: str) -> list[Opcode]:
 
 
 def unified_diff(old: str, new: str, path: str, context: int = 0) -> str:
-    """Compare two texts.
-
-    Args:
-        old: The text before.
-        new: The text after.
-        path: The name in both headers.
-        context: Unchanged lines around each change.
-
-    Returns:
-        The diff without a newline at its end; "" if the texts are the same.
-    """
+    """Unified diff without a final newline; "" for equal texts."""
     if old == new:
         return ""
     before, after = old.split("\n"), new.split("\n")

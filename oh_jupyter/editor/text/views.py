@@ -1,4 +1,4 @@
-"""How files and directories are shown."""
+"""Numbered lines and directory listings."""
 
 from __future__ import annotations
 
@@ -33,68 +33,28 @@ IMAGE_TYPES = {
 
 
 def clip(text: str, notice: str) -> str:
-    """Keep a text short enough for an agent.
-
-    Args:
-        text: The text.
-        notice: What to put where the rest was.
-
-    Returns:
-        The text, or its first 16,000 characters and the notice.
-    """
+    """First 16,000 characters of a text, and a notice for the rest."""
     if len(text) <= MAX_VIEW_CHARS:
         return text
     return text[:MAX_VIEW_CHARS] + notice
 
 
 def number_lines(text: str, description: object, first: int = 1) -> str:
-    """Show a text as ``cat -n`` does.
-
-    Args:
-        text: The lines; a newline at the end starts one more, empty line.
-        description: What is shown, for the heading.
-        first: The number of the first line.
-
-    Returns:
-        The heading and the numbered lines.
-    """
+    """Text as ``cat -n`` shows it, with a heading."""
     lines = clip(text, TEXT_CLIPPED).split("\n")
     numbered = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
     return f"Here's the result of running `cat -n` on {description}:\n{numbered}\n"
 
 
 def view_lines(file: TextFile, path: Path, view_range: list[int] | tuple[int, int]) -> str:
-    """Show a range of lines.
-
-    Args:
-        file: The file.
-        path: Its name, for the heading.
-        view_range: First and last line, counted from 1; -1 is the end.
-
-    Returns:
-        The numbered lines, and before them a note if the range was too long.
-
-    Raises:
-        EditorParameterInvalidError: It is not a range of this file.
-    """
+    """Numbered lines of a range counted from 1; -1 is the end."""
     first, last, note = check_range(view_range, file.line_count)
     text = file.lines(first, last)
     return note + number_lines(text.removesuffix("\n"), path, first)
 
 
 def check_range(view_range: list[int] | tuple[int, int], count: int) -> tuple[int, int, str]:
-    """Check which lines are to be shown.
-
-    Args:
-        view_range: First and last line, counted from 1; -1 is the end.
-        count: How many lines there are.
-
-    Returns:
-        First and last line, and a note if there are not as many.
-
-    Raises:
-        EditorParameterInvalidError: It is not a range of these lines.
-    """
+    """First and last line of a range, and a note if the file is shorter."""
     if (
         not isinstance(view_range, list | tuple)
         or len(view_range) != 2
@@ -129,15 +89,6 @@ def list_directory(path: Path) -> str:
 
     Subdirectories that cannot be read, links that lead nowhere and names in any
     encoding are listed like everything else.
-
-    Args:
-        path: The directory, or a link to one.
-
-    Returns:
-        The listing, and a sentence about hidden entries if there are any.
-
-    Raises:
-        OSError: The directory itself cannot be read.
     """
     names = sorted(os.listdir(path))
     entries = [f"{path}/"]
@@ -185,13 +136,5 @@ def _printable(name: str) -> str:
 
 
 def data_url(data: bytes, media_type: str) -> str:
-    """Put a file into a URL.
-
-    Args:
-        data: Its bytes.
-        media_type: Its media type.
-
-    Returns:
-        The data URL.
-    """
+    """Data URL of the bytes."""
     return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"

@@ -1,0 +1,222 @@
+"""The pipeline of every edit: read, compute, check, write and report, for one file or many.
+
+An edit is built on a stage while the locks of its files are held, and built anew if
+somebody else writes one of them meanwhile. All its files are written, or none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import TypeVar
+
+from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
+from oh_jupyter.editor.files.paths import check_path
+from oh_jupyter.editor.history.commit import commit
+from oh_jupyter.editor.messages import (
+    DRY_RUN,
+    cannot_write,
+    invalid,
+    still_being_written,
+    too_large,
+)
+from oh_jupyter.editor.result import EditorResult
+from oh_jupyter.editor.stage import Stage, StagedFile
+from oh_jupyter.editor.state import EditorState, real_path
+from oh_jupyter.editor.text.commands import Command, NewFile
+from oh_jupyter.editor.text.views import number_lines
+from oh_jupyter.errors import FileChangedError
+
+__all__ = ["apply", "apply_all", "encode_new", "overwrite", "stage_command"]
+
+_MAX_ATTEMPTS = 3  # while somebody else keeps writing a file
+
+_T = TypeVar("_T")
+
+
+def apply(
+    state: EditorState,
+    command: Command | NewFile,
+    *,
+    linting: bool = False,
+    dry_run: bool = False,
+) -> EditorResult:
+    """Carry out one command on one file."""
+    stage, path = Stage(state), command.path
+    (said, note), _ = _make(
+        stage, [path], lambda stage: stage_command(stage, command), dry_run=dry_run
+    )
+    staged = stage.at(path)
+    new = command if isinstance(command, NewFile) else command.if_missing
+    result = staged.result(dry_run=dry_run)
+    result.output = DRY_RUN * dry_run + said
+    if staged.command != "create" and isinstance(command, Command):
+        result.output += (_lint(result) if linting else "") + command.review + note
+    elif new is not None:
+        result.new_content = new.text  # with the line ends that were given
+    return result
+
+
+def apply_all(
+    state: EditorState,
+    paths: Iterable[Path],
+    build: Callable[[Stage], str],
+    *,
+    command: str,
+    path: Path,
+    linting: bool = False,
+    dry_run: bool = False,
+) -> EditorResult:
+    """Make an edit of any number of files, as one step that can be undone.
+
+    ``build`` makes it on the stage and says what it did; it is called again if somebody
+    else writes one of the files. ``path`` is what the result names.
+    """
+    stage, targets = Stage(state), list(paths)
+    state.finish_interrupted(*targets)
+    said, notes = _make(stage, targets, build, command, dry_run=dry_run)
+    files = [staged.result(dry_run=dry_run) for staged in stage.changed]
+    if linting:
+        said += "".join(_lint(file) for file in files if file.new_content is not None)
+    only = files[0] if len(files) == 1 else EditorResult("")
+    return EditorResult(
+        DRY_RUN * dry_run + said + "".join(notes.values()),
+        path=str(path),
+        prev_exist=only.prev_exist,
+        old_content=only.old_content,
+        new_content=only.new_content,
+        dry_run=dry_run,
+        files=files,
+    )
+
+
+def overwrite(
+    state: EditorState, path: Path, compute: Callable[[bytes | None], bytes], mode: int | None
+) -> None:
+    """Write a file as a whole, as a step that can be undone, without any check."""
+    _write(Stage(state), [path], lambda stage: stage.overwrite(path, compute, mode), "")
+
+
+def _make(
+    stage: Stage,
+    paths: list[Path],
+    build: Callable[[Stage], _T],
+    command: str = "",
+    *,
+    dry_run: bool,
+) -> tuple[_T, dict[Path, str]]:
+    if dry_run:
+        return build(stage), stage.check_conflicts()
+    try:
+        return _write(stage, paths, build, command)
+    except OSError as error:
+        names = ", ".join(str(staged.path) for staged in stage.changed)
+        raise cannot_write(names, error) from None
+
+
+def _write(
+    stage: Stage, paths: list[Path], build: Callable[[Stage], _T], command: str
+) -> tuple[_T, dict[Path, str]]:
+    """Build the edit and write it; what it says, and notes on what others changed."""
+    history = stage.state.history
+    targets = list(dict.fromkeys(map(real_path, paths)))
+    with history.open_all(targets) as histories:
+        for _ in range(_MAX_ATTEMPTS):
+            stage.reset()
+            try:
+                said = build(stage)
+                notes = stage.check_conflicts()
+            except FileChangedError:
+                stage.remember_shown()
+                raise
+            parents: list[Path] = []
+            try:
+                _make_parents(stage.changed, parents)
+                commit(history.journal, stage.plan(histories, command))
+            except BaseException as error:
+                _remove(parents)
+                if isinstance(error, ConcurrentWriteError):
+                    continue
+                raise
+            stage.remember()
+            return said, notes
+    raise still_being_written(", ".join(map(str, targets)))
+
+
+def _make_parents(files: list[StagedFile], made: list[Path]) -> None:
+    """Make the directories of new files; list those that were not there, outermost first."""
+    for staged in files:
+        parent = staged.path.parent
+        if staged.new is None or parent.is_dir():
+            continue
+        missing = [folder for folder in (parent, *parent.parents) if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir(exist_ok=True)
+            made.append(folder)
+
+
+def _remove(folders: list[Path]) -> None:
+    for folder in reversed(folders):
+        with suppress(OSError):  # somebody put something into it
+            os.rmdir(folder)
+
+
+def _lint(file: EditorResult) -> str:
+    from oh_jupyter.editor.lint.edit_lint import lint_report
+
+    return f"\n{lint_report(Path(file.path), file.old_content or '', file.new_content or '')}\n"
+
+
+def stage_command(stage: Stage, command: Command | NewFile) -> tuple[str, str]:
+    """Carry out one command on the stage; what to say, and a note to add."""
+    path = command.path
+    staged = stage.at(path)
+    if isinstance(command, Command) and command.if_missing is not None and staged.text is None:
+        command = command.if_missing
+    if isinstance(command, NewFile):
+        return _stage_new(stage, staged, command), ""
+    if staged.text is None:
+        check_path(command.name, path, restorable=False)  # says so, and what is similar
+        raise invalid("path", path, f"The path {path} does not exist. It was removed before.")
+    # Once a command has changed it, the lines are not those that were shown.
+    edit, note = command.compute(staged.text, staged.shown if not staged.commands else None)
+    text = stage.put(path, edit.data).text
+    assert text is not None
+    staged.by_line_number |= staged.commands > 0 and command.name in ("insert", "write")
+    staged.commands += 1
+    staged.command = command.name
+    shown = edit.excerpt
+    if shown is None:
+        shown = text.around(edit.offset, edit.before, edit.after)
+    snippet = number_lines(shown, edit.caption or command.caption, edit.first)
+    return f"The file {path} has been edited. {snippet}", note
+
+
+def _stage_new(stage: Stage, staged: StagedFile, command: NewFile) -> str:
+    path = command.path
+    if staged.text is not None:
+        raise invalid(
+            "path",
+            path,
+            f"File already exists at: {path}. Cannot overwrite files using command `create`.",
+        )
+    stage.put(path, encode_new(path, command.text, stage.state.max_file_bytes))
+    staged.commands += 1
+    staged.command = command.name
+    said = f"File created successfully at: {path}"
+    if not path.parent.exists():
+        said += f"\nThe directory {path.parent} did not exist and was created."
+    return said
+
+
+def encode_new(path: Path, text: str, max_bytes: int) -> bytes:
+    """Encode the text of a new file as UTF-8."""
+    try:
+        data = text.encode()
+    except UnicodeEncodeError as error:
+        raise invalid("file_text", ascii(text), f"It cannot be encoded: {error}.") from None
+    if len(data) > max_bytes:
+        raise too_large(path, len(data), max_bytes)
+    return data
