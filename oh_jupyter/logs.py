@@ -18,10 +18,10 @@ from oh_jupyter.events.masking import HIDDEN, SecretMasker
 
 __all__ = ["JsonFormatter", "SecretFormatter", "log_json_lines", "set_up_logging"]
 
-VARIABLE = "LOG_JSON"
+LOG_JSON_VARIABLE = "LOG_JSON"
 """Environment variable that asks for JSON lines, as in OpenHands."""
 
-OURS = "oh_jupyter"
+PACKAGE_LOGGER = "oh_jupyter"
 """The logger above all of our modules'."""
 
 MIN_SECRET_CHARS = 4
@@ -43,37 +43,18 @@ class SecretFormatter(logging.Formatter):
     """Lets another formatter write the line, and takes the secrets out of it."""
 
     def __init__(self, inner: logging.Formatter, secrets: Secrets) -> None:
-        """Wrap a formatter.
-
-        Args:
-            inner: Writes the line.
-            secrets: The values that must not be in it.
-        """
+        """Wrap the formatter that writes the line; the secrets must not be in it."""
         super().__init__()
         self._inner = inner
         self._secrets = secrets
         self._masker = SecretMasker()
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record.
-
-        Args:
-            record: The record.
-
-        Returns:
-            The line or lines.
-        """
+        """The line or lines of a record."""
         return self.masked(self._inner.format(record))
 
     def masked(self, text: str) -> str:
-        """Take the secrets out of a text, and whatever looks like credentials.
-
-        Args:
-            text: The text.
-
-        Returns:
-            The text with ``<secret_hidden>`` in their place.
-        """
+        """The text with ``<secret_hidden>`` for secrets and whatever looks like credentials."""
         self._masker.add(value for value in self._secrets() if len(value) >= MIN_SECRET_CHARS)
         return _CREDENTIALS.sub(rf"\g<name>{HIDDEN}", self._masker.masked_text(text))
 
@@ -82,24 +63,12 @@ class JsonFormatter(SecretFormatter):
     """Writes a record as one line of JSON: timestamp, level, logger, message, exception."""
 
     def __init__(self, secrets: Secrets, fields: Mapping[str, str] | None = None) -> None:
-        """Make a formatter.
-
-        Args:
-            secrets: The values that must not be in a line.
-            fields: What is in each line besides.
-        """
+        """Make a formatter; the fields are in each line besides."""
         super().__init__(logging.Formatter(), secrets)
         self._fields = dict(fields or {})
 
     def format(self, record: logging.LogRecord) -> str:
-        """Write a record.
-
-        Args:
-            record: The record.
-
-        Returns:
-            One line.
-        """
+        """The one line of a record."""
         line = {
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "level": record.levelname,
@@ -117,17 +86,11 @@ def set_up_logging(
 ) -> Callable[[], None]:
     """Make the extension's loggers write without secrets, and as JSON if that is asked for.
 
-    Args:
-        app_log: Logger of the extension's application. What the extension's modules log goes
-            to the same places from now on.
-        secrets: The values that must not be in a line.
-        environ: Environment variables; the process's own by default.
-
-    Returns:
-        A function that puts everything back.
+    What its modules log goes to the same places as its application's log from now on. The
+    function that is returned puts everything back.
     """
     as_json = _asked_for(environ)
-    modules = logging.getLogger(OURS)
+    modules = logging.getLogger(PACKAGE_LOGGER)
     before = [(handler, handler.formatter) for handler in app_log.handlers]
     for handler, formatter in before:
         inner = formatter or logging.Formatter()
@@ -150,20 +113,14 @@ def log_json_lines(
 ) -> Callable[[], None]:
     """Have our modules write JSON lines to a stream, if that is asked for.
 
-    Args:
-        secrets: The values that must not be in a line.
-        fields: What is in each line besides, such as the kernel's id.
-        stream: Where to; the process's real standard error by default, since that of a kernel
-            belongs to its cells.
-        environ: Environment variables; the process's own by default.
-
-    Returns:
-        A function that puts everything back.
+    The stream is the process's real standard error by default, since that of a kernel belongs to
+    its cells; the fields, such as the kernel's id, are in each line. The function that is
+    returned puts everything back.
     """
     stream = stream or sys.__stderr__
     if stream is None or not _asked_for(environ):
         return lambda: None
-    modules = logging.getLogger(OURS)
+    modules = logging.getLogger(PACKAGE_LOGGER)
     handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonFormatter(secrets, fields))
     before = modules.propagate
@@ -179,4 +136,4 @@ def log_json_lines(
 
 def _asked_for(environ: Mapping[str, str] | None) -> bool:
     environ = os.environ if environ is None else environ
-    return environ.get(VARIABLE, "").strip().lower() in {"1", "true", "yes"}
+    return environ.get(LOG_JSON_VARIABLE, "").strip().lower() in {"1", "true", "yes"}

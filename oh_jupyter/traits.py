@@ -60,14 +60,7 @@ KernelTraits: type[Configurable] = type("OhJupyter", (_KernelTraits,), {"__modul
 
 
 def explicit_settings(traits: HasTraits) -> dict[str, Any]:
-    """The traits that were set.
-
-    Args:
-        traits: An object with ``SettingsTraits``.
-
-    Returns:
-        Values by field name.
-    """
+    """The values of the traits that were set, by field name."""
     values = {setting.name: getattr(traits, setting.name) for setting in fields(Settings)}
     return {
         name: tuple(value) if isinstance(value, list) else value
@@ -77,15 +70,5 @@ def explicit_settings(traits: HasTraits) -> dict[str, Any]:
 
 
 def settings_from_traits(traits: HasTraits) -> Settings:
-    """All settings, those of the traits first.
-
-    Args:
-        traits: An object with ``SettingsTraits``.
-
-    Returns:
-        The settings.
-
-    Raises:
-        ConfigError: A value cannot be used.
-    """
+    """All settings, those of the traits first; a ConfigError if a value cannot be used."""
     return load_settings(explicit_settings(traits))

@@ -123,11 +123,11 @@ class ActionExecutor:
             thread_name_prefix="oh_jupyter-work",
             initializer=lambda: exempt_from_debugger(threading.current_thread()),
         )
-        self.mcp = McpProxy(self.in_thread, workspace_dir, parse_servers(settings.mcp_servers))
         self.tools = ToolRegistry(self.in_thread)
+        servers = parse_servers(settings.mcp_servers)
+        self.mcp = McpProxy(self.in_thread, workspace_dir, servers, self.tools.changed)
         self.tools.add("skills", skill_tools(self.in_thread, self.tools.changed))
         self.tools.add("mcp", self.mcp.tools)
-        self.mcp.on_change(self.tools.changed)
         self.transfers = Transfers(
             self.in_thread,
             max_upload_bytes=int(settings.max_upload_mb * 1024**2),

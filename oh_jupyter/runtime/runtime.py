@@ -112,18 +112,7 @@ class Runtime:
         return self._thread.submit(coroutine)
 
     def submit_action(self, action: Action, source: EventSource = "agent") -> Future[Observation]:
-        """Start an Action.
-
-        Args:
-            action: The Action.
-            source: Who asks.
-
-        Returns:
-            A future of its Observation; cancelling it cancels the Action.
-
-        Raises:
-            RuntimeClosedError: The runtime was closed.
-        """
+        """Start an Action, see ``ActionExecutor.run_action``; cancelling the future cancels it."""
         return self.submit(self.executor.run_action(action, source))
 
     def status(self) -> dict[str, Any]:

@@ -155,7 +155,7 @@ def test_a_server_that_dies_is_started_again(sync, call) -> None:
 
 def test_a_server_may_change_its_tools(runtime, sync, call) -> None:
     changed = asyncio.Event()
-    runtime.executor.mcp.on_change(lambda: changed.set())
+    runtime.executor.tools.on_change(changed.set)
     sync(small())
     changed.clear()
     call("grow")

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection"]
 
-START_TIMEOUT = 50.0
-"""Seconds until a server must have answered; a package may have to be downloaded first."""
+START_TIMEOUT_SECONDS = 50.0
+"""A package may have to be downloaded first."""
 
-GRACE = 2.0
-"""Seconds that a server gets to end."""
+END_GRACE_SECONDS = 2.0
 
 InThread = Callable[..., Awaitable[Any]]
 
@@ -31,24 +30,12 @@ logger = logging.getLogger(__name__)
 
 
 class Connection:
-    """A server that runs, or can be started again when it has ended.
-
-    Attributes:
-        server: What runs.
-        tools: Its tools, as it lists them.
-    """
+    """A server that runs, or can be started again when it has ended; ``tools`` are its own."""
 
     def __init__(
         self, server: McpServer, cwd: str, in_thread: InThread, changed: Callable[[], None]
     ) -> None:
-        """Prepare; ``start`` starts it.
-
-        Args:
-            server: What is to run.
-            cwd: Its working directory.
-            in_thread: Runs blocking code beside the loop.
-            changed: Called when its tools have become others.
-        """
+        """Prepare; ``changed`` is called when the server's tools have become others."""
         self.server = server
         self.tools: list[dict[str, Any]] = []
         self._cwd = cwd
@@ -61,11 +48,7 @@ class Connection:
         self._starting = asyncio.Lock()
 
     async def start(self) -> None:
-        """Start the server, unless it runs, and learn its tools.
-
-        Raises:
-            McpError: It does not start, or does not speak MCP.
-        """
+        """Start the server, unless it runs, and learn its tools; an McpError if that fails."""
         async with self._starting:
             if self._session is not None:
                 return
@@ -74,13 +57,13 @@ class Connection:
             ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._task = asyncio.create_task(self._run(ready))
             try:
-                async with asyncio.timeout(START_TIMEOUT):
+                async with asyncio.timeout(START_TIMEOUT_SECONDS):
                     await asyncio.shield(ready)
             except TimeoutError:
                 await self.close()
                 raise McpError(
                     f"MCP server {self.server.name!r} did not answer within "
-                    f"{START_TIMEOUT:.0f} s.{self._last_words()}"
+                    f"{START_TIMEOUT_SECONDS:.0f} s.{self._last_words()}"
                 ) from None
 
     async def _run(self, ready: asyncio.Future[None]) -> None:
@@ -177,18 +160,7 @@ class Connection:
         return f" It said: {' | '.join(self._errors)[-2000:]}" if self._errors else ""
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Call a tool.
-
-        Args:
-            tool: Its name, as the server knows it.
-            arguments: Its arguments.
-
-        Returns:
-            The result as it is on the wire.
-
-        Raises:
-            McpError: There is none: the server refused, or has ended.
-        """
+        """The result of a tool as on the wire; an McpError if the server refused or has ended."""
         await self.start()
         session = self._session
         if session is None:
@@ -209,7 +181,7 @@ class Connection:
 
 
 def _end(child: Child) -> None:
-    child.terminate(GRACE)
+    child.terminate(END_GRACE_SECONDS)
     if child.stdin is not None:
         with suppress(OSError):
             child.stdin.close()

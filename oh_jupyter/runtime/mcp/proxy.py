@@ -25,58 +25,30 @@ class McpTool(Tool):
 
 
 class McpProxy:
-    """The servers that are to run, some of which do.
-
-    Attributes:
-        version: Another number whenever there are other tools than before.
-    """
+    """The servers that are to run, some of which do."""
 
     def __init__(
         self,
         in_thread: InThread,
         cwd: str,
         configured: Sequence[McpServer] = (),
+        changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start nothing yet.
+        """Start nothing yet: the configured servers start when tools are first asked for.
 
-        Args:
-            in_thread: Runs blocking code beside the loop.
-            cwd: Working directory of the servers.
-            configured: Servers that are started when tools are first asked for.
+        ``changed`` is called on the runtime thread when there are other tools than before.
         """
         self._configured = configured
         self._in_thread = in_thread
         self._cwd = cwd
-        self.version = 0
-        self._watchers: list[Callable[[], None]] = []
+        self._changed = changed
         self._connections: dict[str, Connection] = {}
         self._syncing = asyncio.Lock()
 
-    def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Have something done whenever there are other tools than before.
-
-        Args:
-            callback: Called on the runtime thread.
-
-        Returns:
-            What ends that.
-        """
-        self._watchers.append(callback)
-        return lambda: self._watchers.remove(callback)
-
-    def _changed(self) -> None:
-        self.version += 1
-        for callback in list(self._watchers):
-            callback()
-
     async def sync(self, servers: Sequence[McpServer]) -> str:
-        """Start, keep and end servers, until those run that are given, and no others.
+        """Have those servers run that are given, and no others.
 
-        Args:
-            servers: What is to run.
-
-        Returns:
-            Which do not start and why, a line each; "" if all do.
+        Returns which do not start and why, a line each; "" if all do.
         """
         async with self._syncing:
             return await self._sync(servers)
@@ -115,16 +87,10 @@ class McpProxy:
                 await self._sync(self._configured)
 
     def listed(self, taken: Collection[str] = ()) -> list[dict[str, Any]]:
-        """List the tools of all servers, as they have described them.
+        """The tools of all servers as MCP lists them, none by a name that is taken.
 
         With one server they have their own names; with several, and where a name is taken,
         that of the server comes first, as in OpenHands' protocol.
-
-        Args:
-            taken: Names that are not to be had.
-
-        Returns:
-            Tools as MCP lists them.
         """
         several = len(self._connections) > 1
         used = set(taken)
@@ -143,9 +109,7 @@ class McpProxy:
     def tools(self) -> Iterator[McpTool]:
         """The tools by every name under which they may have been listed.
 
-        Yields:
-            The tools: with the server's name in front, and, if there is but one server,
-            without.
+        With the server's name in front, and, if there is but one server, without.
         """
         for connection, tool in self._each():
             name = str(tool["name"])

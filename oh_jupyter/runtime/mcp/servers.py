@@ -33,17 +33,7 @@ class McpServer:
 
 
 def parse_servers(data: Any) -> list[McpServer]:
-    """Read a list of servers.
-
-    Args:
-        data: Parsed JSON or TOML: an array of ``{name, command, args, env}``.
-
-    Returns:
-        The servers.
-
-    Raises:
-        WireError: It is no such array; ``field`` names what is wrong.
-    """
+    """Read an array of servers from parsed JSON or TOML; a WireError if it is none."""
     if not isinstance(data, list | tuple):
         raise WireError("Request must be a list of MCP tools to sync", "mcp_servers")
     servers = [_server(entry, f"[{index}]") for index, entry in enumerate(data)]

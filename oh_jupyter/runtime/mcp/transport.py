@@ -22,25 +22,19 @@ from oh_jupyter.runtime.thread import exempt_from_debugger
 
 __all__ = ["pipes", "read_lines"]
 
-LONGEST_LINE = 64 * 1024**2
-"""Bytes that one message may have."""
+MAX_MESSAGE_BYTES = 64 * 1024**2
 
-CHUNK = 65536
+READ_BYTES = 65536
 
 
 @asynccontextmanager
 async def pipes(
     child: Child, in_thread: Callable[..., Awaitable[Any]]
 ) -> AsyncIterator[tuple[Any, Any, asyncio.Event]]:
-    """Carry messages to and from a child, one JSON object a line.
+    """Messages from and to a child with pipes, one JSON object a line.
 
-    Args:
-        child: A child with pipes for its standard input and output.
-        in_thread: Runs blocking code beside the loop.
-
-    Yields:
-        A stream to read messages from and one to write them to, for a ``Session``;
-        and an event that is set when nothing more comes from the child.
+    Yields a stream to read messages from and one to write them to, and an event that is set when
+    nothing more comes from the child.
     """
     arrived, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, leaving = anyio.create_memory_object_stream[Any](0)
@@ -74,12 +68,7 @@ async def pipes(
 
 
 async def read_lines(pipe: Any, kept: deque[str]) -> None:
-    """Read a child's standard error to its end, so that it never has to wait for us.
-
-    Args:
-        pipe: The pipe.
-        kept: Where its last lines are put.
-    """
+    """Read a child's standard error to its end, and keep its last lines."""
     reader = _reader(pipe)
     while line := await _line(reader):
         kept.append(line.decode(errors="replace").rstrip())
@@ -88,11 +77,11 @@ async def read_lines(pipe: Any, kept: deque[str]) -> None:
 def _reader(pipe: Any) -> asyncio.StreamReader:
     """A pipe's contents, which a thread reads until the end and then closes it."""
     loop = asyncio.get_running_loop()
-    reader = asyncio.StreamReader(limit=LONGEST_LINE)
+    reader = asyncio.StreamReader(limit=MAX_MESSAGE_BYTES)
 
     def pump() -> None:
         with pipe, suppress(OSError, ValueError, RuntimeError):  # the loop may be closed
-            while chunk := pipe.read1(CHUNK):
+            while chunk := pipe.read1(READ_BYTES):
                 loop.call_soon_threadsafe(reader.feed_data, chunk)
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(reader.feed_eof)
