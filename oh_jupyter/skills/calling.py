@@ -63,16 +63,7 @@ def _misfit(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
 def tool_result(
     text: str, *, failed: bool = False, structured: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Make a result of one text.
-
-    Args:
-        text: The text.
-        failed: Whether it is an error.
-        structured: The same as data.
-
-    Returns:
-        JSON-ready data with the keys of MCP's ``CallToolResult``.
-    """
+    """A result of one text, with the keys of MCP's ``CallToolResult``."""
     return {
         "meta": None,
         "content": [{"type": "text", "text": text, "annotations": None, "meta": None}],

@@ -17,24 +17,24 @@ from typing import Any
 
 __all__ = ["captured_output"]
 
-_own: ContextVar[StringIO | None] = ContextVar("oh_jupyter_skill_output", default=None)
+_captured: ContextVar[StringIO | None] = ContextVar("oh_jupyter_skill_output", default=None)
 _lock = threading.Lock()
 _running = 0
 
 
-class _DividedStream:
+class _ContextStream:
     """Writes to the buffer of the context that prints, else to the stream behind it."""
 
     def __init__(self, stream: Any) -> None:
         self.behind = stream
 
     def write(self, text: str) -> int:
-        target = _own.get()
+        target = _captured.get()
         written: int = (self.behind if target is None else target).write(text)
         return written
 
     def flush(self) -> None:
-        if _own.get() is None:
+        if _captured.get() is None:
             self.behind.flush()
 
     def __getattr__(self, name: str) -> Any:
@@ -43,24 +43,20 @@ class _DividedStream:
 
 @contextmanager
 def captured_output() -> Iterator[StringIO]:
-    """Collect what this thread (or task) prints; threads that it starts are not collected.
-
-    Returns:
-        The buffer that fills.
-    """
+    """Collect what this thread (or task) prints; threads that it starts are not collected."""
     global _running
     buffer = StringIO()
-    token = _own.set(buffer)
+    token = _captured.set(buffer)
     with _lock:
         _running += 1
-        if not isinstance(sys.stdout, _DividedStream):
-            sys.stdout = _DividedStream(sys.stdout)
+        if not isinstance(sys.stdout, _ContextStream):
+            sys.stdout = _ContextStream(sys.stdout)
     try:
         yield buffer
     finally:
         with _lock:
             _running -= 1
             # Whoever put another stream there meanwhile takes it away again themselves.
-            if not _running and isinstance(sys.stdout, _DividedStream):
+            if not _running and isinstance(sys.stdout, _ContextStream):
                 sys.stdout = sys.stdout.behind
-        _own.reset(token)
+        _captured.reset(token)

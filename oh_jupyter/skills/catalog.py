@@ -45,7 +45,7 @@ class _BuiltIn(NamedTuple):
     variable: str = ""
 
 
-_KEY = "OPENAI_API_KEY"
+_KEY_VARIABLE = "OPENAI_API_KEY"
 _GRAMMAR = ("tree_sitter", "tree_sitter_python")
 _BUILT_IN = (
     _BuiltIn("open_file", "file_ops"),
@@ -59,9 +59,9 @@ _BUILT_IN = (
     _BuiltIn("parse_docx", "file_reader", ("docx",)),
     _BuiltIn("parse_latex", "file_reader", ("pylatexenc",)),
     _BuiltIn("parse_pptx", "file_reader", ("pptx",)),
-    _BuiltIn("parse_audio", "media_reader", ("openai",), _KEY),
-    _BuiltIn("parse_video", "media_reader", ("openai", "cv2"), _KEY),
-    _BuiltIn("parse_image", "media_reader", ("openai",), _KEY),
+    _BuiltIn("parse_audio", "media_reader", ("openai",), _KEY_VARIABLE),
+    _BuiltIn("parse_video", "media_reader", ("openai", "cv2"), _KEY_VARIABLE),
+    _BuiltIn("parse_image", "media_reader", ("openai",), _KEY_VARIABLE),
     _BuiltIn("get_entity_contents", "repo_ops", _GRAMMAR),
     _BuiltIn("search_code_snippets", "repo_ops", _GRAMMAR),
     _BuiltIn("explore_tree_structure", "repo_ops", _GRAMMAR),

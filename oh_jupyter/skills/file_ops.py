@@ -21,7 +21,7 @@ __all__ = [
     "search_file",
 ]
 
-_WINDOW = 100  # lines
+_WINDOW_LINES = 100
 _MAX_FILES = 100  # with matches; above it the search is too wide to be of use
 _NO_FILE = "No file open. Use the open_file function first."
 
@@ -55,8 +55,8 @@ def open_file(path: str, line_number: int | None = 1, context_lines: int | None 
     _window.path = os.path.abspath(path)
     if not _is_line(line_number, lines):
         return _error(f"Line number must be between 1 and {len(lines)}")
-    size = context_lines if context_lines is not None and context_lines >= 1 else _WINDOW
-    shown = _render(lines, line_number or 1, min(size, _WINDOW), centred=True)
+    size = context_lines if context_lines is not None and context_lines >= 1 else _WINDOW_LINES
+    shown = _render(lines, line_number or 1, min(size, _WINDOW_LINES), centred=True)
     if shown.endswith("more lines below)"):
         shown += "\n[Use `scroll_down` to view the next 100 lines of the file!]"
     print(shown)
@@ -73,17 +73,17 @@ def goto_line(line_number: int) -> None:
         return
     if not _is_line(line_number, lines):
         return _error(f"Line number must be between 1 and {len(lines)}.")
-    print(_render(lines, line_number, _WINDOW, centred=True))
+    print(_render(lines, line_number, _WINDOW_LINES, centred=True))
 
 
 def scroll_down() -> None:
     """Show the next 100 lines of the open file."""
-    _scroll(_WINDOW)
+    _scroll(_WINDOW_LINES)
 
 
 def scroll_up() -> None:
     """Show the previous 100 lines of the open file."""
-    _scroll(-_WINDOW)
+    _scroll(-_WINDOW_LINES)
 
 
 def search_dir(search_term: str, dir_path: str = "./") -> None:
@@ -207,7 +207,7 @@ def _scroll(distance: int) -> None:
     lines = _open_lines()
     if lines is not None:
         line = min(max(_window.line + distance, 1), len(lines))
-        print(_render(lines, line, _WINDOW, centred=False))
+        print(_render(lines, line, _WINDOW_LINES, centred=False))
 
 
 def _render(lines: list[str], line: int, size: int, *, centred: bool) -> str:

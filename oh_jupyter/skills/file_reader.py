@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["parse_docx", "parse_latex", "parse_pdf", "parse_pptx"]
@@ -13,12 +14,14 @@ def parse_pdf(file_path: str) -> None:
     Args:
         file_path: The file.
     """
-    from pypdf import PdfReader
 
-    print(f"[Reading PDF file from {file_path}]")
-    pages = PdfReader(file_path).pages
-    texts = [f"@@ Page {number} @@\n{page.extract_text()}" for number, page in enumerate(pages, 1)]
-    print("\n\n".join(texts).strip())
+    def read() -> str:
+        from pypdf import PdfReader
+
+        pages = enumerate(PdfReader(file_path).pages, 1)
+        return "\n\n".join(f"@@ Page {n} @@\n{page.extract_text()}" for n, page in pages).strip()
+
+    _print_text("PDF", file_path, read)
 
 
 def parse_docx(file_path: str) -> None:
@@ -27,17 +30,15 @@ def parse_docx(file_path: str) -> None:
     Args:
         file_path: The file.
     """
-    from docx import Document
 
-    print(f"[Reading DOCX file from {file_path}]")
-    paragraphs = Document(file_path).paragraphs
-    # Paragraphs are announced as pages: agents and tests know this output.
-    print(
-        "".join(
-            f"@@ Page {number} @@\n{paragraph.text}\n\n"
-            for number, paragraph in enumerate(paragraphs, 1)
-        )
-    )
+    def read() -> str:
+        from docx import Document
+
+        # Paragraphs are announced as pages: agents and tests know this output.
+        paragraphs = enumerate(Document(file_path).paragraphs, 1)
+        return "".join(f"@@ Page {n} @@\n{paragraph.text}\n\n" for n, paragraph in paragraphs)
+
+    _print_text("DOCX", file_path, read)
 
 
 def parse_latex(file_path: str) -> None:
@@ -46,11 +47,14 @@ def parse_latex(file_path: str) -> None:
     Args:
         file_path: The file.
     """
-    from pylatexenc.latex2text import LatexNodes2Text
 
-    print(f"[Reading LaTex file from {file_path}]")
-    text = Path(file_path).read_text(encoding="utf-8")
-    print(LatexNodes2Text().latex_to_text(text).strip())
+    def read() -> str:
+        from pylatexenc.latex2text import LatexNodes2Text
+
+        text = Path(file_path).read_text(encoding="utf-8")
+        return str(LatexNodes2Text().latex_to_text(text).strip())
+
+    _print_text("LaTex", file_path, read)
 
 
 def parse_pptx(file_path: str) -> None:
@@ -59,15 +63,23 @@ def parse_pptx(file_path: str) -> None:
     Args:
         file_path: The file.
     """
-    from pptx import Presentation
 
-    print(f"[Reading PowerPoint file from {file_path}]")
-    try:
-        slides = Presentation(file_path).slides
+    def read() -> str:
+        from pptx import Presentation
+
         lines = []
-        for number, slide in enumerate(slides, 1):
+        for number, slide in enumerate(Presentation(file_path).slides, 1):
             lines.append(f"@@ Slide {number} @@")
             lines += [shape.text for shape in slide.shapes if hasattr(shape, "text")]
-        print("\n".join(lines))
+        return "\n".join(lines)
+
+    _print_text("PowerPoint", file_path, read)
+
+
+def _print_text(kind: str, file_path: str, read: Callable[[], str]) -> None:
+    """Print what is in a document, or why it cannot be read, in the words of OpenHands' skills."""
+    print(f"[Reading {kind} file from {file_path}]")
+    try:
+        print(read())
     except Exception as error:
-        print(f"Error reading PowerPoint file: {error}")
+        print(f"Error reading {kind} file: {error}")

@@ -23,12 +23,12 @@ __all__ = ["explore_tree_structure", "get_entity_contents", "search_code_snippet
 
 _DIRECTIONS = ("downstream", "upstream", "both")
 _PREFIXES = ("class ", "function ", "method ", "def ")
-_AROUND = 20  # lines shown on either side of a line that is in no function or class
-_FEW = 3  # entities of one name that are shown with their code
-_MOST = 5  # results of a search by words
-_MANY = 20_000  # entities; comparing a name with more takes seconds
-_BY_WORDS = "Retrieved entity using keyword search (bm25)."
-_BY_CONTENT = "Retrieved code content using keyword search (bm25)."
+_CONTEXT_LINES = 20  # on either side of a line that is in no function or class
+_MAX_FULL_ENTITIES = 3  # of one name, shown with their code
+_MAX_RESULTS = 5  # of a search by words
+_MAX_COMPARED_NAMES = 20_000  # comparing a name with more takes seconds
+_NAME_MATCH = "Retrieved entity using keyword search (bm25)."
+_CONTENT_MATCH = "Retrieved code content using keyword search (bm25)."
 
 
 def explore_tree_structure(
@@ -211,9 +211,11 @@ def _check_types(parameter: str, given: list[str] | None, known: tuple[str, ...]
 
 def _candidates(graph: Graph, id: str) -> str:
     similar = [other for other in graph.nodes if (":" in other) == (":" in id)]
-    alike = get_close_matches(id, similar, _MOST) if len(similar) < _MANY else []
-    ranked = [other for other in graph.names.rank(id, _MOST) if other not in alike]
-    found = [*alike, *ranked][:_MOST]
+    alike = (
+        get_close_matches(id, similar, _MAX_RESULTS) if len(similar) < _MAX_COMPARED_NAMES else []
+    )
+    ranked = [other for other in graph.names.rank(id, _MAX_RESULTS) if other not in alike]
+    found = [*alike, *ranked][:_MAX_RESULTS]
     if not found:
         return (
             f"The entity name `{id}` is invalid. There are no possible candidate entities in "
@@ -222,7 +224,7 @@ def _candidates(graph: Graph, id: str) -> str:
     listed = "".join(f"{graph.nodes[other].kind}: `{other}`\n" for other in found)
     return (
         f"The entity name `{id}` is invalid. Based on your input, here are some candidate entities "
-        f"you might be referring to:\n{listed}Source: {_BY_WORDS}\n\n"
+        f"you might be referring to:\n{listed}Source: {_NAME_MATCH}\n\n"
     )
 
 
@@ -255,16 +257,16 @@ def _search(graph: Graph, term: str, files: set[str]) -> list[Hit]:
     inside = [node for node in found if node.path in files]
     if inside or found:
         why = f"Match found for entity name `{name}`."
-        mode = "preview" if len(inside or found) <= _FEW else "fold"
+        mode = "preview" if len(inside or found) <= _MAX_FULL_ENTITIES else "fold"
         return [Hit(node, mode, why, [term]) for node in inside or found]
-    ranked = [graph.nodes[id] for id in graph.contents.rank(term, 10 * _MOST)]
+    ranked = [graph.nodes[id] for id in graph.contents.rank(term, 10 * _MAX_RESULTS)]
     ranked = [node for node in ranked if node.path in files] or ranked
     hits = [
-        Hit(node, "fold" if node.kind == "file" else "preview", _BY_CONTENT, [term])
-        for node in ranked[:_MOST]
+        Hit(node, "fold" if node.kind == "file" else "preview", _CONTENT_MATCH, [term])
+        for node in ranked[:_MAX_RESULTS]
     ]
-    named = [graph.nodes[id] for id in graph.names.rank(term, _FEW)]
-    return hits or [Hit(node, "fold", _BY_WORDS, [term]) for node in named]
+    named = [graph.nodes[id] for id in graph.names.rank(term, _MAX_FULL_ENTITIES)]
+    return hits or [Hit(node, "fold", _NAME_MATCH, [term]) for node in named]
 
 
 def _of_name(graph: Graph, name: str) -> list[str]:
@@ -299,9 +301,9 @@ def _at_lines(graph: Graph, path: str, lines: list[int] | int) -> list[Hit]:
         if around:
             inner = min(around, key=lambda node: node.last - node.first)
             hits.append(Hit(inner, "preview", why, [term]))
-        elif spans and number - _AROUND <= spans[-1][1]:
-            spans[-1][1] = min(total, number + _AROUND)
+        elif spans and number - _CONTEXT_LINES <= spans[-1][1]:
+            spans[-1][1] = min(total, number + _CONTEXT_LINES)
         else:
-            spans.append([max(1, number - _AROUND), min(total, number + _AROUND)])
+            spans.append([max(1, number - _CONTEXT_LINES), min(total, number + _CONTEXT_LINES)])
     file = graph.nodes[path]
     return hits + [Hit(file, "code_snippet", why, [term], *span) for span in spans]

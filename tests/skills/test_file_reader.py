@@ -80,11 +80,21 @@ def test_pptx(tmp_path, capsys):
     )
 
 
-def test_files_that_are_not_there(capsys):
-    for parse in (parse_pdf, parse_latex):
-        with pytest.raises(FileNotFoundError):
-            parse("/no/such/file")
-    with pytest.raises(Exception, match="/no/such/file"):
-        parse_docx("/no/such/file")
-    parse_pptx("/no/such/file")
-    assert "Error reading PowerPoint file: " in capsys.readouterr().out
+@pytest.mark.parametrize(
+    ("parse", "kind", "package"),
+    [
+        (parse_pdf, "PDF", "pypdf"),
+        (parse_docx, "DOCX", "docx"),
+        (parse_latex, "LaTex", "pylatexenc"),
+        (parse_pptx, "PowerPoint", "pptx"),
+    ],
+)
+def test_what_cannot_be_read_is_told_and_not_raised(parse, kind, package, tmp_path, capsys):
+    pytest.importorskip(package)
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\xff\xfe not a document")
+    for path in ("/no/such/file", str(broken), str(tmp_path)):
+        parse(path)
+        first, second, *_ = capsys.readouterr().out.splitlines()
+        assert first == f"[Reading {kind} file from {path}]"
+        assert second.startswith(f"Error reading {kind} file: ")

@@ -25,23 +25,14 @@ ROOT = "/"
 
 @dataclass(frozen=True)
 class Node:
-    """One entity.
+    """One entity."""
 
-    Attributes:
-        id: ``path``, or ``path:Qualified.name``; the root is ``/``.
-        kind: One of ``NODE_TYPES``.
-        path: Its file, or the directory itself.
-        first: Its first line, counted from 1.
-        last: Its last line; 0 for a directory.
-        header: The line that names it.
-    """
-
-    id: str
-    kind: str
-    path: str
+    id: str  # ``path``, or ``path:Qualified.name``; the root is ``/``
+    kind: str  # one of ``NODE_TYPES``
+    path: str  # its file, or the directory itself
     first: int = 1
-    last: int = 0
-    header: int = 1
+    last: int = 0  # for a directory
+    header: int = 1  # the line that names it
 
     @property
     def name(self) -> str:
@@ -50,19 +41,10 @@ class Node:
 
 
 class Graph:
-    """Entities and their dependencies.
-
-    Attributes:
-        files: The parsed files by path.
-        nodes: The entities by id.
-    """
+    """Entities and their dependencies."""
 
     def __init__(self, files: dict[str, SourceFile]) -> None:
-        """Join what the files say.
-
-        Args:
-            files: The parsed files by path.
-        """
+        """Join what the files say."""
         self.files = files
         self.nodes: dict[str, Node] = {ROOT: Node(ROOT, "directory", ROOT)}
         self._down: dict[str, dict[tuple[str, str], None]] = {}
@@ -76,47 +58,19 @@ class Graph:
             self._join(files[path])
 
     def uses(self, node: str) -> Iterator[tuple[str, str]]:
-        """List what an entity contains, imports, invokes and inherits from.
-
-        Args:
-            node: Its id.
-
-        Returns:
-            Types of the edges and ids.
-        """
+        """Edge types and ids of what an entity contains, imports, invokes and inherits from."""
         yield from self._down.get(node, ())
 
     def used_by(self, node: str) -> Iterator[tuple[str, str]]:
-        """List what contains, imports, invokes and inherits from an entity.
-
-        Args:
-            node: Its id.
-
-        Returns:
-            Types of the edges and ids.
-        """
+        """Edge types and ids of what contains, imports, invokes and inherits from an entity."""
         yield from self._up.get(node, ())
 
     def named(self, name: str) -> list[str]:
-        """List the entities of a name.
-
-        Args:
-            name: Without the names of what they are in.
-
-        Returns:
-            Their ids.
-        """
+        """Ids of the entities of a name, without the names of what they are in."""
         return self._by_name.get(name, [])
 
     def named_like(self, name: str) -> list[str]:
-        """List the entities of a name, whatever its case, and files without their suffix.
-
-        Args:
-            name: Without the names of what they are in.
-
-        Returns:
-            Their ids.
-        """
+        """Ids of the entities of a name, whatever its case, and of files without their suffix."""
         wanted = name.lower()
         return [
             id
@@ -126,14 +80,7 @@ class Graph:
         ]
 
     def code(self, node: Node) -> list[str]:
-        """The lines of an entity.
-
-        Args:
-            node: The entity.
-
-        Returns:
-            Its lines; none for a directory.
-        """
+        """The lines of an entity."""
         source = self.files.get(node.path)
         return source.lines[node.first - 1 : node.last] if source is not None else []
 
@@ -264,13 +211,6 @@ class Graph:
 
 
 def is_test_file(id: str) -> bool:
-    """Tell whether an entity belongs to a test file, by OpenHands' rule.
-
-    Args:
-        id: Its id.
-
-    Returns:
-        Whether a word of its path begins with ``test``.
-    """
+    """Whether a word of an entity's path begins with ``test``, which is OpenHands' rule."""
     path = id.partition(":")[0].lower()
     return any(word.startswith("test") for word in re.split(r"[ _/]", path))

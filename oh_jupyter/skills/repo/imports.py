@@ -15,28 +15,15 @@ _SCRIPTS = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 
 
 class Import(NamedTuple):
-    """One imported name.
+    """One imported name."""
 
-    Attributes:
-        module: ``a.b``, with leading dots where it is relative; for scripts the path.
-        name: What is imported from it; "" for the module itself, ``*`` for all.
-        alias: What it is called here.
-    """
-
-    module: str
-    name: str
+    module: str  # ``a.b``, with leading dots where it is relative; for scripts the path
+    name: str  # what is imported from it; "" for the module itself, ``*`` for all
     alias: str
 
 
 def read_import(node: SyntaxNode) -> list[Import]:
-    """Read an import statement.
-
-    Args:
-        node: Any node.
-
-    Returns:
-        What it imports; nothing if it is something else.
-    """
+    """What an import statement imports; nothing for any other node."""
     if node.type == "import_from_statement":
         return _read_from(node)
     if node.type != "import_statement":
@@ -84,16 +71,7 @@ def _read_script(node: SyntaxNode, path: str) -> list[Import]:
 
 
 def imported_file(module: str, importer: str, files: Container[str]) -> str | None:
-    """Find the file of an imported module.
-
-    Args:
-        module: The module as it is written.
-        importer: The file that imports it.
-        files: All files of the repository.
-
-    Returns:
-        The file, or None if it is not one of the repository.
-    """
+    """The file of an imported module; None if it is not one of the repository."""
     folder = posixpath.dirname(importer)
     if posixpath.splitext(importer)[1] in _SCRIPTS:
         if not module.startswith("."):

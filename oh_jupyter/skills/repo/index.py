@@ -38,15 +38,6 @@ def repository(root: str | None = None) -> Graph:
     """The graph of a repository as it is now.
 
     Only files that changed since the last question are parsed again.
-
-    Args:
-        root: The repository; by default ``$REPO_PATH``, else the working directory.
-
-    Returns:
-        Its graph.
-
-    Raises:
-        SkillError: There is no such directory.
     """
     place = os.path.realpath(root or os.environ.get("REPO_PATH") or ".")
     if not os.path.isdir(place):

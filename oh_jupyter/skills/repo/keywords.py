@@ -17,14 +17,7 @@ _K1, _B = 1.5, 0.75  # the usual values
 
 
 def words(text: str) -> list[str]:
-    """Split a text into the words of its identifiers.
-
-    Args:
-        text: Code or prose.
-
-    Returns:
-        Lower-case words; ``parseHTTPHeader`` and ``parse_http_header`` give the same.
-    """
+    """Words of identifiers in lower case; ``parseHTML`` and ``parse_html`` give the same."""
     found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+", text)
     return [word.lower() for word in found]
 
@@ -33,11 +26,6 @@ class WordIndex:
     """Which document has which word how often."""
 
     def __init__(self, documents: Mapping[str, str]) -> None:
-        """Count.
-
-        Args:
-            documents: Texts by a name.
-        """
         self._sizes: dict[str, int] = {}
         self._counts: dict[str, dict[str, int]] = defaultdict(dict)
         for name, text in documents.items():
@@ -47,15 +35,7 @@ class WordIndex:
                 self._counts[word][name] = count
 
     def rank(self, query: str, count: int) -> list[str]:
-        """Find the documents that fit a query best.
-
-        Args:
-            query: The words to look for.
-            count: How many to return at most.
-
-        Returns:
-            Names, the best first; documents without any of the words are left out.
-        """
+        """Names of the documents that fit a query best; those without any of its words are out."""
         total = len(self._sizes)
         average = sum(self._sizes.values()) / total if total else 0.0
         scores: dict[str, float] = defaultdict(float)

@@ -20,30 +20,18 @@ __all__ = ["Language", "language_of", "parser", "query"]
 
 @dataclass(frozen=True)
 class Language:
-    """One language.
-
-    Attributes:
-        package: The Python package with its grammar.
-        suffixes: Of its files.
-        functions: Node types that define something to call.
-        classes: Node types that define a type.
-        scopes: Node types that only lend their name to what is in them, with the field
-            that holds it.
-        calls: Node types of a call, with the field that holds what is called.
-        bases: Types of the nodes, or names of the fields, that list base classes.
-        entry: The function of the package that returns the grammar.
-        own_methods: Whether methods call each other by their mere names.
-    """
+    """One language, by the node types of its grammar."""
 
     package: str
     suffixes: tuple[str, ...]
     functions: frozenset[str]
     classes: frozenset[str]
-    calls: dict[str, str]
-    bases: frozenset[str] = frozenset()
+    calls: dict[str, str]  # node types, with the field that holds what is called
+    bases: frozenset[str] = frozenset()  # nodes, or names of fields, that list base classes
+    # What only lends its name to what is in it, with the field that holds the name.
     scopes: dict[str, str] = field(default_factory=dict)
-    entry: str = "language"
-    own_methods: bool = False
+    entry: str = "language"  # the function of the package that returns the grammar
+    own_methods: bool = False  # methods call each other by their mere names
 
 
 _IMPORTS = {"import_statement", "import_from_statement"}
@@ -203,28 +191,13 @@ def _by_suffix() -> dict[str, Language]:
 
 
 def language_of(suffix: str) -> Language | None:
-    """Find the language of a file.
-
-    Args:
-        suffix: The end of its name, such as ``.py``.
-
-    Returns:
-        The language, or None if it is none of these or its package is not installed.
-    """
+    """The language of a suffix such as ``.py``; None without one, or without its package."""
     return _by_suffix().get(suffix.lower())
 
 
 @cache
 def parser(package: str, entry: str) -> Parser:
-    """Make a parser, once.
-
-    Args:
-        package: The package with the grammar.
-        entry: Its function that returns the grammar.
-
-    Returns:
-        The parser. It must not be used by two threads at once.
-    """
+    """The parser of a grammar, made once; it must not be used by two threads at once."""
     import tree_sitter
 
     grammar = tree_sitter.Language(getattr(import_module(package), entry)())
@@ -232,14 +205,7 @@ def parser(package: str, entry: str) -> Parser:
 
 
 def query(language: Language) -> QueryCursor:
-    """Make a query for the nodes of a language that say something.
-
-    Args:
-        language: The language.
-
-    Returns:
-        The query; what it finds is called ``node``. Like a parser it is for one thread.
-    """
+    """A query whose captures ``node`` say something; like a parser it is for one thread."""
     return _query(language.package, language.entry)
 
 

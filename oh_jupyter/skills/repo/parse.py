@@ -20,25 +20,14 @@ _WRAPPERS = {"decorated_definition", "export_statement", "template_declaration"}
 
 @dataclass
 class Definition:
-    """A function or class.
+    """A function or class."""
 
-    Attributes:
-        name: Its name with those of what it is in, joined by dots.
-        kind: ``function`` or ``class``.
-        first: Its first line, counted from 1, decorators included.
-        last: Its last line.
-        header: The line of its name.
-        calls: Names of what is called in it, without what is called in definitions inside;
-            ``.name`` where it is an attribute of something.
-        bases: Names of base classes.
-        imports: What is imported in it.
-    """
-
-    name: str
-    kind: str
-    first: int
+    name: str  # with those of what it is in, joined by dots
+    kind: str  # function or class
+    first: int  # lines are counted from 1; decorators belong to it
     last: int
-    header: int
+    header: int  # the line of its name
+    # Without what is called in definitions inside; ``.name`` for an attribute of something.
     calls: list[str] = field(default_factory=list)
     bases: list[str] = field(default_factory=list)
     imports: list[Import] = field(default_factory=list)
@@ -46,34 +35,18 @@ class Definition:
 
 @dataclass
 class SourceFile:
-    """A parsed file.
+    """A parsed file."""
 
-    Attributes:
-        path: Relative to the repository, with slashes.
-        lines: Its lines.
-        definitions: By name; where a name is defined twice, the later one.
-        imports: All that is imported anywhere in it.
-        own_methods: Whether methods call each other by their mere names.
-    """
-
-    path: str
+    path: str  # relative to the repository, with slashes
     lines: list[str]
     own_methods: bool = False
+    # By name; where a name is defined twice, the later one.
     definitions: dict[str, Definition] = field(default_factory=dict)
     imports: list[Import] = field(default_factory=list)
 
 
 def parse_source(path: str, text: str, language: Language) -> SourceFile:
-    """Parse a file. Where it has errors, the rest of it is still understood.
-
-    Args:
-        path: Relative to the repository, with slashes.
-        text: Its text.
-        language: Its language.
-
-    Returns:
-        What is in it.
-    """
+    """Parse a file. Where it has errors, the rest of it is still understood."""
     lines = text.removesuffix("\n").split("\n")
     source = SourceFile(path, lines, language.own_methods)
     tree = parser(language.package, language.entry).parse(text.encode())

@@ -18,35 +18,18 @@ _MAX_HOPS = 20
 
 @dataclass
 class Hit:
-    """Something that a search found.
+    """Something that a search found."""
 
-    Attributes:
-        node: The entity, or the file of a snippet.
-        mode: One of ``MODES``.
-        source: Why it was found.
-        terms: What was searched for.
-        first: First line of a snippet.
-        last: Last line of a snippet.
-    """
-
-    node: Node
-    mode: str
-    source: str
+    node: Node  # the entity, or the file of a snippet
+    mode: str  # one of ``MODES``
+    source: str  # why it was found
     terms: list[str] = field(default_factory=list)
-    first: int = 0
+    first: int = 0  # lines of a snippet
     last: int = 0
 
 
 def numbered(lines: Iterable[str], first: int) -> str:
-    """Show lines of code with their numbers.
-
-    Args:
-        lines: The lines.
-        first: The number of the first.
-
-    Returns:
-        The lines in a fence.
-    """
+    """Lines of code with their numbers, in a fence."""
     listed = list(lines)
     width = len(str(first + len(listed) - 1))
     shown = [f"{number:{width}} | {line}" for number, line in enumerate(listed, first)]
@@ -54,15 +37,7 @@ def numbered(lines: Iterable[str], first: int) -> str:
 
 
 def show_hits(graph: Graph, hits: list[Hit]) -> str:
-    """Show what was found, by what was searched for.
-
-    Args:
-        graph: The repository.
-        hits: What was found; what several terms found is shown once.
-
-    Returns:
-        The text.
-    """
+    """Show what was found, by what was searched for; what several terms found comes once."""
     groups: dict[tuple[str, ...], list[Hit]] = {}
     for hit in _merged(hits):
         groups.setdefault(tuple(hit.terms), []).append(hit)
@@ -163,19 +138,7 @@ def show_tree(
     kinds: list[str] | None,
     edges: list[str] | None,
 ) -> str:
-    """Show what an entity uses, or what uses it, as a tree.
-
-    Args:
-        graph: The repository.
-        root: The id of the entity.
-        direction: ``downstream`` for what it uses, ``upstream`` for what uses it, or ``both``.
-        depth: How many steps to go; -1 for as many as there are.
-        kinds: Types of entities to show; None for all.
-        edges: Types of dependencies to follow; None for all.
-
-    Returns:
-        The tree. An entity that appears again is not unfolded a second time.
-    """
+    """Show what an entity uses, or what uses it, as a tree that unfolds each entity once."""
     hops = _MAX_HOPS if depth == -1 else depth
     shown: list[str] = []
     unfolded: set[str] = set()
