@@ -54,7 +54,10 @@ def flatten_axtree(
             continue
         seen.add(node_id)
         element = extra.get(node.get("browsergym_id") or "", {})
-        filtered = visible_only and bool(element) and element["visibility"] < MIN_VISIBILITY
+        # What was not measured is not known to be in sight; nodes without a bid are no elements.
+        measured = element.get("visibility", 0.0)
+        has_bid = "browsergym_id" in node and bool(extra)
+        filtered = visible_only and has_bid and measured < MIN_VISIBILITY
         name = _value(node, "name") or ""
         attributes = _attributes(node)
         if _is_shown(node, attributes, str(name), parent_name, parent_filtered, skip_generic) and (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import struct
+import time
 
 import pytest
 
@@ -213,6 +214,41 @@ def test_properties(env: BrowserEnv, show, bid):
 def test_twenty_thousand_elements(env: BrowserEnv, show):
     seen = show("<div><b>x</b></div>" * 10_000)
     assert len(seen["extra_element_properties"]) > 20_000
+
+
+def test_pages_without_requests_are_parsed_when_they_are_looked_at(env: BrowserEnv):
+    buttons = "<button>b</button>" * 20_000
+    seen = env.step(f'goto("data:text/html,{buttons}<h1>end")')
+    # The tree belongs to the same moment as the measures.
+    found = [n for n in seen["axtree_object"]["nodes"] if n["role"]["value"] == "button"]
+    assert len(found) == 20_000
+    assert {n["browsergym_id"] for n in found} <= set(seen["extra_element_properties"])
+    assert "# end" in seen["text_content"]
+
+
+def test_frames_without_requests_are_all_there(env: BrowserEnv, show):
+    seen = show("<iframe srcdoc='<button>inner</button>'></iframe>" * 27)
+    nodes = seen["axtree_object"]["nodes"]
+    assert sum(node["role"]["value"] == "button" for node in nodes) == 27
+    assert seen["text_content"].count("inner") == 27
+
+
+def test_a_page_that_grows_while_it_is_looked_at(env: BrowserEnv, show):
+    """Snapshot and measures agree, or the page is looked at again, but not for ever."""
+    show("""<p>here<script>
+      setInterval(() => document.body.append(document.createElement('b')), 1)</script>""")
+    seen = env.step("noop(0)")
+    assert "here" in seen["text_content"]
+    assert seen["last_action_error"] == ""
+
+
+def test_a_part_that_never_comes_is_waited_for_once(env: BrowserEnv, show):
+    show("<p>early</p><img src=/never>")
+    start = time.monotonic()
+    seen = env.step("noop(0)")
+    # Once more it would be 2.5 s.
+    assert time.monotonic() - start < 2
+    assert "early" in seen["text_content"]
 
 
 def test_very_deep_page(env: BrowserEnv, show, tree):

@@ -39,6 +39,13 @@ class CapturedFrame:
         """The accessibility nodes, once the tree has come."""
         return self.tree.result() if self.tree is not None else []
 
+    def differences(self) -> int:
+        """Count the elements that only the snapshot or only the measures have."""
+        if self.probe is None:
+            return 0
+        both = len(match_elements(self))
+        return len(self.probe["tags"]) + len(self.by_index) - 2 * both
+
 
 def match_elements(frame: CapturedFrame) -> dict[int, int]:
     """Match the elements of the snapshot with those that the probe has measured.

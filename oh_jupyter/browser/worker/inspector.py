@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -65,6 +66,7 @@ class PageInspector:
         self.session = session
         self.bids = BidRegistry()
         self.documents_shown = 0
+        self._differences: tuple[object, int] = (None, 0)
         self._worlds: dict[tuple[int, str, str], int] = {}
         self._frame_sessions: dict[Frame, CDPSession | None] = {}
         self._detaching: set[asyncio.Task[None]] = set()
@@ -115,6 +117,16 @@ class PageInspector:
             for frame in captured
         )
         return root
+
+    def is_consistent(self, frames: Iterable[CapturedFrame]) -> bool:
+        """Tell whether snapshot and measures of a look are of the same state of the page.
+
+        What is different in the same way twice is so for good: some elements are never measured.
+        """
+        frames = list(frames)
+        found = frames[0].bids.document, sum(frame.differences() for frame in frames)
+        is_new, self._differences = found != self._differences, found
+        return not (found[1] and is_new)
 
     async def element(self, bid: str) -> ElementHandle:
         """Get hold of an element."""

@@ -18,11 +18,22 @@ __all__ = ["observe"]
 PROBE_PARTS = frozenset({"set_of_marks", "extra_element_properties", "focused_element_bid"})
 SCREENSHOT_PARTS = frozenset({"screenshot", "set_of_marks"})
 SCREENSHOT_TIMEOUT_SECONDS = 10.0
+MAX_LOOKS = 3
+"""Looks at a page that changes while it is looked at."""
 
 
 async def observe(session: BrowserSession, include: Collection[str]) -> dict[str, Any]:
     """Look at the active tab; parts that are not included are empty."""
     wanted = set(include)
+    for _ in range(MAX_LOOKS - 1):
+        observation, is_consistent = await _look(session, wanted)
+        if is_consistent:
+            return observation
+    return (await _look(session, wanted))[0]
+
+
+async def _look(session: BrowserSession, wanted: set[str]) -> tuple[dict[str, Any], bool]:
+    """Look once; also tell whether all that was found is of one state of the page."""
     inspector = await session.inspector()
     looks = wanted - {"screenshot"}
     picture = _screenshot(inspector.session) if wanted & SCREENSHOT_PARTS else _empty()
@@ -51,9 +62,10 @@ async def observe(session: BrowserSession, include: Collection[str]) -> dict[str
         "goal_object": [],
         "chat_messages": list(session.messages),
     }
-    if isinstance(root, CapturedFrame):
-        await _describe(observation, root, screenshot, wanted)
-    return observation
+    if not isinstance(root, CapturedFrame):
+        return observation, True
+    await _describe(observation, root, screenshot, wanted)
+    return observation, inspector.is_consistent(_walk(root))
 
 
 async def _empty() -> str:

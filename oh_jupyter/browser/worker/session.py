@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.channel.origins import OriginFilter
 from oh_jupyter.browser.channel.protocol import LaunchSettings
+from oh_jupyter.browser.channel.urls import shortened_url
 from oh_jupyter.browser.worker.download_saver import DownloadSaver
 from oh_jupyter.browser.worker.inspector import PageInspector
 from oh_jupyter.browser.worker.launch import OpenedBrowser, open_browser
 from oh_jupyter.browser.worker.recorder import Recorder
 from oh_jupyter.browser.worker.settle import ActivityTracker
+from oh_jupyter.browser.worker.watchdog import Watchdog
 from oh_jupyter.errors import BrowserActionError
 
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ class BrowserSession:
     Attributes:
         settings: How it was started.
         opened: The browser.
+        watchdog: What tells hung pages from slow ones.
         tracker: What is under way.
         recorder: What pages say and ask for.
         saver: The downloads.
@@ -53,6 +56,7 @@ class BrowserSession:
 
     settings: LaunchSettings
     opened: OpenedBrowser
+    watchdog: Watchdog
     tracker: ActivityTracker
     recorder: Recorder
     saver: DownloadSaver
@@ -73,11 +77,12 @@ class BrowserSession:
         """Start the browser and open a blank tab."""
         opened = await open_browser(settings)
         context = opened.context
-        tracker = ActivityTracker(context)
+        watchdog = Watchdog(opened.browser)
+        tracker = ActivityTracker(context, watchdog)
         await context.add_init_script(tracker.script)
         notices: list[str] = []
         saver = DownloadSaver(settings.downloads_dir, notices)
-        session = cls(settings, opened, tracker, Recorder(context), saver, notices)
+        session = cls(settings, opened, watchdog, tracker, Recorder(context), saver, notices)
         origins = OriginFilter(settings.allowed_origins, settings.blocked_origins)
         origins.watch(context, session.losses, notices)
         for page in context.pages:
@@ -181,31 +186,25 @@ class BrowserSession:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(inspector.session.send("Page.stopLoading"), 2)
 
-    async def responds(self, seconds: float) -> bool:
+    async def responds(self) -> bool:
         """Find out whether the scripts of the active tab let it answer."""
         inspector = self._inspectors.get(self.page)
         if inspector is None:
             return True
         question = inspector.session.send("Runtime.evaluate", {"expression": "1"})
-        try:
-            await asyncio.wait_for(question, seconds)
-        except TimeoutError:
-            return False
-        except Exception:  # it crashed or was closed, which is noticed elsewhere
-            return True
-        return True
+        return await self.watchdog.answers(question)
 
     async def stop_scripts(self) -> None:
         """Stop the scripts of a hung tab; close the tab if that does not help."""
         page = self.page
-        where = page.url
+        where = shortened_url(page.url)
         inspector = self._inspectors.get(page)
-        with contextlib.suppress(Exception):
-            if inspector is not None:
-                await asyncio.wait_for(inspector.session.send("Runtime.terminateExecution"), 2)
-                await asyncio.wait_for(page.evaluate("1"), 2)
-                self.losses.append(f"A script of {where} did not end and was stopped.")
-                return
+        if inspector is not None:
+            with contextlib.suppress(Exception):
+                await inspector.session.send("Runtime.terminateExecution")
+                if await self.responds():
+                    self.losses.append(f"A script of {where} did not end and was stopped.")
+                    return
         self.losses.append(f"The page {where} hung and its tab was closed; its state is lost.")
         self._crashed.add(page)
         await self.ensure_page()

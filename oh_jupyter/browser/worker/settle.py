@@ -12,8 +12,10 @@ import contextlib
 import secrets
 import time
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
+
+from oh_jupyter.browser.worker.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Page, Request
@@ -33,12 +35,18 @@ REQUEST_TIMEOUT_SECONDS = 2.5
 """Seconds after the action in which requests are waited for."""
 NAVIGATION_TIMEOUT_SECONDS = 10.0
 """Seconds after the action in which a new page is waited for."""
+LOAD_STATES: tuple[tuple[Literal["domcontentloaded", "load"], float], ...] = (
+    ("domcontentloaded", NAVIGATION_TIMEOUT_SECONDS),
+    ("load", REQUEST_TIMEOUT_SECONDS),
+)
+"""What a page has to reach before it is looked at, within so many seconds of the action; a page
+that is only being parsed, without requests, takes as long as the machine makes it take."""
 QUIET_TIMEOUT_MS = 600
 """Milliseconds that one wait for timers and changes may take."""
 FRAME_TIMEOUT_SECONDS = 0.7
 """Seconds that the frames of a page may take longer than the page itself."""
-UNRESPONSIVE_SECONDS = 5.0
-"""Seconds after which a page that does not answer counts as hung."""
+UNRESPONSIVE_SECONDS = 2.0
+"""Seconds without an answer after which a page is asked whether it hangs."""
 IGNORED_RESOURCE_TYPES = frozenset(
     {"eventsource", "manifest", "media", "ping", "texttrack", "websocket"}
 )
@@ -58,7 +66,8 @@ class PageUnresponsiveError(Exception):
 class ActivityTracker:
     """Knows which requests, navigations and new windows of a browser context are under way."""
 
-    def __init__(self, context: BrowserContext) -> None:
+    def __init__(self, context: BrowserContext, watchdog: Watchdog) -> None:
+        self._watchdog = watchdog
         self._secret = f"_{secrets.token_hex(12)}"
         self._pending: dict[Request, float] = {}
         self._navigations: set[Request] = set()
@@ -66,6 +75,7 @@ class ActivityTracker:
         self._changed = asyncio.Event()
         self._windows = 0
         self._silent_frames: WeakSet[Frame] = WeakSet()
+        self._endless: WeakSet[Page] = WeakSet()
         context.on("request", self._started)
         context.on("requestfinished", self._ended)
         context.on("requestfailed", self._ended)
@@ -135,6 +145,7 @@ class ActivityTracker:
         if frame.parent_frame is None:
             gone = [each for each in self._navigations if _tab_of(each) is frame.page]
             self._navigations.difference_update(gone)
+            self._endless.discard(frame.page)
             self._changed.set()
 
     async def navigated(self, page: Page, deadline: float | None = None) -> None:
@@ -142,7 +153,10 @@ class ActivityTracker:
         deadline = deadline or time.monotonic() + NAVIGATION_TIMEOUT_SECONDS
         while self.navigates(page) and await self._wait_change(deadline):
             pass
-        await _loaded(page, "domcontentloaded", deadline - time.monotonic())
+        # A page that loads for ever is used as it is.
+        with contextlib.suppress(Exception):
+            left_ms = max(1.0, (deadline - time.monotonic()) * 1000)
+            await page.wait_for_load_state("domcontentloaded", timeout=left_ms)
 
     async def settle(self, page: Page, *, wait: str = "frame") -> bool:
         """Wait for the effects of an action within bounds; False if a navigation is unanswered.
@@ -158,6 +172,7 @@ class ActivityTracker:
                 if self.navigates(page):
                     return False
             try:
+                await self._loaded(page, start)
                 await self._wait_quiet(page, wait)
             except PageUnresponsiveError:
                 if not self.navigates(page):
@@ -168,9 +183,25 @@ class ActivityTracker:
                 return True
             if not await self._wait_change(start + self._wait_seconds()):
                 return not self.navigates(page)
-            if not self.navigates(page):
-                left = max(0.5, REQUEST_TIMEOUT_SECONDS - (time.monotonic() - start))
-                await _loaded(page, "load", left)
+
+    async def _loaded(self, page: Page, start: float) -> None:
+        """Wait until the page and its frames are parsed; what was in vain is not repeated."""
+        for state, seconds in LOAD_STATES:
+            waiting = asyncio.ensure_future(page.wait_for_load_state(state, timeout=0))
+            # A page that was in that state already has answered after this.
+            await asyncio.sleep(0)
+            try:
+                while not (waiting.done() or page.is_closed() or self.navigates(page)):
+                    bound = REQUEST_TIMEOUT_SECONDS if self._pending else seconds
+                    left = start + bound - time.monotonic()
+                    if left <= 0 or page in self._endless:
+                        self._endless.add(page)
+                        break
+                    is_event = await self._task_or_change(waiting, min(left, UNRESPONSIVE_SECONDS))
+                    if not is_event and not await self._answers(page):
+                        raise PageUnresponsiveError
+            finally:
+                _end(waiting)
 
     async def _wait_quiet(self, page: Page, wait: str) -> None:
         """Wait in all frames at once for short timers and for a moment without changes.
@@ -183,20 +214,21 @@ class ActivityTracker:
             asyncio.ensure_future(self._wait_frame_quiet(frame, wait)): frame for frame in frames
         }
         own = next((task for task, frame in asked.items() if frame is main), None)
-        deadline = time.monotonic() + UNRESPONSIVE_SECONDS
         try:
             while own is not None and not own.done() and not page.is_closed():
-                left = deadline - time.monotonic()
-                if self.navigates(page) or left <= 0:
+                if self.navigates(page):
                     raise PageUnresponsiveError
-                event = asyncio.ensure_future(self._wait_change(deadline))
-                await asyncio.wait([own, event], return_when=asyncio.FIRST_COMPLETED)
-                event.cancel()
+                is_event = await self._task_or_change(own, UNRESPONSIVE_SECONDS)
+                if not is_event and not await self._answers(page):
+                    raise PageUnresponsiveError
             late = (await asyncio.wait(asked, timeout=FRAME_TIMEOUT_SECONDS))[1] if asked else set()
             self._silent_frames.update(asked[task] for task in late if asked[task] is not main)
         finally:
             for task in asked:
                 task.cancel()
+
+    async def _answers(self, page: Page) -> bool:
+        return await self._watchdog.answers(page.evaluate("1"))
 
     async def _wait_frame_quiet(self, frame: Frame, wait: str) -> None:
         # A frame that navigates or goes away cannot be asked.
@@ -214,6 +246,18 @@ class ActivityTracker:
             return False
         return True
 
+    async def _task_or_change(self, task: asyncio.Future[Any], seconds: float) -> bool:
+        """Wait for a task or a change; False if neither came in time."""
+        self._changed.clear()
+        change = asyncio.ensure_future(self._changed.wait())
+        try:
+            done, _ = await asyncio.wait(
+                [task, change], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            change.cancel()
+        return bool(done)
+
 
 def _tab_of(request: Request) -> Page | None:
     """Find the tab whose own page is asked for; None for frames in a page."""
@@ -224,7 +268,9 @@ def _tab_of(request: Request) -> Page | None:
     return frame.page if frame.parent_frame is None else None
 
 
-async def _loaded(page: Page, state: Any, seconds: float) -> None:
-    # A page that loads for ever is observed as it is.
-    with contextlib.suppress(Exception):
-        await page.wait_for_load_state(state, timeout=max(1.0, seconds * 1000))
+def _end(task: asyncio.Future[Any]) -> None:
+    """Cancel a task, or take note of how it ended."""
+    if not task.done():
+        task.cancel()
+    elif not task.cancelled():
+        task.exception()

@@ -28,7 +28,7 @@ ACTIONS_WITHOUT_LAYOUT = PASSIVE_ACTIONS | {
     "uncheck",
 }
 """Actions after which nothing has moved unless the page's scripts move it."""
-PROBE_SECONDS = 3.0
+PROBE_SECONDS = 2.0
 """Seconds after which it is asked whether the page still answers."""
 MAX_OBSERVATION_ATTEMPTS = 4
 """How often a page is looked at that goes on to another page meanwhile."""
@@ -91,7 +91,7 @@ async def _perform_with_watchdog(call: Call, session: BrowserSession) -> None:
         while not (await asyncio.wait([task], timeout=PROBE_SECONDS))[0]:
             if session.tracker.navigates(session.page):
                 continue
-            if not await session.responds(PROBE_SECONDS) and not task.done():
+            if not await session.responds() and not task.done():
                 await session.stop_scripts()
                 await asyncio.wait([task], timeout=PROBE_SECONDS)
                 break
