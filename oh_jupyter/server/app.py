@@ -13,11 +13,12 @@ from traitlets import Bool, Float, Int, Unicode
 from oh_jupyter._version import __version__
 from oh_jupyter.config import REQUEST_MESSAGE, Settings
 from oh_jupyter.logs import set_up_logging
-from oh_jupyter.server.handlers import HANDLERS, Activity, Requests
+from oh_jupyter.server.handlers import HANDLERS
 from oh_jupyter.server.handlers.base import SESSION_KEY_VARIABLE
 from oh_jupyter.server.limits import Limits, RateLimit
 from oh_jupyter.server.mcp.endpoints import Endpoints
 from oh_jupyter.server.router import Router
+from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.traits import SettingsTraits, explicit_settings, settings_from_traits
 
 __all__ = ["OhJupyter"]
@@ -72,26 +73,22 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
     ).tag(config=True)
 
     def initialize_settings(self) -> None:
-        """Put the router where the handlers find it."""
+        """Put the state where the handlers find it."""
         server: Any = self.serverapp
         self._restore_logging = set_up_logging(self.log, self._secrets)
-        self.settings["oh_jupyter_activity"] = Activity()
-        self.settings["oh_jupyter_requests"] = Requests()
         settings, given = settings_from_traits(self), explicit_settings(self)
-        self.settings["oh_jupyter_max_upload"] = int(settings.max_upload_mb * 1024**2)
-        self.settings["oh_jupyter_vscode"] = "vscode" in settings.plugins
-        self.settings["oh_jupyter_confirmation_over_rest"] = self.confirmation_over_rest
         # Nobody may be looking at the default kernel.
         given.setdefault("confirmation", settings.confirmation or "never")
         if "vscode" in settings.plugins:
             given.setdefault("vscode_base_url", server.base_url)
-        limits = self.settings["oh_jupyter_limits"] = Limits(
-            max_body=int(self.max_body_mb * 1024**2),
+        limits = Limits(
+            max_body_bytes=int(self.max_body_mb * 1024**2),
+            max_upload_bytes=int(settings.max_upload_mb * 1024**2),
             max_concurrent_actions=self.max_concurrent_actions,
             max_queued_actions=self.max_queued_actions,
             rate=RateLimit(self.rate_limit),
         )
-        self.settings["oh_jupyter_router"] = Router(
+        router = Router(
             server.kernel_manager,
             server.event_logger,
             kernel_name=self.default_kernel_name or None,
@@ -99,9 +96,17 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             path=self.default_kernel_path,
             limits=limits,
         )
-        self.settings["oh_jupyter_mcp"] = Endpoints(
-            server, self.settings, has_mcp_servers=bool(settings.mcp_servers)
-        )
+        activity = Activity()
+        ServerState(
+            router=router,
+            limits=limits,
+            activity=activity,
+            mcp=Endpoints(
+                server, router, activity.touch, has_mcp_servers=bool(settings.mcp_servers)
+            ),
+            wants_vscode="vscode" in settings.plugins,
+            confirmation_over_rest=self.confirmation_over_rest,
+        ).put_into(self.settings)
         _keep_kernels_busy(server)
 
     def initialize_handlers(self) -> None:
@@ -110,8 +115,9 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
 
     async def stop_extension(self) -> None:
         """End the MCP sessions, and disconnect from the kernels."""
-        await self.settings["oh_jupyter_mcp"].close()
-        self.settings["oh_jupyter_router"].close()
+        state = state_of(self.settings)
+        await state.mcp.close()
+        state.router.close()
         self._restore_logging()
 
     def _secrets(self) -> list[str]:

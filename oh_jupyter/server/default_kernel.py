@@ -21,16 +21,12 @@ from oh_jupyter.errors import KernelDiedError, KernelError
 
 __all__ = ["DefaultKernel"]
 
-LONGEST_PAUSE = 60.0
-"""Seconds between two attempts, at most; after the first failure it is one."""
+MAX_PAUSE_SECONDS = 60.0
+"""Time between two attempts, at most; after the first failure it is a second."""
 
 
 class DefaultKernel:
-    """Starts the default kernel.
-
-    Attributes:
-        id: The server's id of it, or None while there is none.
-    """
+    """Starts the default kernel, whose ``id`` is None while there is none."""
 
     def __init__(
         self,
@@ -62,17 +58,14 @@ class DefaultKernel:
         self._not_before = 0.0
 
     async def start(self) -> str:
-        """Start it.
-
-        Returns:
-            Its id.
+        """Start it; its id.
 
         Raises:
             KernelDiedError: It died at its last start, a moment ago.
             KernelError: It cannot be started.
         """
-        if (pause := self._not_before - self._clock()) > 0:
-            raise self._died(pause)
+        if (pause_seconds := self._not_before - self._clock()) > 0:
+            raise self._died(pause_seconds)
         try:
             self.id = await self._kernels.start_kernel(path=self._path, **await self._arguments())
         except Exception as problem:
@@ -100,14 +93,7 @@ class DefaultKernel:
         self._failures = 0
 
     def failed(self, how: str) -> KernelDiedError:
-        """It died before it answered anything.
-
-        Args:
-            how: How it ended, such as "ended with exit code 1".
-
-        Returns:
-            What to tell those who wait for it.
-        """
+        """It died before it answered anything, as in "ended with exit code 1"; what to tell."""
         self.id = None
         self._failures += 1
         times = "" if self._failures == 1 else f", {self._failures} times in a row"
@@ -117,12 +103,13 @@ class DefaultKernel:
             f"it answered anything{times}. What it said is in the {where}'s log; mend its "
             "kernelspec, or choose another by c.OhJupyter.default_kernel_name"
         )
-        pause = min(2.0 ** (self._failures - 1), LONGEST_PAUSE)
-        self._not_before = self._clock() + pause
-        return self._died(pause)
+        pause_seconds = min(2.0 ** (self._failures - 1), MAX_PAUSE_SECONDS)
+        self._not_before = self._clock() + pause_seconds
+        return self._died(pause_seconds)
 
-    def _died(self, pause: float) -> KernelDiedError:
-        return KernelDiedError(f"{self._problem}. The next attempt may be in {math.ceil(pause)} s")
+    def _died(self, pause_seconds: float) -> KernelDiedError:
+        seconds = math.ceil(pause_seconds)
+        return KernelDiedError(f"{self._problem}. The next attempt may be in {seconds} s")
 
 
 def _arguments(settings: Mapping[str, Any]) -> list[str]:

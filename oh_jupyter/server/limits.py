@@ -12,31 +12,24 @@ from dataclasses import dataclass, field
 
 from oh_jupyter.errors import LimitExceededError, TransferTooLargeError
 
-__all__ = ["Limits", "RateLimit", "Turns", "is_input"]
+__all__ = ["ConcurrencyLimit", "Limits", "RateLimit", "is_input"]
 
-BURST = 1.0
+BURST_SECONDS = 1.0
 """Seconds' worth of requests that may come at once."""
 
-RETRY = 2
-"""Seconds after which it is worth trying again where nothing says when actions end."""
+RETRY_AFTER_SECONDS = 2
+"""When it is worth trying again where nothing says when actions end."""
 
-
-LONGEST_INPUT = 64 * 1024
-"""Bytes of an action that is looked into, to see whether it is input for a command."""
+MAX_INPUT_BYTES = 64 * 1024
+"""Size of an action that is looked into, to see whether it is input for a command."""
 
 
 def is_input(body: bytes | None) -> bool:
-    """Whether an action is input for the command that runs, such as C-c.
+    """Whether an action, as JSON, is input such as C-c for the command that is running.
 
     It must not wait until that command has ended.
-
-    Args:
-        body: ``{"action": {...}}`` as JSON, perhaps.
-
-    Returns:
-        Whether it is.
     """
-    if not body or len(body) > LONGEST_INPUT or b"is_input" not in body:
+    if not body or len(body) > MAX_INPUT_BYTES or b"is_input" not in body:
         return False
     try:
         action = json.loads(body)["action"]
@@ -45,96 +38,74 @@ def is_input(body: bytes | None) -> bool:
         return False  # the kernel says what is wrong with it
 
 
-class Turns:
-    """The actions that one kernel gets at once; as many others wait for their turn."""
+class ConcurrencyLimit:
+    """Limit of the actions that one kernel gets at once, with a bounded queue."""
 
-    def __init__(self, running: int, waiting: int) -> None:
-        """Begin with none.
-
-        Args:
-            running: Actions that the kernel may have at once.
-            waiting: Actions that may wait until it has fewer.
-        """
-        self._running = running
-        self._most_waiting = waiting
+    def __init__(self, max_running: int, max_waiting: int) -> None:
+        self._max_running = max_running
+        self._max_waiting = max_waiting
         self._waiting = 0
-        self._free = asyncio.Semaphore(running)
+        self._slots = asyncio.Semaphore(max_running)
 
     @property
-    def all_taken(self) -> bool:
+    def is_full(self) -> bool:
         """Whether another action would have to wait."""
-        return self._free.locked()
+        return self._slots.locked()
 
     @asynccontextmanager
-    async def turn(self) -> AsyncIterator[None]:
-        """Wait for a turn, and keep it while the context is open.
-
-        Raises:
-            LimitExceededError: Too many wait already.
-        """
-        if self._free.locked() and self._waiting >= self._most_waiting:
+    async def slot(self) -> AsyncIterator[None]:
+        """Wait for a slot and hold it; LimitExceededError if too many wait already."""
+        if self.is_full and self._waiting >= self._max_waiting:
             raise LimitExceededError(
-                f"The kernel has {self._running} actions under way and {self._waiting} that wait "
-                "for them; the settings max_concurrent_actions and max_queued_actions allow no "
-                "more. Try again later",
-                RETRY,
+                f"The kernel has {self._max_running} actions under way and {self._waiting} that "
+                "wait for them; the settings max_concurrent_actions and max_queued_actions allow "
+                "no more. Try again later",
+                RETRY_AFTER_SECONDS,
             )
         self._waiting += 1
         try:
-            await self._free.acquire()
+            await self._slots.acquire()
         finally:
             self._waiting -= 1
         try:
             yield
         finally:
-            self._free.release()
+            self._slots.release()
 
 
 class RateLimit:
-    """How often each asker may ask (the generic cell rate algorithm)."""
+    """Rate limit of each principal: the generic cell rate algorithm."""
 
     def __init__(
         self, per_second: float | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """Begin with nobody having asked.
-
-        Args:
-            per_second: Requests per second; None for any number.
-            clock: Tells the time in seconds.
-        """
-        self._interval = 1 / per_second if per_second else 0.0
+        """Begin with a number of requests per second, None for any, and a clock in seconds."""
+        self._interval_seconds = 1 / per_second if per_second else 0.0
         self._clock = clock
-        # When an asker's requests so far would have been due at an even pace.
+        # When a principal's requests so far would have been due at an even pace.
         self._due: dict[str, float] = {}
 
     def __len__(self) -> int:
-        """How many askers are remembered."""
+        """How many principals are remembered."""
         return len(self._due)
 
-    def take(self, asker: str) -> None:
-        """Count a request.
-
-        Args:
-            asker: Who asks.
-
-        Raises:
-            LimitExceededError: It comes too early, and is not counted.
-        """
-        if not self._interval:
+    def take(self, principal: str) -> None:
+        """Count a request; LimitExceededError if it comes too early, and is not counted."""
+        if not self._interval_seconds:
             return
         now = self._clock()
-        due = max(self._due.get(asker, now), now)
-        early = due - now - BURST
-        if early > 0:
+        due = max(self._due.get(principal, now), now)
+        early_seconds = due - now - BURST_SECONDS
+        if early_seconds > 0:
             raise LimitExceededError(
-                f"More than {1 / self._interval:g} requests per second, which the setting "
+                f"More than {1 / self._interval_seconds:g} requests per second, which the setting "
                 "rate_limit allows. Try again later",
-                math.ceil(early),
+                math.ceil(early_seconds),
             )
         # Without this, everybody who ever asked would be remembered.
-        if asker not in self._due:
+        if principal not in self._due:
             self._due = {name: then for name, then in self._due.items() if then > now}
-        self._due[asker] = due + self._interval
+        self._due[principal] = due + self._interval_seconds
 
 
 @dataclass
@@ -142,36 +113,27 @@ class Limits:
     """The limits of a server.
 
     Attributes:
-        max_body: Bytes that a request may have that is read as a whole.
+        max_body_bytes: Size of a request that is read as a whole.
+        max_upload_bytes: Size of a file that is passed on.
         max_concurrent_actions: Actions that a kernel gets at once.
         max_queued_actions: Actions that may wait for each kernel besides.
-        rate: How often each asker may ask.
+        rate: How often each principal may ask.
     """
 
-    max_body: int = 64 * 1024**2
+    max_body_bytes: int = 64 * 1024**2
+    max_upload_bytes: int = 1024**3
     max_concurrent_actions: int = 64
     max_queued_actions: int = 256
     rate: RateLimit = field(default_factory=lambda: RateLimit(None))
 
-    def turns(self) -> Turns:
-        """The turns of one kernel.
+    def concurrency_limit(self) -> ConcurrencyLimit:
+        """A new limit for one kernel."""
+        return ConcurrencyLimit(self.max_concurrent_actions, self.max_queued_actions)
 
-        Returns:
-            New ones.
-        """
-        return Turns(self.max_concurrent_actions, self.max_queued_actions)
-
-    def check_body(self, size: int) -> None:
-        """See whether a body may be that large.
-
-        Args:
-            size: Its bytes, announced or come so far.
-
-        Raises:
-            TransferTooLargeError: It may not.
-        """
-        if size > self.max_body:
+    def check_body(self, size_bytes: int) -> None:
+        """Raise TransferTooLargeError for a body, announced or come so far, that is too large."""
+        if size_bytes > self.max_body_bytes:
             raise TransferTooLargeError(
-                f"The request is larger than {self.max_body / 1024**2:g} MiB; the setting "
+                f"The request is larger than {self.max_body_bytes / 1024**2:g} MiB; the setting "
                 "max_body_mb allows no more. Send a large file to upload_file or store/"
             )

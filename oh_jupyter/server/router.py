@@ -14,6 +14,7 @@ from typing import Any
 from jupyter_server.gateway.managers import GatewayKernelManager
 
 from oh_jupyter.errors import KernelDiedError, KernelNotFoundError
+from oh_jupyter.server.background import run_in_background
 from oh_jupyter.server.default_kernel import DefaultKernel
 from oh_jupyter.server.limits import Limits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink
@@ -23,7 +24,7 @@ __all__ = ["Router"]
 
 KERNEL_EVENTS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Router:
@@ -59,7 +60,6 @@ class Router:
         self._being_restarted: set[str] = set()
         self._unwanted: set[str] = set()
         self._given_up: set[str] = set()
-        self._ending: set[asyncio.Task[None]] = set()
         self._starting = asyncio.Lock()
         event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
 
@@ -69,22 +69,12 @@ class Router:
         return self._default.id
 
     def link(self, kernel_id: str) -> KernelLink:
-        """The link to a kernel.
-
-        Args:
-            kernel_id: The server's id of it.
-
-        Returns:
-            The link, connected.
-
-        Raises:
-            KernelNotFoundError: The server has no such kernel.
-        """
+        """The link to a kernel; KernelNotFoundError if the server has none of that id."""
         self.check(kernel_id)
         link = self._links.get(kernel_id)
         if link is None:
             link = self._links[kernel_id] = self._connected(kernel_id)
-            link.turns = self._limits.turns()
+            link.concurrency = self._limits.concurrency_limit()
             # Of the kernels of a gateway, their links tell.
             manager = self._kernels.get_kernel(kernel_id)
             for event in ("restart", "dead"):
@@ -95,30 +85,16 @@ class Router:
         return link
 
     def is_linked(self, kernel_id: str | None) -> bool:
-        """Whether a kernel was ever asked for anything; no agent's Action waits in another.
+        """Whether a kernel, None for the default one, was ever asked for anything.
 
-        Args:
-            kernel_id: The server's id of it; None for the default one.
-
-        Returns:
-            Whether it was.
-
-        Raises:
-            KernelNotFoundError: The server has no such kernel.
+        No agent's Action waits in another. KernelNotFoundError if there is no such kernel.
         """
         if kernel_id is not None:
             self.check(kernel_id)
         return (kernel_id or self.default_kernel_id) in self._links
 
     def check(self, kernel_id: str) -> None:
-        """See whether there is such a kernel, without doing anything in it.
-
-        Args:
-            kernel_id: The server's id of it.
-
-        Raises:
-            KernelNotFoundError: The server has no such kernel.
-        """
+        """Raise KernelNotFoundError unless there is such a kernel; nothing is done in it."""
         if kernel_id in self._given_up:
             raise KernelNotFoundError(
                 f"Kernel {kernel_id} died again and again, and Jupyter has given it up. Restart it "
@@ -141,9 +117,6 @@ class Router:
 
     async def default(self) -> KernelLink:
         """The link to the default kernel, which is started if it is not there.
-
-        Returns:
-            The link.
 
         Raises:
             KernelDiedError: It died at its last start, a moment ago.
@@ -205,12 +178,10 @@ class Router:
                 if kernel_id in self._kernels:
                     await self._kernels.shutdown_kernel(kernel_id, now=True)
             except Exception as problem:
-                _log.warning("Kernel %s cannot be shut down: %s", kernel_id, problem)
+                logger.warning("Kernel %s cannot be shut down: %s", kernel_id, problem)
             self._unwanted.discard(kernel_id)
 
-        task = asyncio.get_running_loop().create_task(end())
-        self._ending.add(task)  # the loop itself holds tasks weakly
-        task.add_done_callback(self._ending.discard)
+        run_in_background(end())
 
     async def _kernel_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         kernel_id = data.get("kernel_id", "")

@@ -13,29 +13,17 @@ __all__ = ["RunningServer", "find_server", "server_at"]
 
 @dataclass(frozen=True)
 class RunningServer:
-    """Where requests go.
-
-    Attributes:
-        url: Address of the extension on that server, or of one kernel below it.
-        token: The server's token, "" if it has none.
-    """
+    """Address of the extension on a server, or of one kernel below it; and the token, or ""."""
 
     url: str
     token: str
 
 
 def find_server(notebook: str | None = None) -> RunningServer:
-    """Find the newest Jupyter server of this user.
+    """The newest Jupyter server of this user, or the kernel of an open notebook in it.
 
-    Args:
-        notebook: Name or path of an open notebook whose kernel is meant; None for the
-            default kernel.
-
-    Returns:
-        The server.
-
-    Raises:
-        KernelNotFoundError: No server is running, or the notebook is not open in it.
+    The notebook is named by its path, or the end of it. KernelNotFoundError if no server is
+    running, or the notebook is not open in it.
     """
     from jupyter_server.serverapp import list_running_servers
 
@@ -51,18 +39,9 @@ def find_server(notebook: str | None = None) -> RunningServer:
 
 
 def server_at(url: str, token: str, notebook: str | None = None) -> RunningServer:
-    """Take a server whose address is known.
+    """The server at the address of a Jupyter server, of the extension on it, or of a kernel.
 
-    Args:
-        url: Address of a Jupyter server, of the extension on it, or of a kernel below that.
-        token: Its token, "" if it has none.
-        notebook: As for ``find_server``.
-
-    Returns:
-        The server.
-
-    Raises:
-        KernelNotFoundError: The notebook is not open in it.
+    The notebook is as for ``find_server``.
     """
     base, extension, below = url.partition("?")[0].rstrip("/").partition("/oh_jupyter")
     if notebook is not None:

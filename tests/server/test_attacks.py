@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+from oh_jupyter.server.state import state_of
+
 ACTION = {"action": {"action": "run", "args": {"command": "true"}}}
 STREAMS = 200
 
@@ -105,7 +107,7 @@ async def test_streams_that_are_left_leave_nothing(
         assert (await act("run", command="echo on"))[1]["content"] == "on"
         for _, writer in connections:
             writer.transport.abort()
-        link = await jp_serverapp.web_app.settings["oh_jupyter_router"].default()
+        link = await state_of(jp_serverapp.web_app.settings).router.default()
         while (await link.request("ping")).fields["pending"]:
             await asyncio.sleep(0.05)
     assert (await act("run", command="echo on"))[1]["content"] == "on"

@@ -35,7 +35,7 @@ from mcp.client.streamable_http import streamable_http_client
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
-from oh_jupyter.plugins.remote_kernel import RemoteKernel
+from oh_jupyter.cells.remote import RemoteKernel
 
 TOKEN = "gateway-token"
 ENTERPRISE = shutil.which(
@@ -597,7 +597,7 @@ def test_an_idle_link_lets_the_gateway_cull(gateway, monkeypatch) -> None:
         link = GatewayLink(kernel, None)
         assert (await link.ask("kernel_info_request", {}))["content"]["status"] == "ok"
         assert await asyncio.to_thread(connections) == 1
-        monkeypatch.setattr(links_gateway, "IDLE", 0.1)
+        monkeypatch.setattr(links_gateway, "IDLE_DISCONNECT_SECONDS", 0.1)
         await link.ask("kernel_info_request", {})
         deadline = time.monotonic() + 30
         while await asyncio.to_thread(connections):

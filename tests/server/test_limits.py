@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from oh_jupyter.errors import LimitExceededError, RequestNotFoundError
-from oh_jupyter.server.handlers import requests
+from oh_jupyter.server import result_store
 from oh_jupyter.server.limits import RateLimit, is_input
 from oh_jupyter.server.links import Reply
 
@@ -279,42 +279,42 @@ def test_what_cannot_be_read_is_no_input() -> None:
 
 
 async def test_old_answers_make_room_for_new_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_MOST_KEPT", 3)
-    kept = requests.Requests()
+    monkeypatch.setattr(result_store, "MAX_RESULTS", 3)
+    results = result_store.ResultStore()
     going_on = asyncio.Event()
 
-    async def wait() -> Reply:
+    async def wait(overdue: asyncio.Event) -> Reply:
         await going_on.wait()
         return Reply({}, b"waited")
 
-    async def answer() -> Reply:
+    async def answer(overdue: asyncio.Event) -> Reply:
         return Reply({}, b"x" * 100)
 
-    kept.start("slow", "a", wait())
+    results.start("slow", "a", wait)
     for number in range(5):
-        await kept.start(str(number), "a", answer())
+        await results.start(str(number), "a", answer).task
     for known in ("slow", "3", "4"):
-        kept.find(known, "a")
+        results.find(known, "a")
     with pytest.raises(RequestNotFoundError):
-        kept.find("2", "a")
-    kept.start("slow-too", "a", wait())
-    kept.start("slow-as-well", "a", wait())
+        results.find("2", "a")
+    results.start("slow-too", "a", wait)
+    results.start("slow-as-well", "a", wait)
     with pytest.raises(LimitExceededError):
-        kept.start("one-more", "a", wait())
+        results.start("one-more", "a", wait)
     going_on.set()
-    assert (await kept.find("slow", "a")).body == b"waited"
+    assert (await results.find("slow", "a")).body == b"waited"
 
 
 async def test_large_answers_are_kept_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(requests, "_MOST_BYTES", 250)
-    kept = requests.Requests()
+    monkeypatch.setattr(result_store, "MAX_BYTES", 250)
+    results = result_store.ResultStore()
 
-    async def answer() -> Reply:
+    async def answer(overdue: asyncio.Event) -> Reply:
         return Reply({}, b"x" * 100)
 
     for number in range(4):
-        await kept.start(str(number), "a", answer())
-    assert len((await kept.find("3", "a")).body or b"") == 100
-    assert len((await kept.find("2", "a")).body or b"") == 100
+        await results.start(str(number), "a", answer).task
+    assert len((await results.find("3", "a")).body or b"") == 100
+    assert len((await results.find("2", "a")).body or b"") == 100
     with pytest.raises(RequestNotFoundError):
-        kept.find("1", "a")
+        results.find("1", "a")

@@ -11,9 +11,13 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from oh_jupyter.server.state import state_of
+
 PLOT = """\
 from IPython.display import HTML, display
 import base64, sys
+
+from oh_jupyter.server.state import state_of
 print("to stdout"); print("to stderr", file=sys.stderr)
 display(HTML("<b>bold</b>"))
 display({"image/png": "iVBORw0KGgo=", "text/plain": "a plot"}, raw=True)
@@ -213,7 +217,7 @@ async def test_a_risky_cell_waits_in_the_notebooks_kernel(
                 _, waiting = await ask("kernels", kernel, "confirmations")
         # The document was edited, and nothing was executed.
         assert (stored()[2]["source"], stored()[2]["outputs"]) == ("!sudo -n true", [])
-        link = jp_serverapp.web_app.settings["oh_jupyter_router"].link(kernel)
+        link = state_of(jp_serverapp.web_app.settings).router.link(kernel)
         await link.request("confirm", {"id": waiting[0]["id"], "approve": False})
         answer = await asked
         assert answer.is_error

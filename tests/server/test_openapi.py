@@ -21,8 +21,8 @@ from schemathesis import GenerationMode, checks
 
 from oh_jupyter.errors import WireError
 from oh_jupyter.events import ACTIONS, OBSERVATIONS, Event
-from oh_jupyter.schema import field_types
 from oh_jupyter.events.wire import from_wire, to_wire
+from oh_jupyter.schema import field_types
 from oh_jupyter.server.handlers import HANDLERS, NotFoundHandler
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.schemas import OPENAPI, updated

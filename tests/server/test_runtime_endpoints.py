@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from tornado.httpclient import HTTPClientError
 
+from oh_jupyter.server.state import state_of
+
 
 @pytest.fixture
 def store(jp_fetch: Any) -> Any:
@@ -88,7 +90,7 @@ async def test_a_risky_action_waits_in_a_shared_kernel(
     ask: Any, act: Any, plain_kernel: str, jp_serverapp: Any, monkeypatch: Any
 ) -> None:
     await act("run", plain_kernel, command="true")
-    jp_serverapp.web_app.settings["oh_jupyter_confirmation_over_rest"] = True
+    state_of(jp_serverapp.web_app.settings).confirmation_over_rest = True
     for approve in (True, False):
         asked = asyncio.ensure_future(act("run", plain_kernel, command="echo x; sudo -n true"))
         (found,) = await _waiting(ask, plain_kernel)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from oh_jupyter.server.links import control, pending
+from oh_jupyter.server.links import kernel_link, pending
 
 HOLD_THE_GIL = "import ctypes; open({begun!r}, 'w').close(); ctypes.PyDLL(None).sleep({seconds})"
 """Code during which no other thread of the kernel runs, as in some extension modules."""
@@ -21,7 +21,7 @@ HOLD_THE_GIL = "import ctypes; open({begun!r}, 'w').close(); ctypes.PyDLL(None).
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pending, "PING_INTERVAL_SECONDS", 0.5)
-    monkeypatch.setattr(control, "GRACE_SECONDS", 1.5)
+    monkeypatch.setattr(kernel_link, "PING_GRACE_SECONDS", 1.5)
     monkeypatch.setattr(pending, "RECEIVED_GRACE_SECONDS", 3.0)
 
 

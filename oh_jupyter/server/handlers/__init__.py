@@ -7,7 +7,7 @@ from oh_jupyter.server.handlers.actions import ExecuteActionHandler, ListFilesHa
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.events import EventHandler, EventsHandler
 from oh_jupyter.server.handlers.files import DownloadHandler, UploadHandler
-from oh_jupyter.server.handlers.info import Activity, AliveHandler, ServerInfoHandler
+from oh_jupyter.server.handlers.info import AliveHandler, ServerInfoHandler
 from oh_jupyter.server.handlers.mcp import (
     McpHandler,
     McpMessagesHandler,
@@ -15,7 +15,7 @@ from oh_jupyter.server.handlers.mcp import (
     UpdateMcpServerHandler,
 )
 from oh_jupyter.server.handlers.openapi import OpenApiHandler
-from oh_jupyter.server.handlers.requests import RequestHandler, Requests
+from oh_jupyter.server.handlers.requests import RequestHandler
 from oh_jupyter.server.handlers.runtime import (
     ConfirmationsHandler,
     ConfirmHandler,
@@ -26,7 +26,7 @@ from oh_jupyter.server.handlers.runtime import (
 from oh_jupyter.server.handlers.store import StoreHandler
 from oh_jupyter.server.handlers.vscode import VSCodeHandler, VSCodeTokenHandler
 
-__all__ = ["HANDLERS", "Activity", "Requests"]
+__all__ = ["HANDLERS"]
 
 
 class NotFoundHandler(OhHandler):

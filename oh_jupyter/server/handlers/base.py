@@ -7,7 +7,7 @@ import hmac
 import json
 import os
 from collections.abc import Awaitable, Coroutine
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, TypeVar
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.auth.identity import User
@@ -37,13 +37,13 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.json import parse_json
+from oh_jupyter.server.background import run_in_background
+from oh_jupyter.server.links import KernelLink
+from oh_jupyter.server.state import ServerState, state_of
 
-if TYPE_CHECKING:
-    from oh_jupyter.server.limits import Limits
-    from oh_jupyter.server.links import KernelLink
-    from oh_jupyter.server.router import Router
+__all__ = ["SESSION_KEY_HEADER", "SESSION_KEY_VARIABLE", "OhHandler"]
 
-__all__ = ["OhHandler"]
+T = TypeVar("T")
 
 SESSION_KEY_HEADER = "X-Session-API-Key"
 SESSION_KEY_VARIABLE = "SESSION_API_KEY"
@@ -70,9 +70,6 @@ _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
 )
 
 
-_background: set[asyncio.Task[Any]] = set()
-
-
 @web.stream_request_body
 class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     """Base of the handlers.
@@ -82,9 +79,12 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     Attributes:
         by_session_key: Whether the request showed the session key, which agents have.
+        client_has_left: Whether the connection was closed before the answer.
     """
 
     by_session_key = False
+    client_has_left = False
+    _work: asyncio.Task[Any] | None = None
 
     async def prepare(self, **kwargs: Any) -> None:
         """Let a client in that shows the session key, as OpenHands' clients do.
@@ -100,67 +100,47 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             self._token_authenticated = True
             self.by_session_key = True
         self._body: list[bytes] = []
-        self._body_size = 0
+        self._body_bytes = 0
         prepared: Any = super().prepare(**kwargs)
         await ensure_async(prepared)
         if self.current_user is None:
             return  # the decorators of the method say so
-        self.limits.rate.take(self.asker)
+        limits = self.state.limits
+        limits.rate.take(self.principal)
+        if not self.is_upload():
+            limits.check_body(self.announced_bytes)
+
+    @property
+    def announced_bytes(self) -> int:
+        """Size of the body as the request's head tells it; 0 if it does not."""
         announced = self.request.headers.get("Content-Length", "0")
-        if announced.isdigit() and not self.is_upload():
-            self.limits.check_body(int(announced))
+        return int(announced) if announced.isdigit() else 0
 
     def is_upload(self) -> bool:
-        """Whether the request's body is passed on instead of being kept.
-
-        Returns:
-            Whether it is.
-        """
+        """Whether the request's body is passed on instead of being kept."""
         return False
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """Keep some of the body.
-
-        Args:
-            chunk: The next bytes.
-        """
-        self._body_size += len(chunk)
-        if self._body_size <= self.limits.max_body:
+        """Keep some of the body, up to the limit."""
+        self._body_bytes += len(chunk)
+        if self._body_bytes <= self.state.limits.max_body_bytes:
             self._body.append(chunk)
         return None
 
     @property
     def body(self) -> bytes:
-        """The body.
-
-        Raises:
-            TransferTooLargeError: It is larger than the limit.
-        """
-        self.limits.check_body(self._body_size)
+        """The body; TransferTooLargeError if it is larger than the limit."""
+        self.state.limits.check_body(self._body_bytes)
         return b"".join(self._body)
 
     def json_body(self) -> Any:
-        """What the body says.
-
-        Returns:
-            Parsed JSON.
-
-        Raises:
-            WireError: It is no JSON.
-        """
+        """The parsed body; WireError if it is no JSON."""
         return parse_json(self.body)
 
     def path_argument(self, name: str) -> str | None:
-        """A path of the query as it is: tornado would write spaces for control characters.
+        """A path of the query as it is, if it was given; WireError if it is no path.
 
-        Args:
-            name: The argument.
-
-        Returns:
-            The path; None if it was not given.
-
-        Raises:
-            WireError: It is no path.
+        Tornado would write spaces for control characters.
         """
         values = self.request.query_arguments.get(name)
         if not values:
@@ -174,64 +154,65 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         return path
 
     @property
-    def limits(self) -> Limits:
-        """The server's limits."""
-        return cast("Limits", self.settings["oh_jupyter_limits"])
+    def state(self) -> ServerState:
+        """The state of the extension."""
+        return state_of(self.settings)
 
     @property
-    def router(self) -> Router:
-        """The extension's router."""
-        return cast("Router", self.settings["oh_jupyter_router"])
-
-    @property
-    def asker(self) -> str:
-        """Who asks. A token is one asker: Jupyter makes up a user for each request with it."""
+    def principal(self) -> str:
+        """Who asks. A token is one principal: Jupyter makes up a user for each request with it."""
         anonymous = self.token_authenticated and not self.by_session_key
         return "" if anonymous else str(self.current_user.username)
 
+    async def allowed(self, action: str, resource: str) -> bool:
+        """Whether Jupyter's authorizer lets the user do something."""
+        asked = self.authorizer.is_authorized(self, self.current_user, action, resource)
+        return bool(await ensure_async(asked))
+
     async def check_kernel(self, kernel_id: str | None) -> None:
-        """See whether the user may ask a kernel, apart from what is asked.
-
-        Args:
-            kernel_id: From the address; None for the default kernel, which is nobody's own.
-
-        Raises:
-            web.HTTPError: 403: the user may not execute code in other people's kernels.
-        """
-        if kernel_id is None:
-            return
-        user = self.current_user
-        allowed = await ensure_async(
-            self.authorizer.is_authorized(self, user, "execute", "kernels")
-        )
-        if not allowed:
+        """Raise 403 unless the user may execute code in a kernel; the default one is nobody's."""
+        if kernel_id is not None and not await self.allowed("execute", "kernels"):
             raise web.HTTPError(403, "User is not authorized to execute on resource: kernels.")
 
     async def link(self, kernel_id: str | None) -> KernelLink:
-        """The link that a request is for.
-
-        Args:
-            kernel_id: From the address; None for the default kernel.
-
-        Returns:
-            The link.
+        """The link to a kernel that the user may execute code in, None for the default one.
 
         Raises:
-            web.HTTPError: 403: the user may not execute code in other people's kernels.
+            web.HTTPError: 403: the user may not.
             KernelError: There is no such kernel, or it cannot be started.
         """
         await self.check_kernel(kernel_id)
         if kernel_id is None:
-            return await self.router.default()
-        return self.router.link(kernel_id)
+            return await self.state.router.default()
+        return self.state.router.link(kernel_id)
+
+    async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of work that is cancelled when the client leaves."""
+        task = self._work = asyncio.get_running_loop().create_task(work)
+        if self.client_has_left:
+            task.cancel()
+        await asyncio.wait({task})
+        if task.cancelled() and self.client_has_left:
+            raise web.Finish
+        result: T = self.result_of(task)
+        return result
+
+    @staticmethod
+    def result_of(task: asyncio.Task[T]) -> T:
+        """The result of a task that is done; 410 if it was cancelled."""
+        if task.cancelled():
+            raise web.HTTPError(410, "The request was cancelled")
+        return task.result()
+
+    def on_connection_close(self) -> None:
+        """Cancel what nobody waits for any more."""
+        self.client_has_left = True
+        if self._work is not None:
+            self._work.cancel()
+        super().on_connection_close()
 
     async def send_pieces(self, link: KernelLink, key: str) -> None:
-        """Send what a kernel has to give, each piece when the one before was taken.
-
-        Args:
-            link: The kernel.
-            key: Id of the download there.
-        """
+        """Send what a kernel has to give, each piece when the one before was taken."""
         try:
             while piece := (await link.request("receive", {"id": key}, load=False)).body:
                 self.write(piece)
@@ -239,7 +220,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             # By itself Jupyter would call an empty one JSON.
             self.finish(set_content_type=self._headers["Content-Type"])
         except StreamClosedError:
-            self.in_background(link.request("give_up", {"id": key}, load=False))
+            run_in_background(link.request("give_up", {"id": key}, load=False))
         except OhJupyterError:
             if not self._headers_written:
                 raise
@@ -248,29 +229,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             connection: Any = self.request.connection
             connection.stream.close()
 
-    def in_background(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do something for which the client need not wait.
-
-        Args:
-            work: What to do; that it fails is logged at most.
-        """
-
-        def done(task: asyncio.Task[Any]) -> None:
-            _background.discard(task)
-            if not task.cancelled() and task.exception() is not None:
-                self.log.debug("oh_jupyter: %s", task.exception())
-
-        task = asyncio.get_running_loop().create_task(work)
-        _background.add(task)  # the loop itself holds tasks weakly
-        task.add_done_callback(done)
-
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Answer an error as FastAPI would, which OpenHands' clients read, and as Jupyter does.
-
-        Args:
-            status_code: What tornado made of it.
-            **kwargs: ``exc_info`` among them.
-        """
+        """Answer an error as FastAPI would, which OpenHands' clients read, and as Jupyter does."""
         problem = kwargs.get("exc_info", (None, None, None))[1]
         detail = self._reason
         if isinstance(problem, OhJupyterError):
@@ -296,21 +256,13 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         self.finish(json.dumps(body))
 
     def log_exception(self, *exc_info: Any) -> None:
-        """Log what is ours to mend; what the caller did wrong is in the answer.
-
-        Args:
-            *exc_info: Type, value and traceback.
-        """
+        """Log what is ours to mend; what the caller did wrong is in the answer."""
         if isinstance(exc_info[1], OhJupyterError):
             self.log.debug("oh_jupyter: %s", exc_info[1])
         else:
             super().log_exception(*exc_info)
 
     def finish_json(self, body: bytes | str | dict[str, Any] | list[Any]) -> None:
-        """Send JSON.
-
-        Args:
-            body: Encoded already, or to be encoded.
-        """
+        """Send JSON, encoded already or to be encoded."""
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(body) if isinstance(body, dict | list) else body)

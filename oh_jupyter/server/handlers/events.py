@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from typing import Any
 
 from jupyter_server.auth.decorator import authorized
@@ -18,18 +17,15 @@ from oh_jupyter.server.links import KernelLink
 __all__ = ["EventHandler", "EventsHandler"]
 
 
-HEARTBEAT = 15.0
+HEARTBEAT_SECONDS = 15.0
 """Seconds of silence after which a line is sent that only says that the stream is alive."""
 
-BATCH = 200
+MAX_BATCH_EVENTS = 200
 """Events that a kernel is asked for at once."""
 
 
 class EventsHandler(OhHandler):
     """GET the events of a kernel's runtime, as a list or as a stream."""
-
-    _key: str | None = None
-    _watched: KernelLink | None = None
 
     @web.authenticated
     @authorized("read", resource="oh_jupyter:events")
@@ -40,17 +36,18 @@ class EventsHandler(OhHandler):
         ``text/event-stream`` gets server-sent events: those recorded already, and each new one
         as it comes. The stream's ids have the form ``generation:id``, and a client that sends
         the last one in ``Last-Event-ID`` misses none; after a restart it begins anew.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
         """
         start = self._count("start_id", 0)
         whole = self.get_query_argument("whole", "false").lower() in ("true", "1")
         link = await self.link(kernel_id)
         if "text/event-stream" in self.request.headers.get("Accept", ""):
-            await self._stream(link, start, whole)
+            await self.while_connected(self._stream(link, start, whole))
             return
-        fields = {"start_id": start, "limit": self._count("limit", BATCH), "whole": whole}
+        fields = {
+            "start_id": start,
+            "limit": self._count("limit", MAX_BATCH_EVENTS),
+            "whole": whole,
+        }
         reply = await link.request("events", fields, load=False)
         self.finish_json(
             {
@@ -68,19 +65,16 @@ class EventsHandler(OhHandler):
         self.set_header("Content-Type", "text/event-stream")
         self.set_header("Cache-Control", "no-cache")
         self.set_header("X-Accel-Buffering", "no")
-        self._watched = link
         try:
             await self._say("generation", {"generation": current})
             while True:
-                self._key = uuid.uuid4().hex
                 fields = {
                     "start_id": start,
-                    "limit": BATCH,
+                    "limit": MAX_BATCH_EVENTS,
                     "whole": whole,
-                    "wait": HEARTBEAT,
-                    "key": self._key,
+                    "wait": HEARTBEAT_SECONDS,
                 }
-                reply = await link.request("events", fields, load=False)
+                reply = await link.cancellable_request("events", fields, load=False)
                 if str(reply.fields.get("generation")) != current:
                     return  # the client comes back, and is told of the new one
                 events = json.loads(reply.body or b"[]")
@@ -100,12 +94,6 @@ class EventsHandler(OhHandler):
         line = "" if id is None else f"id: {id}\n"
         self.write(f"{line}event: {kind}\ndata: {json.dumps(data)}\n\n")
         await self.flush()
-
-    def on_connection_close(self) -> None:
-        """Have the kernel stop waiting for events, since nobody reads them."""
-        if self._watched is not None:
-            self.in_background(self._watched.request("cancel", {"key": self._key}, load=False))
-        super().on_connection_close()
 
     def _count(self, name: str, default: int) -> int:
         text = self.get_query_argument(name, str(default))
@@ -129,12 +117,7 @@ class EventHandler(OhHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:events")
     async def get(self, event_id: str, kernel_id: str | None = None) -> None:
-        """Send the wire form of one event, screenshot and all.
-
-        Args:
-            event_id: The event's id.
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Send the wire form of one event, screenshot and all."""
         link = await self.link(kernel_id)
         reply = await link.request("event", {"id": int(event_id)}, load=False)
         self.finish_json(reply.body or b"null")

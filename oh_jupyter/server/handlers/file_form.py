@@ -19,14 +19,7 @@ class FileForm:
     """
 
     def __init__(self, content_type: str) -> None:
-        """Begin.
-
-        Args:
-            content_type: The request's header of that name.
-
-        Raises:
-            WireError: It is no form that could hold a file.
-        """
+        """Begin."""
         kind, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
         if kind != b"multipart/form-data" or not boundary:
@@ -52,17 +45,7 @@ class FileForm:
         )
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take a piece of the body.
-
-        Args:
-            chunk: The next bytes.
-
-        Returns:
-            What of the file was in it.
-
-        Raises:
-            WireError: It is no well-formed form.
-        """
+        """What of the file is in the next bytes of the body; WireError if the form is malformed."""
         try:
             self._parser.write(chunk)
         except MultipartParseError as problem:

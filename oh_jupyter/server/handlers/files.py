@@ -7,7 +7,6 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
-from jupyter_core.utils import ensure_async
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
@@ -17,16 +16,17 @@ from oh_jupyter.errors import (
     TransferTooLargeError,
     WireError,
 )
+from oh_jupyter.server.background import run_in_background
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.file_form import FileForm
 from oh_jupyter.server.links import KernelLink
 
 __all__ = ["DownloadHandler", "StreamedUploadHandler", "UploadHandler"]
 
-PIECE = 1024 * 1024
+PIECE_BYTES = 1024 * 1024
 """Bytes that go to the kernel in one message."""
 
-FORM_OVERHEAD = 64 * 1024
+FORM_OVERHEAD_BYTES = 64 * 1024
 """Bytes of a form that are not the file's, at most."""
 
 
@@ -38,30 +38,23 @@ class StreamedUploadHandler(OhHandler):
     action = "execute"
 
     async def prepare(self, **kwargs: Any) -> None:
-        """Refuse what will be refused before the body is sent.
-
-        Args:
-            **kwargs: Jupyter's.
-        """
+        """Refuse what will be refused before the body is sent."""
         self._target: tuple[KernelLink, str] | None = None
-        self._client_left = False
         self.problem: Exception | None = None
         await super().prepare(**kwargs)
         if not self.is_upload():
             return
         self._waiting: list[bytes] = []
-        self._size = 0
+        self._waiting_bytes = 0
         # The decorators of the method itself are asked when the body is there already.
         if self.current_user is None:
             raise web.HTTPError(403)
-        allowed = self.authorizer.is_authorized(self, self.current_user, self.action, self.resource)
-        if not await ensure_async(allowed):
+        if not await self.allowed(self.action, self.resource):
             raise web.HTTPError(403)
-        limit = self.settings["oh_jupyter_max_upload"] + FORM_OVERHEAD
+        limit = self.state.limits.max_upload_bytes + FORM_OVERHEAD_BYTES
         connection: Any = self.request.connection
         connection.set_max_body_size(limit)
-        announced = self.request.headers.get("Content-Length", "0")
-        if announced.isdigit() and int(announced) > limit:
+        if self.announced_bytes > limit:
             raise TransferTooLargeError(
                 f"The upload is larger than {limit / 1024**2:.0f} MiB; the setting max_upload_mb "
                 "allows no more"
@@ -73,21 +66,13 @@ class StreamedUploadHandler(OhHandler):
         return self._target is not None
 
     def is_upload(self) -> bool:
-        """Whether the request's body is to be passed on.
-
-        Returns:
-            Whether it is.
-        """
+        """Whether the request's body is to be passed on."""
         return True
 
     async def settle(self, begin: Callable[[], Awaitable[None]]) -> None:
         """The whole body was there: have it put in its place, or forgotten.
 
-        Args:
-            begin: Begins the upload; needed if the file is empty.
-
-        Raises:
-            Exception: What went wrong while the body came, or goes wrong now.
+        ``begin`` is needed if the file is empty. What went wrong while the body came is raised.
         """
         try:
             if self.problem is not None:
@@ -100,29 +85,19 @@ class StreamedUploadHandler(OhHandler):
             raise
 
     async def send(self, piece: bytes) -> None:
-        """Pass on contents.
-
-        Args:
-            piece: Some bytes; small ones are gathered.
-        """
+        """Pass on some bytes; few are gathered."""
         self._waiting.append(piece)
-        self._size += len(piece)
-        if self._size >= PIECE:
+        self._waiting_bytes += len(piece)
+        if self._waiting_bytes >= PIECE_BYTES:
             await self._send_waiting()
 
     async def begin(self, kernel_id: str | None, operation: str, **fields: Any) -> None:
-        """Begin the upload in the kernel.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-            operation: What begins it.
-            **fields: Its arguments.
-        """
+        """Begin the upload in the kernel, by an operation with some arguments."""
         link = await self.link(kernel_id)
-        self.settings["oh_jupyter_activity"].touch()
+        self.state.activity.touch()
         reply = await link.request(operation, fields)
         self._target = (link, reply.fields["id"])
-        if self._client_left:  # while the kernel was asked, so that nothing was there to abandon
+        if self.client_has_left:  # while the kernel was asked, so that nothing was there to abandon
             await self.abandon()
 
     async def end(self) -> None:
@@ -148,14 +123,13 @@ class StreamedUploadHandler(OhHandler):
     async def _send_waiting(self) -> None:
         link, key = self._under_way()
         body = b"".join(self._waiting)
-        self._waiting, self._size = [], 0
+        self._waiting, self._waiting_bytes = [], 0
         if body:
             await link.request("send", {"id": key}, body)
 
     def on_connection_close(self) -> None:
         """Forget what will not be ended: the client went away."""
-        self._client_left = True
-        self.in_background(self.abandon())
+        run_in_background(self.abandon())
         super().on_connection_close()
 
 
@@ -163,20 +137,12 @@ class UploadHandler(StreamedUploadHandler):
     """POST a file, or a zipped folder, as a form."""
 
     async def prepare(self, **kwargs: Any) -> None:
-        """Read the head of the request.
-
-        Args:
-            **kwargs: Jupyter's.
-        """
+        """Read the head of the request."""
         await super().prepare(**kwargs)
         self._form = FileForm(self.request.headers.get("Content-Type", ""))
 
     async def data_received(self, chunk: bytes) -> None:
-        """Pass the file on.
-
-        Args:
-            chunk: Some of the body.
-        """
+        """Pass the file on."""
         if self.problem is not None:
             return
         try:
@@ -190,11 +156,7 @@ class UploadHandler(StreamedUploadHandler):
     @web.authenticated
     @authorized("execute", resource="oh_jupyter:actions")
     async def post(self, kernel_id: str | None = None) -> None:
-        """Put the file in its place.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Put the file in its place."""
         if self.problem is None and not (self._form.filename is not None and self._form.complete):
             self.problem = WireError(
                 "There is no whole file in the form, in a part named 'file'", "file"
@@ -233,16 +195,12 @@ class DownloadHandler(OhHandler):
     @web.authenticated
     @authorized("execute", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
-        """Send the zip file while it is made.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Send the zip file while it is made."""
         path = self.path_argument("path")
         if path is None:
             raise WireError("Say what to download: ?path=/absolute/path", "path")
         link = await self.link(kernel_id)
-        self.settings["oh_jupyter_activity"].touch()
+        self.state.activity.touch()
         reply = await link.request("download", {"path": path})
         self.set_header("Content-Type", "application/zip")
         self.set_header("Content-Disposition", _attachment(f"{reply.fields['name']}.zip"))

@@ -13,25 +13,11 @@ from oh_jupyter._version import __version__
 from oh_jupyter.errors import KernelError
 from oh_jupyter.server.handlers.base import OhHandler
 
-__all__ = ["Activity", "AliveHandler", "ServerInfoHandler"]
+__all__ = ["AliveHandler", "ServerInfoHandler"]
 
 
-PATIENCE = 1.0
-"""Seconds that a busy kernel may take to say how it does."""
-
-
-class Activity:
-    """When the server started, and when it was last asked to do something."""
-
-    def __init__(self) -> None:
-        """Start counting."""
-        self.started = self.last_action = time.time()
-        self.process = psutil.Process()
-        self.process.cpu_percent()
-
-    def touch(self) -> None:
-        """An Action has arrived."""
-        self.last_action = time.time()
+STATUS_TIMEOUT_SECONDS = 1.0
+"""How long a busy kernel may take to say how it does."""
 
 
 class AliveHandler(OhHandler):
@@ -40,14 +26,10 @@ class AliveHandler(OhHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
-        """Say so; nothing is started or loaded for that.
-
-        Args:
-            kernel_id: An open kernel; None for the server itself.
-        """
+        """Say so; nothing is started or loaded for that."""
         await self.check_kernel(kernel_id)
         if kernel_id is not None:
-            self.router.check(kernel_id)
+            self.state.router.check(kernel_id)
         self.finish_json({"status": "ok"})
 
 
@@ -57,15 +39,11 @@ class ServerInfoHandler(OhHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
-        """Uptime, idle time and resources, with OpenHands' keys.
-
-        Args:
-            kernel_id: An open kernel; None for the default one, which is not started for that.
-        """
+        """Uptime, idle time and resources, with OpenHands' keys."""
         await self.check_kernel(kernel_id)
         if kernel_id is not None:
-            self.router.check(kernel_id)
-        activity: Activity = self.settings["oh_jupyter_activity"]
+            self.state.router.check(kernel_id)
+        activity = self.state.activity
         now = time.time()
         self.finish_json(
             {
@@ -73,16 +51,16 @@ class ServerInfoHandler(OhHandler):
                 "idle_time": now - activity.last_action,
                 "resources": _resources(activity.process),
                 "version": __version__,
-                "default_kernel": self.router.default_kernel_id,
-                "runtime": await self._runtime(kernel_id or self.router.default_kernel_id),
+                "default_kernel": self.state.router.default_kernel_id,
+                "runtime": await self._runtime(kernel_id or self.state.router.default_kernel_id),
             }
         )
 
     async def _runtime(self, kernel_id: str | None) -> object:
         """How a kernel's runtime does, if there is one and it answers soon."""
         try:
-            async with asyncio.timeout(PATIENCE):
-                link = self.router.link(kernel_id or "")
+            async with asyncio.timeout(STATUS_TIMEOUT_SECONDS):
+                link = self.state.router.link(kernel_id or "")
                 reply = await link.request("status", load=False)
         except (KernelError, TimeoutError):
             return None

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from jupyter_core.utils import ensure_async
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler
 from oh_jupyter.server.mcp.bridge import Exchange
-
-if TYPE_CHECKING:
-    from oh_jupyter.server.mcp.endpoints import Endpoints
 
 __all__ = ["McpHandler", "McpMessagesHandler", "McpSseHandler", "UpdateMcpServerHandler"]
 
@@ -23,7 +19,6 @@ class _Base(OhHandler):
     """What the three share: who calls, and that the client may leave."""
 
     _exchange: Exchange | None = None
-    _client_left = False
 
     async def prepare(self, **kwargs: Any) -> None:
         """Let clients in that send the session key as a bearer token, as OpenHands' do."""
@@ -35,31 +30,19 @@ class _Base(OhHandler):
     def _names_session_key(self) -> bool:
         return SESSION_KEY_HEADER in self.request.headers
 
-    async def allowed(self, action: str, resource: str) -> bool:
-        """Ask Jupyter's authorizer on behalf of a tool call, see ``toolbox.Caller``."""
-        asked = self.authorizer.is_authorized(self, self.current_user, action, resource)
-        return bool(await ensure_async(asked))
-
     async def serve(self, kernel_id: str | None, transport: str) -> None:
-        """Hand the request to the endpoint.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-            transport: Name of the endpoint's method.
-        """
+        """Hand the request to the endpoint."""
         if kernel_id is not None:
             await self.link(kernel_id)
-        endpoints: Endpoints = self.settings["oh_jupyter_mcp"]
-        endpoint = await endpoints.get(kernel_id)
+        endpoint = await self.state.mcp.get(kernel_id)
         self._exchange = Exchange(self, self.body)
         await getattr(endpoint, transport)(self._exchange, self)
-        if not self._finished and not self._client_left:
+        if not self._finished and not self.client_has_left:
             kind = self._headers.get("Content-Type", "application/json")
             self.finish(set_content_type=kind)
 
     def on_connection_close(self) -> None:
-        """Note that the client has gone."""
-        self._client_left = True
+        """Tell the SDK that the client has gone."""
         if self._exchange is not None:
             self._exchange.gone.set()
         super().on_connection_close()
@@ -71,11 +54,7 @@ class McpHandler(_Base):
     @web.authenticated
     @authorized("execute", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
-        """Serve one request of the transport.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Serve one request of the transport."""
         await self.serve(kernel_id, "http")
 
     post = delete = get
@@ -87,11 +66,7 @@ class McpSseHandler(_Base):
     @web.authenticated
     @authorized("execute", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
-        """Hold a session.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Hold a session."""
         await self.serve(kernel_id, "sse")
 
 
@@ -101,11 +76,7 @@ class McpMessagesHandler(_Base):
     @web.authenticated
     @authorized("execute", resource="oh_jupyter:actions")
     async def post(self, kernel_id: str | None = None) -> None:
-        """Take a message.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Take a message."""
         await self.serve(kernel_id, "messages")
 
 
@@ -115,18 +86,13 @@ class UpdateMcpServerHandler(OhHandler):
     @web.authenticated
     @authorized("execute", resource="oh_jupyter:actions")
     async def post(self, kernel_id: str | None = None) -> None:
-        """Start, keep and stop servers, until there are those in the body and no others.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Start, keep and stop servers, until there are those in the body and no others."""
         servers = self.json_body()
         if not isinstance(servers, list):
             raise web.HTTPError(400, "Request must be a list of MCP tools to sync")
         link = await self.link(kernel_id)
         reply = await link.request("update_mcp_server", body=self.body)
-        endpoints: Endpoints = self.settings["oh_jupyter_mcp"]
-        await endpoints.tools_changed(kernel_id)
+        await self.state.mcp.tools_changed(kernel_id)
         self.finish_json(
             {
                 "detail": "MCP server updated successfully",

@@ -32,11 +32,7 @@ class SkillsHandler(OhHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
-        """List name, signature and docstring of each.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """List name, signature and docstring of each."""
         link = await self.link(kernel_id)
         reply = await link.request("skills")
         self.finish_json(reply.fields["skills"])
@@ -48,12 +44,7 @@ class ScreenshotHandler(OhHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:events")
     async def get(self, kind: str, kernel_id: str | None = None) -> None:
-        """Send a PNG.
-
-        Args:
-            kind: ``screenshot``, or ``set_of_marks`` for the one with the elements marked.
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Send a PNG."""
         link = await self.link(kernel_id)
         page = json.loads((await link.request("page", load=False)).body or b"{}")
         picture = str(page["extras"].get(kind) or "")
@@ -70,11 +61,7 @@ class MarksHandler(OhHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:events")
     async def get(self, kernel_id: str | None = None) -> None:
-        """Send the address, the focused element, and the properties of elements by bid.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Send the address, the focused element, and the properties of elements by bid."""
         link = await self.link(kernel_id)
         page = json.loads((await link.request("page", load=False)).body or b"{}")
         extras = page["extras"]
@@ -100,14 +87,10 @@ class ConfirmationsHandler(OhHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:events")
     async def get(self, kernel_id: str | None = None) -> None:
-        """List id, message and reason of each.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """List id, message and reason of each."""
         await self.check_kernel(kernel_id)
         # Frontends ask for every kernel, also for those that have nothing to do with us.
-        if not self.router.is_linked(kernel_id):
+        if not self.state.router.is_linked(kernel_id):
             self.finish_json([])
             return
         link = await self.link(kernel_id)
@@ -125,17 +108,13 @@ class ConfirmHandler(OhHandler):
 
         Who has the server's token may be the agent itself, so that approval has to be allowed by
         a setting. JupyterLab's panel tells the kernel directly.
-
-        Args:
-            event_id: The action's id.
-            kernel_id: An open kernel; None for the default one.
         """
         if self.by_session_key:
             raise web.HTTPError(403, "An agent cannot confirm its own actions")
         body = self.json_body()
         if not isinstance(body, dict) or not isinstance(body.get("approve"), bool):
             raise WireError('The body must be {"approve": true} or {"approve": false}', "approve")
-        if body["approve"] and not self.settings["oh_jupyter_confirmation_over_rest"]:
+        if body["approve"] and not self.state.confirmation_over_rest:
             raise web.HTTPError(403, NOT_OVER_REST)
         link = await self.link(kernel_id)
         fields = {"id": int(event_id), "approve": body["approve"]}

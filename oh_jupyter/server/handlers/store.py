@@ -23,19 +23,11 @@ class StoreHandler(StreamedUploadHandler):
     action = "write"
 
     def is_upload(self) -> bool:
-        """Whether the body is a file to keep.
-
-        Returns:
-            Whether it is.
-        """
+        """Whether the body is a file to keep."""
         return self.request.method == "PUT"
 
     async def data_received(self, chunk: bytes) -> None:
-        """Pass contents on.
-
-        Args:
-            chunk: Some of the body.
-        """
+        """Pass contents on."""
         if not self.is_upload() or self.problem is not None:
             return
         try:
@@ -47,12 +39,7 @@ class StoreHandler(StreamedUploadHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:store")
     async def get(self, path: str = "", kernel_id: str | None = None) -> None:
-        """Send a file, or the entries of a directory.
-
-        Args:
-            path: Which.
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Send a file, or the entries of a directory."""
         link = await self.link(kernel_id)
         listing = self.get_query_argument("list", "false").lower() in ("true", "1")
         if listing or path == "" or path.endswith("/"):
@@ -67,12 +54,7 @@ class StoreHandler(StreamedUploadHandler):
     @web.authenticated
     @authorized("write", resource="oh_jupyter:store")
     async def put(self, path: str = "", kernel_id: str | None = None) -> None:
-        """Keep the body as a file, which becomes visible as a whole.
-
-        Args:
-            path: Where.
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Keep the body as a file, which becomes visible as a whole."""
         await self.settle(self._begin)
         self.set_status(204)
         self.finish()
@@ -80,12 +62,7 @@ class StoreHandler(StreamedUploadHandler):
     @web.authenticated
     @authorized("write", resource="oh_jupyter:store")
     async def delete(self, path: str = "", kernel_id: str | None = None) -> None:
-        """Delete a file, or a directory with all that is in it.
-
-        Args:
-            path: Which.
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Delete a file, or a directory with all that is in it."""
         link = await self.link(kernel_id)
         await link.request("delete_from_store", {"path": path.rstrip("/")})
         self.set_status(204)

@@ -17,17 +17,12 @@ NO_PROXY = "pip install jupyter-server-proxy into the server's environment, and 
 
 class _FromKernel(OhHandler):
     async def ask(self, kernel_id: str | None) -> dict[str, Any]:
-        """What a kernel's runtime tells of its plugin.
+        """``token``, ``url`` and ``problem``, each possibly None, as a kernel's runtime tells them.
 
-        Args:
-            kernel_id: An open kernel; None for the default one, which is started only if its
-                settings ask for the plugin.
-
-        Returns:
-            ``token``, ``url`` and ``problem``, each of them possibly None.
+        The default kernel is started only if its settings ask for the plugin.
         """
-        wanted = self.settings["oh_jupyter_vscode"]
-        if kernel_id is None and not wanted and self.router.default_kernel_id is None:
+        wanted = self.state.wants_vscode
+        if kernel_id is None and not wanted and self.state.router.default_kernel_id is None:
             return {}
         link = await self.link(kernel_id)
         try:
@@ -44,11 +39,7 @@ class VSCodeTokenHandler(_FromKernel):
     @web.authenticated
     @authorized("execute", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
-        """Send ``{"token": "<uuid>"}``, or ``{"token": null}`` where VS Code does not run.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Send ``{"token": "<uuid>"}``, or ``{"token": null}`` where VS Code does not run."""
         self.finish_json({"token": (await self.ask(kernel_id)).get("token")})
 
 
@@ -58,11 +49,7 @@ class VSCodeHandler(_FromKernel):
     @web.authenticated
     @authorized("execute", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
-        """Send ``{"url": ..., "token": ..., "problem": ...}``; what there is not is null.
-
-        Args:
-            kernel_id: An open kernel; None for the default one.
-        """
+        """Send ``{"url": ..., "token": ..., "problem": ...}``; what there is not is null."""
         found = await self.ask(kernel_id)
         url, problem = found.get("url"), found.get("problem")
         extensions = self.serverapp.extension_manager.extensions if self.serverapp else {}

@@ -24,8 +24,8 @@ __all__ = ["V1", "decode", "encode"]
 V1 = "v1.kernel.websocket.jupyter.org"
 """The subprotocol."""
 
-_LIFE = ("restarting", "dead")
-_REPLIES = ("control", "shell")
+_LIFECYCLE_STATES = ("restarting", "dead")
+_REPLY_CHANNELS = ("control", "shell")
 
 
 def encode(
@@ -35,17 +35,9 @@ def encode(
     buffers: list[bytes | memoryview[bytes]],
     subprotocol: str | None,
 ) -> bytes | str:
-    """Write a message.
+    """What is sent for a message: bytes as a binary websocket message, a string as text.
 
-    Args:
-        session: Packs its parts.
-        channel: The channel that it is for.
-        message: The message.
-        buffers: Its buffers.
-        subprotocol: What the server has agreed to; None for JSON.
-
-    Returns:
-        What is sent: bytes as a binary message, a string as text.
+    The subprotocol is what the server has agreed to, None for JSON.
     """
     if subprotocol == V1:
         names = ("header", "parent_header", "metadata", "content")
@@ -66,38 +58,27 @@ def decode(
     """Read what came, unless it is nothing to us.
 
     A websocket of a kernel carries all that the kernel says to everybody. Of that only
-    "restarting" and "dead" are of interest, which the server itself adds.
-
-    Args:
-        session: Unpacks the parts.
-        data: What was received.
-        subprotocol: What the server has agreed to; None for JSON.
-        replies: Whether anybody waits for a reply.
-
-    Returns:
-        The message with its ``channel``, or None if it is not for us.
-
-    Raises:
-        ValueError: It cannot be read.
+    "restarting" and "dead" are of interest, which the server itself adds. ``replies`` says
+    whether anybody waits for one. A ValueError if it cannot be read.
     """
     if subprotocol == V1 and isinstance(data, bytes):
         message = _read_v1(session, data)
     elif isinstance(data, bytes):
         message = deserialize_binary_message(data) if replies else None
-    elif replies or any(f'"{word}"' in data for word in _LIFE):
+    elif replies or any(f'"{word}"' in data for word in _LIFECYCLE_STATES):
         message = json.loads(data)
     else:
         message = None
-    if message is None or message.get("channel") in _REPLIES:
+    if message is None or message.get("channel") in _REPLY_CHANNELS:
         return message
     state = message["content"].get("execution_state")
-    return message if message.get("channel") == "iopub" and state in _LIFE else None
+    return message if message.get("channel") == "iopub" and state in _LIFECYCLE_STATES else None
 
 
 def _read_v1(session: Session, data: bytes) -> dict[str, Any] | None:
     channel, parts = deserialize_msg_from_ws_v1(data)
     header = session.unpack(parts[0])
-    if channel not in _REPLIES and header["msg_type"] != "status":
+    if channel not in _REPLY_CHANNELS and header["msg_type"] != "status":
         return None
     return {
         "channel": channel,

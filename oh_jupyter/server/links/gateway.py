@@ -35,35 +35,35 @@ from oh_jupyter.errors import (
     OhJupyterError,
     TransferTooLargeError,
 )
-from oh_jupyter.server.links.control import ControlLink
 from oh_jupyter.server.links.framing import V1, decode, encode
-from oh_jupyter.server.links.loading import LOAD
+from oh_jupyter.server.links.kernel_link import Buffers, KernelLink
+from oh_jupyter.server.links.loading import LOAD_EXTENSION
 
 __all__ = ["GatewayLink"]
 
-ATTEMPTS = 3
+MAX_CONNECTION_ATTEMPTS = 3
 """Times that a connection is tried which breaks before it is there."""
 
-LOOK = 3.0
+EXISTENCE_CHECK_SECONDS = 3.0
 """Seconds of waiting for a connection after which it is looked whether the kernel is there."""
 
-PATIENCE = 5.0
+RECONNECT_SECONDS = 5.0
 """Seconds in which a broken connection is made again, before those who wait are told."""
 
-IDLE = 60.0
+IDLE_DISCONNECT_SECONDS = 60.0
 """Seconds without a request after which the websocket is closed: gateways do not cull kernels
 that somebody is connected to."""
 
-SENT_AT_MOST = 10 * 1024 * 1024
+MAX_SENT_BYTES = 10 * 1024 * 1024
 """Bytes of a message that a gateway takes; tornado's default, which gateways leave."""
 
-RECEIVED_AT_MOST = 1024 * 1024 * 1024
+MAX_RECEIVED_BYTES = 1024 * 1024 * 1024
 """Bytes of a message that we take."""
 
 _log = logging.getLogger(__name__)
 
 
-class GatewayLink(ControlLink):
+class GatewayLink(KernelLink):
     """Requests over a websocket to the gateway's ``/api/kernels/{id}/channels``."""
 
     resends: ClassVar[bool] = True
@@ -75,17 +75,13 @@ class GatewayLink(ControlLink):
         self,
         kernel_id: str,
         kernel_manager: Any,
-        load: str = LOAD,
+        load: str = LOAD_EXTENSION,
         died: Callable[[bool], None] = lambda given_up: None,
     ) -> None:
         """Make a link; it connects at the first request, and again when it was disconnected.
 
-        Args:
-            kernel_id: Id of the kernel, the same here and at the gateway.
-            kernel_manager: Its GatewayKernelManager.
-            load: The cell that loads oh_jupyter into the kernel.
-            died: Called when the gateway tells that the kernel died, and whether it has given
-                it up; it ends the pending requests.
+        ``died`` is called when the gateway tells that the kernel died, and whether it has given
+        it up; it ends the pending requests.
         """
         super().__init__(kernel_id, Session(username="openhands"), load)
         self._manager = kernel_manager
@@ -99,12 +95,7 @@ class GatewayLink(ControlLink):
         self._idle: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
-        """Connect, if that is needed.
-
-        Raises:
-            KernelNotFoundError: The gateway has no such kernel any more.
-            GatewayError: The gateway cannot be reached, or refuses.
-        """
+        """Connect, if that is needed; KernelNotFoundError, GatewayError."""
         if self._closed is not None:
             return
         self._postpone_idle()
@@ -117,7 +108,7 @@ class GatewayLink(ControlLink):
         """Connect; a gateway leaves those waiting who ask for a kernel that dies at its start."""
         connecting = asyncio.create_task(self._connect())
         try:
-            while not (await asyncio.wait({connecting}, timeout=LOOK))[0]:
+            while not (await asyncio.wait({connecting}, timeout=EXISTENCE_CHECK_SECONDS))[0]:
                 if await self._is_gone():
                     raise self._not_there()
             return await connecting
@@ -183,21 +174,16 @@ class GatewayLink(ControlLink):
         else:
             self._pending.take(message)
 
-    def _post(
-        self,
-        channel: str,
-        message: dict[str, Any],
-        buffers: list[bytes | memoryview[bytes]] | None = None,
-    ) -> None:
+    def _post(self, channel: str, message: dict[str, Any], buffers: Buffers | None = None) -> None:
         connection = self._socket
         if connection is None:
             return
         data = encode(
             self._session, channel, message, buffers or [], connection.selected_subprotocol
         )
-        if len(data) > SENT_AT_MOST:
+        if len(data) > MAX_SENT_BYTES:
             raise TransferTooLargeError(
-                f"A request of {len(data)} bytes is more than the {SENT_AT_MOST} that a gateway "
+                f"A request of {len(data)} bytes is more than the {MAX_SENT_BYTES} that a gateway "
                 "takes. Upload the content as a file, or send it in parts"
             )
         # Whether it arrived is seen by the reply, and that the connection is closed by its reader.
@@ -210,13 +196,7 @@ class GatewayLink(ControlLink):
         return bool(model and model.get("execution_state") == "busy")
 
     def kernel_gone(self, problem: KernelDiedError) -> None:
-        """End all pending requests, see ``KernelLink.kernel_gone``.
-
-        The connection ends, too: the gateway's leads to the ports of the kernel that was.
-
-        Args:
-            problem: What those who wait are told.
-        """
+        """End all pending requests, and the connection to the ports of the kernel that was."""
         super().kernel_gone(problem)
         self._disconnect()
 
@@ -245,9 +225,9 @@ class GatewayLink(ControlLink):
             _log.debug("Gateway of kernel %s: %s", self.kernel_id, problem)
             return False
 
-    def _silent(self, grace: float) -> None:
-        super()._silent(grace)
-        if self._pending.answered:
+    def _silent(self, grace_seconds: float) -> None:
+        super()._silent(grace_seconds)
+        if self._pending.all_told:
             self._disconnect()
 
     def _disconnected(self, connection: WebSocketClientConnection) -> None:
@@ -261,16 +241,16 @@ class GatewayLink(ControlLink):
 
     async def _come_back(self) -> None:
         """Connect again for those who wait; the kernel knows what it was asked already."""
-        pause = 0.05
+        pause_seconds = 0.05
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(RECONNECT_SECONDS):
                 while True:
                     try:
                         await self.open()
                         break
                     except GatewayError:
-                        await asyncio.sleep(pause)
-                        pause = min(2 * pause, 1.0)
+                        await asyncio.sleep(pause_seconds)
+                        pause_seconds = min(2 * pause_seconds, 1.0)
         except (TimeoutError, KernelNotFoundError):
             self._pending.fail(self._broken())
             return
@@ -309,7 +289,7 @@ class GatewayLink(ControlLink):
     def _postpone_idle(self) -> None:
         if self._idle is not None:
             self._idle.cancel()
-        self._idle = asyncio.get_running_loop().call_later(IDLE, self._when_idle)
+        self._idle = asyncio.get_running_loop().call_later(IDLE_DISCONNECT_SECONDS, self._when_idle)
 
     def _when_idle(self) -> None:
         if self._pending:
@@ -318,7 +298,7 @@ class GatewayLink(ControlLink):
             self._disconnect()
 
     def close(self, problem: KernelDiedError | None = None) -> None:
-        """Disconnect for good, see ``KernelLink.close``."""
+        """Disconnect for good."""
         super().close(problem)
         if self._idle is not None:
             self._idle.cancel()
@@ -328,13 +308,13 @@ class GatewayLink(ControlLink):
 
 
 async def _connected(request: HTTPRequest) -> WebSocketClientConnection:
-    for attempt in range(ATTEMPTS):
+    for attempt in range(MAX_CONNECTION_ATTEMPTS):
         try:
             return await websocket_connect(
-                request, subprotocols=[V1], max_message_size=RECEIVED_AT_MOST
+                request, subprotocols=[V1], max_message_size=MAX_RECEIVED_BYTES
             )
         except HTTPStreamClosedError:
-            if attempt == ATTEMPTS - 1:
+            if attempt == MAX_CONNECTION_ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")
 

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from oh_jupyter.errors import ExtensionMissingError
 
-__all__ = ["LOAD", "load_extension", "loading_with"]
+__all__ = ["LOAD_EXTENSION", "load_extension", "loading_with"]
 
-LOAD = "%load_ext oh_jupyter"
+LOAD_EXTENSION = "%load_ext oh_jupyter"
 """The cell that loads it."""
 
-PATIENCE = 1.0
+FREE_SHELL_SECONDS = 1.0
 """Seconds that a free main shell may take to answer."""
 
 
@@ -28,49 +28,29 @@ class Ask(Protocol):
         channel: str = "control",
         subshell: str | None = None,
     ) -> dict[str, Any]:
-        """Send a request.
-
-        Args:
-            msg_type: Its type.
-            content: Its content.
-            channel: "control" or "shell".
-            subshell: The subshell that it is for.
-
-        Returns:
-            The reply message.
-        """
+        """The reply message to a request on a channel, perhaps for a subshell."""
         ...
 
 
 def loading_with(settings: Mapping[str, Any]) -> str:
-    """The cell that loads oh_jupyter with settings of the server.
-
-    Args:
-        settings: Values by name, plain data.
-
-    Returns:
-        The cell.
-    """
+    """The cell that loads oh_jupyter with settings of the server."""
     plain = {
         name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()
     }
-    return f"get_ipython().config.OhJupyter.update({plain!r})\n{LOAD}" if plain else LOAD
+    return (
+        f"get_ipython().config.OhJupyter.update({plain!r})\n{LOAD_EXTENSION}"
+        if plain
+        else LOAD_EXTENSION
+    )
 
 
-async def load_extension(ask: Ask, kernel_id: str, *, busy: bool, code: str = LOAD) -> None:
-    """Load oh_jupyter into a kernel.
+async def load_extension(
+    ask: Ask, kernel_id: str, *, busy: bool, code: str = LOAD_EXTENSION
+) -> None:
+    """Load oh_jupyter into a kernel, or raise ExtensionMissingError where that cannot be.
 
-    A busy kernel is reached through a subshell, where it has them; elsewhere the request
-    waits behind the running cell.
-
-    Args:
-        ask: Sends a request and returns the reply.
-        kernel_id: The server's id of the kernel, for messages.
-        busy: Whether the kernel runs a cell; gateways do not always know.
-        code: The cell that loads it.
-
-    Raises:
-        ExtensionMissingError: It is no IPython kernel, or its environment has no oh_jupyter.
+    A busy kernel (gateways do not always know) is reached through a subshell, where it has
+    them; elsewhere the request waits behind the running cell.
     """
     info = (await ask("kernel_info_request", {}))["content"]
     language = info.get("language_info", {}).get("name", "an unknown language")
@@ -106,7 +86,7 @@ async def load_extension(ask: Ask, kernel_id: str, *, busy: bool, code: str = LO
 
 async def _shell_is_free(ask: Ask) -> bool:
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(FREE_SHELL_SECONDS):
             await ask("kernel_info_request", {}, channel="shell")
     except TimeoutError:
         return False

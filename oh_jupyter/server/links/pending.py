@@ -54,19 +54,17 @@ class PendingReplies:
     def __init__(
         self,
         ping: Callable[[bool], None],
-        grace: Callable[[], float],
+        grace_seconds: Callable[[], float],
         silent: Callable[[float], None],
     ) -> None:
         """Begin with none.
 
-        Args:
-            ping: Sends a request that every kernel answers at once; it is told whether the one
-                before was left unanswered.
-            grace: Seconds that the kernel may leave a ping unanswered at the moment.
-            silent: Called with the seconds of silence; it calls ``fall_silent``.
+        ``ping`` sends a request that every kernel answers at once; it is told whether the one
+        before was left unanswered for longer than ``grace_seconds`` allows at the moment.
+        ``silent`` is called with those; it calls ``fall_silent``.
         """
         self._ping = ping
-        self._grace = grace
+        self._grace_seconds = grace_seconds
         self._silent = silent
         self._waiting: dict[str, Waiting] = {}
         self._last_answer = 0.0
@@ -122,18 +120,18 @@ class PendingReplies:
             if not waiting.reply.done() and not (keep_resendable and waiting.again):
                 waiting.reply.set_exception(problem)
 
-    def fall_silent(self, grace: float, problem: Callable[[bool], Exception]) -> None:
+    def fall_silent(self, grace_seconds: float, problem: Callable[[bool], Exception]) -> None:
         """End the waits of a kernel that has not answered for a while.
 
-        Args:
-            grace: Seconds after which a request that the kernel did not receive is given up;
-                it has expired there by then.
-            problem: Makes the error; it is told whether the kernel has received it.
+        What it did not receive is given up after ``grace_seconds``: it has expired there by
+        then. ``problem`` makes the error of whether the kernel has received it.
         """
         now = asyncio.get_running_loop().time()
         silence = now - self._last_answer
         for waiting in self._waiting.values():
-            allowed = max(grace, RECEIVED_GRACE_SECONDS) if waiting.received else grace
+            allowed = (
+                max(grace_seconds, RECEIVED_GRACE_SECONDS) if waiting.received else grace_seconds
+            )
             if waiting.reply.done() or min(silence, now - waiting.sent) <= allowed:
                 continue
             if waiting.received and waiting.overdue is not None:
@@ -155,7 +153,7 @@ class PendingReplies:
             self._watch.cancel()
 
     @property
-    def answered(self) -> bool:
+    def all_told(self) -> bool:
         """Whether nobody waits who has not been told how it ended."""
         return all(waiting.reply.done() for waiting in self._waiting.values())
 
@@ -164,10 +162,10 @@ class PendingReplies:
         loop = asyncio.get_running_loop()
         while self._waiting:
             await asyncio.sleep(PING_INTERVAL_SECONDS)
-            grace = self._grace()
+            grace_seconds = self._grace_seconds()
             silence = loop.time() - self._last_answer
-            if self._waiting and silence > PING_INTERVAL_SECONDS + grace:
-                self._silent(grace)
+            if self._waiting and silence > PING_INTERVAL_SECONDS + grace_seconds:
+                self._silent(grace_seconds)
             if not any(waiting.watched for waiting in self._waiting.values()):
                 return
             self._ping(silence > 1.5 * PING_INTERVAL_SECONDS)

@@ -12,21 +12,16 @@ from typing import Any
 from jupyter_client.session import Session
 
 from oh_jupyter.errors import KernelDiedError
-from oh_jupyter.server.links.control import ControlLink
+from oh_jupyter.server.links.kernel_link import Buffers, KernelLink
 
 __all__ = ["ZmqLink"]
 
 
-class ZmqLink(ControlLink):
+class ZmqLink(KernelLink):
     """Requests on the sockets of one kernel."""
 
     def __init__(self, kernel_id: str, kernel_manager: Any) -> None:
-        """Connect.
-
-        Args:
-            kernel_id: The server's id of the kernel.
-            kernel_manager: Its KernelManager.
-        """
+        """Connect to the kernel of a KernelManager."""
         super().__init__(
             kernel_id,
             Session(
@@ -47,12 +42,7 @@ class ZmqLink(ControlLink):
             stream.on_recv(self._receive, copy=False)
         return self._streams[channel]
 
-    def _post(
-        self,
-        channel: str,
-        message: dict[str, Any],
-        buffers: list[bytes | memoryview[bytes]] | None = None,
-    ) -> None:
+    def _post(self, channel: str, message: dict[str, Any], buffers: Buffers | None = None) -> None:
         self._session.send(self._stream(channel), message, buffers=buffers)
 
     def _receive(self, frames: list[Any]) -> None:
@@ -67,7 +57,7 @@ class ZmqLink(ControlLink):
         return getattr(self._manager, "execution_state", "idle") == "busy"
 
     def close(self, problem: KernelDiedError | None = None) -> None:
-        """Disconnect for good, see ``KernelLink.close``."""
+        """Disconnect for good."""
         super().close(problem)
         for stream in self._streams.values():
             if not stream.closed():

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from oh_jupyter.server.background import run_in_background
 from oh_jupyter.server.mcp.actions import action_tools
 from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, state_tools
 from oh_jupyter.server.mcp.notebook_tools import notebook_tools
 from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.mcp.toolbox import Toolbox
-from oh_jupyter.server.router import KERNEL_EVENTS
+from oh_jupyter.server.router import KERNEL_EVENTS, Router
 
 if TYPE_CHECKING:
     from oh_jupyter.server.mcp.endpoint import McpEndpoint
@@ -24,39 +26,37 @@ class Endpoints:
     """The MCP endpoints of a server, by kernel."""
 
     def __init__(
-        self, serverapp: Any, settings: dict[str, Any], *, has_mcp_servers: bool = False
+        self,
+        serverapp: Any,
+        router: Router,
+        touch: Callable[[], None],
+        *,
+        has_mcp_servers: bool = False,
     ) -> None:
         """Make none yet.
 
         Args:
             serverapp: The Jupyter server.
-            settings: Its web application's; the router and the activity are in there.
+            router: Knows its kernels.
+            touch: Called when a kernel is asked to do something.
             has_mcp_servers: MCP servers are configured whose tools every list should have.
         """
         self._has_mcp_servers = has_mcp_servers
         self._serverapp = serverapp
-        self._settings = settings
+        self._router = router
+        self._touch = touch
         self._notebooks = Notebooks(serverapp)
         self._endpoints: dict[str | None, McpEndpoint] = {}
         self._starting = asyncio.Lock()
-        self._telling: set[asyncio.Future[None]] = set()
         serverapp.event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
 
     def toolbox(self, kernel_id: str | None) -> Toolbox:
-        """The tools for a kernel.
-
-        Args:
-            kernel_id: The server's id of it; None for the default one.
-
-        Returns:
-            The tools.
-        """
-        activity = self._settings["oh_jupyter_activity"]
+        """The tools for a kernel, None for the default one."""
         kernel = Kernel(
-            self._settings["oh_jupyter_router"],
+            self._router,
             kernel_id,
-            activity.touch,
-            lambda: self._changed(kernel_id),
+            self._touch,
+            lambda: run_in_background(self.tools_changed(kernel_id)),
         )
         fixed = [
             *action_tools(kernel),
@@ -72,14 +72,7 @@ class Endpoints:
         return endpoint is not None and endpoint.listeners > 0
 
     async def get(self, kernel_id: str | None) -> McpEndpoint:
-        """The endpoint of a kernel.
-
-        Args:
-            kernel_id: The server's id of it; None for the default one.
-
-        Returns:
-            The endpoint, open.
-        """
+        """The endpoint of a kernel, None for the default one, open."""
         async with self._starting:
             if kernel_id not in self._endpoints:
                 # The SDK takes half a second, in which nobody else should have to wait.
@@ -100,20 +93,10 @@ class Endpoints:
         if endpoint is not None:
             await endpoint.close()
 
-    def _changed(self, kernel_id: str | None) -> None:
-        task = asyncio.ensure_future(self.tools_changed(kernel_id))
-        self._telling.add(task)  # the loop itself holds tasks weakly
-        task.add_done_callback(self._telling.discard)
-
     async def tools_changed(self, kernel_id: str | None) -> None:
-        """Tell the sessions of a kernel that its tools are others now.
-
-        Args:
-            kernel_id: The server's id of it; None for the default one.
-        """
-        router = self._settings["oh_jupyter_router"]
-        same = {kernel_id, kernel_id or router.default_kernel_id}
-        if kernel_id is not None and kernel_id == router.default_kernel_id:
+        """Tell the sessions of a kernel, None for the default one, that its tools are others."""
+        same = {kernel_id, kernel_id or self._router.default_kernel_id}
+        if kernel_id is not None and kernel_id == self._router.default_kernel_id:
             same.add(None)
         for known in same & self._endpoints.keys():
             await self._endpoints[known].tools_changed()

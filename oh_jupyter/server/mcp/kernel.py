@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
@@ -17,13 +16,13 @@ from oh_jupyter.server.router import Router
 
 __all__ = ["Kernel", "KernelTools", "state_tools"]
 
-WATCH_SECONDS = 60.0
+WATCH_INTERVAL_SECONDS = 60.0
 """Seconds after which a watch looks whether anybody still listens."""
 
 under_way: ContextVar[list[tuple[Kernel, str]] | None] = ContextVar("under_way", default=None)
 """Where a tool call notes which kernel does something for it, and the type of the Action."""
 
-RECENT = 20
+DEFAULT_EVENT_COUNT = 20
 """Events that are listed when no number is given."""
 
 
@@ -94,28 +93,9 @@ class Kernel:
     async def request(
         self, operation: str, fields: Mapping[str, Any] | None = None, body: bytes | None = None
     ) -> Reply:
-        """Ask the runtime in it; when this is cancelled, so is what was asked.
-
-        Args:
-            operation: Name of the operation.
-            fields: Its arguments.
-            body: JSON that goes with them.
-
-        Returns:
-            The answer.
-
-        Raises:
-            OhJupyterError: There is none, or the runtime refused.
-        """
+        """Ask the runtime in it; when this is cancelled, so is what was asked."""
         link = await self.link()
-        key = uuid.uuid4().hex
-        try:
-            reply = await link.request(operation, {**(fields or {}), "key": key}, body)
-        except asyncio.CancelledError:
-            cancel = asyncio.ensure_future(link.request("cancel", {"key": key}, load=False))
-            _in_background.add(cancel)  # the loop itself holds tasks weakly
-            cancel.add_done_callback(_forget)
-            raise
+        reply = await link.cancellable_request(operation, fields, body)
         if self._listed_without:
             self._listed_without = False
             self._changed()
@@ -137,7 +117,7 @@ class Kernel:
         """Have the kernel say when there are other tools, while somebody listens."""
         try:
             while self.listens() and self._known is not None:
-                fields = {"known": self._known[1], "wait": WATCH_SECONDS}
+                fields = {"known": self._known[1], "wait": WATCH_INTERVAL_SECONDS}
                 self._look(await link.request("tools_changed", fields, load=False))
         except OhJupyterError:
             return  # the next answer of the kernel, or of another one, tells
@@ -211,15 +191,6 @@ class Kernel:
         return json.loads(reply.body or b"{}")
 
 
-_in_background: set[asyncio.Task[Reply]] = set()
-
-
-def _forget(task: asyncio.Task[Reply]) -> None:
-    _in_background.discard(task)
-    if not task.cancelled():
-        task.exception()  # a kernel that is gone has nothing to cancel
-
-
 class KernelTools:
     """The tools that live in the kernel: skills, and those of the MCP servers behind it."""
 
@@ -287,7 +258,7 @@ def state_tools(kernel: Kernel) -> list[Tool]:
         return result(text(json.dumps(found, indent=2)))
 
     async def events(arguments: dict[str, Any], caller: Caller) -> Result:
-        limit = arguments.get("limit", RECENT)
+        limit = arguments.get("limit", DEFAULT_EVENT_COUNT)
         start = arguments.get("start_id")
         if start is None:
             reply = await kernel.request("status")
@@ -316,7 +287,7 @@ def state_tools(kernel: Kernel) -> list[Tool]:
                     "type": "integer",
                     "minimum": 1,
                     "maximum": 500,
-                    "default": RECENT,
+                    "default": DEFAULT_EVENT_COUNT,
                     "description": "How many at most.",
                 },
             ),

@@ -14,13 +14,11 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from oh_jupyter.server.mcp.results import Result
 from oh_jupyter.server.mcp.toolbox import Tool, Toolbox
-
-if TYPE_CHECKING:
-    from oh_jupyter.server.mcp.endpoints import Endpoints
+from oh_jupyter.server.state import state_of
 
 __all__ = ["tool_specs"]
 
@@ -43,11 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 def tool_specs() -> list[str]:
-    """The tools to register; jupyter-server-mcp calls it when it starts.
-
-    Returns:
-        ``module:function`` of each; none if they are not to be shared.
-    """
+    """``module:function`` of each tool to register; jupyter-server-mcp asks when it starts."""
     server = _server()
     apps = () if server is None else server.extension_manager.extension_apps.get("oh_jupyter", ())
     if not any(app.share_tools for app in apps):
@@ -128,5 +122,4 @@ def _server() -> Any:
 
 
 def _toolbox(kernel_id: str | None) -> Toolbox:
-    endpoints: Endpoints = _server().web_app.settings["oh_jupyter_mcp"]
-    return endpoints.toolbox(kernel_id)
+    return state_of(_server().web_app.settings).mcp.toolbox(kernel_id)

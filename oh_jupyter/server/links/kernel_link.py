@@ -1,4 +1,4 @@
-"""What every link does on the control channel: requests, generations, loading.
+"""A link to the runtime in one kernel: requests, generations, loading.
 
 How messages travel is left to the subclasses.
 """
@@ -7,44 +7,67 @@ from __future__ import annotations
 
 import asyncio
 import time
-from abc import abstractmethod
+import uuid
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
 from jupyter_client.session import Session
 
+from oh_jupyter import errors
 from oh_jupyter.config import REQUEST_MESSAGE
 from oh_jupyter.errors import (
     ExtensionMissingError,
     GenerationChangedError,
     KernelDiedError,
+    KernelError,
     KernelTimeoutError,
+    OhJupyterError,
     RequestExpiredError,
+    WireError,
 )
-from oh_jupyter.server.limits import is_input
-from oh_jupyter.server.links.base import KernelLink, Reply, raise_failure
-from oh_jupyter.server.links.loading import LOAD, load_extension
+from oh_jupyter.server.background import run_in_background
+from oh_jupyter.server.limits import ConcurrencyLimit, is_input
+from oh_jupyter.server.links.loading import LOAD_EXTENSION, load_extension
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 
-__all__ = ["ControlLink"]
+__all__ = ["KernelLink", "Reply"]
 
-GRACE_SECONDS = 6.0
+PING_GRACE_SECONDS = 6.0
 """How long a kernel may leave a ping unanswered."""
-
-SENDS = 3
-"""Times that a request is sent which has expired before the kernel received it."""
-
-ACTIONS = {"execute_action", "run_cell"}
-"""Operations that may last, so that too many of them are a burden."""
 
 START_GRACE_SECONDS = 60.0
 """How long a kernel may be silent that has not answered yet: it may be starting."""
 
+MAX_SENDS = 3
+"""Times that a request is sent which has expired before the kernel received it."""
 
-class ControlLink(KernelLink):
-    """Requests on the control channel of one kernel.
+LASTING_OPERATIONS = {"execute_action", "run_cell"}
+"""Operations that may last, so that too many of them are a burden."""
+
+Buffers = list[Any]
+"""Bytes and memory views of bytes."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A kernel's answer: the message's content, and JSON that the kernel has encoded already."""
+
+    fields: dict[str, Any]
+    body: bytes | None = None
+
+
+class KernelLink(ABC):
+    """Carries requests to the runtime in one kernel, on the kernel's control channel.
 
     Attributes:
+        kernel_id: The server's id of the kernel.
+        concurrency: How many actions the kernel gets at once; None for any number.
+        answered: Whether the kernel has answered anything since it was started, or restarted.
+        ever_answered: Whether it has answered anything at all.
         resends: Whether requests are sent once more after the connection broke.
         causes_of_silence: Why a kernel may leave its pings unanswered, for a message.
     """
@@ -52,80 +75,109 @@ class ControlLink(KernelLink):
     resends: ClassVar[bool] = False
     causes_of_silence: ClassVar[str] = "it is suspended, or busy in code that holds the GIL"
 
-    def __init__(self, kernel_id: str, session: Session, load: str = LOAD) -> None:
-        """Make a link.
-
-        Args:
-            kernel_id: The server's id of the kernel.
-            session: Makes the messages; nobody else's.
-            load: The cell that loads oh_jupyter into the kernel.
-        """
+    def __init__(self, kernel_id: str, session: Session, load: str = LOAD_EXTENSION) -> None:
+        """Prepare a link with a session of its own, and the cell that loads oh_jupyter."""
         self.kernel_id = kernel_id
+        self.concurrency: ConcurrencyLimit | None = None
+        self.answered = self.ever_answered = False
         self._session = session
         self._load_code = load
         self._loading = asyncio.Lock()
         self._generation: str | None = None
-        self._clock_offset: float | None = None
+        self._clock_offset_seconds: float | None = None
         self._closed: KernelDiedError | None = None
         self._pending = PendingReplies(
             ping=self._ping,
-            grace=lambda: START_GRACE_SECONDS if self._generation is None else GRACE_SECONDS,
+            grace_seconds=self._grace_seconds,
             silent=self._silent,
         )
 
-    @abstractmethod
-    def _post(
-        self,
-        channel: str,
-        message: dict[str, Any],
-        buffers: list[bytes | memoryview[bytes]] | None = None,
-    ) -> None:
-        """Send a message over the open connection, without waiting.
+    async def open(self) -> None:
+        """Connect, where that is not done already; KernelNotFoundError, GatewayError."""
+        return None
 
-        Args:
-            channel: "control" or "shell".
-            message: The message.
-            buffers: Its buffers.
-        """
+    @abstractmethod
+    def _post(self, channel: str, message: dict[str, Any], buffers: Buffers | None = None) -> None:
+        """Send a message to "control" or "shell" over the open connection, without waiting."""
 
     @abstractmethod
     async def _is_busy(self) -> bool:
         """Whether the kernel runs a cell, as far as its manager knows."""
 
-    async def request(
+    async def cancellable_request(
         self,
         operation: str,
-        fields: dict[str, Any] | None = None,
+        fields: Mapping[str, Any] | None = None,
         body: bytes | None = None,
         *,
         load: bool = True,
         overdue: asyncio.Event | None = None,
     ) -> Reply:
-        """Ask the runtime, see ``KernelLink.request``."""
-        if self.turns is None or operation not in ACTIONS:
-            return await self._request(operation, fields, body, load, overdue)
-        if self.turns.all_taken and is_input(body):
-            return await self._request(operation, fields, body, load, overdue)
-        async with self.turns.turn():
-            return await self._request(operation, fields, body, load, overdue)
+        """``request``, taken back in the kernel when this is cancelled or given up."""
+        key = uuid.uuid4().hex
+        try:
+            return await self.request(
+                operation, {**(fields or {}), "key": key}, body, load=load, overdue=overdue
+            )
+        except (asyncio.CancelledError, KernelTimeoutError):
+            run_in_background(self.request("cancel", {"key": key}, load=False))
+            raise
+
+    async def request(
+        self,
+        operation: str,
+        fields: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        *,
+        load: bool = True,
+        overdue: asyncio.Event | None = None,
+    ) -> Reply:
+        """Ask the runtime.
+
+        Args:
+            operation: Name of the operation.
+            fields: Its arguments.
+            body: JSON bytes that are passed on as they are.
+            load: Load oh_jupyter into the kernel first if it is not there; who only looks
+                must not change a person's kernel.
+            overdue: Set while a kernel is silent that has received it; the wait then goes on.
+
+        Raises:
+            KernelDiedError: The kernel died or restarted meanwhile.
+            KernelTimeoutError: The kernel has stopped answering.
+            KernelNotFoundError: The kernel is no more.
+            GatewayError: The gateway that runs the kernel cannot be reached.
+            ExtensionMissingError: oh_jupyter is not loaded in it, or cannot be.
+            LimitExceededError: Too many actions wait for the kernel already.
+            OhJupyterError: What the runtime refused, as the error it raised there.
+        """
+        async with self._slot(operation, body):
+            return await self._request(operation, fields or {}, body, load, overdue)
+
+    def _slot(self, operation: str, body: bytes | None) -> AbstractAsyncContextManager[None]:
+        """A place among the actions of the kernel, for those that need one."""
+        limit = self.concurrency
+        if limit is None or operation not in LASTING_OPERATIONS:
+            return nullcontext()
+        return nullcontext() if limit.is_full and is_input(body) else limit.slot()
 
     async def _request(
         self,
         operation: str,
-        fields: dict[str, Any] | None,
+        fields: Mapping[str, Any],
         body: bytes | None,
         load: bool,
         overdue: asyncio.Event | None,
     ) -> Reply:
-        buffers: list[bytes | memoryview[bytes]] = [] if body is None else [body]
         expired = 0
         while True:
             generation = await self._find_generation(load)
             # A request that was on its way when the kernel died reaches the next one, where
             # nobody waits for it any more: the generation keeps it from being carried out.
-            content = {**(fields or {}), "op": operation, "generation": generation}
+            content = {**fields, "op": operation, "generation": generation}
             if self.resends:
                 content["keep"] = True
+            buffers: Buffers = [] if body is None else [body]
             message = await self.ask(REQUEST_MESSAGE, content, buffers, overdue=overdue)
             try:
                 raise_failure(message["content"])
@@ -137,10 +189,11 @@ class ControlLink(KernelLink):
             except RequestExpiredError:
                 self._generation = None  # so that the clocks are compared anew
                 expired += 1
-                if expired == SENDS:
+                if expired == MAX_SENDS:
                     raise KernelTimeoutError(
                         f"Kernel {self.kernel_id} receives requests only after more than "
-                        f"{GRACE_SECONDS:.0f} s. Nothing was done. Try again when it is less busy",
+                        f"{PING_GRACE_SECONDS:.0f} s. Nothing was done. Try again when it is less "
+                        "busy",
                         withdrawn=True,
                     ) from None
         found = message.get("buffers") or []
@@ -150,31 +203,13 @@ class ControlLink(KernelLink):
         self,
         msg_type: str,
         content: dict[str, Any],
-        buffers: list[bytes | memoryview[bytes]] | None = None,
+        buffers: Buffers | None = None,
         *,
         channel: str = "control",
         subshell: str | None = None,
         overdue: asyncio.Event | None = None,
     ) -> dict[str, Any]:
-        """Send any request and wait for its reply.
-
-        Args:
-            msg_type: Type of the request.
-            content: Its content.
-            buffers: Its buffers.
-            channel: "control" or "shell".
-            subshell: The subshell that it is for; None for the main shell.
-            overdue: Set while a kernel is silent that has received it; the wait then goes on.
-
-        Returns:
-            The reply message.
-
-        Raises:
-            GatewayError: The kernel's gateway cannot be reached.
-            KernelNotFoundError: The kernel is no more.
-            KernelDiedError: The kernel died or restarted meanwhile.
-            KernelTimeoutError: The kernel has stopped answering.
-        """
+        """Send a message of any type and wait for its reply; errors as those of ``request``."""
         await self.open()
         if self._closed is not None:  # after whoever asks was given the link
             raise self._closed
@@ -198,9 +233,10 @@ class ControlLink(KernelLink):
 
         By then nobody waits for it any more, and who asks again must not get it done twice.
         """
-        if self._clock_offset is None or "generation" not in content:
+        offset = self._clock_offset_seconds
+        if offset is None or "generation" not in content:
             return content
-        return {**content, "expires": time.monotonic() + self._clock_offset + GRACE_SECONDS}
+        return {**content, "expires": time.monotonic() + offset + PING_GRACE_SECONDS}
 
     def _message(
         self, msg_type: str, content: dict[str, Any], subshell: str | None = None
@@ -210,12 +246,7 @@ class ControlLink(KernelLink):
             message["header"]["subshell_id"] = subshell
         return message
 
-    def _send_again(
-        self,
-        msg_type: str,
-        content: dict[str, Any],
-        buffers: list[bytes | memoryview[bytes]] | None,
-    ) -> str:
+    def _send_again(self, msg_type: str, content: dict[str, Any], buffers: Buffers | None) -> str:
         message = self._message(msg_type, self._with_expiry(content))
         self._post("control", message, buffers)
         return str(message["header"]["msg_id"])
@@ -261,7 +292,7 @@ class ControlLink(KernelLink):
                 return None
             pong = ping.result()["content"]
             if "clock" in pong:
-                self._clock_offset = float(pong["clock"]) - time.monotonic()
+                self._clock_offset_seconds = float(pong["clock"]) - time.monotonic()
             return str(pong["generation"])
         finally:
             for task in (ping, info):
@@ -275,26 +306,25 @@ class ControlLink(KernelLink):
         )
 
     def kernel_gone(self, problem: KernelDiedError) -> None:
-        """End all pending requests, see ``KernelLink.kernel_gone``."""
+        """End all pending requests with an error: the process that was asked is no more."""
         self._generation = None
         self.answered = False
         self._pending.fail(problem)
 
-    def _ping(self, unanswered: bool) -> None:
-        """Ask for a sign of life.
+    def _grace_seconds(self) -> float:
+        return START_GRACE_SECONDS if self._generation is None else PING_GRACE_SECONDS
 
-        Args:
-            unanswered: Whether the ping before was left unanswered.
-        """
+    def _ping(self, unanswered: bool) -> None:
+        """Ask for a sign of life; ``unanswered`` says whether there was none since the last."""
         self._post("control", self._session.msg("kernel_info_request", {}))
 
-    def _silent(self, grace: float) -> None:
+    def _silent(self, grace_seconds: float) -> None:
         """The kernel has left the pings unanswered."""
-        self._pending.fall_silent(grace, self.silence)
+        self._pending.fall_silent(grace_seconds, self.silence)
 
     def silence(self, received: bool = True) -> KernelTimeoutError:
-        """The error that tells of a silent kernel, see ``KernelLink.silence``."""
-        allowed = RECEIVED_GRACE_SECONDS if received else GRACE_SECONDS
+        """The error that tells of a silent kernel, which may have received what was asked."""
+        allowed = RECEIVED_GRACE_SECONDS if received else PING_GRACE_SECONDS
         if received:
             end = (
                 "What was asked may still be carried out: see the event log before you ask "
@@ -309,10 +339,23 @@ class ControlLink(KernelLink):
         )
 
     def close(self, problem: KernelDiedError | None = None) -> None:
-        """Disconnect for good, see ``KernelLink.close``."""
+        """Disconnect for good; those who wait are told the problem, or of a shutdown."""
         self._closed = problem or KernelDiedError(
             f"Kernel {self.kernel_id} was shut down before it answered; the state of its runtime "
             "is lost"
         )
         self.kernel_gone(self._closed)
         self._pending.close()
+
+
+def raise_failure(fields: Mapping[str, Any]) -> None:
+    """Raise the error that the content of a reply tells of, of the same class as in the kernel."""
+    if fields.get("status") != "error":
+        return
+    cls = getattr(errors, str(fields.get("ename")), KernelError)
+    message = str(fields.get("evalue") or "The runtime gave no reason")
+    if isinstance(cls, type) and issubclass(cls, WireError):
+        raise cls(message, str(fields.get("field") or ""))
+    if isinstance(cls, type) and issubclass(cls, OhJupyterError):
+        raise cls(message)
+    raise KernelError(message)
