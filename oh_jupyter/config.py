@@ -25,8 +25,10 @@ __all__ = [
     "RECEIVED_MESSAGE",
     "REPLY_MESSAGE",
     "REQUEST_MESSAGE",
+    "SESSION_KEY_VARIABLE",
     "Settings",
     "load_settings",
+    "secret_variables",
 ]
 
 REQUEST_MESSAGE = "oh_jupyter_request"
@@ -46,6 +48,9 @@ OUTPUT_LIMIT = 30_000
 
 DECISION_MESSAGE = "oh_jupyter_decision"
 """Type of the IOPub message that tells every frontend what was decided on a waiting Action."""
+
+SESSION_KEY_VARIABLE = "SESSION_API_KEY"
+"""Environment variable of the key that clients of OpenHands' protocol send."""
 
 
 def _setting(default: Any, help: str, *variables: str, secret: bool = False) -> Any:
@@ -276,6 +281,12 @@ def load_settings(
             raise ConfigError(f"There is no setting {name!r}. Settings: {', '.join(hints)}")
         values[name] = value
     return Settings(**values)
+
+
+def secret_variables() -> set[str]:
+    """Names of the environment variables that set what is secret."""
+    secret = (setting.metadata for setting in fields(Settings) if setting.metadata["secret"])
+    return {variable for metadata in secret for variable in metadata["variables"]}
 
 
 def _from_toml(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> dict[str, Any]:

@@ -7,12 +7,12 @@ import getpass
 import os
 from typing import TYPE_CHECKING
 
-import psutil
-
-from oh_jupyter.config import Settings
+from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, secret_variables
 from oh_jupyter.errors import ConfigError
 
 if TYPE_CHECKING:
+    import psutil
+
     from oh_jupyter.shell import ShellSession
 
 __all__ = ["make_shell", "memory_usage", "prepare_workspace", "shell_owner", "shell_user"]
@@ -75,18 +75,22 @@ def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
     from oh_jupyter.shell import BashSession, PowerShellSession
 
     session = PowerShellSession if os.name == "nt" else BashSession
+    withheld = {SESSION_KEY_VARIABLE, *secret_variables()}
     limit = settings.max_memory_gb
     return session(
         workspace_dir,
         shell_user(settings),
         settings.no_change_timeout_seconds,
         None if limit is None else int(limit * 1024),
+        env={name: value for name, value in os.environ.items() if name not in withheld},
         loop=asyncio.get_running_loop(),
     )
 
 
 def memory_usage(shell: ShellSession | None) -> dict[str, int]:
     """Resident bytes of the kernel's process, of all its children, and of the shell's."""
+    import psutil
+
     return {
         "kernel": psutil.Process().memory_info().rss,
         "children": sum(_resident(child) for child in psutil.Process().children(recursive=True)),
@@ -95,6 +99,8 @@ def memory_usage(shell: ShellSession | None) -> dict[str, int]:
 
 
 def _tree(pid: int) -> int:
+    import psutil
+
     try:
         process = psutil.Process(pid)
         return sum(_resident(one) for one in (process, *process.children(recursive=True)))
@@ -103,6 +109,8 @@ def _tree(pid: int) -> int:
 
 
 def _resident(process: psutil.Process) -> int:
+    import psutil
+
     try:
         return int(process.memory_info().rss)
     except psutil.NoSuchProcess:

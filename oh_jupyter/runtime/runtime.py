@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from oh_jupyter.config import Settings
+from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
@@ -136,7 +136,7 @@ def _event_log(store: FileStore, sid: str, settings: Settings) -> EventStream:
     """The log of a session, in which nobody finds the operator's secrets."""
     events = EventStream(store, sid)
     values = [
-        os.environ.get("SESSION_API_KEY", ""),
+        os.environ.get(SESSION_KEY_VARIABLE, ""),
         urlsplit(settings.file_store_web_hook_url or "").password or "",
     ]
     for setting in fields(Settings):

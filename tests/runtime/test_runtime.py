@@ -201,6 +201,21 @@ def test_environment_variables_reach_shell_and_cells_and_stay_out_of_the_log(
             runtime.submit(runtime.executor.set_env(wrong)).result(30)
 
 
+def test_the_shell_does_not_get_what_the_operator_keeps_secret(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setenv("SESSION_API_KEY", "session-key-1")
+    monkeypatch.setenv("FILE_STORE_WEB_HOOK_SECRET", "whsec_c2VjcmV0")
+    monkeypatch.setenv("OH_TEST_PLAIN", "plain")
+    runtime = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory"))
+    try:
+        for action in (CmdRunAction("env"), CmdRunAction("env", is_static=True)):
+            lines = runtime.submit_action(action).result(30).content.splitlines()
+            assert "OH_TEST_PLAIN=plain" in lines
+            names = {line.partition("=")[0] for line in lines}
+            assert not names & {"SESSION_API_KEY", "FILE_STORE_WEB_HOOK_SECRET"}
+    finally:
+        runtime.close()
+
+
 def test_memory_is_shown_and_limited(tmp_path: Path) -> None:
     settings = Settings(workspace_dir=str(tmp_path), file_store="memory", max_memory_gb=0.1)
     runtime = Runtime(settings)

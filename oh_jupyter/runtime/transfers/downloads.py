@@ -6,6 +6,7 @@ These functions block; call them in a worker thread.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import stat
@@ -13,13 +14,18 @@ import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from oh_jupyter.errors import TransferError, TransferNotFoundError
+from oh_jupyter.runtime.transfers.file_kinds import kind_name, virtual_devices
 
 __all__ = ["check_source", "zipped"]
 
 PIECE_BYTES = 1024 * 1024
 """How much is read at once, and about as much is sent at once."""
+
+MAX_NAMED_LEFT_OUT = 200
+MAX_NAME_CHARS = 200
 
 
 def check_source(path: str) -> Path:
@@ -29,55 +35,117 @@ def check_source(path: str) -> Path:
     source = Path(path)
     if "\0" in path or not source.exists():
         raise TransferNotFoundError("File not found")
-    if not (source.is_dir() or source.is_file()):
-        raise TransferError(f"{path} is neither a file nor a directory")
+    found = source.stat()
+    if not (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)):
+        raise TransferError(
+            f"{path} is neither a file nor a directory, but {kind_name(found.st_mode)}"
+        )
+    if found.st_dev in virtual_devices():
+        raise TransferError(
+            f"{path} is made up by the kernel while it is read. Read it by a command, such as cat"
+        )
     if not os.access(source, os.R_OK | (os.X_OK if source.is_dir() else 0)):
         raise TransferError(f"{path} may not be read")
     return source
 
 
 def zipped(source: Path) -> Iterator[bytes]:
-    """Zip a file, or all that is in a directory.
+    """A file, or all that is in a directory, as a zip file in pieces of about ``PIECE_BYTES``.
 
     Members are named relative to the directory. Empty directories are members too. What a
     link to a file leads to is taken; links to directories are left out, since they may lead in
-    circles; so is what is no file (sockets, pipes) and what may not be read.
-
-    Args:
-        source: The file or directory.
+    circles. So is what is no file (sockets, pipes, devices), what may not be read and what the
+    kernel makes up (``/proc``): the comment of the zip file, which ``unzip`` prints, names it.
     """
     sink = _Sink()
+    left_out = _LeftOut()
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
-        for path, name in _members(source):
+        for path, name in _members(source, left_out):
             if name.endswith("/"):
                 archive.writestr(_entry(path, name), b"")
                 continue
             try:
-                opened = path.open("rb")
-            except OSError:
+                opened = _open_regular(path)
+            except OSError as problem:
+                left_out.add(name, problem.strerror or "it cannot be read")
                 continue
             with opened, archive.open(_entry(path, name), "w", force_zip64=True) as member:
                 while piece := opened.read(PIECE_BYTES):
                     member.write(piece)
                     if sink.size >= PIECE_BYTES:
                         yield sink.take()
+        archive.comment = left_out.text().encode()
     yield sink.take()
 
 
-def _members(source: Path) -> Iterator[tuple[Path, str]]:
+def _open_regular(path: Path) -> IO[bytes]:
+    """Open a file for reading, without waiting for what may have taken its place meanwhile."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, f"it is {kind_name(mode)}")
+    return open(descriptor, "rb")
+
+
+class _LeftOut:
+    """What of a directory is not in its archive, and why."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+        self._count = 0
+
+    def add(self, name: str, reason: str) -> None:
+        """Note a name relative to the directory."""
+        self._count += 1
+        if len(self._lines) < MAX_NAMED_LEFT_OUT:
+            self._lines.append(f"{name[:MAX_NAME_CHARS]}: {reason}")
+
+    def text(self) -> str:
+        """A line for each, bounded; "" if nothing was left out."""
+        if not self._lines:
+            return ""
+        more = self._count - len(self._lines)
+        lines = [*self._lines, *([f"and {more} more"] if more else [])]
+        return "\n".join(["Left out:", *lines])
+
+
+def _members(source: Path, left_out: _LeftOut) -> Iterator[tuple[Path, str]]:
     """Paths and member names, sorted, a directory's with a slash at the end."""
     if source.is_file():
         yield source, source.name
         return
-    for parent, directories, files in os.walk(source):
-        directories[:] = sorted(d for d in directories if not os.path.islink(Path(parent, d)))
+    virtual = virtual_devices()
+
+    def unreadable(problem: OSError) -> None:
+        left_out.add(os.path.relpath(problem.filename, source), problem.strerror or "unreadable")
+
+    for parent, directories, files in os.walk(source, onerror=unreadable):
         here = Path(parent)
+        for name in list(directories):
+            path = here / name
+            if path.is_symlink():
+                directories.remove(name)
+            elif path.stat().st_dev in virtual:
+                directories.remove(name)
+                left_out.add(path.relative_to(source).as_posix() + "/", "the kernel makes it up")
+        directories.sort()
         if not directories and not files and here != source:
             yield here, here.relative_to(source).as_posix() + "/"
         for name in sorted(files):
             path = here / name
-            if path.is_file():
-                yield path, path.relative_to(source).as_posix()
+            member = path.relative_to(source).as_posix()
+            try:
+                found = path.stat()
+            except OSError:
+                left_out.add(member, "a link to nothing")
+                continue
+            if not stat.S_ISREG(found.st_mode):
+                left_out.add(member, kind_name(found.st_mode))
+            elif found.st_dev in virtual:
+                left_out.add(member, "the kernel makes it up")
+            else:
+                yield path, member
 
 
 def _entry(path: Path, name: str) -> zipfile.ZipInfo:

@@ -16,61 +16,90 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from oh_jupyter.errors import TransferError, TransferTooLargeError
+from oh_jupyter.runtime.transfers.file_kinds import check_replaceable
 
 __all__ = ["unpack"]
 
 _PIECE_BYTES = 1024 * 1024
 _MAX_MEMBERS = 100_000
 
+MAX_RATIO = 100
+"""What an archive may unpack to, as a multiple of its own size: text seldom reaches 20."""
 
-class _OverLimit(Exception):
-    """More is in the archive than may be."""
+RATIO_FREE_BYTES = 64 * 1024**2
+"""What any archive may unpack to, however small it is."""
+
+MAX_DISK_SHARE = 0.9
+"""Share of what the disk has left that one archive may take."""
 
 
 def unpack(
-    archive: Path, name: str, destination: Path, limit: int, own: Callable[[Path], None]
+    archive: Path, name: str, destination: Path, max_bytes: int, own: Callable[[Path], None]
 ) -> None:
-    """Unpack a zip file into a directory; what is there already under a name is replaced.
+    """Unpack a zip file into a directory; regular files that are there already are replaced.
 
-    Args:
-        archive: The zip file.
-        name: What to call it in messages.
-        destination: The directory, which exists.
-        limit: Bytes that its members may have together.
-        own: Called with each file and directory that is new, to give it to its owner.
+    ``name`` is what messages call the archive; ``own`` gives each file and directory that is new
+    to its owner.
 
     Raises:
-        TransferError: It is no zip file, is damaged or encrypted, or has a member that
-            would be written elsewhere.
-        TransferTooLargeError: It would need more than the limit.
+        TransferError: It is no zip file, is damaged or encrypted, or has a member that would be
+            written elsewhere, or over what is no file.
+        TransferTooLargeError: It would need more than the limit, than the disk has left, or than
+            an archive of its size should.
         OSError: The destination cannot be written.
     """
+    budget = _Budget(name, archive.stat().st_size, max_bytes, shutil.disk_usage(destination).free)
     staging = Path(tempfile.mkdtemp(prefix=".oh_upload_", dir=destination))
     try:
         with zipfile.ZipFile(archive) as opened:
             members = opened.infolist()
-            left = limit if len(members) <= _MAX_MEMBERS else -1
+            budget.check(sum(member.file_size for member in members), len(members))
             for member in members:
-                # What the archive says of sizes is not trusted.
-                left -= _unpack_member(opened, member, staging, left)
+                _unpack_member(opened, member, staging, budget)
         _merge(staging, destination, own)
-    except _OverLimit:
-        raise TransferTooLargeError(
-            f"{name} would unpack to more than {limit / 1024**2:.0f} MiB or {_MAX_MEMBERS} "
-            "members; nothing was unpacked"
-        ) from None
     except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
         raise TransferError(f"{name} cannot be unpacked: {problem}") from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
+class _Budget:
+    """The bytes that an archive may unpack to; what it says of its own sizes is not trusted."""
+
+    def __init__(self, name: str, archive_bytes: int, max_bytes: int, disk_bytes: int) -> None:
+        allowed_by_ratio = max(RATIO_FREE_BYTES, archive_bytes * MAX_RATIO)
+        self._name = name
+        self._written_bytes = 0
+        self._bounds = (
+            (max_bytes, f"{max_bytes / 1024**2:.0f} MiB or {_MAX_MEMBERS} members"),
+            (
+                allowed_by_ratio,
+                f"{MAX_RATIO} times its own size, as archives do that are made to fill disks",
+            ),
+            (
+                int(disk_bytes * MAX_DISK_SHARE),
+                f"{MAX_DISK_SHARE:.0%} of the {disk_bytes / 1024**2:.0f} MiB that are left on the "
+                "disk",
+            ),
+        )
+
+    def spend(self, size_bytes: int) -> None:
+        """Count what is about to be written; a TransferTooLargeError if it is too much."""
+        self._written_bytes += size_bytes
+        self.check(self._written_bytes)
+
+    def check(self, size_bytes: int, members: int = 0) -> None:
+        """Refuse a size or a number of members that is too much (TransferTooLargeError)."""
+        for bound_bytes, in_words in self._bounds:
+            if size_bytes > bound_bytes or members > _MAX_MEMBERS:
+                raise TransferTooLargeError(
+                    f"{self._name} would unpack to more than {in_words}; nothing was unpacked"
+                )
+
+
 def _unpack_member(
-    opened: zipfile.ZipFile, member: zipfile.ZipInfo, staging: Path, left: int
-) -> int:
-    """Write one member and return its size."""
-    if member.file_size > left:
-        raise _OverLimit
+    opened: zipfile.ZipFile, member: zipfile.ZipInfo, staging: Path, budget: _Budget
+) -> None:
     name = PurePosixPath(member.filename.replace("\\", "/"))
     if name.is_absolute() or ".." in name.parts or not name.parts or "\0" in member.filename:
         raise TransferError(
@@ -81,14 +110,11 @@ def _unpack_member(
     try:
         if member.is_dir():
             target.mkdir(parents=True, exist_ok=True)
-            return 0
+            return
         target.parent.mkdir(parents=True, exist_ok=True)
-        written = 0
         with opened.open(member) as source, target.open("wb") as sink:
             while piece := source.read(_PIECE_BYTES):
-                written += len(piece)
-                if written > left:
-                    raise _OverLimit
+                budget.spend(len(piece))
                 sink.write(piece)
     except (FileExistsError, NotADirectoryError, IsADirectoryError):
         raise TransferError(
@@ -98,7 +124,6 @@ def _unpack_member(
     mode = stat.S_IMODE(member.external_attr >> 16)
     if mode & stat.S_IXUSR:
         target.chmod(target.stat().st_mode | (mode & 0o111))
-    return written
 
 
 def _merge(staging: Path, destination: Path, own: Callable[[Path], None]) -> None:
@@ -108,8 +133,10 @@ def _merge(staging: Path, destination: Path, own: Callable[[Path], None]) -> Non
     for kind, paths in (("directory", directories), ("file", files)):
         for path in paths:
             target = destination / path.relative_to(staging)
-            if target.exists() and target.is_dir() != (kind == "directory"):
-                raise TransferError(f"{target} is in the way of a {kind}; nothing was unpacked")
+            if kind == "file":
+                check_replaceable(target)
+            elif target.exists() and not target.is_dir():
+                raise TransferError(f"{target} is in the way of a directory; nothing was unpacked")
             _check_inside(target if kind == "directory" else target.parent, destination)
     for path in directories:
         target = destination / path.relative_to(staging)

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from oh_jupyter.errors import TransferError, TransferTooLargeError
+from oh_jupyter.runtime.transfers.file_kinds import check_replaceable
 from oh_jupyter.runtime.transfers.unpacking import unpack
 
 __all__ = ["Upload"]
@@ -57,8 +58,8 @@ class Upload:
         self._size = 0
         try:
             self._make_directory()
-            if not self._zipped and (self._directory / self.name).is_dir():
-                raise TransferError(f"{self._directory / self.name} is a directory")
+            if not self._zipped:
+                check_replaceable(self._directory / self.name)
             # Not by tempfile, which would keep the file from everybody but its owner.
             self._part = self._directory / f".oh_upload_{secrets.token_hex(8)}"
             self._sink = self._part.open("xb")
@@ -88,6 +89,7 @@ class Upload:
                 return
             # Whoever uploads over a link means the file that it leads to.
             target = Path(os.path.realpath(self._directory / self.name))
+            check_replaceable(target)
             if target.exists():
                 self._part.chmod(target.stat().st_mode & 0o7777)
             self._own(self._part)

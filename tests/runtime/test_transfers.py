@@ -1,0 +1,178 @@
+"""Uploads and downloads: what is never replaced, never sent, and never without a bound."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import socket
+import stat
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.errors import TransferError, TransferTooLargeError
+from oh_jupyter.runtime.transfers import unpacking
+from oh_jupyter.runtime.transfers.downloads import check_source, zipped
+from oh_jupyter.runtime.transfers.uploads import Upload
+
+MAX_BYTES = 4 * 1024**3
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory with a short name: that of a socket may have 107 bytes."""
+    with tempfile.TemporaryDirectory() as made:
+        yield Path(made)
+
+
+def upload(place: Path, name: str, data: bytes, max_bytes: int = MAX_BYTES) -> None:
+    one = Upload(str(place), name, recursive=False, max_bytes=max_bytes)
+    try:
+        one.write(data)
+        one.finish()
+    finally:
+        one.abort()
+
+
+def archive(members: dict[str, bytes]) -> bytes:
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as opened:
+        for name, data in members.items():
+            opened.writestr(name, data)
+    return sink.getvalue()
+
+
+def download(source: Path) -> zipfile.ZipFile:
+    return zipfile.ZipFile(io.BytesIO(b"".join(zipped(check_source(str(source))))))
+
+
+def make_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+SPECIAL: dict[str, Callable[[Path], object]] = {
+    "a named pipe": os.mkfifo,
+    "a socket": make_socket,
+    "a device": lambda path: path.symlink_to("/dev/null"),
+    "a directory": lambda path: path.mkdir(),
+}
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("zipped_up", [False, True], ids=["file", "zip"])
+def test_only_regular_files_are_replaced(place: Path, kind: str, zipped_up: bool) -> None:
+    SPECIAL[kind](place / "taken")
+    before = (place / "taken").lstat()
+    sent = ("all.zip", archive({"a": b"a", "taken": b"x"})) if zipped_up else ("taken", b"x")
+    with pytest.raises(TransferError, match=f"taken is {kind}: only regular files"):
+        upload(place, *sent)
+    after = (place / "taken").lstat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert os.listdir(place) == ["taken"]
+
+
+def test_a_device_that_comes_while_the_upload_is_under_way_stays(place: Path) -> None:
+    one = Upload(str(place), "late", recursive=False, max_bytes=MAX_BYTES)
+    one.write(b"x")
+    os.mkfifo(place / "late")
+    with pytest.raises(TransferError, match="late is a named pipe"):
+        one.finish()
+    assert stat.S_ISFIFO((place / "late").stat().st_mode)
+    assert os.listdir(place) == ["late"]
+
+
+def test_files_and_links_to_files_are_replaced(place: Path) -> None:
+    (place / "file").write_bytes(b"old")
+    (place / "link").symlink_to("file")
+    upload(place, "link", b"new")
+    assert (place / "link").is_symlink()
+    assert (place / "file").read_bytes() == b"new"
+    upload(place, "all.zip", archive({"file": b"newer"}))
+    assert (place / "file").read_bytes() == b"newer"
+
+
+def test_an_archive_that_unpacks_to_too_much_for_its_size_is_refused(place: Path) -> None:
+    bomb = archive({"zeros": b"\0" * (unpacking.RATIO_FREE_BYTES + 1)})
+    assert len(bomb) < 200_000
+    with pytest.raises(TransferTooLargeError, match="100 times its own size"):
+        upload(place, "bomb.zip", bomb)
+    assert os.listdir(place) == []
+    upload(place, "well.zip", archive({"zeros": b"\0" * 1_000_000}))
+    assert (place / "zeros").stat().st_size == 1_000_000
+
+
+def test_what_an_archive_says_of_its_sizes_is_not_trusted(place: Path, monkeypatch) -> None:
+    monkeypatch.setattr(unpacking, "RATIO_FREE_BYTES", 1000)
+    data = bytearray(archive({"zeros": b"\0" * 1_000_000}))
+    for header in (b"PK\x03\x04", b"PK\x01\x02"):  # the size is behind the compressed one
+        at = data.index(header) + (22 if header == b"PK\x03\x04" else 24)
+        data[at : at + 4] = (10).to_bytes(4, "little")
+    with pytest.raises(TransferError, match=r"bomb\.zip"):
+        upload(place, "bomb.zip", bytes(data))
+    assert os.listdir(place) == []
+
+
+def test_an_archive_leaves_room_on_the_disk(place: Path, monkeypatch) -> None:
+    usage = shutil.disk_usage(place)._replace(free=1_000_000)
+    monkeypatch.setattr(unpacking.shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(TransferTooLargeError, match="left on the disk"):
+        upload(place, "all.zip", archive({"random": os.urandom(950_000)}))
+    assert os.listdir(place) == []
+
+
+def test_what_is_no_file_is_left_out_and_named(place: Path) -> None:
+    (place / "sub").mkdir()
+    (place / "a.txt").write_text("a")
+    os.mkfifo(place / "sub/pipe")
+    make_socket(place / "socket")
+    (place / "null").symlink_to("/dev/null")
+    (place / "dangling").symlink_to("nothing")
+    (place / "loop").symlink_to(place)
+    with download(place) as found:
+        assert found.namelist() == ["a.txt"]
+        assert found.comment.decode().splitlines() == [
+            "Left out:",
+            "dangling: a link to nothing",
+            "null: a device",
+            "socket: a socket",
+            "sub/pipe: a named pipe",
+        ]
+    with download(place / "a.txt") as found:
+        assert found.comment == b""
+
+
+@pytest.mark.skipif(not Path("/proc/kmsg").exists(), reason="there is no /proc here")
+def test_what_the_kernel_makes_up_is_neither_read_nor_left_out_without_a_word(
+    place: Path, monkeypatch
+) -> None:
+    for path in ("/proc", "/proc/kmsg"):
+        with pytest.raises(TransferError, match="made up by the kernel"):
+            check_source(path)
+    (place / "link").symlink_to("/proc/kmsg")  # a regular file, whose reader waits for news
+    with download(place) as found:
+        assert found.namelist() == []
+        assert found.comment.decode().splitlines()[1] == "link: the kernel makes it up"
+
+
+def test_a_file_that_becomes_a_pipe_does_not_block(place: Path, monkeypatch) -> None:
+    (place / "a").write_text("a")
+    (place / "b").write_text("b")
+    pieces = zipped(check_source(str(place)))
+    taken = Path.stat
+
+    def swapped(self: Path, **options):
+        found = taken(self, **options)
+        if self.name == "b" and stat.S_ISREG(found.st_mode):
+            self.unlink()
+            os.mkfifo(self)
+        return found
+
+    monkeypatch.setattr(Path, "stat", swapped)
+    with zipfile.ZipFile(io.BytesIO(b"".join(pieces))) as found:
+        assert found.namelist() == ["a"]
+        assert "b: it is a named pipe" in found.comment.decode()
