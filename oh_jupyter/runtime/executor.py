@@ -12,7 +12,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -112,6 +112,7 @@ class ActionExecutor:
         self.plugins = PluginSet(plugins, settings.init_plugin_timeout)
         self.last_action_time = time.time()
         self.running: dict[int, Action] = {}
+        self._tasks: dict[int, asyncio.Task[Any] | None] = {}
         self.last_page: Observation | None = None
         self._shell: ShellSession | None = None
         self._browsers: BrowserPool | None = None
@@ -149,6 +150,7 @@ class ActionExecutor:
         source: EventSource = "agent",
         *,
         principal: EventSource | None = None,
+        execute: Callable[[], Awaitable[Observation]] | None = None,
     ) -> Observation:
         """Carry out one Action and record it with what came of it.
 
@@ -157,6 +159,7 @@ class ActionExecutor:
             source: Who asks, as the log tells it.
             principal: Who really asks, where ``source`` is only what a client says of itself;
                 it decides whether the Action waits for a person.
+            execute: What carries it out, where that is not the runtime itself.
 
         Returns:
             Its Observation; whatever goes wrong becomes an ``ErrorObservation``.
@@ -172,26 +175,35 @@ class ActionExecutor:
         self.events.add_event(action, source)
         key = cast(int, action.id)
         self.running[key] = action
+        self._tasks[key] = asyncio.current_task()
         try:
             observation = await self.confirmations.decide(action, reason)
             if observation is None:
-                observation = await self._observe(action)
+                observation = await self._observe(action, execute)
         except asyncio.CancelledError:
             self._record(ErrorObservation("The action was cancelled."), action)
             raise
         finally:
             self.running.pop(key, None)
+            self._tasks.pop(key, None)
             self.last_action_time = time.time()
         self._record(observation, action)
         return observation
+
+    def cancel(self, id: int) -> bool:
+        """Cancel a running Action, by its id, as if whoever asked for it went away; on the loop."""
+        task = self._tasks.get(id)
+        return task is not None and task.cancel()
 
     def _record(self, observation: Observation, action: Action) -> None:
         observation.cause = action.id
         self.events.add_event(observation, action.source or "agent")
 
-    async def _observe(self, action: Action) -> Observation:
+    async def _observe(
+        self, action: Action, execute: Callable[[], Awaitable[Observation]] | None
+    ) -> Observation:
         try:
-            return await self._execute(action)
+            return await (self._execute(action) if execute is None else execute())
         except OhJupyterError as problem:
             return ErrorObservation(str(problem))
         except Exception as problem:

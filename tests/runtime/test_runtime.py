@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,6 +34,7 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
     MessageAction,
     NullAction,
+    NullObservation,
 )
 from oh_jupyter.runtime import Runtime, list_directory
 
@@ -130,6 +133,37 @@ def test_a_cancelled_action_is_recorded_as_such(runtime: Runtime) -> None:
     runtime.events.flush()
     assert any(event.message == "The action was cancelled." for event in runtime.events.search())
     assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+
+
+def test_what_others_carry_out_goes_through_the_same_pipeline(runtime: Runtime) -> None:
+    async def elsewhere() -> NullObservation:
+        return NullObservation("done elsewhere")
+
+    asked = runtime.executor.run_action(CmdRunAction("exit 1"), "agent", execute=elsewhere)
+    assert runtime.submit(asked).result(30).content == "done elsewhere"
+    runtime.events.flush()
+    action, observation = runtime.events.search()
+    assert (action.command, observation.cause) == ("exit 1", action.id)
+
+
+def test_a_running_action_is_cancelled_by_its_id(runtime: Runtime) -> None:
+    async def endless() -> NullObservation:
+        begun.set()
+        await asyncio.Event().wait()
+        return NullObservation("")
+
+    async def cancel(id: int) -> bool:
+        return runtime.executor.cancel(id)
+
+    begun = threading.Event()
+    future = runtime.submit(runtime.executor.run_action(CmdRunAction("x"), execute=endless))
+    assert begun.wait(30)
+    assert runtime.submit(cancel(0)).result(30)
+    with pytest.raises(CancelledError):
+        future.result(30)
+    assert not runtime.submit(cancel(0)).result(30)
+    runtime.events.flush()
+    assert runtime.events.get_event(1).content == "The action was cancelled."
 
 
 def test_closing_ends_everything_and_says_so(tmp_path: Path) -> None:
