@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import IO, Any, Literal, TypedDict
 
+from oh_jupyter.locks import thread_lock
 from oh_jupyter.storage.contents import contents_bytes
-from oh_jupyter.storage.locks import held
 from oh_jupyter.storage.paths import file_key, join, path_key
 
 __all__ = [
@@ -253,7 +253,7 @@ class FileStore:
         Raises:
             TimeoutError: If others held it all the time.
         """
-        with held(f"{id(self)}/{file_key(path)}", timeout):
+        with thread_lock(f"{id(self)}/{file_key(path)}", timeout):
             yield
 
     def walk(self, path: str = "") -> Iterator[tuple[str, builtins.list[str], builtins.list[str]]]:

@@ -161,7 +161,9 @@ def quick(monkeypatch):
     monkeypatch.setattr(
         delivery,
         "RetryPolicy",
-        lambda durable: RetryPolicy(durable=durable, pause=0.01, backoff=0.05, give_up=3600),
+        lambda durable: RetryPolicy(
+            durable=durable, pause_seconds=0.01, backoff_seconds=0.05, give_up_seconds=3600
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from oh_jupyter.errors import StorageError
 from oh_jupyter.events import MessageAction
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.storage import LocalFileStore, WebHookFileStore
+from oh_jupyter.storage.webhook import outbox
 
 
 @pytest.fixture
@@ -64,19 +65,86 @@ def test_events_are_kept_until_there_is_room(small_disk):
     stream.close()
 
 
-def test_an_outbox_on_a_full_disk_does_not_stop_a_write(small_disk, tmp_path, receiver):
-    store = WebHookFileStore(
-        LocalFileStore(str(tmp_path / "store")), receiver.url, outbox=small_disk / "outbox"
+def fill(disk):
+    with pytest.raises(OSError, match="No space"), (disk / "filler").open("wb", 0) as file:  # noqa: PT012
+        while True:
+            file.write(b"x" * 4096)
+
+
+def sent(receiver):
+    return {request.path.removeprefix("/hook/"): request.body for request in receiver.requests}
+
+
+def test_an_outbox_on_a_full_disk_loses_nothing(small_disk, tmp_path, make, receiver, caplog):
+    store = make(
+        WebHookFileStore,
+        store=LocalFileStore(str(tmp_path / "store")),
+        outbox=small_disk / "outbox",
     )
-    for n in range(8):
-        store.write(f"{n}", os.urandom(300_000))
-        store.flush()
-    store.write("large", os.urandom(3_000_000))
+    receiver.gate.clear()
+    written = {f"d{n}/f": os.urandom(100_000 if n % 2 else 3000) for n in range(30)}
+    written["large"] = os.urandom(3_000_000)
+    for path, contents in written.items():
+        store.write(path, contents)
+    assert len(store.deliveries()) == len(written)
+    assert caplog.text.count("kept in memory until it can") == 1
+    receiver.gate.set()
     report = store.flush()
-    assert [failed.path for failed in report.failed] == ["large"]
-    assert "outbox failed" in report.failed[0].reason
-    assert len(store.read_bytes("large")) == 3_000_000
-    store.write("small", "x")
-    assert store.flush().delivered == 1
+    assert (report.delivered, report.failed, report.pending) == (len(written), (), 0)
+    assert sent(receiver) == written
+    assert not os.listdir(small_disk / "outbox/outbox.sqlite3-bodies")
+    assert all(store.read_bytes(path) == contents for path, contents in written.items())
+
+
+def test_an_outbox_that_was_tried_on_a_full_disk_drains(small_disk, make, receiver, quick):
+    store = make(WebHookFileStore, outbox=small_disk / "outbox")
+    paths = [f"{n}" for n in range(12)]
+    receiver.refused = dict.fromkeys((f"/hook/{path}" for path in paths), 503)
+    for path in paths:
+        store.write(path, os.urandom(40_000))
+        if path == "8":
+            store.flush()
+            fill(small_disk)
+    store.flush()
+    assert len(store.deliveries()) == 12
+    receiver.refused = {}
+    receiver.requests.clear()
+    while store.flush().pending:
+        pass
+    assert sent(receiver).keys() == set(paths)
+    assert store.deliveries() == []
+
+
+def test_what_waited_in_memory_is_on_disk_when_there_is_room(small_disk, make, receiver, quick):
+    store = make(WebHookFileStore, outbox=small_disk / "outbox")
+    receiver.refused = dict.fromkeys(("/hook/small", "/hook/large"), 503)
+    fill(small_disk)
+    contents = {"small": os.urandom(30_000), "large": os.urandom(300_000)}
+    for path, data in contents.items():
+        store.write(path, data)
+    store.flush()
+    (small_disk / "filler").unlink()
+    store.flush()
     store.close()
-    store.client.close()
+    receiver.refused = {}
+    receiver.requests.clear()
+    again = make(WebHookFileStore, outbox=small_disk / "outbox")
+    while again.flush().pending:
+        pass
+    assert sent(receiver) == contents
+
+
+def test_what_cannot_be_kept_at_all_is_listed(small_disk, make, receiver, monkeypatch):
+    monkeypatch.setattr(outbox, "_MAX_OVERFLOW_BYTES", 1_000_000)
+    store = make(WebHookFileStore, outbox=small_disk / "outbox")
+    receiver.gate.clear()
+    for n in range(25):
+        store.write(f"{n}", os.urandom(100_000))
+    lost = [d for d in store.deliveries() if d.state == "dead"]
+    assert 0 < len(lost) < 25
+    assert len(store.deliveries()) == 25
+    receiver.gate.set()
+    report = store.flush()
+    assert report.delivered == 25 - len(lost)
+    assert {failed.path for failed in report.failed} == {letter.path for letter in lost}
+    assert all("outbox failed" in letter.reason for letter in lost)

@@ -22,13 +22,13 @@ from datetime import UTC, datetime
 from typing import BinaryIO, TypeVar
 
 from oh_jupyter.errors import StorageError, StoreConfigError, StorePathError
+from oh_jupyter.locks import file_lock
 from oh_jupyter.storage.atomic import AtomicFile
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.local.atomic_write import open_beside, place, place_new, replace
 from oh_jupyter.storage.local.directory import Directory, is_link, leads_to, open_directory
 from oh_jupyter.storage.local.removal import delete
-from oh_jupyter.storage.locks import held
 from oh_jupyter.storage.paths import file_key, path_key
 
 __all__ = ["LocalFileStore"]
@@ -96,7 +96,7 @@ class LocalFileStore(KeyedFileStore):
         key = file_key(path)
         self._create(key, lambda directory: None)
         where = os.path.join(self._real, *self._segments(key))
-        with held(where, timeout, where):
+        with file_lock(where, timeout, mode=0o644):
             yield
 
     def _put(self, key: str, data: bytes) -> None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-__all__ = ["Delivery", "DeliveryReport", "FailedDelivery", "RefusedError", "Update"]
+__all__ = ["Change", "Delivery", "DeliveryReport", "FailedDelivery", "RefusedError"]
 
 
 @dataclass(frozen=True)
-class Update:
-    """A change of a file that the receiver has to hear of.
+class Change:
+    """A change that the receiver has to hear of.
 
     Attributes:
         method: ``POST`` for a write, ``DELETE`` for a deletion.

@@ -15,32 +15,27 @@ import os
 import sys
 import time
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import IO, Any, cast
 from urllib.parse import quote
 
 from oh_jupyter.storage.paths import path_key
 from oh_jupyter.storage.webhook.changes import RefusedError
 from oh_jupyter.storage.webhook.dispatcher import WebhookRequest
-from oh_jupyter.storage.webhook.outbox import Waiting
+from oh_jupyter.storage.webhook.outbox import QueuedChange
 from oh_jupyter.storage.webhook.signing import Signer
 
 __all__ = ["WebhookClient"]
 
-_SECONDS = 15.0
+_TIMEOUT_SECONDS = 15.0
 _SHORT_ANSWER_BYTES = 65536
 _CHUNK_BYTES = 1 << 20
-_TEMPORARY_STATUSES = {408, 425, 429}
+# 404 is also what a proxy says while the receiver behind it is being started.
+_TEMPORARY_STATUSES = {404, 408, 425, 429}
 
 
 class WebhookClient:
-    """Where changes are reported to.
-
-    Args:
-        base_url: The address that paths are appended to as they are; no slash is added.
-        client: What to send with; None for a `requests.Session` of our own.
-        headers: Headers of our own session.
-        signer: Signs what is sent, if the receiver wants that.
-    """
+    """Reports changes to an address, to which paths are appended as they are."""
 
     def __init__(
         self,
@@ -69,72 +64,58 @@ class WebhookClient:
         return self._own[1]
 
     def send_file(self, request: WebhookRequest) -> None:
-        """Report one change: a written file by its contents, or a deleted one.
-
-        Args:
-            request: The change.
-
-        Raises:
-            RefusedError: If the receiver does not accept it.
-        """
+        """Report one change, a written file by its contents; `RefusedError` if not accepted."""
         client, change = self.client, request.changes[0]
+        address = self.address(change.path)
         if change.method == "DELETE":
-            _check(
-                client.delete(self.address(change.path), **self._options(request.id, b"", False))
-            )
+            _check(client.delete(address, **self._options(client.delete, request.id, b"")))
             return
         contents = request.contents[0]
-        options = self._options(request.id, contents)
-        name = "data" if _wants(client, "data", "content") else "content"
-        options[name] = _as_body(client, contents)
-        _check(client.post(self.address(change.path), **options))
+        options = self._options(client.post, request.id, contents)
+        options[self._body_name] = _body(client, contents)
+        _check(client.post(address, **options))
 
     def send_batch(self, request: WebhookRequest) -> None:
-        """Report several changes by one request.
-
-        Args:
-            request: The changes.
-
-        Raises:
-            RefusedError: If the receiver does not accept them.
-        """
+        """Report several changes by one request; `RefusedError` if not accepted."""
         items = [_item(*pair) for pair in zip(request.changes, request.contents, strict=True)]
+        post = self.client.post
         if self._signer is None and self._given is not None:
-            options = {"json": items, **self._options(request.id, b"")}
+            options = {"json": items, **self._options(post, request.id, b"")}
         else:
             # The signature is one of the very bytes, so they cannot be left to the client.
             body = json.dumps(items).encode("ascii")
-            options = self._options(request.id, body)
-            options["data" if _wants(self.client, "data", "content") else "content"] = body
+            options = self._options(post, request.id, body)
+            options[self._body_name] = body
             options.setdefault("headers", {})["Content-Type"] = "application/json"
-        _check(self.client.post(self.base_url, **options))
+        _check(post(self.base_url, **options))
 
-    def _options(self, id: str, body: bytes | IO[bytes], posts: bool = True) -> dict[str, Any]:
-        """Gather what else the client is told about a request."""
-        client = self.client
+    @property
+    def _body_name(self) -> str:
+        """The keyword by which the client takes bytes."""
+        if _is_requests(self.client):
+            return "data"
+        names = _keywords(self.client.post)
+        return "data" if "data" in names and "content" not in names else "content"
+
+    def _options(self, method: Any, id: str, body: bytes | IO[bytes]) -> dict[str, Any]:
         options: dict[str, Any] = {}
-        if _is_requests(client):
+        if _is_requests(self.client):
             # requests waits forever and takes headers to other hosts, unless told otherwise.
-            options = {"timeout": _SECONDS, "allow_redirects": False, "stream": True}
-        method = client.post if posts else client.delete
-        if _takes(method, "headers"):
+            options = {"timeout": _TIMEOUT_SECONDS, "allow_redirects": False, "stream": True}
+        names = _keywords(method)
+        if "headers" in names or "**" in names:
             stamp = str(int(time.time()))
             options["headers"] = {"webhook-id": id, "webhook-timestamp": stamp}
             if self._signer is not None:
                 options["headers"]["webhook-signature"] = self._signer.sign(id, stamp, body)
-        if _takes_by_name(method, "follow_redirects"):
+        if "follow_redirects" in names:
             options["follow_redirects"] = False
         return options
 
     def address(self, path: str) -> str:
-        """Find the URL of a file.
+        """Build the URL of a file: the base URL and the path, percent-encoded.
 
-        Args:
-            path: The file, as the writer gave it.
-
-        Returns:
-            The base URL and the path, percent-encoded. Dot segments are resolved, since
-            HTTP clients would do that too, and differently.
+        Dot segments are resolved, since HTTP clients would do that too, and differently.
         """
         key = path_key(path)
         start = "/" if path.startswith("/") else ""
@@ -147,7 +128,7 @@ def _is_requests(client: Any) -> bool:
     return requests is not None and isinstance(client, requests.Session)
 
 
-def _item(change: Waiting, contents: bytes | IO[bytes]) -> dict[str, str]:
+def _item(change: QueuedChange, contents: bytes | IO[bytes]) -> dict[str, str]:
     item: dict[str, str] = {"method": change.method, "path": change.path}
     if change.method == "POST":
         data = contents if isinstance(contents, bytes) else contents.read()
@@ -159,7 +140,7 @@ def _item(change: Waiting, contents: bytes | IO[bytes]) -> dict[str, str]:
     return item
 
 
-def _as_body(client: Any, contents: bytes | IO[bytes]) -> Any:
+def _body(client: Any, contents: bytes | IO[bytes]) -> Any:
     """Hand large contents over piece by piece, to clients that are known to take them so."""
     if isinstance(contents, bytes) or _is_requests(client):
         return contents
@@ -168,27 +149,20 @@ def _as_body(client: Any, contents: bytes | IO[bytes]) -> Any:
     return contents.read()
 
 
-def _wants(client: Any, this: str, other: str) -> bool:
-    return _is_requests(client) or (
-        _takes_by_name(client.post, this) and not _takes_by_name(client.post, other)
-    )
+def _keywords(method: Any) -> frozenset[str]:
+    """Names of a method's parameters, and ``**`` if it takes any."""
+    # Of the function, so that the cache does not keep its object.
+    return _keywords_of(getattr(method, "__func__", method))
 
 
-def _takes(method: Any, name: str) -> bool:
-    """Tell whether a method has a keyword, or takes any."""
-    parameters = _parameters(method)
-    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-
-
-def _takes_by_name(method: Any, name: str) -> bool:
-    return name in _parameters(method)
-
-
-def _parameters(method: Any) -> Mapping[str, inspect.Parameter]:
+@lru_cache(maxsize=32)
+def _keywords_of(function: Any) -> frozenset[str]:
     try:
-        return inspect.signature(method).parameters
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
-        return {}
+        return frozenset()
+    any_name = {"**"} if any(p.kind is p.VAR_KEYWORD for p in parameters.values()) else set()
+    return frozenset(parameters) | any_name
 
 
 def _check(response: Any) -> None:
@@ -200,18 +174,15 @@ def _check(response: Any) -> None:
 
 def _finish(response: Any) -> None:
     """Read a short answer to its end, so that the connection can be used again."""
-    if not _is_streamed(response):
+    requests = sys.modules.get("requests")
+    if requests is None or not isinstance(response, requests.Response):
         return
     length = response.headers.get("Content-Length", "")
-    if response.status_code == 204 or (length.isdigit() and int(length) < _SHORT_ANSWER_BYTES):
+    is_short = length.isdigit() and int(length) < _SHORT_ANSWER_BYTES
+    if response.status_code == 204 or is_short:
         with contextlib.suppress(Exception):
             response.content  # noqa: B018  reading it is the point
     response.close()
-
-
-def _is_streamed(response: Any) -> bool:
-    requests = sys.modules.get("requests")
-    return requests is not None and isinstance(response, requests.Response)
 
 
 def _check_status(response: Any) -> None:

@@ -14,17 +14,22 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import StoreConfigError
-from oh_jupyter.storage.webhook.sender_lock import process_mark, turn
+from oh_jupyter.locks import file_lock
+from oh_jupyter.storage.webhook.processes import process_identity
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["Database", "outbox_file"]
+__all__ = ["IN_MEMORY", "Database", "outbox_file"]
+
+IN_MEMORY = ":memory:"
+"""In place of a path: a database that needs no disk."""
 
 _SUFFIXES = (".sqlite3", ".sqlite", ".db")
-_BUSY_SECONDS = 30.0
-_LOG_PAGES = 16384  # 64 MiB, if nobody has tidied up before
-_LOG_BYTES = 4 << 20
+_BUSY_TIMEOUT_SECONDS = 30.0
+_MAX_LOG_PAGES = 16384  # 64 MiB, if no checkpoint was made before
+_CHECKPOINT_BYTES = 4 << 20
+_RESERVE_BYTES = 128 << 10
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS name(name TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS changes(
@@ -43,29 +48,27 @@ CREATE TABLE IF NOT EXISTS dead(
 
 
 class Database:
-    """A connection that all threads of a process share.
-
-    Args:
-        path: The file; None for a temporary database of this process.
+    """A connection that all threads of a process share; a path of None is a temporary database.
 
     Attributes:
         lock: To be held while the connection is used.
-        owner: Who records through it: this process, and no later one.
-        name: Part of the ids of what is recorded; another one for each database.
+        owner: Identity of what records through it: this process, and no later one.
+        name: Prefix of the ids of what is recorded, unique to the database.
     """
 
     def __init__(self, path: str | None) -> None:
         self.path = path
+        self._is_file = path not in (None, IN_MEMORY)
         self._inherited: list[Any] = []
         self._connection: sqlite3.Connection | None = None
         self.lock = threading.RLock()
         self.owner = self.name = ""
-        if path is not None:
+        if self._is_file:
             self.connection  # noqa: B018  a place that cannot be shall be known at once
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The connection, each statement a transaction of its own."""
+        """The connection, in which each statement is a transaction of its own."""
         if self._connection is None:
             with self.lock:
                 if self._connection is None:
@@ -86,78 +89,107 @@ class Database:
                 self._connection.close()
                 self._connection = None
 
-    def tidy(self, everything: bool) -> None:
-        """Move a long write-ahead log into the database, without holding up a writer.
+    @contextlib.contextmanager
+    def transaction(self) -> Any:
+        """Do all of the block, or nothing."""
+        with self.lock:
+            connection = self.connection
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
 
-        Args:
-            everything: Also a short one, and make the file of the log empty.
-        """
-        import sqlite3
+    def checkpoint(self) -> None:
+        """Move a long write-ahead log into the database, without holding up a writer."""
+        with contextlib.suppress(OSError):
+            if self._is_file and os.path.getsize(f"{self.path}-wal") >= _CHECKPOINT_BYTES:
+                self._checkpoint("PASSIVE")
 
-        if self.path is None:
+    def reserve_space(self) -> None:
+        """Keep a file whose space can be given away when a transaction needs some."""
+        if not self._is_file or os.path.exists(self._reserve):
             return
         try:
-            if not everything and os.path.getsize(self.path + "-wal") < _LOG_BYTES:
-                return
-            with contextlib.closing(sqlite3.connect(self.path)) as connection:
-                how = "TRUNCATE" if everything else "PASSIVE"
-                connection.execute(f"PRAGMA wal_checkpoint({how})")
-        except (OSError, sqlite3.Error):
-            return  # the next time will do
+            with open(self._reserve, "xb") as file:
+                file.write(bytes(_RESERVE_BYTES))
+        except FileExistsError:
+            return
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(self._reserve)
+
+    def free_space(self) -> None:
+        """Give the reserve and the write-ahead log back to a full disk."""
+        if self._is_file:
+            with contextlib.suppress(OSError):
+                os.unlink(self._reserve)
+            self._checkpoint("TRUNCATE")
+
+    @property
+    def _reserve(self) -> str:
+        return f"{self.path}-reserve"
+
+    def _checkpoint(self, mode: str) -> None:
+        import sqlite3
+
+        with (
+            contextlib.suppress(OSError, sqlite3.Error),  # the next time will do
+            contextlib.closing(sqlite3.connect(str(self.path))) as connection,
+        ):
+            connection.execute(f"PRAGMA wal_checkpoint({mode})")
 
     def _open(self) -> sqlite3.Connection:
         import sqlite3
 
         try:
-            if self.path is None:
-                connection, name = self._prepared("")
+            if not self._is_file:
+                connection, name = _prepared(self.path or "")
             else:
-                os.makedirs(os.path.dirname(self.path), mode=0o700, exist_ok=True)
+                path = str(self.path)
+                os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
                 # Contents of files are in it, and not everybody may read those.
-                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
-                with turn(self.path + "-open"):
-                    connection, name = self._prepared(self.path)
+                os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+                with file_lock(path + "-open"):
+                    connection, name = _prepared(path)
         except (sqlite3.Error, OSError) as error:
             raise StoreConfigError(
                 f"The outbox {self.path!r} cannot be opened: {error}; "
                 "name a directory that can be written, or a file that SQLite made."
             ) from error
         self.name = name
-        self.owner = self.owner or f"{process_mark()}#{uuid.uuid4().hex[:8]}"
+        self.owner = self.owner or f"{process_identity()}#{uuid.uuid4().hex[:8]}"
         return connection
 
-    def _prepared(self, path: str) -> tuple[sqlite3.Connection, str]:
-        import sqlite3
 
-        connection = sqlite3.connect(
-            path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
-        )
-        try:
-            connection.execute(f"PRAGMA journal_mode={'WAL' if path else 'MEMORY'}")
-            connection.execute(f"PRAGMA synchronous={'NORMAL' if path else 'OFF'}")
-            # Moving the log into the database waits for the disk: the thread does that.
-            connection.execute(f"PRAGMA wal_autocheckpoint={_LOG_PAGES}")
-            connection.executescript(_SCHEMA)
-            row = connection.execute("SELECT name FROM name").fetchone()
-            if row is None:
-                row = (uuid.uuid4().hex[:16],)
-                connection.execute("INSERT INTO name VALUES(?)", row)
-        except BaseException:
-            connection.close()
-            raise
-        return connection, row[0]
+def _prepared(path: str) -> tuple[sqlite3.Connection, str]:
+    import sqlite3
+
+    is_file = path not in ("", IN_MEMORY)
+    connection = sqlite3.connect(
+        path, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    try:
+        connection.execute(f"PRAGMA journal_mode={'WAL' if is_file else 'MEMORY'}")
+        connection.execute(f"PRAGMA synchronous={'NORMAL' if is_file else 'OFF'}")
+        # Moving the log into the database waits for the disk: the thread does that.
+        connection.execute(f"PRAGMA wal_autocheckpoint={_MAX_LOG_PAGES}")
+        connection.executescript(_SCHEMA)
+        row = connection.execute("SELECT name FROM name").fetchone()
+        if row is None:
+            row = (uuid.uuid4().hex[:16],)
+            connection.execute("INSERT INTO name VALUES(?)", row)
+    except BaseException:
+        connection.close()
+        raise
+    return connection, row[0]
 
 
 def outbox_file(place: str | os.PathLike[str]) -> str:
-    """Find the database of an outbox.
-
-    Args:
-        place: A directory, or the file itself (``.sqlite3``, ``.sqlite``, ``.db``, or any
-            file that is there).
-
-    Returns:
-        The absolute path of the file.
-    """
+    """Resolve a directory, or the file itself, to the absolute path of the database."""
     path = os.path.realpath(os.path.expanduser(os.fspath(place)))
     if os.path.isfile(path) or (not os.path.isdir(path) and path.endswith(_SUFFIXES)):
         return path

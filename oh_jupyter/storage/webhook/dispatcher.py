@@ -1,4 +1,8 @@
-"""One look at everything that waits: what can be sent now is sent, the rest is put off."""
+"""What waits goes out: oldest first, independent paths side by side, the rest is put off.
+
+Only one change of a path is on its way at a time; later ones of the same path, of what is
+above it and of what is below it wait for the receiver's answer, so nothing can overtake.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +12,29 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
 from typing import IO
 
-from oh_jupyter.storage.webhook.changes import FailedDelivery, RefusedError, Update
-from oh_jupyter.storage.webhook.outbox import Outbox, Waiting
+from oh_jupyter.storage.webhook.changes import Change, FailedDelivery, RefusedError
+from oh_jupyter.storage.webhook.outbox import Outbox, QueuedChange
 from oh_jupyter.storage.webhook.path_barrier import PathBarrier
-from oh_jupyter.storage.webhook.retry import MAX_PAUSE_SECONDS, RetryPolicy
+from oh_jupyter.storage.webhook.request_threads import RequestThreads
+from oh_jupyter.storage.webhook.retry import MAX_PAUSE_SECONDS, PROBE_SECONDS, RetryPolicy
 
 __all__ = ["Dispatcher", "Send", "WebhookRequest"]
 
 _log = logging.getLogger(__name__)
-_REMEMBERED_FAILURES = 1000
-_UNREADY_SECONDS = 1.0
-_REST_SECONDS = 0.0001
-_SETTLED = 64
-_SETTLE_SECONDS = 0.2
+_MAX_FAILURES = 1000
+_MAX_REQUESTS = 8
+_MAX_BYTES_SIDE_BY_SIDE = 1 << 20
+# A receiver that answers sooner gets one request at a time: more would only compete for us.
+_SLOW_ANSWER_SECONDS = 0.01
+_UNDONE_SECONDS = 1.0
+_REST_SECONDS_PER_CHANGE = 0.0001
+_MAX_ACCEPTED = 64
+_ACCEPT_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -38,7 +48,7 @@ class WebhookRequest:
     """
 
     id: str
-    changes: Sequence[Waiting]
+    changes: Sequence[QueuedChange]
     contents: Sequence[bytes | IO[bytes]]
 
 
@@ -46,44 +56,77 @@ Send = Callable[[WebhookRequest], None]
 """Makes a request; raises if it was not accepted."""
 
 
+class _NotOursError(Exception):
+    """Another process sends now."""
+
+
+class _GoneError(Exception):
+    """The changes of a request were dropped before it was made."""
+
+
+@dataclass(eq=False)
+class _Flight:
+    """A request on its way."""
+
+    changes: list[QueuedChange]
+    successors: deque[QueuedChange] = field(default_factory=deque)  # of the same path, in order
+    barrier: PathBarrier = field(default_factory=PathBarrier)
+    error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        for change in self.changes:
+            self.barrier.add(change.key)
+
+
 class Dispatcher:
     """Sends what waits, and remembers what became of it.
 
-    Args:
-        send: Makes a request.
-        outbox: Where the changes wait.
-        retry_policy: How patient to be.
-        batch_bytes: Contents of a full request; 0 for one change a request.
+    Its methods are for one thread, except those of which it is said.
 
     Attributes:
-        wake: When to look again, in seconds since the epoch.
-        not_before: When the receiver wants to hear of us again.
-        rest: When it is worth looking for what is new.
-        open_from: Number of the first change whose quick tries are not over.
-        interrupt: Set it to end a round early.
+        next_look: When to look again, in seconds since the epoch.
+        open_from: Number of the first change whose quick tries are not over, as of the last
+            look; infinite if there is none.
+        not_before: Until when the receiver is left alone.
+        rest_until: When it is worth looking for what is new.
     """
 
     def __init__(
-        self, send: Send, outbox: Outbox, retry_policy: RetryPolicy, batch_bytes: int
+        self,
+        send: Send,
+        outbox: Outbox,
+        retry_policy: RetryPolicy,
+        batch_bytes: int,
+        on_answer: Callable[[], None],
     ) -> None:
         self._send = send
         self._outbox = outbox
         self._retry_policy = retry_policy
-        self._batch_bytes = batch_bytes
+        self._batch_bytes = batch_bytes  # contents of a full request; 0 for one change a request
+        self._on_answer = on_answer
+        self._threads = RequestThreads()
+        self._answered: SimpleQueue[_Flight] = SimpleQueue()
+        self._flights: list[_Flight] = []
+        self._flying: set[int] = set()  # numbers of their changes and of the successors
+        self._barrier = PathBarrier()  # paths that are put off
+        self._accepted: list[QueuedChange] = []
+        self._accepted_at = 0.0
+        self._done: set[int] = set()  # of those that wait
+        self._look_after_answer = False
+        self._outages = 0  # rounds in a row in which nobody answered
+        self._last_try = 0.0
+        self._server_asked_delay = False  # whether it was the receiver who asked us to hold
+        self._retry_now = False
+        self._told = self._dropping = False  # whether the log says so already
+        self._put_off_from = math.inf
         self._lock = threading.Lock()
         self._delivered = 0
-        self._failed: deque[FailedDelivery] = deque(maxlen=_REMEMBERED_FAILURES)
-        self._sending: set[int] = set()  # and what was accepted, and is not forgotten yet
-        self._accepted: list[Waiting] = []
-        self._settled = 0.0
-        self._ready: set[int] = set()  # of those that wait
-        self._away = 0  # rounds in a row in which nobody answered
-        self._server_asked_delay = False  # whether it was the receiver who asked us to hold
-        self._retry_at_once = False
-        self._told = self._dropping = False  # whether the log says so already
-        self.wake = self.open_from = math.inf
-        self.not_before = self.rest = 0.0
-        self.interrupt = threading.Event()
+        self._failed: deque[FailedDelivery] = deque(maxlen=_MAX_FAILURES)
+        self.next_look = self.open_from = math.inf
+        self.not_before = self.rest_until = 0.0
+        self._interrupt = threading.Event()
+
+    # What any thread may call:
 
     def results(self) -> tuple[int, tuple[FailedDelivery, ...]]:
         """Count what was accepted and given up since the last time."""
@@ -95,116 +138,218 @@ class Dispatcher:
 
     def retry_now(self) -> None:
         """Try at once what waits for a growing pause, as somebody asks for it."""
-        self._retry_at_once = True
+        self._retry_now = True
 
-    def lost(self, update: Update, reason: str) -> None:
+    def interrupt(self) -> None:
+        """Begin no more requests until `resume`."""
+        self._interrupt.set()
+
+    def resume(self) -> None:
+        """Begin requests again."""
+        self._interrupt.clear()
+
+    def record_loss(self, change: Change, reason: str) -> None:
         """Note a change that could not even be kept."""
-        with self._lock:
-            self._failed.append(FailedDelivery(update.method, update.path, reason))
+        self._record_failures([FailedDelivery(change.method, change.path, reason)])
 
-    def run(self, fresh: Sequence[int]) -> None:
-        """Have a round.
+    @property
+    def has_answers(self) -> bool:
+        """Whether requests are over that `proceed` has not looked at."""
+        return not self._answered.empty()
 
-        Args:
-            fresh: Changes that are ready since the last one.
-        """
+    @property
+    def is_sending(self) -> bool:
+        """Whether requests are on their way."""
+        return bool(self._flights)
+
+    @property
+    def unwritten(self) -> int:
+        """How many changes are accepted, and not yet forgotten by the outbox."""
+        return len(self._accepted)
+
+    def fresh_not_before(self) -> float:
+        """Until when a new change has to wait for the sake of those before it."""
+        probe = math.inf if self._server_asked_delay else self._last_try + PROBE_SECONDS
+        return max(min(self.not_before, probe), self.rest_until)
+
+    # What the thread of the queue calls:
+
+    def look(self, fresh: Sequence[int]) -> None:
+        """Send what can be sent of all that waits; some of it was done since the last look."""
         import sqlite3
 
-        self._ready.update(fresh)
+        self._done.update(fresh)
         try:
             with contextlib.suppress(sqlite3.Error):  # a full disk need not keep us from sending
-                self._outbox.ready(fresh)
-            with self._outbox.turn():
-                try:
-                    self._look()
-                finally:
-                    self._settle()
-            self._outbox.tidy()
+                self._outbox.mark_done(fresh)
+            self._outbox.sender_lock.acquire()
+            try:
+                self._take_answers()
+                self._look(set(fresh))
+            finally:
+                self._finish()
         except (sqlite3.Error, OSError) as error:
-            _log.warning("The outbox cannot be used at the moment: %s", error)
-            self.open_from, self.wake = math.inf, time.time() + self._retry_policy.backoff
+            self._report_broken(error)
 
-    def _look(self) -> None:
-        retry_at_once, self._retry_at_once = self._retry_at_once, False
-        if retry_at_once and not self._server_asked_delay:
+    def proceed(self) -> None:
+        """Take answers, and send what waited for them."""
+        import sqlite3
+
+        try:
+            self._take_answers()
+            self._finish()
+        except (sqlite3.Error, OSError) as error:
+            self._report_broken(error)
+
+    def close(self) -> None:
+        """End the threads that make requests."""
+        self._threads.close()
+
+    def _report_broken(self, error: Exception) -> None:
+        _log.warning("The outbox cannot be used at the moment: %s", error)
+        self._put_off_from = math.inf
+        self.next_look = time.time() + self._retry_policy.backoff_seconds
+
+    def _finish(self) -> None:
+        self.open_from = min(self._put_off_from, *self._flying, math.inf)
+        if not self._flights or time.monotonic() > self._accepted_at + _ACCEPT_SECONDS:
+            self._write_accepted()
+        if not self._flights:
+            self._outbox.sender_lock.release()
+            self._outbox.maintain()
+
+    def _look(self, fresh: set[int]) -> None:
+        retry_now, self._retry_now = self._retry_now, False
+        if self.not_before <= time.time():
+            self._server_asked_delay = False
+        if retry_now and not self._server_asked_delay:
             self.not_before = 0.0
+        elif fresh:
+            self.not_before = min(self.not_before, self.fresh_not_before())
         gone = {change.number for change in self._accepted}
-        waiting = [c for c in self._outbox.waiting() if c.number not in gone]
-        for change in waiting:
-            change.ready = change.ready or change.number in self._ready
-        self._ready.intersection_update(change.number for change in waiting)
-        blocked = PathBarrier()
-        wake = open_from = math.inf
+        pending = [c for c in self._outbox.pending() if c.number not in gone]
+        for change in pending:
+            change.done = change.done or change.number in self._done
+        self._done.intersection_update(change.number for change in pending)
+        self._hasten(pending, fresh)
+        self._barrier = PathBarrier()
+        self.next_look = self._put_off_from = math.inf
+        self._look_after_answer = False
         left = 0
-        for job in self._jobs(waiting, blocked, retry_at_once):
-            now = time.time()
-            late = max(change.due for change in job)
-            if retry_at_once and all(change.tries == 0 for change in job):
-                late = 0.0
-            if not all(change.ready for change in job):
-                wake = min(wake, now + _UNREADY_SECONDS)
-            elif any(change.key in blocked for change in job):
-                pass
-            elif self.not_before > now or late > now:
-                wake = min(wake, max(self.not_before, late))
-                if not self._retry_policy.durable or any(change.tries for change in job):
-                    open_from = min(open_from, job[0].number)
-            elif self.interrupt.is_set():
-                open_from = min(open_from, job[0].number)
-                wake = now
-            elif self._try(job):
-                continue
-            else:
-                wake = min(wake, max(job[0].due, self.not_before))
-                if job[0].tries:
-                    open_from = min(open_from, job[0].number)
-            left += len(job)
-            for change in job:
-                blocked.add(change.key)
-        self.wake, self.open_from = wake, open_from
+        waiting = [change for change in pending if change.number not in self._flying]
+        for request in self._requests_to_make(waiting):
+            if not self._try_or_wait(request, retry_now):
+                left += len(request)
+                self._block(request)
         # Looking at much that has to wait costs time, so it is not done for each new change.
-        self.rest = time.time() + _REST_SECONDS * left
+        self.rest_until = time.time() + _REST_SECONDS_PER_CHANGE * left
 
-    def _jobs(
-        self, waiting: Sequence[Waiting], blocked: PathBarrier, retry_at_once: bool
-    ) -> Iterator[list[Waiting]]:
+    def _hasten(self, pending: Sequence[QueuedChange], fresh: set[int]) -> None:
+        """Try a path soon that waits for a growing pause, as there is something new for it."""
+        keys = {change.key for change in pending if change.number in fresh}
+        soon = time.time() + PROBE_SECONDS
+        batches = {c.batch for c in pending if c.key in keys and c.batch}
+        found = [
+            c
+            for c in pending
+            if c.rounds and c.due > soon and (c.key in keys or c.batch in batches)
+        ]
+        if found and not self._server_asked_delay:
+            for change in found:
+                change.due = soon
+            self._outbox.reschedule(found)
+
+    def _block(self, changes: Iterable[QueuedChange]) -> None:
+        for change in changes:
+            self._barrier.add(change.key)
+
+    def _on_their_way(self) -> list[PathBarrier]:
+        return [flight.barrier for flight in self._flights]
+
+    def _try_or_wait(self, request: list[QueuedChange], retry_now: bool) -> bool:
+        """Begin a request, or leave it for later. Gives whether it is begun."""
+        if not all(change.done for change in request):
+            self.next_look = min(self.next_look, time.time() + _UNDONE_SECONDS)
+            return False
+        if any(change.key in self._barrier for change in request):
+            return False
+        if any(change.key in barrier for change in request for barrier in self._on_their_way()):
+            return self._follow(request)
+        late = max(change.due for change in request)
+        if retry_now and all(change.tries == 0 for change in request):
+            late = 0.0
+        if late <= time.time() and self.not_before <= time.time():
+            self._wait_for_room(sum(change.size for change in request))
+        if max(late, self.not_before) > time.time():
+            self.next_look = min(self.next_look, max(self.not_before, late))
+            if not self._retry_policy.durable or any(change.tries for change in request):
+                self._put_off_from = min(self._put_off_from, request[0].number)
+        elif self._interrupt.is_set():
+            self._put_off_from = min(self._put_off_from, request[0].number)
+        elif any(change.key in self._barrier for change in request):
+            pass  # what is above or below it was put off in between
+        else:
+            self._begin(_Flight(request))
+            return True
+        return False
+
+    def _follow(self, request: list[QueuedChange]) -> bool:
+        """Let a change be sent right after the one of the same path that is on its way."""
+        change = request[0]
+        before = [flight for flight in self._flights if change.key in flight.barrier]
+        if self._batch_bytes or len(before) > 1 or before[0].barrier.blocks_around(change.key):
+            self._look_after_answer = True
+            self._put_off_from = min(self._put_off_from, change.number)
+            return False
+        before[0].successors.append(change)
+        self._flying.add(change.number)
+        return True
+
+    def _requests_to_make(self, waiting: Sequence[QueuedChange]) -> Iterator[list[QueuedChange]]:
         """Go through the requests to make, oldest first."""
         if not self._batch_bytes:
-            yield from ([change] for change in self._latest(waiting))
+            yield from ([change] for change in self._newest(waiting))
             return
-        begun: dict[str, list[Waiting]] = {}
+        begun: dict[str, list[QueuedChange]] = {}
         for change in waiting:
             if change.batch:
                 begun.setdefault(change.batch, []).append(change)
         yield from begun.values()
-        loose = [change for change in waiting if not change.batch]
-        free: dict[str, Waiting] = {}
+        free: dict[str, QueuedChange] = {}
         replaced: list[int] = []
-        for change in loose:
-            if not change.ready or change.key in blocked:
-                yield [change]  # to be waited for
-            elif change.key in free:
-                replaced.append(free.pop(change.key).number)
-                free[change.key] = change
+        later: list[QueuedChange] = []
+        barrier = PathBarrier()  # of those later ones, which hold up only what comes after them
+        for change in waiting:
+            key = change.key
+            if change.batch:
+                continue
+            if not change.done or any(
+                key in blocked for blocked in (self._barrier, barrier, *self._on_their_way())
+            ):
+                later.append(change)
+                barrier.add(key)
             else:
-                free[change.key] = change
+                if key in free:
+                    replaced.append(free.pop(key).number)
+                free[key] = change
         self._outbox.remove(replaced)
         yield from self._batches(list(free.values()))
+        yield from ([change] for change in later)
 
-    def _latest(self, waiting: Sequence[Waiting]) -> Iterator[Waiting]:
+    def _newest(self, waiting: Sequence[QueuedChange]) -> Iterator[QueuedChange]:
         """Leave out what a later change of a path replaces, where the path is put off."""
-        last = {change.key: change for change in waiting if change.ready}
+        last = {change.key: change for change in waiting if change.done}
         for change in waiting:
             newest = last.get(change.key, change)
-            if not change.rounds or newest is change or not change.ready:
+            if not change.rounds or newest is change or not change.done:
                 yield change
                 continue
             newest.rounds, newest.due = change.rounds, change.due
-            self._outbox.put_off([newest])
+            self._outbox.reschedule([newest])
             self._outbox.remove([change.number])
 
-    def _batches(self, changes: Sequence[Waiting]) -> Iterator[list[Waiting]]:
-        batch: list[Waiting] = []
+    def _batches(self, changes: Sequence[QueuedChange]) -> Iterator[list[QueuedChange]]:
+        batch: list[QueuedChange] = []
         size = 0
         for change in changes:
             batch.append(change)
@@ -215,118 +360,189 @@ class Dispatcher:
         if batch:
             yield batch
 
-    def _try(self, job: list[Waiting]) -> bool:
-        """Make a request. Returns whether its changes wait no more."""
-        if self._batch_bytes and not job[0].batch:
+    def _begin(self, flight: _Flight) -> None:
+        changes = flight.changes
+        if self._batch_bytes and not changes[0].batch:
             # The same request again later, so that the receiver knows it by its id.
-            for change in job:
-                change.batch = job[0].id
-            self._outbox.stamp(job, job[0].id)
+            for change in changes:
+                change.batch = changes[0].id
+            self._outbox.reschedule(changes)
+        self._flying.update(change.number for change in changes)
+        self._flights.append(flight)
+        self._last_try = time.time()
+        self._threads.submit(lambda: self._make(flight))
+
+    def _make(self, flight: _Flight) -> None:
+        """Make a request, in a thread of its own."""
+        try:
+            self._request(flight.changes)
+        except Exception as error:
+            flight.error = error
+        except BaseException as error:  # the thread must live, and the request be over
+            flight.error = RuntimeError(type(error).__name__)
+        self._answered.put(flight)
+        self._on_answer()
+
+    def _request(self, changes: list[QueuedChange]) -> None:
+        with contextlib.ExitStack() as opened:
+            found = [
+                (change, opened.enter_context(self._outbox.payload(change.number)))
+                for change in changes
+            ]
+            there = [(change, data) for change, data in found if data is not None]
+            if not there:
+                raise _GoneError
+            if not self._outbox.sender_lock.is_held():
+                raise _NotOursError
+            sent, contents = zip(*there, strict=True)
+            self._send(WebhookRequest(changes[0].batch or changes[0].id, sent, contents))
+
+    def _wait_for_room(self, size: int) -> None:
+        """Wait until another request of so many bytes may be made."""
+        while self._flights:
+            size_on_the_way = sum(c.size for flight in self._flights for c in flight.changes)
+            is_full = (
+                len(self._flights) >= _MAX_REQUESTS
+                or size_on_the_way + size > _MAX_BYTES_SIDE_BY_SIDE
+            )
+            try:
+                flight = self._answered.get(timeout=None if is_full else _SLOW_ANSWER_SECONDS)
+            except Empty:
+                return
+            self._take(flight)
+
+    def _take_answers(self) -> None:
+        with contextlib.suppress(Empty):
+            while True:
+                self._take(self._answered.get_nowait())
+
+    def _take(self, flight: _Flight) -> None:
+        """Note what became of a request, and begin the one that waited for it."""
+        self._threads.finished()
+        self._flights.remove(flight)
+        self._flying.difference_update(change.number for change in flight.changes)
+        successors = flight.successors
+        goes_on = self._settle(flight)
+        if goes_on and successors and not self._interrupt.is_set():
+            self._begin(_Flight([successors.popleft()], successors))
+        elif successors:
+            self._flying.difference_update(change.number for change in successors)
+            self._block(successors)
+            self._put_off_from = min(self._put_off_from, successors[0].number)
+        if self._look_after_answer:
+            self.next_look = min(self.next_look, max(time.time(), self.rest_until))
+
+    def _settle(self, flight: _Flight) -> bool:
+        """Decide what an answer means. Gives whether the next change of the path may be sent."""
         retry_after: float | None = None
         answered = permanent = False
-        self._sending |= {change.number for change in job}
-        try:
-            self._request(job)
-        except RefusedError as error:
+        error = flight.error
+        if error is None:
+            self._accept(flight.changes)
+            return True
+        if isinstance(error, _GoneError):
+            return True
+        if isinstance(error, _NotOursError):
+            self.next_look = time.time()
+            self._block(flight.changes)
+            return False
+        if isinstance(error, RefusedError):
             answered, permanent = True, error.permanent
             reason, retry_after = str(error), error.retry_after
-        except Exception as error:
+        else:
             # The text of a client's error may quote the URL, and with it a password.
             reason = f"no answer ({type(error).__name__})"
-        else:
-            self._away = 0
-            self._server_asked_delay = self._told = self._dropping = False
-            self._accepted += job
-            late = time.monotonic() > self._settled + _SETTLE_SECONDS
-            if late or len(self._accepted) >= _SETTLED:
-                self._settle()
-            return True
-        finally:
-            self._sending = {change.number for change in self._accepted}
-        for change in job:
+        for change in flight.changes:
             change.tries += 1
             change.attempts += 1
             change.reason = reason
-        if permanent or self._is_over(job[0]):
-            self._give_up(job, reason)
+        if permanent or self._is_over(flight.changes[0]):
+            self._give_up(flight.changes, reason)
             return True
-        self._put_off(job, answered, retry_after)
+        self._put_off(flight.changes, answered, retry_after)
         return False
 
-    def _settle(self) -> None:
+    def _accept(self, changes: list[QueuedChange]) -> None:
+        if self._outages:
+            # It is back: what waits for a growing pause need not wait for its end.
+            self._retry_now = True
+            self.not_before, self.next_look = 0.0, time.time()
+        self._outages = 0
+        self._told = self._dropping = False
+        self._accepted += changes
+        with self._lock:
+            self._delivered += len(changes)
+        if len(self._accepted) >= _MAX_ACCEPTED:
+            self._write_accepted()
+
+    def _write_accepted(self) -> None:
         """Forget what was accepted: not one by one, since each time costs a transaction."""
-        self._settled = time.monotonic()
+        self._accepted_at = time.monotonic()
         if self._accepted:
-            self._outbox.accepted(self._accepted)  # or they stay, and are not sent again
-            with self._lock:
-                self._delivered += len(self._accepted)
-            self._accepted = []
+            accepted, self._accepted = self._accepted, []
+            self._outbox.accept(accepted)
 
-    def _request(self, job: list[Waiting]) -> None:
-        with contextlib.ExitStack() as opened:
-            found = [
-                (change, opened.enter_context(self._outbox.contents(change.number)))
-                for change in job
-            ]
-            there = [(change, data) for change, data in found if data is not None]
-            if there:
-                changes, contents = zip(*there, strict=True)
-                self._send(WebhookRequest(job[0].batch or job[0].id, changes, contents))
-
-    def _is_over(self, change: Waiting) -> bool:
-        if change.tries < self._retry_policy.tries:
+    def _is_over(self, change: QueuedChange) -> bool:
+        policy = self._retry_policy
+        if change.tries < policy.tries:
             return False
-        return (
-            not self._retry_policy.durable
-            or time.time() - change.recorded > self._retry_policy.give_up
-        )
+        return not policy.durable or time.time() - change.recorded > policy.give_up_seconds
 
-    def _put_off(self, job: list[Waiting], answered: bool, retry_after: float | None) -> None:
+    def _put_off(
+        self, changes: list[QueuedChange], answered: bool, retry_after: float | None
+    ) -> None:
         now = time.time()
-        pause = self._retry_policy.pause
-        spent = job[0].tries >= self._retry_policy.tries
+        policy = self._retry_policy
+        pause = policy.pause_seconds
+        spent = changes[0].tries >= policy.tries
         if spent:
-            pause = self._retry_policy.after(job[0].rounds + 1)
+            pause = policy.backoff(changes[0].rounds + 1)
             if not self._told:
-                _log.warning("The receiver accepts nothing for now; changes are kept for later")
+                _log.warning(
+                    "The receiver accepts nothing for now (%s); changes are kept for later",
+                    changes[0].reason,
+                )
                 self._told = True
-        for change in job:
+        for change in changes:
             change.tries = 0 if spent else change.tries
             change.rounds += spent
             change.due = now + max(pause, min(retry_after or 0, MAX_PAUSE_SECONDS))
         if retry_after is not None:
-            self.not_before, self._server_asked_delay = job[0].due, True
-        elif self._retry_policy.durable and not answered:
+            self.not_before, self._server_asked_delay = changes[0].due, True
+        elif policy.durable and not answered:
             # Nobody is there: the others need not find that out one by one.
-            self._away += spent
-            self.not_before = now + (self._retry_policy.after(self._away) if spent else pause)
+            self._outages += spent and self.not_before <= now
+            self.not_before = now + (policy.backoff(max(self._outages, 1)) if spent else pause)
             self._server_asked_delay = False
-        self._outbox.put_off(job)
+        self._outbox.reschedule(changes)
+        self._block(changes)
+        self.next_look = min(self.next_look, max(changes[0].due, self.not_before))
+        if changes[0].tries:
+            self._put_off_from = min(self._put_off_from, changes[0].number)
 
-    def _give_up(self, job: list[Waiting], reason: str) -> None:
-        self._outbox.give_up(job)
-        with self._lock:
-            self._failed.extend(FailedDelivery(c.method, c.path, reason) for c in job)
-        more = f" and {len(job) - 1} more" if len(job) > 1 else ""
+    def _give_up(self, changes: list[QueuedChange], reason: str) -> None:
+        self._outbox.give_up(changes)
+        self._record_failures(FailedDelivery(c.method, c.path, reason) for c in changes)
+        more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         _log.warning(
             "A change was not accepted by the receiver and is given up: %s %s%s: %s",
-            job[0].method,
-            job[0].path,
+            changes[0].method,
+            changes[0].path,
             more,
             reason,
         )
 
-    def evict(self, max_changes: int, max_bytes: int) -> None:
-        """Drop what is pointless, then the oldest, if too much waits.
+    def _record_failures(self, failures: Iterable[FailedDelivery]) -> None:
+        with self._lock:
+            self._failed.extend(failures)
 
-        Args:
-            max_changes: Changes that may wait.
-            max_bytes: Contents that may wait.
-        """
+    def evict(self, max_changes: int, max_bytes: int) -> None:
+        """Drop what is pointless, then the oldest, if too much waits; any thread may call it."""
         count, size = self._outbox.totals()
         if count <= max_changes and size <= max_bytes:
             return
-        waiting = [c for c in self._outbox.waiting() if c.number not in self._sending]
+        sending = {*self._flying, *(change.number for change in self._accepted)}
+        waiting = [c for c in self._outbox.pending() if c.number not in sending]
         last = {change.key: change.number for change in waiting}
         pointless = [c for c in waiting if c.number != last[c.key] and not c.batch]
         rest = [c for c in waiting if c.number == last[c.key] or c.batch]
@@ -345,8 +561,7 @@ class Dispatcher:
         if not dropped:
             return
         self._outbox.give_up(dropped, keep_contents=False)
-        with self._lock:
-            self._failed.extend(FailedDelivery(c.method, c.path, c.reason) for c in dropped)
+        self._record_failures(FailedDelivery(c.method, c.path, c.reason) for c in dropped)
         if not self._dropping:
             _log.warning("The receiver is too slow or away: the oldest changes are dropped")
         self._dropping = True

@@ -12,21 +12,27 @@ class PathBarrier:
 
     def __init__(self) -> None:
         self._keys: set[str] = set()
-        self._above: set[str] = set()
+        self._ancestors: set[str] = set()
 
     def add(self, key: str) -> None:
         """Block a path."""
+        if key in self._keys:
+            return
         self._keys.add(key)
         while key:
             key = parent(key)
-            self._above.add(key)
+            self._ancestors.add(key)
 
     def __contains__(self, key: str) -> bool:
         """Whether the path itself, one above or one below it is blocked."""
-        if key in self._above:
+        return key in self._keys or self.blocks_around(key)
+
+    def blocks_around(self, key: str) -> bool:
+        """Whether a path above or below it is blocked, itself aside."""
+        if key in self._ancestors:
             return True
-        while key not in self._keys:
-            if not key:
-                return False
+        while key:
             key = parent(key)
-        return True
+            if key in self._keys:
+                return True
+        return False

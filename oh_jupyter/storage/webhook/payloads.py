@@ -12,93 +12,83 @@ import weakref
 from collections.abc import Collection, Iterable
 from typing import IO
 
-from oh_jupyter.storage.webhook.changes import Update
+from oh_jupyter.storage.webhook.changes import Change
 
 __all__ = ["LARGE_BYTES", "PayloadDirectory"]
 
 LARGE_BYTES = 65_536
 """Contents of more bytes are kept here."""
 
-_OLD_SECONDS = 3600.0
+_ORPHAN_SECONDS = 3600.0
 
 
 class PayloadDirectory:
-    """A directory of files, each written once.
-
-    Args:
-        outbox: The database file; None for a directory that ends with this object.
-    """
+    """A directory of files, each written once; without an outbox it ends with this object."""
 
     def __init__(self, outbox: str | None) -> None:
-        self._folder = None if outbox is None else outbox + "-bodies"
-        self._own = outbox is None
+        self._directory = None if outbox is None else outbox + "-bodies"
+        self._is_temporary = outbox is None
         self._pid = os.getpid()
 
-    def keep(self, update: Update) -> tuple[str, int]:
-        """Copy the contents of a change.
-
-        Args:
-            update: The change.
-
-        Returns:
-            The name of the copy, and its size in bytes.
-        """
+    def store(self, change: Change) -> tuple[str, int]:
+        """Copy the contents of a change; give the name of the copy and its size in bytes."""
         name = uuid.uuid4().hex
-        path = os.path.join(self._made(), name)
+        path = os.path.join(self._existing(), name)
         try:
-            if update.source is not None:
-                shutil.copyfile(update.source, path)
+            if change.source is not None:
+                shutil.copyfile(change.source, path)
             else:
                 with open(path, "xb") as file:
-                    file.write(update.contents)
+                    file.write(change.contents)
         except BaseException:
-            self.drop([name])
+            self.delete([name])
             raise
         return name, os.path.getsize(path)
 
     def open(self, name: str) -> IO[bytes] | None:
         """Open a copy; None if it is there no more."""
         try:
-            return open(os.path.join(self._made(), name), "rb")
+            return open(self.path(name), "rb")
         except FileNotFoundError:
             return None
 
-    def drop(self, names: Iterable[str]) -> None:
+    def path(self, name: str) -> str:
+        """Where a copy is."""
+        return os.path.join(self._existing(), name)
+
+    def delete(self, names: Iterable[str]) -> None:
         """Delete copies."""
         for name in names:
             with contextlib.suppress(OSError):
-                os.unlink(os.path.join(self._made(), name))
+                os.unlink(self.path(name))
 
     def close(self) -> None:
         """Delete everything, unless it is to survive the process."""
-        if self._own and self._folder is not None:
-            _remove(self._folder, self._pid)
-            self._folder = None
+        if self._is_temporary and self._directory is not None:
+            _remove(self._directory, self._pid)
+            self._directory = None
 
-    def sweep(self, known: Collection[str]) -> None:
-        """Delete what a killed process has left unfinished.
-
-        Args:
-            known: The copies that are needed.
-        """
-        if self._own or self._folder is None or not os.path.isdir(self._folder):
+    def delete_orphans(self, known: Collection[str]) -> None:
+        """Delete old copies, except those known, that a killed process has left."""
+        if self._is_temporary or self._directory is None or not os.path.isdir(self._directory):
             return
-        for entry in os.scandir(self._folder):
+        for entry in os.scandir(self._directory):
             with contextlib.suppress(OSError):
-                if entry.name not in known and time.time() - entry.stat().st_mtime > _OLD_SECONDS:
+                age = time.time() - entry.stat().st_mtime
+                if entry.name not in known and age > _ORPHAN_SECONDS:
                     os.unlink(entry.path)
 
-    def _made(self) -> str:
-        if self._folder is None:
-            self._folder = tempfile.mkdtemp(prefix="oh-jupyter-outbox-")
+    def _existing(self) -> str:
+        if self._directory is None:
+            self._directory = tempfile.mkdtemp(prefix="oh-jupyter-outbox-")
             # Not at exit: then what is in it may still have to be sent.
-            weakref.finalize(self, _remove, self._folder, os.getpid()).atexit = False
+            weakref.finalize(self, _remove, self._directory, os.getpid()).atexit = False
             self._pid = os.getpid()
-        elif not self._own:
-            os.makedirs(self._folder, mode=0o700, exist_ok=True)
-        return self._folder
+        elif not self._is_temporary:
+            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+        return self._directory
 
 
-def _remove(folder: str, pid: int) -> None:
+def _remove(directory: str, pid: int) -> None:
     if os.getpid() == pid:  # a forked child has a copy of the object, but not of the files
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)

@@ -16,7 +16,7 @@ import weakref
 from types import FrameType
 from typing import Protocol
 
-__all__ = ["watch"]
+__all__ = ["close_at_exit"]
 
 EXIT_SECONDS = 10.0
 """How long all that is not on disk may take together."""
@@ -30,7 +30,11 @@ class Queue(Protocol):
 
     durable: bool
 
-    def shut(self, seconds: float) -> None:
+    @property
+    def survives(self) -> bool:
+        """Whether what waits survives the process."""
+
+    def close_at_exit(self, timeout_seconds: float) -> None:
         """Send what waits, for so many seconds at most."""
 
     def reset_after_fork(self) -> None:
@@ -40,28 +44,24 @@ class Queue(Protocol):
 _queues: weakref.WeakSet[Queue] = weakref.WeakSet()
 
 
-def watch(queue: Queue) -> None:
-    """Take care of a queue until it is gone.
-
-    Args:
-        queue: The queue.
-    """
+def close_at_exit(queue: Queue) -> None:
+    """Take care of a queue until it is gone."""
     _queues.add(queue)
     if queue.durable or threading.current_thread() is not threading.main_thread():
         return
     if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminated)
+        signal.signal(signal.SIGTERM, _terminate)
 
 
 def _deliver() -> None:
     started = time.monotonic()
     # What would be lost comes first.
-    for queue in sorted(_queues, key=lambda queue: queue.durable):
-        limit = DURABLE_SECONDS if queue.durable else EXIT_SECONDS
-        queue.shut(max(started + limit - time.monotonic(), 0))
+    for queue in sorted(_queues, key=lambda queue: queue.survives):
+        limit = DURABLE_SECONDS if queue.survives else EXIT_SECONDS
+        queue.close_at_exit(max(started + limit - time.monotonic(), 0))
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
+def _terminate(number: int, frame: FrameType | None) -> None:
     try:
         _deliver()
     finally:
@@ -69,7 +69,7 @@ def _terminated(number: int, frame: FrameType | None) -> None:
         os.kill(os.getpid(), number)
 
 
-def _forget_after_fork() -> None:
+def _reset_after_fork() -> None:
     # The parent delivers what was waiting; the threads and their locks stayed there.
     for queue in list(_queues):
         queue.reset_after_fork()
@@ -77,4 +77,4 @@ def _forget_after_fork() -> None:
 
 atexit.register(_deliver)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_after_fork)
+    os.register_at_fork(after_in_child=_reset_after_fork)

@@ -23,7 +23,7 @@ from oh_jupyter.storage.base import FileInfo, FileStore, OpenMode
 from oh_jupyter.storage.contents import contents_bytes
 from oh_jupyter.storage.paths import file_key, path_key
 from oh_jupyter.storage.webhook import dead_letters
-from oh_jupyter.storage.webhook.changes import Delivery, DeliveryReport, Update
+from oh_jupyter.storage.webhook.changes import Change, Delivery, DeliveryReport
 from oh_jupyter.storage.webhook.client import WebhookClient
 from oh_jupyter.storage.webhook.database import outbox_file
 from oh_jupyter.storage.webhook.delivery import BatchPolicy, DeliveryQueue
@@ -32,9 +32,9 @@ from oh_jupyter.storage.webhook.signing import Signer
 
 __all__ = ["BatchedWebHookFileStore", "WebHookFileStore"]
 
-_LATEST_SECONDS = 30.0
+_MAX_WAIT_PERIODS = 3
 # A writer in the midst of many writes is not slowed down by the sending of the first.
-_AT_ONCE = BatchPolicy(quiet=0.005, latest=0.05)
+_UNBATCHED = BatchPolicy(quiet_seconds=0.005, max_wait_seconds=0.05)
 
 
 class WebHookFileStore(FileStore):
@@ -88,10 +88,10 @@ class WebHookFileStore(FileStore):
         )
         self._queue = self._make_queue(self._webhook_client, Outbox(self.outbox))
         # The thread must not keep this store alive; when it is gone, it sends the rest.
-        weakref.finalize(self, self._queue.retire, True).atexit = False
+        weakref.finalize(self, self._queue.stop, True).atexit = False
 
     def _make_queue(self, client: WebhookClient, outbox: Outbox) -> DeliveryQueue:
-        return DeliveryQueue(client.send_file, _AT_ONCE, outbox=outbox)
+        return DeliveryQueue(client.send_file, _UNBATCHED, outbox=outbox)
 
     def __repr__(self) -> str:
         # Without the URL, which may hold a password.
@@ -148,7 +148,7 @@ class WebHookFileStore(FileStore):
         """
         requeued = dead_letters.replay(self._queue.outbox, ids, force=force)
         if requeued:
-            self._queue.look()
+            self._queue.wake()
         return requeued
 
     def discard(self, *ids: str) -> int:
@@ -165,31 +165,31 @@ class WebHookFileStore(FileStore):
     def write(self, path: str, contents: str | bytes) -> None:  # noqa: D102
         data = contents_bytes(contents, path)
         key = file_key(path)
-        with self._queue.recorded([Update("POST", path, key, data)], key):
+        with self._queue.recorded([Change("POST", path, key, data)], key):
             self.file_store.write(path, contents)
 
     def create(self, path: str, contents: str | bytes) -> None:  # noqa: D102
         data = contents_bytes(contents, path)
         key = file_key(path)
-        with self._queue.recorded([Update("POST", path, key, data)], key):
+        with self._queue.recorded([Change("POST", path, key, data)], key):
             self.file_store.create(path, contents)
 
     def delete(self, path: str) -> None:  # noqa: D102
-        with self._queue.recorded([Update("DELETE", path, path_key(path))]):
+        with self._queue.recorded([Change("DELETE", path, path_key(path))]):
             self.file_store.delete(path)
 
     def write_many(self, files: Mapping[str, str | bytes]) -> None:  # noqa: D102
-        updates = [
-            Update("POST", path, file_key(path), contents_bytes(contents, path))
+        changes = [
+            Change("POST", path, file_key(path), contents_bytes(contents, path))
             for path, contents in files.items()
         ]
-        with self._queue.recorded(updates):
+        with self._queue.recorded(changes):
             self.file_store.write_many(files)
 
     def delete_many(self, paths: Iterable[str]) -> None:  # noqa: D102
-        updates = [Update("DELETE", path, path_key(path)) for path in paths]
-        with self._queue.recorded(updates):
-            self.file_store.delete_many([update.path for update in updates])
+        changes = [Change("DELETE", path, path_key(path)) for path in paths]
+        with self._queue.recorded(changes):
+            self.file_store.delete_many([change.path for change in changes])
 
     def open(self, path: str, mode: OpenMode = "r") -> IO[Any]:  # noqa: D102
         if not mode.startswith("w"):
@@ -198,7 +198,7 @@ class WebHookFileStore(FileStore):
 
         def publish(source: str) -> None:
             with (
-                self._queue.recorded([Update("POST", path, key, source=source)], key),
+                self._queue.recorded([Change("POST", path, key, source=source)], key),
                 open(source, "rb") as reader,
                 self.file_store.open(path, "wb") as writer,
             ):
@@ -263,8 +263,8 @@ class BatchedWebHookFileStore(WebHookFileStore):
         file_store: The store that holds the files.
         base_url: The address.
         client: As for `WebHookFileStore`.
-        batch_timeout_seconds: Seconds after the last change at which a batch is sent;
-            it never waits longer than 30 seconds, or this if it is more, for the first.
+        batch_timeout_seconds: Seconds after the last change at which a batch is sent; it
+            never waits for more than three times this after the first.
         batch_size_limit_bytes: Contents at which a batch is sent at once.
         headers: As for `WebHookFileStore`.
         outbox: As for `WebHookFileStore`.
@@ -297,8 +297,8 @@ class BatchedWebHookFileStore(WebHookFileStore):
 
     def _make_queue(self, client: WebhookClient, outbox: Outbox) -> DeliveryQueue:
         batch_policy = BatchPolicy(
-            quiet=self.batch_timeout_seconds,
-            latest=max(_LATEST_SECONDS, self.batch_timeout_seconds),
+            quiet_seconds=self.batch_timeout_seconds,
+            max_wait_seconds=_MAX_WAIT_PERIODS * self.batch_timeout_seconds,
             # A limit of 0 would mean one change a request; 1 sends at any content.
             batch_bytes=max(self.batch_size_limit_bytes, 1),
         )

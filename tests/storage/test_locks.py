@@ -1,0 +1,109 @@
+"""The one lock of files: between processes, between threads, and after whatever ends its holder."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from oh_jupyter.locks import file_lock, is_locked_file, thread_lock
+
+HOLDER = """
+import sys
+from oh_jupyter.locks import file_lock
+with file_lock(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def holder(tmp_path):
+    path = tmp_path / "sub" / "lock"
+    process = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout.readline() == "held\n"
+        yield process, path
+        process.kill()
+
+
+def test_another_process_holds_it_until_it_is_killed(holder):
+    process, path = holder
+    for timeout_seconds in (0, 0.05):
+        with pytest.raises(TimeoutError, match="not free"), file_lock(path, timeout_seconds):
+            pass
+    threading.Timer(0.05, process.kill).start()
+    with file_lock(path, 10):
+        pass
+
+
+def test_one_thread_at_a_time(tmp_path):
+    inside = []
+
+    def use(worker):
+        with file_lock(tmp_path / "lock", None if worker % 2 else 60):
+            inside.append(worker)
+            assert inside == [worker]
+            inside.remove(worker)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(use, range(80)))
+
+
+def test_a_lock_file_that_is_removed_by_its_holder_is_made_anew(tmp_path):
+    path = tmp_path / "d" / "lock"
+    entered = threading.Event()
+
+    def wait():
+        with file_lock(path, 10) as descriptor:
+            assert is_locked_file(path, descriptor)
+            entered.set()
+
+    with file_lock(path) as descriptor:
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        path.unlink()
+        path.parent.rmdir()
+        assert not is_locked_file(path, descriptor)
+    waiter.join(10)
+    assert entered.is_set()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_child_does_not_keep_it(tmp_path):
+    path = tmp_path / "lock"
+    with file_lock(path):
+        child = os.fork()
+        if not child:
+            try:
+                with file_lock(path, 0):
+                    os._exit(1)
+            except TimeoutError:
+                signal.pause()
+    try:
+        with file_lock(path, 5):
+            pass
+    finally:
+        os.kill(child, signal.SIGKILL)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -9
+
+
+def test_names(monkeypatch):
+    with thread_lock("a"), thread_lock("b", 0):
+        started = time.monotonic()
+        with ThreadPoolExecutor(1) as pool:
+            tried = pool.submit(lambda: thread_lock("a", 0.01).__enter__())
+            assert isinstance(tried.exception(), TimeoutError)
+        assert time.monotonic() - started >= 0.01
+    with thread_lock("a", 0):
+        pass
