@@ -21,6 +21,7 @@ from oh_jupyter.errors import ConfigError
 __all__ = [
     "DECISION_MESSAGE",
     "EVENT_MESSAGE",
+    "KERNEL_INFO_FIELD",
     "OUTPUT_LIMIT",
     "RECEIVED_MESSAGE",
     "REPLY_MESSAGE",
@@ -30,6 +31,10 @@ __all__ = [
     "load_settings",
     "secret_variables",
 ]
+
+KERNEL_INFO_FIELD = "oh_jupyter"
+"""Field of the kernel_info_reply on the control channel by which a kernel shows that the
+extension is loaded: one that does not know our requests logs an error for each."""
 
 REQUEST_MESSAGE = "oh_jupyter_request"
 """Type of the one control-channel request; its content names an operation."""
@@ -144,6 +149,18 @@ class Settings:
     )
     confirmation_timeout: float = _setting(
         300.0, "Seconds after which an action that nobody has confirmed is rejected."
+    )
+    agents: dict[str, str] | None = _setting(  # noqa: RUF009
+        None,
+        "Agents of your own for %oh_agent, by name: the command line of each, which speaks the "
+        "Agent Client Protocol on its standard input and output; as JSON.",
+        "OH_JUPYTER_AGENTS",
+    )
+    agent_start_timeout: float = _setting(
+        60.0,
+        "Seconds in which an agent must have begun a session; five minutes where npx may have "
+        "to install it first.",
+        "OH_JUPYTER_AGENT_START_TIMEOUT",
     )
     max_upload_mb: float = _setting(
         4096.0, "Size that an upload may have, in MiB, and that a zip file may unpack to."

@@ -29,6 +29,8 @@
     │   └── BrowserTimeoutError         the browser did not answer in time
     ├── SkillError                      an agent skill was asked for what it cannot do
     ├── McpError                        an MCP server behind the runtime does not start or answer
+    ├── AgentError                      an agent does not start or answer, or breaks its protocol
+    │   └── AgentNotFoundError          no agent of that name, or it is not installed
     ├── PluginError                     a plugin is unknown, or failed to start
     ├── TransferError                   an upload or download is not possible as asked
     │   ├── TransferNotFoundError       no file there to download, or no such transfer
@@ -55,6 +57,8 @@ error renders as that one line; the traceback stays reachable with ``%tb``.
 from __future__ import annotations
 
 __all__ = [
+    "AgentError",
+    "AgentNotFoundError",
     "BrowserActionError",
     "BrowserError",
     "BrowserNotFoundError",
@@ -231,6 +235,14 @@ class SkillError(OhJupyterError, ValueError):
 
 class McpError(OhJupyterError):
     """An MCP server behind the runtime does not start or answer, or has no such tool."""
+
+
+class AgentError(OhJupyterError):
+    """An agent does not start or answer, or does not keep to the Agent Client Protocol."""
+
+
+class AgentNotFoundError(AgentError, LookupError):
+    """There is no agent of that name, or its program is not installed."""
 
 
 class PluginError(OhJupyterError):

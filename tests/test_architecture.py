@@ -37,9 +37,10 @@ MAY_IMPORT = {
     "cells": LOW,
     "plugins": LOW | ROOMS | {"cells"},
     "runtime": LOW | ROOMS | {"cells", "plugins", "mcp_sdk"},
+    "agents": LOW | ROOMS | {"cells", "plugins", "runtime", "mcp_sdk"},
     "logs": BASE | {"events"},
     "traits": BASE | {"config"},
-    "kernel": LOW | ROOMS | {"cells", "plugins", "runtime", "traits", "logs"},
+    "kernel": LOW | ROOMS | {"agents", "cells", "plugins", "runtime", "traits", "logs"},
     "server": BASE | {"events", "config", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},
     "cli": BASE | {"browser", "server", "client"},
@@ -159,6 +160,8 @@ HEAVY = {
     "pypdfium2",
     "mcp",
     "mcp_types",
+    "acp",
+    "pydantic",
 }
 
 
