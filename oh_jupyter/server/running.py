@@ -1,14 +1,24 @@
-"""Finding the Jupyter server that is running here, and the kernel of an open notebook."""
+"""Finding the Jupyter servers that are running here, and the kernel of an open notebook."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
-from oh_jupyter.errors import KernelNotFoundError
+from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, ServerError
 
-__all__ = ["RunningServer", "find_server", "server_at"]
+__all__ = ["RunningServer", "find_server", "is_local", "problem_of_answer", "server_at"]
+
+PROBE_SECONDS = 5.0
+"""Seconds until a server must have told which notebooks are open."""
+
+NOT_RUNNING = "No Jupyter server is running here. Start one with: jupyter lab"
 
 
 @dataclass(frozen=True)
@@ -18,47 +28,210 @@ class RunningServer:
     url: str
     token: str
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers that the server lets a request in with."""
+        return {"Authorization": f"token {self.token}"} if self.token else {}
+
+
+@dataclass(frozen=True)
+class _Jupyter:
+    """A Jupyter server with its open notebooks, as paths below its root and kernel ids."""
+
+    base: str
+    token: str
+    root: str = ""
+    notebooks: tuple[tuple[str, str], ...] = ()
+
+    def extension(self, kernel_id: str | None = None) -> RunningServer:
+        """The address of the extension, or of one kernel below it."""
+        below = "" if kernel_id is None else f"/kernels/{kernel_id}"
+        return RunningServer(f"{self.base}/oh_jupyter{below}", self.token)
+
+    def matching(self, notebook: str) -> dict[str, str]:
+        """Paths and kernel ids of the open notebooks that a path, or the end of one, names."""
+        exact = [pair for pair in self.notebooks if pair[0] == notebook]
+        return dict(exact or [pair for pair in self.notebooks if self._matches(pair[0], notebook)])
+
+    def _matches(self, path: str, notebook: str) -> bool:
+        if self.root and Path(self.root, path) == Path(notebook).absolute():
+            return True
+        return PurePosixPath(path).match(notebook)
+
+    @property
+    def opened(self) -> str:
+        """The open notebooks, for people."""
+        return ", ".join(path for path, _ in self.notebooks) or "none"
+
 
 def find_server(notebook: str | None = None) -> RunningServer:
-    """The newest Jupyter server of this user, or the kernel of an open notebook in it.
+    """The Jupyter server of this user, or the kernel of an open notebook in any of them.
 
-    The notebook is named by its path, or the end of it. KernelNotFoundError if no server is
-    running, or the notebook is not open in it.
+    The notebook is named by its path, or the end of it. Of several servers, one is taken
+    without a notebook only if it alone serves the working directory. KernelNotFoundError if
+    no server, or more than one, is meant.
     """
-    from jupyter_server.serverapp import list_running_servers
-
-    found: list[dict[str, Any]] = list(list_running_servers())
+    found, refusals = _running()
     if not found:
-        raise KernelNotFoundError("No Jupyter server is running here. Start one with: make lab")
-    server = max(found, key=lambda info: int(info["pid"]))
-    base, token = str(server["url"]).rstrip("/"), str(server.get("token") or "")
-    url = f"{base}/oh_jupyter"
+        raise KernelNotFoundError("; ".join(refusals) or NOT_RUNNING)
     if notebook is not None:
-        url = f"{url}/kernels/{_kernel_of(notebook, base, token)}"
-    return RunningServer(url, token)
+        return _with_notebook(found, notebook)
+    if len(found) > 1:
+        found = _serving(Path.cwd(), found) or found
+    if len(found) > 1:
+        names = ", ".join(f"{server.base} (in {server.root or '?'})" for server in found)
+        raise KernelNotFoundError(
+            f"Several Jupyter servers are running: {names}. Name one with --url, or an open "
+            "notebook with --notebook"
+        )
+    return found[0].extension()
 
 
 def server_at(url: str, token: str, notebook: str | None = None) -> RunningServer:
     """The server at the address of a Jupyter server, of the extension on it, or of a kernel.
 
-    The notebook is as for ``find_server``.
+    The address may be the one that Jupyter prints, with ``/lab`` and a token. The notebook is
+    as for ``find_server``. ServerError if it does not answer, or refuses the token.
     """
-    base, extension, below = url.partition("?")[0].rstrip("/").partition("/oh_jupyter")
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise ServerError(f"{url!r} is no address of a Jupyter server, as http://localhost:8888")
+    token = token or parse_qs(parts.query).get("token", [""])[0]
+    bare = f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/")
+    base, extension, below = bare.partition("/oh_jupyter")
+    if not extension:
+        base = re.sub(r"/(lab|tree|notebooks)(/.*)?$", "", base)
     if notebook is not None:
-        below = f"/kernels/{_kernel_of(notebook, base, token)}"
-    return RunningServer(f"{base}/oh_jupyter{below if extension or notebook else ''}", token)
+        return _with_notebook([_ask(_Jupyter(base, token))], notebook)
+    return RunningServer(f"{base}/oh_jupyter{below.removesuffix('/mcp')}", token)
 
 
-def _kernel_of(notebook: str, base: str, token: str) -> str:
-    import requests
+def is_local(url: str) -> bool:
+    """Whether an address is this machine's, where no proxy stands between."""
+    return (urlsplit(url).hostname or "") in ("localhost", "127.0.0.1", "::1")
 
-    headers = {"Authorization": f"token {token}"} if token else {}
-    answer = requests.get(f"{base}/api/sessions", headers=headers, timeout=10)
-    answer.raise_for_status()
-    sessions = answer.json()
-    for session in sessions:
-        path = PurePosixPath(str(session.get("path", "")))
-        if session.get("kernel") and path.match(notebook):
-            return str(session["kernel"]["id"])
-    names = ", ".join(str(session.get("path")) for session in sessions) or "none"
-    raise KernelNotFoundError(f"{notebook} is not open in {base}. Open notebooks: {names}")
+
+def problem_of_answer(url: str, status: int, body: bytes = b"") -> str:
+    """What an HTTP status that is no success means to who wanted the tools at an address."""
+    if status in (401, 403):
+        return f"{url} refuses the token ({status}). Get the one in force with: jupyter server list"
+    if status in (301, 302, 303, 307, 308):
+        return f"{url} sends to another address ({status}): name that one, and the token"
+    said = _message(body)
+    if status == 404 and not said:
+        return f"{url} has no oh_jupyter. Install it in the server's environment, and restart it"
+    return f"{url} answers {status}{f': {said}' if said else ''}"
+
+
+def _message(body: bytes) -> str:
+    """What the extension says in the JSON of an answer, or ""."""
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return ""
+    message = found.get("detail") or found.get("message") if isinstance(found, dict) else ""
+    return message if isinstance(message, str) and message != "Not Found" else ""
+
+
+def _with_notebook(servers: list[_Jupyter], notebook: str) -> RunningServer:
+    found = [
+        (server, path, kernel_id)
+        for server in servers
+        for path, kernel_id in server.matching(notebook).items()
+    ]
+    if not found:
+        places = "; ".join(f"{server.base}. Open notebooks: {server.opened}" for server in servers)
+        raise KernelNotFoundError(f"{notebook} is not open in {places}")
+    if len({kernel_id for _, _, kernel_id in found}) > 1:
+        names = ", ".join(f"{path} in {server.base}" for server, path, _ in found)
+        raise KernelNotFoundError(f"{notebook} names several open notebooks: {names}")
+    server, _, kernel_id = found[0]
+    return server.extension(kernel_id)
+
+
+def _serving(directory: Path, servers: list[_Jupyter]) -> list[_Jupyter]:
+    """The servers whose root holds a directory, and no root of another that does is deeper."""
+    holding = [
+        server
+        for server in servers
+        if server.root and Path(server.root) in (directory, *directory.parents)
+    ]
+    deepest = max((len(Path(server.root).parts) for server in holding), default=0)
+    return [server for server in holding if len(Path(server.root).parts) == deepest]
+
+
+def _running() -> tuple[list[_Jupyter], list[str]]:
+    """The servers of this user that answer and have the extension, and why others are of no use."""
+    noted = _noted()
+    if not noted:
+        return [], []
+    with ThreadPoolExecutor(len(noted)) as threads:
+        answers = list(threads.map(_ask_or_problem, noted))
+    found = [answer for answer in answers if isinstance(answer, _Jupyter)]
+    refusals = [answer for answer in answers if isinstance(answer, str) and answer]
+    return found, refusals
+
+
+def _noted() -> list[_Jupyter]:
+    """The servers that have a note in Jupyter's runtime directory, each address once."""
+    # jupyter_server's own function takes seconds to import.
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    notes = []
+    for path in Path(jupyter_runtime_dir()).glob("jpserver-*.json"):
+        try:
+            note: dict[str, Any] = json.loads(path.read_text("utf-8"))
+            notes.append((path.stat().st_mtime, note))
+        except (OSError, ValueError):
+            continue  # it ended meanwhile, or is being written
+    # A note may be left of one that was killed: the newest of an address holds.
+    newest = {str(note.get("url", "")): note for _, note in sorted(notes, key=lambda pair: pair[0])}
+    return [
+        _Jupyter(url.rstrip("/"), str(note.get("token") or ""), str(note.get("root_dir") or ""))
+        for url, note in newest.items()
+        if url.startswith("http") and not note.get("sock")
+    ]
+
+
+def _ask_or_problem(server: _Jupyter) -> _Jupyter | str:
+    """A server with its notebooks; or what is wrong with it, "" if it is simply gone."""
+    try:
+        return _ask(server)
+    except _GoneError:
+        return ""
+    except OhJupyterError as problem:
+        return str(problem)
+
+
+class _GoneError(ServerError):
+    """Nobody listens at the address."""
+
+
+def _ask(server: _Jupyter) -> _Jupyter:
+    """A server with its open notebooks; ServerError if it has no use for us."""
+    import httpx
+
+    with httpx.Client(
+        headers=server.extension().headers,
+        timeout=PROBE_SECONDS,
+        trust_env=not is_local(server.base),
+    ) as client:
+        try:
+            alive = client.get(f"{server.base}/oh_jupyter/alive")
+            sessions = client.get(f"{server.base}/api/sessions")
+        except httpx.ConnectError as problem:
+            raise _GoneError(f"{server.base} cannot be reached: {problem}") from problem
+        except httpx.HTTPError as problem:
+            raise ServerError(f"{server.base} does not answer: {problem!r}") from problem
+    for answer in (alive, sessions):
+        if answer.status_code != 200:
+            said = problem_of_answer(server.base, answer.status_code, answer.content)
+            raise ServerError(said, answer.status_code)
+    notebooks = tuple(
+        (str(session["path"]), str(session["kernel"]["id"]))
+        for session in sessions.json()
+        if session.get("kernel") and session.get("path")
+    )
+    return _Jupyter(
+        server.base, server.token, os.path.abspath(server.root) if server.root else "", notebooks
+    )

@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import copy
 import inspect
-import re
 import textwrap
 from collections.abc import Iterable
-from dataclasses import MISSING, Field, fields, is_dataclass
-from enum import Enum
+from dataclasses import fields
 from pathlib import Path
-from types import UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 from oh_jupyter.events import ACTIONS, OBSERVATIONS, Action, CmdOutputMetadata, Event, Observation
-from oh_jupyter.schema import field_types
+from oh_jupyter.schema import Schema, documented_names, field_types, fields_schema
 
-__all__ = ["OPENAPI", "Schema", "event_schemas", "kernel_paths", "updated"]
+__all__ = ["OPENAPI", "event_schemas", "kernel_paths", "updated"]
 
 OPENAPI = Path(__file__).with_name("openapi.yaml")
 """The description of the REST interface."""
@@ -29,23 +26,18 @@ OPENAPI = Path(__file__).with_name("openapi.yaml")
 OF_THE_SERVER = "server"
 """Tag of the operations that belong to no kernel."""
 
-Schema = dict[str, Any]
-
-_TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
 _ENVELOPE = set(field_types(Event))
 _EVENT = {"$ref": "#/components/schemas/Event"}
 _METHODS = ("get", "put", "post", "delete", "patch")
 
 
 def event_schemas() -> dict[str, Schema]:
-    """Describe every Action and Observation in its wire form.
-
-    Returns:
-        Schema by component name: one for each class, and their unions.
-    """
+    """Schemas of all Actions and Observations in their wire form, and of their unions, by name."""
     found: dict[str, Schema] = {cls.__name__: _action(cls) for cls in ACTIONS.values()}
     found |= {cls.__name__: _observation(cls) for cls in OBSERVATIONS.values()}
-    found["CmdOutputMetadata"] = _object(CmdOutputMetadata, _names(CmdOutputMetadata), whole=True)
+    found["CmdOutputMetadata"] = _object(
+        CmdOutputMetadata, _names(CmdOutputMetadata), complete=True
+    )
     found["CmdOutputMetadata"]["description"] = _summary(CmdOutputMetadata)
     found["Event"] = _event()
     runnable = {kind: cls for kind, cls in ACTIONS.items() if cls.runnable}
@@ -56,14 +48,7 @@ def event_schemas() -> dict[str, Schema]:
 
 
 def kernel_paths(document: dict[str, Any]) -> dict[str, Any]:
-    """The addresses of an open kernel, which are those of the default one once more.
-
-    Args:
-        document: The whole description.
-
-    Returns:
-        Path items by path.
-    """
+    """Path items of an open kernel's addresses, which are those of the default one once more."""
     found = {}
     for path, item in document["paths"].items():
         operations = {name: item[name] for name in _METHODS if name in item}
@@ -79,14 +64,7 @@ def kernel_paths(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def updated(text: str) -> str:
-    """Write the generated parts of the description again.
-
-    Args:
-        text: The file.
-
-    Returns:
-        The file as it should be.
-    """
+    """The description with its generated parts as they should be."""
     import yaml
 
     document = yaml.safe_load(text)
@@ -115,7 +93,7 @@ def _action(cls: type[Action]) -> Schema:
                 "type": ["number", "null"],
                 "minimum": 0,
                 "exclusiveMaximum": 1_000_000_000,
-                "description": _descriptions(Action)["timeout"],
+                "description": _description(Action, "timeout"),
             },
         },
         "allOf": [_EVENT],
@@ -127,8 +105,8 @@ def _observation(cls: type[Observation]) -> Schema:
     success = cls.success is not Observation.success
     properties = {
         "observation": {"type": "string", "const": cls.kind},
-        "content": {"type": "string", "description": _descriptions(cls)["content"]},
-        "extras": _object(cls, extras, whole=True),
+        "content": {"type": "string", "description": _description(cls, "content")},
+        "extras": _object(cls, extras, complete=True),
         **({"success": {"type": "boolean"}} if success else {}),
     }
     return {
@@ -146,7 +124,7 @@ def _event() -> Schema:
         "type": "object",
         "description": _summary(Event),
         "properties": {
-            **_object(Event, _names(Event), whole=True)["properties"],
+            **_object(Event, _names(Event), complete=True)["properties"],
             "message": message,
         },
     }
@@ -161,53 +139,16 @@ def _one_of(description: str, classes: dict[str, Any], key: str) -> Schema:
     }
 
 
-def _object(cls: Any, names: Iterable[str], *, whole: bool = False) -> Schema:
-    """Some fields of a dataclass; whole if none of them is ever left out."""
-    known = {f.name: f for f in fields(cls)}
-    descriptions = _descriptions(cls)
-    properties = {}
-    for name in names:
-        schema = _type(field_types(cls)[name])
-        properties[name] = {**schema, "description": descriptions[name]}
-        if not whole and known[name].default is not MISSING:
-            properties[name]["default"] = _plain(known[name].default)
-    required = [name for name in properties if whole or _is_required(known[name])]
-    schema = {"type": "object", "properties": properties, "additionalProperties": False}
-    return {**schema, "required": required} if required else schema
+def _object(cls: Any, names: Iterable[str], *, complete: bool = False) -> Schema:
+    """Some fields of a dataclass, in YAML's words."""
+    schema = fields_schema(cls, names, complete=complete, reference=_reference, merge_unions=True)
+    for described in schema["properties"].values():
+        described["description"] = _markdown(described["description"])
+    return schema
 
 
-def _is_required(f: Field[Any]) -> bool:
-    return f.default is MISSING and f.default_factory is MISSING
-
-
-def _plain(value: Any) -> Any:
-    return value.value if isinstance(value, Enum) else value
-
-
-def _type(hint: Any) -> Schema:
-    origin, options = get_origin(hint), get_args(hint)
-    if hint is Any:
-        return {}
-    if origin in (Union, UnionType):
-        return _union([_type(option) for option in options])
-    if origin is Literal:
-        return {"type": "string", "enum": list(options)}
-    if origin is list:
-        return {"type": "array", "items": _type(options[0])}
-    if origin is dict:
-        return {"type": "object"}
-    if is_dataclass(hint):
-        return {"$ref": f"#/components/schemas/{getattr(hint, '__name__', hint)}"}
-    if issubclass(hint, Enum):
-        values = [member.value for member in hint]
-        return {"type": _TYPES[type(values[0])], "enum": values}
-    return {"type": _TYPES[hint]}
-
-
-def _union(options: list[Schema]) -> Schema:
-    if all(set(option) == {"type"} for option in options):
-        return {"type": [option["type"] for option in options]}
-    return {"anyOf": options}
+def _reference(cls: type) -> Schema:
+    return {"$ref": f"#/components/schemas/{cls.__name__}"}
 
 
 def _names(cls: Any) -> list[str]:
@@ -218,15 +159,8 @@ def _summary(cls: type) -> str:
     return _markdown((inspect.getdoc(cls) or "").partition("\n\n")[0])
 
 
-def _descriptions(cls: type) -> dict[str, str]:
-    """What the docstrings of a class and its bases say of each attribute."""
-    found: dict[str, str] = {}
-    for base in reversed(cls.__mro__):
-        section = (inspect.cleandoc(base.__doc__ or "")).partition("\nAttributes:\n")[2]
-        for entry in re.split(r"\n(?=    \w)", f"\n{section}")[1:]:
-            name, _, text = entry.strip().partition(": ")
-            found[name] = _markdown(text)
-    return found
+def _description(cls: type, name: str) -> str:
+    return _markdown(documented_names(*reversed(cls.__mro__))[name])
 
 
 def _markdown(text: str) -> str:

@@ -8,7 +8,7 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler
-from oh_jupyter.server.mcp.bridge import Exchange
+from oh_jupyter.server.mcp.asgi import Exchange
 
 __all__ = ["McpHandler", "McpMessagesHandler", "McpSseHandler", "UpdateMcpServerHandler"]
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 from jupyter_client.session import Session
 
 from oh_jupyter import errors
-from oh_jupyter.config import REQUEST_MESSAGE
+from oh_jupyter.config import KERNEL_INFO_FIELD, REQUEST_MESSAGE
 from oh_jupyter.errors import (
     ExtensionMissingError,
     GenerationChangedError,
@@ -279,10 +279,14 @@ class KernelLink(ABC):
     async def _ask_generation(self) -> str | None:
         """The generation of the runtime, or None if oh_jupyter is not there.
 
-        A request of an unknown type gets no reply. Control requests are answered in
-        order, so when the later one is answered first, the ping was not understood.
+        A kernel logs an error for each request of a type that it does not know, so it is asked
+        only where its info says that it will understand. Control requests are answered in order,
+        so when the later one is answered first, something on the way has kept the ping.
         """
         await self.open()
+        known = await self.ask("kernel_info_request", {})
+        if KERNEL_INFO_FIELD not in known["content"]:
+            return None
         ping = asyncio.ensure_future(self.ask(REQUEST_MESSAGE, {"op": "ping"}))
         info = asyncio.ensure_future(self.ask("kernel_info_request", {}))
         try:

@@ -10,7 +10,7 @@ from oh_jupyter.server.mcp.results import image, text
 
 __all__ = ["cell_blocks", "named", "raised"]
 
-LONGEST = 10_000
+MAX_OUTPUT_CHARS = 10_000
 """Characters of one output that are shown."""
 
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
@@ -19,16 +19,7 @@ _IMAGE_TYPES = ("image/png", "image/jpeg")
 
 
 def cell_blocks(index: int, cell: Cell, outputs: bool) -> list[dict[str, Any]]:
-    """Describe a cell.
-
-    Args:
-        index: Its position.
-        cell: The cell.
-        outputs: Whether its outputs are shown.
-
-    Returns:
-        Content blocks: a text, then pictures.
-    """
+    """Content blocks of a cell: a text, then the pictures among its outputs."""
     head = f"=== cell {index} | {cell.get('id', '-')} | {cell['cell_type']}"
     if cell.get("execution_count"):
         head += f" [{cell['execution_count']}]"
@@ -76,7 +67,8 @@ def _joined(value: Any) -> str:
 
 def _clipped(told: str) -> str:
     told = _ANSI.sub("", told).rstrip("\n")
-    if len(told) <= LONGEST:
+    if len(told) <= MAX_OUTPUT_CHARS:
         return told
-    half = LONGEST // 2
-    return f"{told[:half]}\n[... {len(told) - LONGEST} characters left out ...]\n{told[-half:]}"
+    half = MAX_OUTPUT_CHARS // 2
+    left_out = len(told) - MAX_OUTPUT_CHARS
+    return f"{told[:half]}\n[... {left_out} characters left out ...]\n{told[-half:]}"

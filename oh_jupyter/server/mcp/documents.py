@@ -28,32 +28,13 @@ Reference = int | str
 
 
 def new_cell(kind: str, source: str) -> Cell:
-    """Make a cell.
-
-    Args:
-        kind: code, markdown or raw.
-        source: Its text.
-
-    Returns:
-        The cell.
-    """
+    """A new code, markdown or raw cell."""
     cell: Cell = {"cell_type": kind, "id": uuid.uuid4().hex[:8], "metadata": {}, "source": source}
     return {**cell, "outputs": [], "execution_count": None} if kind == "code" else cell
 
 
 def position(cells: list[Cell], reference: Reference) -> int:
-    """Find a cell.
-
-    Args:
-        cells: All cells.
-        reference: The one that is meant.
-
-    Returns:
-        Its position, from 0.
-
-    Raises:
-        WireError: There is no such cell.
-    """
+    """Position of the cell that a reference means, from 0; WireError if there is none."""
     for index, cell in enumerate(cells):
         if isinstance(reference, str) and cell.get("id") == reference:
             return index
@@ -87,50 +68,24 @@ class Document(ABC):
 
     @abstractmethod
     async def insert(self, index: int, cell: Cell) -> None:
-        """Put a cell in.
-
-        Args:
-            index: Where it is to be; the number of cells for the end.
-            cell: The cell.
-        """
+        """Put a cell in at an index, the number of cells for the end."""
 
     @abstractmethod
     async def set_source(self, reference: Reference, source: str, kind: str | None = None) -> None:
-        """Change the text of a cell, and leave the rest of it alone.
-
-        Args:
-            reference: The cell.
-            source: Its new text.
-            kind: Its new type; None to keep it.
-        """
+        """Change the text of a cell, and its type if one is given; the rest of it stays."""
 
     @abstractmethod
     async def set_outputs(
         self, reference: Reference, outputs: list[dict[str, Any]], count: int | None
     ) -> None:
-        """Put outputs below a code cell in place of those that are there.
-
-        Args:
-            reference: The cell.
-            outputs: The outputs, in the notebook format.
-            count: Its execution count.
-        """
+        """Replace the outputs and the execution count of a code cell."""
 
     @abstractmethod
     async def delete(self, reference: Reference) -> None:
-        """Take a cell out.
-
-        Args:
-            reference: The cell.
-        """
+        """Take a cell out."""
 
     async def move(self, reference: Reference, index: int) -> None:
-        """Put a cell elsewhere.
-
-        Args:
-            reference: The cell.
-            index: Where it is to be afterwards.
-        """
+        """Put a cell elsewhere; the index is that of afterwards."""
         cells = await self.cells()
         cell = cells[position(cells, reference)]
         await self.delete(reference)
@@ -146,13 +101,7 @@ class StoredDocument(Document):
     )
 
     def __init__(self, path: str, contents: Any, lock: asyncio.Lock) -> None:
-        """Name a notebook.
-
-        Args:
-            path: Where it is, relative to the server's root.
-            contents: The server's contents manager.
-            lock: Held while the file is changed, so that our changes do not overlap.
-        """
+        """Name a notebook below the server's root; the lock keeps our changes from overlapping."""
         self.path = path
         self._contents = contents
         self._lock = lock
@@ -234,12 +183,7 @@ class LiveDocument(Document):
     """The shared document of jupyter-collaboration, which saves itself."""
 
     def __init__(self, path: str, shared: Any) -> None:
-        """Take a document.
-
-        Args:
-            path: Where the notebook is, relative to the server's root.
-            shared: Its ``jupyter_ydoc.YNotebook``, not a copy.
-        """
+        """Take a ``jupyter_ydoc.YNotebook``, not a copy."""
         self.path = path
         self._shared = shared
 

@@ -18,7 +18,7 @@ from oh_jupyter._version import __version__
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.offered import ToolCall
 from oh_jupyter.mcp_sdk.server import ToolServer
-from oh_jupyter.server.mcp.bridge import Asgi, Exchange
+from oh_jupyter.server.mcp.asgi import Asgi, Exchange
 from oh_jupyter.server.mcp.kernel import Kernel, under_way
 from oh_jupyter.server.mcp.results import Result
 from oh_jupyter.server.mcp.toolbox import Caller, Toolbox
@@ -29,16 +29,16 @@ CALLER = "oh_jupyter.caller"
 EXCHANGE = "oh_jupyter.exchange"
 """Entries of an ASGI scope by which a tool call finds who called, and whether they are there."""
 
-PROGRESS_INTERVAL = 1.0
+PROGRESS_INTERVAL_SECONDS = 1.0
 """Seconds between two signs of life of a call."""
 
-CLOSING = 2.0
+CLOSE_TIMEOUT_SECONDS = 2.0
 """Seconds that sessions get to end by themselves."""
 
 MAX_BODY_BYTES = 64 * 1024**2
 """Bytes that a message may have; a file to write is one."""
 
-MESSAGES = "/mcp/messages/"
+MESSAGES_PATH = "/mcp/messages/"
 
 INSTRUCTIONS = (
     "These tools work in a running Jupyter kernel that you share with a person, who sees what you "
@@ -52,12 +52,7 @@ class McpEndpoint:
     """The sessions of one address, which all see the same tools."""
 
     def __init__(self, toolbox: Toolbox, root_path: str) -> None:
-        """Make an endpoint; ``start`` opens it.
-
-        Args:
-            toolbox: The tools.
-            root_path: The path that ``/mcp`` is below, as clients see it.
-        """
+        """Make an endpoint below the path that clients see; ``start`` opens it."""
         self._toolbox = toolbox
         self._root_path = root_path
         self._server = ToolServer(
@@ -65,7 +60,7 @@ class McpEndpoint:
             name="oh_jupyter",
             version=__version__,
             instructions=INSTRUCTIONS,
-            messages_path=MESSAGES,
+            messages_path=MESSAGES_PATH,
             max_body_bytes=MAX_BODY_BYTES,
         )
         self._stop = asyncio.Event()
@@ -102,7 +97,7 @@ class McpEndpoint:
         for exchange in list(self._exchanges.values()):
             exchange.gone.set()
         if tasks:
-            await asyncio.wait(tasks, timeout=CLOSING)
+            await asyncio.wait(tasks, timeout=CLOSE_TIMEOUT_SECONDS)
         for task in tasks:
             task.cancel()
         self._stop.set()
@@ -110,30 +105,15 @@ class McpEndpoint:
         await asyncio.gather(*waiting, return_exceptions=True)
 
     async def http(self, exchange: Exchange, caller: Caller) -> None:
-        """Answer a request to ``/mcp``: streamable HTTP.
-
-        Args:
-            exchange: The request.
-            caller: Who sent it.
-        """
+        """Answer a request to ``/mcp``: streamable HTTP."""
         await self._serve(exchange, caller, self._server.http)
 
     async def messages(self, exchange: Exchange, caller: Caller) -> None:
-        """Take a message for a session of the SSE transport.
-
-        Args:
-            exchange: The request.
-            caller: Who sent it.
-        """
+        """Take a message for a session of the SSE transport."""
         await self._serve(exchange, caller, self._server.messages)
 
     async def sse(self, exchange: Exchange, caller: Caller) -> None:
-        """Hold a session of the SSE transport, for as long as the client stays.
-
-        Args:
-            exchange: The request.
-            caller: Who sent it.
-        """
+        """Hold a session of the SSE transport, for as long as the client stays."""
         await self._serve(exchange, caller, self._server.sse)
 
     async def _serve(self, exchange: Exchange, caller: Caller, application: Asgi) -> None:
@@ -179,7 +159,7 @@ async def _tell_progress(
             with suppress(OhJupyterError):
                 lines = await kernel.peek(kind)
         await report(seconds, lines or f"running for {seconds:.0f} s")
-        await asyncio.sleep(PROGRESS_INTERVAL)
+        await asyncio.sleep(PROGRESS_INTERVAL_SECONDS)
 
 
 async def _while_there(

@@ -67,25 +67,11 @@ class Kernel:
         self._listed_without = True
 
     def other(self, kernel_id: str) -> Kernel:
-        """Another kernel of the same server.
-
-        Args:
-            kernel_id: The server's id of it.
-
-        Returns:
-            The kernel.
-        """
+        """Another kernel of the same server."""
         return Kernel(self._router, kernel_id, self._touch)
 
     async def link(self) -> KernelLink:
-        """The link to it.
-
-        Returns:
-            The link.
-
-        Raises:
-            KernelError: There is no such kernel, or it cannot be started.
-        """
+        """The link to it; KernelError if there is no such kernel, or it cannot be started."""
         if self.kernel_id is None:
             return await self._router.default()
         return self._router.link(self.kernel_id)
@@ -128,17 +114,7 @@ class Kernel:
             self._watch.cancel()
 
     async def peek(self, kind: str) -> str:
-        """Look at what goes on in it.
-
-        Args:
-            kind: Type of the Action.
-
-        Returns:
-            The last lines of what it has put out, "" if there are none.
-
-        Raises:
-            OhJupyterError: The kernel cannot be asked.
-        """
+        """The last lines that an Action of a type has put out so far, "" if there are none."""
         reply = await (await self.link()).request("peek", {"kind": kind}, load=False)
         return str(reply.fields["text"])
 
@@ -148,19 +124,7 @@ class Kernel:
             noted.append((self, kind))
 
     async def act(self, kind: str, args: Mapping[str, Any], timeout: float | None = None) -> Any:
-        """Have an Action carried out.
-
-        Args:
-            kind: Its type.
-            args: Its arguments.
-            timeout: Hard time limit in seconds.
-
-        Returns:
-            The wire form of its Observation.
-
-        Raises:
-            OhJupyterError: The runtime cannot be asked, or refuses the Action.
-        """
+        """The wire form of an Action's Observation; the hard time limit is in seconds."""
         self._touch()
         self._note(kind)
         action: dict[str, Any] = {"action": kind, "args": dict(args)}
@@ -170,17 +134,9 @@ class Kernel:
         return json.loads(reply.body or b"{}")
 
     async def run_cell(self, args: Mapping[str, Any], timeout: float | None = None) -> Any:
-        """Run a cell, and get its outputs as a notebook stores them.
+        """Run a cell; the Observation's wire form, the notebook's outputs, and the execution count.
 
-        Args:
-            args: Arguments of the ``run_ipython`` Action.
-            timeout: Seconds after which it is interrupted.
-
-        Returns:
-            The Observation's wire form, ``outputs`` and ``execution_count``.
-
-        Raises:
-            OhJupyterError: The runtime cannot be asked, or refuses.
+        It is interrupted after the time limit in seconds.
         """
         self._touch()
         self._note("run_ipython")
@@ -243,14 +199,7 @@ class KernelTools:
 
 
 def state_tools(kernel: Kernel) -> list[Tool]:
-    """Tools that look at the runtime.
-
-    Args:
-        kernel: The kernel.
-
-    Returns:
-        The tools.
-    """
+    """Tools that look at the runtime."""
 
     async def status(arguments: dict[str, Any], caller: Caller) -> Result:
         reply = await kernel.request("status")

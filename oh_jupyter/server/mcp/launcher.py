@@ -21,11 +21,7 @@ __all__ = ["run"]
 
 
 def run(server: RunningServer) -> None:
-    """Relay until the client closes our standard input.
-
-    Args:
-        server: Where the tools are.
-    """
+    """Relay until the client closes our standard input."""
     anyio.run(_relay, server)
 
 

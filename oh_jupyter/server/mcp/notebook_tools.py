@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 from oh_jupyter.server.mcp.cell_text import cell_blocks, named, raised
@@ -31,15 +33,7 @@ _ADDS = {"destructiveHint": False}
 
 
 def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
-    """The tools on notebooks.
-
-    Args:
-        notebooks: Those of the server.
-        kernel: The kernel whose tools these are.
-
-    Returns:
-        The tools.
-    """
+    """The tools on notebooks, offered with those of a kernel."""
     tools = NotebookTools(notebooks, kernel)
     source = {"type": "string", "description": "The text of the cell."}
     where = {"type": "integer", "description": "Where the cell is to be, counted from 0."}
@@ -129,13 +123,55 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
     ]
 
 
+@dataclass(frozen=True)
+class Call:
+    """A call of a tool on a notebook: its arguments, and who calls."""
+
+    notebook: OpenNotebook
+    document: Document
+    arguments: dict[str, Any]
+    caller: Caller
+
+    def done(self, what: str) -> Result:
+        """The result that says what was done to the notebook."""
+        return result(text(f"{what} of {self.document.path}.{self.note}"))
+
+    @property
+    def note(self) -> str:
+        """What the person has to know after a change, or ""."""
+        return f" {self.document.note}" if self.document.note else ""
+
+
+Work = Callable[["NotebookTools", Call], Awaitable[Result]]
+
+
+def _on_notebook(action: str) -> Callable[[Work], Callable[..., Awaitable[Result]]]:
+    """Decorator that finds the notebook that is meant, if the caller may do that to files."""
+
+    def decorate(work: Work) -> Callable[..., Awaitable[Result]]:
+        @wraps(work)
+        async def tool(self: NotebookTools, arguments: dict[str, Any], caller: Caller) -> Result:
+            if not await caller.allowed(action, "contents"):
+                return failure(f"You may not {action} the files of this server.")
+            notebook, document = await self.find(arguments.get("notebook"))
+            return await work(self, Call(notebook, document, arguments, caller))
+
+        return tool
+
+    return decorate
+
+
 class NotebookTools:
-    """What the tools do."""
+    """What the tools do, for a kernel whose notebook goes before others."""
 
     def __init__(self, notebooks: Notebooks, kernel: Kernel) -> None:
-        """See ``notebook_tools``."""
         self._notebooks = notebooks
         self._kernel = kernel
+
+    async def find(self, name: str | None) -> tuple[OpenNotebook, Document]:
+        """The notebook that is meant by the end of its path, or by None."""
+        notebook = await self._notebooks.find(name, self._kernel.kernel_id)
+        return notebook, await self._notebooks.document(notebook)
 
     async def list_notebooks(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List the open notebooks."""
@@ -154,127 +190,86 @@ class NotebookTools:
         told = json.dumps(found, indent=2) if found else "No notebook is open."
         return result(text(told))
 
-    async def read_cells(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    @_on_notebook("read")
+    async def read_cells(self, call: Call) -> Result:
         """Show cells."""
+        arguments, cells = call.arguments, await call.document.cells()
+        chosen = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
+        blocks = [text(f"{call.document.path}: {len(cells)} cells")]
+        for index, cell in chosen:
+            blocks += cell_blocks(index, cell, arguments.get("outputs", True))
+        return result(*blocks)
 
-        async def read(notebook: OpenNotebook, document: Document) -> Result:
-            cells = await document.cells()
-            chosen = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
-            head = f"{document.path}: {len(cells)} cells"
-            blocks = [text(head)]
-            for index, cell in chosen:
-                blocks += cell_blocks(index, cell, arguments.get("outputs", True))
-            return result(*blocks)
-
-        return await self._on(arguments, caller, "read", read)
-
-    async def insert_cell(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    @_on_notebook("write")
+    async def insert_cell(self, call: Call) -> Result:
         """Insert a cell."""
+        arguments, cells = call.arguments, await call.document.cells()
+        asked = arguments.get("index", len(cells))
+        index = max(0, min(asked if asked >= 0 else len(cells) + 1 + asked, len(cells)))
+        cell = new_cell(arguments.get("cell_type", "code"), arguments["source"])
+        await call.document.insert(index, cell)
+        inserted = (await call.document.cells())[index]
+        if arguments.get("run") and cell["cell_type"] == "code":
+            return await self._run(call, inserted, index)
+        return call.done(f"Inserted {named(index, inserted)}")
 
-        async def insert(notebook: OpenNotebook, document: Document) -> Result:
-            cells = await document.cells()
-            asked = arguments.get("index", len(cells))
-            index = max(0, min(asked if asked >= 0 else len(cells) + 1 + asked, len(cells)))
-            cell = new_cell(arguments.get("cell_type", "code"), arguments["source"])
-            await document.insert(index, cell)
-            if arguments.get("run") and cell["cell_type"] == "code":
-                now = await document.cells()
-                return await self._run(notebook, document, now[index], index, None, caller)
-            inserted = (await document.cells())[index]
-            return _done(f"Inserted {named(index, inserted)}", document)
-
-        return await self._on(arguments, caller, "write", insert)
-
-    async def edit_cell(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    @_on_notebook("write")
+    async def edit_cell(self, call: Call) -> Result:
         """Change the text of a cell."""
+        arguments, cells = call.arguments, await call.document.cells()
+        index = position(cells, arguments["cell"])
+        source, problem = _new_source(cells[index], arguments)
+        if problem:
+            return failure(f"Cell {index} of {call.document.path}: {problem}")
+        await call.document.set_source(arguments["cell"], source, arguments.get("cell_type"))
+        return call.done(f"Edited {named(index, cells[index])}")
 
-        async def edit(notebook: OpenNotebook, document: Document) -> Result:
-            cells = await document.cells()
-            index = position(cells, arguments["cell"])
-            source, problem = _new_source(cells[index], arguments)
-            if problem:
-                return failure(f"Cell {index} of {document.path}: {problem}")
-            await document.set_source(arguments["cell"], source, arguments.get("cell_type"))
-            return _done(f"Edited {named(index, cells[index])}", document)
-
-        return await self._on(arguments, caller, "write", edit)
-
-    async def delete_cell(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    @_on_notebook("write")
+    async def delete_cell(self, call: Call) -> Result:
         """Delete a cell."""
+        reference, cells = call.arguments["cell"], await call.document.cells()
+        index = position(cells, reference)
+        await call.document.delete(reference)
+        return call.done(f"Deleted {named(index, cells[index])}")
 
-        async def delete(notebook: OpenNotebook, document: Document) -> Result:
-            cells = await document.cells()
-            index = position(cells, arguments["cell"])
-            await document.delete(arguments["cell"])
-            return _done(f"Deleted {named(index, cells[index])}", document)
-
-        return await self._on(arguments, caller, "write", delete)
-
-    async def move_cell(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    @_on_notebook("write")
+    async def move_cell(self, call: Call) -> Result:
         """Move a cell."""
+        reference, cells = call.arguments["cell"], await call.document.cells()
+        index = position(cells, call.arguments["index"])
+        old = position(cells, reference)
+        await call.document.move(reference, index)
+        return call.done(f"Moved {named(old, cells[old])} to {index}")
 
-        async def move(notebook: OpenNotebook, document: Document) -> Result:
-            cells = await document.cells()
-            index = position(cells, arguments["index"])
-            old = position(cells, arguments["cell"])
-            await document.move(arguments["cell"], index)
-            return _done(f"Moved {named(old, cells[old])} to {index}", document)
-
-        return await self._on(arguments, caller, "write", move)
-
-    async def run_cell(self, arguments: dict[str, Any], caller: Caller) -> Result:
+    @_on_notebook("write")
+    async def run_cell(self, call: Call) -> Result:
         """Run a cell and store its outputs."""
+        cells = await call.document.cells()
+        index = position(cells, call.arguments["cell"])
+        if cells[index]["cell_type"] != "code":
+            return failure(f"Cell {index} of {call.document.path} is no code cell.")
+        return await self._run(call, cells[index], index)
 
-        async def run(notebook: OpenNotebook, document: Document) -> Result:
-            cells = await document.cells()
-            index = position(cells, arguments["cell"])
-            if cells[index]["cell_type"] != "code":
-                return failure(f"Cell {index} of {document.path} is no code cell.")
-            timeout = arguments.get("timeout")
-            return await self._run(notebook, document, cells[index], index, timeout, caller)
-
-        return await self._on(arguments, caller, "write", run)
-
-    async def _run(
-        self,
-        notebook: OpenNotebook,
-        document: Document,
-        cell: Cell,
-        index: int,
-        timeout: float | None,
-        caller: Caller,
-    ) -> Result:
+    async def _run(self, call: Call, cell: Cell, index: int) -> Result:
+        notebook, document = call.notebook, call.document
         if notebook.kernel_id is None:
             return failure(
                 f"{notebook.path} has no kernel: it is not open. Ask the person to open it."
             )
         ours = notebook.kernel_id == self._kernel.kernel_id
-        if not ours and not await caller.allowed("execute", "kernels"):
+        if not ours and not await call.caller.allowed("execute", "kernels"):
             return failure(f"You may not run code in the kernel of {notebook.path}.")
-        source = "".join(cell["source"])
-        args = {"code": source, "include_extra": False}
-        found = await self._kernel.other(notebook.kernel_id).run_cell(args, timeout)
+        args = {"code": "".join(cell["source"]), "include_extra": False}
+        kernel = self._kernel.other(notebook.kernel_id)
+        found = await kernel.run_cell(args, call.arguments.get("timeout"))
         shown = of_observation(found["observation"])
         if shown["isError"]:  # it did not run
             return shown
         outputs, count = found["outputs"], found["execution_count"]
         await document.set_outputs(cell.get("id") or index, outputs, count)
         number = "" if count is None else f" as [{count}]"
-        ran = f"[Ran {named(index, cell)} of {document.path}{number}.{_note(document)}]"
+        ran = f"[Ran {named(index, cell)} of {document.path}{number}.{call.note}]"
         return result(*shown["content"], text(ran), is_error=raised(outputs))
-
-    async def _on(
-        self,
-        arguments: dict[str, Any],
-        caller: Caller,
-        action: str,
-        work: Callable[[OpenNotebook, Document], Awaitable[Result]],
-    ) -> Result:
-        """Do something with the notebook that is meant, if the caller may."""
-        if not await caller.allowed(action, "contents"):
-            return failure(f"You may not {action} the files of this server.")
-        notebook = await self._notebooks.find(arguments.get("notebook"), self._kernel.kernel_id)
-        return await work(notebook, await self._notebooks.document(notebook))
 
 
 def _new_source(cell: Cell, arguments: dict[str, Any]) -> tuple[str, str]:
@@ -288,11 +283,3 @@ def _new_source(cell: Cell, arguments: dict[str, Any]) -> tuple[str, str]:
     if times != 1:
         return "", f"old_str is there {times} times; it must be there exactly once."
     return source.replace(old, arguments.get("new_str", "")), ""
-
-
-def _done(what: str, document: Document) -> Result:
-    return result(text(f"{what} of {document.path}.{_note(document)}"))
-
-
-def _note(document: Document) -> str:
-    return f" {document.note}" if document.note else ""

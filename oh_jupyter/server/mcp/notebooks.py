@@ -35,20 +35,12 @@ class Notebooks:
     """Finds the open notebooks of a server, and their documents."""
 
     def __init__(self, serverapp: Any) -> None:
-        """Look at a server.
-
-        Args:
-            serverapp: The Jupyter server.
-        """
+        """Look at a server."""
         self._serverapp = serverapp
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def open_ones(self) -> list[OpenNotebook]:
-        """List the notebooks that have a session.
-
-        Returns:
-            The notebooks.
-        """
+        """The notebooks that have a session."""
         found = []
         for session in await self._serverapp.session_manager.list_sessions():
             kernel = session.get("kernel") or {}
@@ -64,17 +56,10 @@ class Notebooks:
         return found
 
     async def find(self, name: str | None, kernel_id: str | None) -> OpenNotebook:
-        """Find the notebook that is meant.
+        """The notebook that is meant by the end of its path, or by nothing if there is only one.
 
-        Args:
-            name: Its path, or the end of it; None for the only one.
-            kernel_id: The kernel whose tools are used: its notebook goes before others.
-
-        Returns:
-            The notebook; one that is not open has no kernel.
-
-        Raises:
-            KernelNotFoundError: None is open, or several are and it is not said which.
+        The notebook of the kernel whose tools are used goes before others; one that is not open has
+        no kernel. KernelNotFoundError if none is open, or several are and it is not said which.
         """
         notebooks = await self.open_ones()
         if name is not None:
@@ -94,14 +79,7 @@ class Notebooks:
         )
 
     async def document(self, notebook: OpenNotebook) -> Document:
-        """The document of a notebook: the one that people edit together, or the file.
-
-        Args:
-            notebook: The notebook.
-
-        Returns:
-            The document.
-        """
+        """The document of a notebook: the one that people edit together, or the file."""
         collaboration = self._collaboration()
         if collaboration is not None:
             shared = await collaboration.get_document(

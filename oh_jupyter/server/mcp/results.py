@@ -1,4 +1,4 @@
-"""What a tool gives back, in MCP's words: text, images, errors.
+"""Results of tools in MCP's words: text, images and errors, bounded.
 
 Text is the result: where there is structured content beside it, Claude Code and Codex show
 their models that alone, so none of our tools has any.
@@ -11,35 +11,42 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-__all__ = ["Result", "blob", "failure", "image", "of_observation", "result", "text", "text_alone"]
+__all__ = [
+    "MAX_TEXT_CHARS",
+    "Result",
+    "blob",
+    "bounded",
+    "failure",
+    "image",
+    "of_observation",
+    "result",
+    "text",
+    "text_alone",
+]
 
 Result = dict[str, Any]
 """A ``CallToolResult`` of the MCP specification, as JSON."""
+
+MAX_TEXT_CHARS = 30_000
+"""Characters of text that a result has; of more, the beginning and the end are shown."""
+
+NOTE_CHARS = 500
+"""Characters that are kept free for what is said of the rest."""
+
+WHOLE_LINES_CHARS = 500
+"""Characters that beginning and end may each lack in order to consist of whole lines."""
+
 
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+/-]+);base64,(?P<data>[A-Za-z0-9+/=\s]+)")
 
 
 def text(content: str) -> dict[str, Any]:
-    """A piece of text.
-
-    Args:
-        content: The text.
-
-    Returns:
-        A content block.
-    """
+    """A content block of text."""
     return {"type": "text", "text": content}
 
 
 def image(data_url: str) -> dict[str, Any] | None:
-    """A picture.
-
-    Args:
-        data_url: The picture as a data URL.
-
-    Returns:
-        A content block, or None if it is no data URL of a picture.
-    """
+    """A content block of a picture in a data URL, or None if it is none."""
     match = _DATA_URL.fullmatch(data_url)
     if match is None or not match["kind"].startswith("image/"):
         return None
@@ -47,15 +54,7 @@ def image(data_url: str) -> dict[str, Any] | None:
 
 
 def blob(data_url: str, path: str) -> dict[str, Any] | None:
-    """A file that is neither text nor a picture.
-
-    Args:
-        data_url: Its contents as a data URL.
-        path: The file.
-
-    Returns:
-        A content block, or None if it is no data URL.
-    """
+    """A content block of a file, in a data URL, that is neither text nor a picture; or None."""
     match = _DATA_URL.fullmatch(data_url)
     if match is None:
         return None
@@ -68,39 +67,17 @@ def blob(data_url: str, path: str) -> dict[str, Any] | None:
 
 
 def result(*content: dict[str, Any] | None, is_error: bool = False) -> Result:
-    """Put a result together.
-
-    Args:
-        *content: Content blocks; None is left out.
-        is_error: Whether the tool failed.
-
-    Returns:
-        The result.
-    """
+    """A result of content blocks; None is left out."""
     return {"content": [block for block in content if block], "isError": is_error}
 
 
 def failure(reason: str) -> Result:
-    """A result that says why there is none.
-
-    Args:
-        reason: What happened and what to do next.
-
-    Returns:
-        The result.
-    """
+    """A result that says why there is none, and what to do next."""
     return result(text(reason), is_error=True)
 
 
 def text_alone(found: Result) -> Result:
-    """The same result without structured content, which is its text if there is no other.
-
-    Args:
-        found: The result.
-
-    Returns:
-        The result.
-    """
+    """The same result without structured content, which is its text if there is no other."""
     kept = {name: value for name, value in found.items() if name != "structuredContent"}
     if "structuredContent" in found and not found["content"]:
         kept["content"] = [text(json.dumps(found["structuredContent"], ensure_ascii=False))]
@@ -108,15 +85,7 @@ def text_alone(found: Result) -> Result:
 
 
 def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ()) -> Result:
-    """Translate an Observation.
-
-    Args:
-        observation: Its wire form.
-        pictures: Names of extras that are shown as images, such as ``screenshot``.
-
-    Returns:
-        The result.
-    """
+    """The result that an Observation in its wire form is, with pictures from some of its extras."""
     kind = observation.get("observation")
     content = str(observation.get("content", ""))
     extras = dict(observation.get("extras") or {})
@@ -175,3 +144,50 @@ def _readable(content: str, extras: Mapping[str, Any]) -> str:
     if metadata.get("exit_code", -1) != -1:
         parts += f"\n[Command finished with exit code {metadata['exit_code']}]"
     return parts.strip()
+
+
+def bounded(found: Result, rest: str, limit: int = MAX_TEXT_CHARS) -> Result:
+    """A result without the middle of its text where that has too many characters.
+
+    It says what is left out, and by ``rest`` how to get that; pictures stay.
+    """
+    texts = [block["text"] for block in found["content"] if block["type"] == "text"]
+    whole = "".join(texts)
+    if len(whole) <= limit:
+        return found
+    start, end = _middle(whole, (limit - NOTE_CHARS) // 2)
+    where = ""
+    if len(texts) == 1 and "\n" in whole[start:end]:
+        first = whole.count("\n", 0, start)
+        where = f", lines {first + 1} to {first + whole.count(chr(10), start, end)} of this text,"
+    note = f"[... {end - start} of {len(whole)} characters{where} are left out. {rest} ...]\n"
+    if not whole[:start].endswith("\n"):
+        note = f"\n{note}"
+    return {**found, "content": _without(found["content"], start, end, note)}
+
+
+def _middle(whole: str, half: int) -> tuple[int, int]:
+    """Where what is left out begins and ends: between lines, unless they are very long."""
+    start, end = half, len(whole) - half
+    line_end = whole.rfind("\n", start - WHOLE_LINES_CHARS, start)
+    line_start = whole.find("\n", end, end + WHOLE_LINES_CHARS)
+    return (line_end + 1 or start), (line_start + 1 or end)
+
+
+def _without(content: list[dict[str, Any]], start: int, end: int, note: str) -> list[Any]:
+    """The blocks without a range of all their text, and a note in its place."""
+    kept, at = [], 0
+    for block in content:
+        if block["type"] != "text":
+            kept.append(block)
+            continue
+        told, before = block["text"], at
+        at += len(told)
+        if at <= start or before >= end:
+            kept.append(block)
+            continue
+        told = told[: max(0, start - before)] + note + told[max(0, end - before) :]
+        note = ""
+        if told:
+            kept.append(text(told))
+    return kept

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.server.mcp.bounds import bounded
-from oh_jupyter.server.mcp.results import Result, failure
+from oh_jupyter.server.mcp.results import Result, bounded, failure
 
 __all__ = ["Caller", "Source", "Tool", "Toolbox", "schema"]
 
@@ -17,15 +16,7 @@ class Caller(Protocol):
     """Who calls a tool."""
 
     async def allowed(self, action: str, resource: str) -> bool:
-        """Ask Jupyter's authorizer.
-
-        Args:
-            action: read, write or execute.
-            resource: Such as ``contents`` or ``kernels``.
-
-        Returns:
-            Whether the caller may.
-        """
+        """Ask Jupyter's authorizer for an action such as execute on a resource such as kernels."""
         ...
 
 
@@ -52,11 +43,7 @@ class Tool:
     wire: Mapping[str, Any] | None = None
 
     def to_wire(self) -> dict[str, Any]:
-        """The tool as MCP lists it.
-
-        Returns:
-            A ``Tool`` of the MCP specification, as JSON.
-        """
+        """The ``Tool`` of the MCP specification, as JSON."""
         if self.wire is not None:
             return {**self.wire, "name": self.name}
         listed: dict[str, Any] = {
@@ -86,15 +73,7 @@ class Closable(Protocol):
 
 
 def schema(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema of arguments.
-
-    Args:
-        *required: Names of those that must be there.
-        **properties: Schemas by name.
-
-    Returns:
-        The schema; no other arguments are allowed.
-    """
+    """A JSON schema of arguments: the names of those that must be there, and all by name."""
     return {
         "type": "object",
         "properties": properties,
@@ -113,12 +92,9 @@ class Toolbox:
     def __init__(
         self, fixed: Iterable[Tool], *sources: Source, kernel: Closable | None = None
     ) -> None:
-        """Collect tools.
+        """Collect tools that are always there, and sources of others that are asked each time.
 
-        Args:
-            fixed: Tools that are always there; nothing takes their names.
-            *sources: Where others come from, asked each time.
-            kernel: What is closed with the box.
+        Nothing takes the names of the fixed ones; the kernel is closed with the box.
         """
         self._kernel = kernel
         self.fixed = {tool.name: tool for tool in fixed}
@@ -130,17 +106,7 @@ class Toolbox:
             self._kernel.close()
 
     async def tools(self, start: bool = False) -> list[Tool]:
-        """List all tools.
-
-        Args:
-            start: Start what is needed to know them all; without, a list is quick to have.
-
-        Returns:
-            The tools: ours first.
-
-        Raises:
-            OhJupyterError: A source cannot be asked.
-        """
+        """All tools, ours first; ``start`` what is needed to know them all."""
         found = dict(self.fixed)
         for source in self._sources:
             for tool in await source.tools(start):
@@ -148,16 +114,7 @@ class Toolbox:
         return list(found.values())
 
     async def call(self, name: str, arguments: dict[str, Any], caller: Caller) -> Result:
-        """Call a tool.
-
-        Args:
-            name: Its name.
-            arguments: Its arguments.
-            caller: Who asks.
-
-        Returns:
-            Its result; what goes wrong is one, too, for the agent to read.
-        """
+        """Call a tool; what goes wrong is a result, too, for the agent to read."""
         try:
             tool = self.fixed.get(name)
             if tool is None:

@@ -32,12 +32,7 @@ class Exchange:
     """
 
     def __init__(self, handler: RequestHandler, body: bytes) -> None:
-        """Describe a request.
-
-        Args:
-            handler: The tornado handler that has it.
-            body: The request's body.
-        """
+        """Describe the request of a tornado handler, whose body has been read."""
         request = handler.request
         self.gone = asyncio.Event()
         self._handler = handler
@@ -70,11 +65,7 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Pass on the status, or a piece of the body at once.
-
-        Args:
-            message: ``http.response.start`` or ``http.response.body``.
-        """
+        """Pass on the status, or a piece of the body at once."""
         handler = self._handler
         if self.gone.is_set():
             return
@@ -95,9 +86,5 @@ class Exchange:
             self.gone.set()
 
     async def run(self, application: Asgi) -> None:
-        """Let an application answer.
-
-        Args:
-            application: The application.
-        """
+        """Let an application answer."""
         await application(self.scope, self.receive, self.send)
