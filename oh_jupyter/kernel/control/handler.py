@@ -15,7 +15,12 @@ from concurrent.futures import Future
 from typing import Any
 
 from oh_jupyter._version import __version__
-from oh_jupyter.config import RECEIVED_MESSAGE, REPLY_MESSAGE, REQUEST_MESSAGE
+from oh_jupyter.config import (
+    KERNEL_INFO_FIELD,
+    RECEIVED_MESSAGE,
+    REPLY_MESSAGE,
+    REQUEST_MESSAGE,
+)
 from oh_jupyter.errors import (
     GenerationChangedError,
     KernelError,
@@ -33,6 +38,8 @@ __all__ = ["ControlHandler"]
 
 logger = logging.getLogger(__name__)
 
+INFO_REQUEST, INFO_REPLY = "kernel_info_request", "kernel_info_reply"
+
 Send = Callable[[Reply], None]
 
 
@@ -46,12 +53,23 @@ class ControlHandler:
         self._replies = ReplyCache()
         self._repeating = BackgroundTasks()
         self._switch_interval = ShortSwitchInterval()
+        self._replaced = kernel.control_handlers[INFO_REQUEST]
+        kernel.control_handlers[INFO_REQUEST] = self._tell_info
         kernel.control_handlers[REQUEST_MESSAGE] = self._handle
 
     def close(self) -> None:
         """Deregister: later requests get no reply."""
-        if self._kernel.control_handlers.get(REQUEST_MESSAGE) == self._handle:
-            del self._kernel.control_handlers[REQUEST_MESSAGE]
+        handlers = self._kernel.control_handlers
+        if handlers.get(REQUEST_MESSAGE) == self._handle:
+            del handlers[REQUEST_MESSAGE]
+        if handlers.get(INFO_REQUEST) == self._tell_info:
+            handlers[INFO_REQUEST] = self._replaced
+
+    async def _tell_info(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Answer like ipykernel, and tell besides that requests of ours will be understood."""
+        ours = {"version": __version__, "generation": self._runtime.generation}
+        content = {"status": "ok", **self._kernel.kernel_info, KERNEL_INFO_FIELD: ours}
+        self._kernel.session.send(stream, INFO_REPLY, content, parent, ident=ident)
 
     async def _handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         content = parent.get("content", {})
