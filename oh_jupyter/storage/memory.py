@@ -15,7 +15,7 @@ from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.paths import path_key
 
-__all__ = ["InMemoryFileStore"]
+__all__ = ["InMemoryFileStore", "new_store"]
 
 
 class InMemoryFileStore(KeyedFileStore):
@@ -114,3 +114,8 @@ def _as_kept(data: bytes) -> str | bytes:
 
 def _key_of(path: str) -> str:
     return path if not path.startswith("/") else path_key(path)
+
+
+def new_store(path: str | None = None) -> InMemoryFileStore:
+    """Make a store of its own, whatever path a configuration has for other stores."""
+    return InMemoryFileStore()

@@ -1,26 +1,61 @@
-"""A store from a few words of configuration."""
+"""Stores by name: a store from a few words of configuration, and how others add theirs."""
 
 from __future__ import annotations
 
+import ast
 import hashlib
+import importlib
 import json
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import cast
 
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.storage.base import FileStore
-from oh_jupyter.storage.local.store import LocalFileStore
-from oh_jupyter.storage.memory import InMemoryFileStore
-from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore
-from oh_jupyter.storage.remote.gcs import GoogleCloudFileStore
-from oh_jupyter.storage.remote.s3 import S3FileStore
+from oh_jupyter.storage.webhook.changes import DeliveryReport
 from oh_jupyter.storage.webhook.signing import Signer
 from oh_jupyter.storage.webhook.store import BatchedWebHookFileStore, WebHookFileStore
 
-__all__ = ["get_file_store"]
+__all__ = ["drain_outbox", "get_file_store", "register_store"]
+
+ENTRY_POINT_GROUP = "oh_jupyter.stores"
+
+Factory = Callable[[str | None], FileStore]
+"""Makes a store from its path: a directory, a bucket, or what follows ``name://`` in a URL."""
 
 _log = logging.getLogger(__name__)
+_LOCAL = "oh_jupyter.storage.local.store:LocalFileStore"
+_S3 = "oh_jupyter.storage.remote.s3:S3FileStore"
+_GCS = "oh_jupyter.storage.remote.gcs:GoogleCloudFileStore"
+_types: dict[str, Factory | str] = {
+    "local": _LOCAL,
+    "memory": "oh_jupyter.storage.memory:new_store",
+    "s3": _S3,
+    "google_cloud": _GCS,
+}
+_protocols: dict[str, Factory | str] = {
+    "file": _LOCAL,
+    "local": _LOCAL,
+    "s3": _S3,
+    "s3a": _S3,
+    "gs": _GCS,
+    "gcs": _GCS,
+}
+
+
+def register_store(name: str, factory: Factory | str) -> None:
+    """Let a name stand for a store, as ``file_store`` and in URLs such as ``name://place``.
+
+    A package does the same by an entry point of the group ``oh_jupyter.stores``.
+
+    Args:
+        name: The name; what it stood for before is replaced.
+        factory: A class or function that makes the store from its path, or where to
+            import it from: ``package.module:name``.
+    """
+    _types[name] = _protocols[name] = factory
 
 
 def get_file_store(
@@ -36,14 +71,15 @@ def get_file_store(
     """Make the store that a configuration describes; the arguments are OpenHands'.
 
     Args:
-        file_store_type: ``local``, ``memory``, ``s3``, ``google_cloud``, or the fsspec URL
-            of any other place, such as ``sftp://host/dir``.
+        file_store_type: ``local``, ``memory``, ``s3``, ``google_cloud``, a name that
+            somebody registered, or the fsspec URL of any other place, such as
+            ``sftp://host/dir``.
         file_store_path: The directory of a local store; the bucket, or ``bucket/prefix``,
             of ``s3`` and ``google_cloud`` (otherwise ``AWS_S3_BUCKET`` or
             ``GOOGLE_CLOUD_BUCKET_NAME`` names it).
         file_store_web_hook_url: Where to report changes to.
-        file_store_web_hook_headers: Headers of these reports, as a mapping or as its JSON.
-            None sends ``X-Session-API-Key`` if ``SESSION_API_KEY`` is set.
+        file_store_web_hook_headers: Headers of these reports, as a mapping, or as its JSON
+            or Python literal. None sends ``X-Session-API-Key`` if ``SESSION_API_KEY`` is set.
         file_store_web_hook_batch: Whether several changes are reported together.
         file_store_web_hook_outbox: Directory or SQLite file that keeps reports until they
             are accepted. None for one below ``$XDG_STATE_HOME`` that belongs to this store
@@ -74,8 +110,51 @@ def get_file_store(
         return kind(store, url, headers=headers, secret=secret)
 
 
+def drain_outbox(
+    file_store_type: str,
+    file_store_path: str | None = None,
+    file_store_web_hook_url: str | None = None,
+    file_store_web_hook_headers: Mapping[str, str] | str | None = None,
+    file_store_web_hook_batch: bool = False,
+    *,
+    file_store_web_hook_outbox: str | None = None,
+    file_store_web_hook_secret: str | None = None,
+    timeout_seconds: float = 30.0,
+) -> DeliveryReport:
+    """Send what processes that ended have left in the outbox of a configuration.
+
+    Args:
+        file_store_type: This and the others as for `get_file_store`.
+        file_store_path: As there.
+        file_store_web_hook_url: As there; without one there is nothing to send.
+        file_store_web_hook_headers: As there.
+        file_store_web_hook_batch: As there.
+        file_store_web_hook_outbox: As there.
+        file_store_web_hook_secret: As there.
+        timeout_seconds: How long it may take; what is then still waiting stays.
+
+    Returns:
+        What became of it.
+
+    Raises:
+        StoreConfigError: As `get_file_store`.
+    """
+    store = get_file_store(
+        file_store_type,
+        file_store_path,
+        file_store_web_hook_url,
+        file_store_web_hook_headers,
+        file_store_web_hook_batch,
+        file_store_web_hook_outbox=file_store_web_hook_outbox,
+        file_store_web_hook_secret=file_store_web_hook_secret,
+    )
+    if not isinstance(store, WebHookFileStore):
+        return DeliveryReport(0, (), 0)
+    return store.close(timeout_seconds)
+
+
 def _default_outbox(store: FileStore, url: str) -> str:
-    """Choose where the reports of a store to a receiver are kept."""
+    """Where the reports of a store to a receiver are kept."""
     name = hashlib.sha256(f"{store!r} {url}".encode()).hexdigest()[:16]
     state = os.environ.get("XDG_STATE_HOME", "")
     if not os.path.isabs(state):
@@ -84,35 +163,41 @@ def _default_outbox(store: FileStore, url: str) -> str:
 
 
 def _plain_store(kind: str, path: str | None) -> FileStore:
-    if kind == "local":
-        if not path:
+    name, is_url, place = str(kind).partition("://")
+    known = _protocols if is_url else _types
+    factory = known.get(name) or _entry_point(name)
+    if factory is not None:
+        if name == "local" and not is_url and not path:
             raise StoreConfigError(
                 "file_store_path is required for a local store; set it to a directory."
             )
-        return LocalFileStore(path)
-    if kind == "memory":
-        return InMemoryFileStore()
-    if kind == "s3":
-        return S3FileStore(path)
-    if kind == "google_cloud":
-        return GoogleCloudFileStore(path)
-    protocol, found, place = str(kind).partition("://")
-    if found:
-        return _store_at(kind, protocol, place)
+        return _imported(factory)(place if is_url else path)
+    if is_url:
+        from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore
+
+        return FsspecFileStore(kind)
     raise StoreConfigError(
         f"There is no file store of type {kind!r}; "
         "use local, memory, s3, google_cloud, or an fsspec URL such as s3://bucket/prefix."
     )
 
 
-def _store_at(url: str, protocol: str, place: str) -> FileStore:
-    if protocol in ("file", "local"):
-        return LocalFileStore(place)
-    if protocol in ("s3", "s3a"):
-        return S3FileStore(place)
-    if protocol in ("gs", "gcs"):
-        return GoogleCloudFileStore(place)
-    return FsspecFileStore(url)
+def _entry_point(name: str) -> str | None:
+    found = entry_points(group=ENTRY_POINT_GROUP, name=name)
+    return next((entry.value for entry in found), None)
+
+
+def _imported(factory: Factory | str) -> Factory:
+    if not isinstance(factory, str):
+        return factory
+    module, _, name = factory.partition(":")
+    try:
+        return cast(Factory, getattr(importlib.import_module(module), name))
+    except (ImportError, AttributeError) as error:
+        raise StoreConfigError(
+            f"The file store {factory!r} cannot be imported: {error}; "
+            "install what it needs, or correct who registers it."
+        ) from error
 
 
 def _headers(headers: Mapping[str, str] | str | None) -> dict[str, str]:
@@ -120,10 +205,7 @@ def _headers(headers: Mapping[str, str] | str | None) -> dict[str, str]:
         key = os.environ.get("SESSION_API_KEY")
         return {"X-Session-API-Key": key} if key else {}
     if isinstance(headers, str):
-        try:
-            headers = json.loads(headers)
-        except ValueError:
-            headers = ""
+        headers = _parsed(headers)
     if not isinstance(headers, Mapping):
         # Without the value, which may hold a secret.
         raise StoreConfigError(
@@ -131,3 +213,13 @@ def _headers(headers: Mapping[str, str] | str | None) -> dict[str, str]:
             'write it like {"Authorization": "..."}.'
         )
     return {str(name): str(value) for name, value in headers.items()}
+
+
+def _parsed(text: str) -> Mapping[str, str] | None:
+    """Read JSON, or a Python literal, as OpenHands reads its variables; None if it is neither."""
+    for parse in (json.loads, ast.literal_eval):
+        try:
+            return cast(Mapping[str, str], parse(text))
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+    return None

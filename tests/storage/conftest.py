@@ -91,6 +91,10 @@ class Receiver:
         self.requests = []
         self.answers = []  # (status, headers) of the next requests; then 200
         self.refused = {}  # status by path, as long as it is here
+        self.delay_seconds = 0
+        self.hanging = set()  # paths that are not answered before they are taken out
+        self.at_once = self.most_at_once = 0
+        self.lock = threading.Lock()
         self.gate = threading.Event()
         self.gate.set()
         outer = self
@@ -99,6 +103,16 @@ class Receiver:
             protocol_version = "HTTP/1.1"
 
             def answer(self):
+                with outer.lock:
+                    outer.at_once += 1
+                    outer.most_at_once = max(outer.most_at_once, outer.at_once)
+                try:
+                    self.respond()
+                finally:
+                    with outer.lock:
+                        outer.at_once -= 1
+
+            def respond(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 outer.requests.append(
                     SimpleNamespace(
@@ -110,6 +124,11 @@ class Receiver:
                     )
                 )
                 outer.gate.wait(30)
+                if outer.delay_seconds:
+                    threading.Event().wait(outer.delay_seconds)
+                deadline = time.monotonic() + 30
+                while self.path in outer.hanging and time.monotonic() < deadline:
+                    threading.Event().wait(0.01)
                 status, headers = outer.answers.pop(0) if outer.answers else (200, {})
                 status = outer.refused.get(self.path, status)
                 if status == "reset":
@@ -179,7 +198,7 @@ def make(receiver):
     yield make
     receiver.gate.set()
     for hook in made:
-        hook.close(5)
+        hook.close(0.5)
         if isinstance(hook.client, requests.Session):
             hook.client.close()
 

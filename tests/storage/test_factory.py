@@ -1,4 +1,5 @@
 import json
+import os
 import subprocess
 import sys
 
@@ -13,6 +14,7 @@ from oh_jupyter.storage import (
     S3FileStore,
     WebHookFileStore,
     get_file_store,
+    registry,
 )
 
 
@@ -75,6 +77,55 @@ def test_the_session_key_is_the_default_header(monkeypatch):
     assert get_file_store("memory", None, "http://h/").client.headers["X-Session-API-Key"] == "key"
     given = get_file_store("memory", None, "http://h/", {})
     assert "X-Session-API-Key" not in given.client.headers
+
+
+@pytest.mark.parametrize("headers", ["{'A': 'b'}", '{"A": "b"}', "{'A': 'b',}"])
+def test_headers_as_json_or_as_openhands_reads_them(headers):
+    assert get_file_store("memory", None, "http://h/", headers).client.headers["A"] == "b"
+
+
+class Elsewhere(InMemoryFileStore):
+    def __init__(self, path=None):
+        super().__init__()
+        self.path = path
+
+
+def test_others_can_register_stores(monkeypatch):
+    monkeypatch.setattr(registry, "_types", dict(registry._types))
+    monkeypatch.setattr(registry, "_protocols", dict(registry._protocols))
+    registry.register_store("elsewhere", Elsewhere)
+    assert get_file_store("elsewhere", "place").path == "place"
+    assert get_file_store("elsewhere://place/below").path == "place/below"
+    registry.register_store("s3", f"{__name__}:Elsewhere")
+    assert type(get_file_store("s3", "b")).__name__ == "Elsewhere"
+    for target in ("nosuch.module:Store", "oh_jupyter:nosuch"):
+        registry.register_store("broken", target)
+        with pytest.raises(StoreConfigError, match="cannot be imported"):
+            get_file_store("broken")
+
+
+def test_a_package_registers_stores_by_an_entry_point(tmp_path):
+    package = tmp_path / "far-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: far\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[oh_jupyter.stores]\nfar = far_store:Far\n")
+    (tmp_path / "far_store.py").write_text(
+        "from oh_jupyter.storage import InMemoryFileStore\n"
+        "class Far(InMemoryFileStore):\n"
+        "    def __init__(self, path):\n"
+        "        super().__init__()\n"
+        "        print(path)\n"
+    )
+    program = (
+        "from oh_jupyter.storage import *\nget_file_store('far', 'a'), get_file_store('far://b')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.split() == ["a", "b"], done.stderr
 
 
 @pytest.mark.parametrize("headers", ["not json: secret", '["list"]', "5"])

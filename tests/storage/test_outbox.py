@@ -25,6 +25,8 @@ from oh_jupyter.storage import (
     WebHookFileStore,
     get_file_store,
 )
+from oh_jupyter.storage.registry import drain_outbox
+from oh_jupyter.storage.webhook import delivery
 from oh_jupyter.storage.webhook.changes import Change
 from oh_jupyter.storage.webhook.outbox import Outbox
 from oh_jupyter.storage.webhook.path_barrier import PathBarrier
@@ -64,6 +66,8 @@ PROGRAM = """
 import os, signal, sys
 from oh_jupyter.storage import *
 kind, url, outbox, root, end = sys.argv[1:]
+import oh_jupyter.storage.webhook.shutdown as shutdown
+shutdown.DURABLE_SECONDS = 0.5
 store = globals()[kind](LocalFileStore(root), url, outbox=outbox or None)
 for n in range(20):
     store.write(f"d{n % 4}/f", f"{end} {n}")
@@ -491,3 +495,145 @@ def test_which_paths_block_which():
     everything = PathBarrier()
     everything.add("")
     assert "any/thing" in everything
+
+
+def test_independent_paths_go_out_side_by_side(make, receiver, outbox):
+    receiver.delay_seconds = 0.1
+    store = make(WebHookFileStore, outbox=outbox)
+    for n in range(40):
+        store.write(f"f{n}", "x")
+    started = time.monotonic()
+    assert store.flush().delivered == 40
+    assert time.monotonic() - started < 2  # one at a time they take four seconds
+    assert receiver.most_at_once > 4
+
+
+def test_a_path_that_hangs_holds_up_only_itself(make, receiver, outbox, wait_for):
+    receiver.hanging = {"/hook/d/f"}
+    store = make(WebHookFileStore, outbox=outbox)
+    store.write("d/f", "1")
+    wait_for(lambda: receiver.requests)
+    store.write("d/f", "2")
+    store.delete("d")
+    store.write("other", "1")
+    wait_for(lambda: ("POST", "/other", b"1") in receiver.seen())
+    assert len(receiver.requests) == 2
+    receiver.hanging = set()
+    receiver.gate.set()
+    assert store.flush().pending == 0
+    assert [method for method, path, _ in receiver.seen() if path == "/d/f"] == ["POST"] * 2
+    assert receiver.seen()[-1] == ("DELETE", "/d", b"")
+
+
+def put_off(box, seconds):
+    """Pretend that what waits was tried for hours, and pauses for so long."""
+    changes = box.pending()
+    for change in changes:
+        change.rounds, change.attempts, change.due = 9, 27, time.time() + seconds
+    box.reschedule(changes)
+
+
+def test_a_new_change_is_tried_soon_whatever_pause_those_before_are_in(
+    make, receiver, quick, kind, outbox, wait_for, monkeypatch
+):
+    monkeypatch.setattr("oh_jupyter.storage.webhook.dispatcher.PROBE_SECONDS", 0.2)
+    receiver.refused = {"/hook/f": 503, "/hook/": 503}
+    store = make(kind, None, *([0.01] if kind is BatchedWebHookFileStore else []), outbox=outbox)
+    store.write("f", "old")
+    store.flush()
+    store.close()
+    box = Outbox(store.outbox)
+    put_off(box, 3600)
+    box.close()
+    receiver.refused = {}
+    receiver.requests.clear()
+    store.write("f", "new")
+    wait_for(lambda: contents(receiver) == {"f": "new"})
+    wait_for(lambda: not store.deliveries())
+
+
+def test_when_nobody_answered_a_new_change_finds_out_soon_and_takes_the_others_along(
+    make, receiver, quick, kind, outbox, wait_for, monkeypatch
+):
+    policy = RetryPolicy(durable=True, pause_seconds=0.01, backoff_seconds=100)
+    monkeypatch.setattr(delivery, "RetryPolicy", lambda durable: policy)
+    monkeypatch.setattr("oh_jupyter.storage.webhook.dispatcher.PROBE_SECONDS", 0.2)
+    receiver.answers = [("reset", {})] * 8
+    store = make(kind, None, *([0.01] if kind is BatchedWebHookFileStore else []), outbox=outbox)
+    store.write("old", "1")
+    wait_for(lambda: store.deliveries()[0].attempts >= 3)
+    receiver.answers = []
+    store.write("new", "1")
+    wait_for(lambda: contents(receiver) == {"old": "1", "new": "1"})
+
+
+STOPPED = """
+import sys
+from oh_jupyter.storage import *
+store = globals()[sys.argv[1]](InMemoryFileStore(), sys.argv[2], outbox=sys.argv[3])
+store.write("theirs", "x")
+print("written", flush=True)
+store.flush()
+store.write("again", "x")
+print(store.flush().pending, flush=True)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the platform has no SIGSTOP")
+def test_a_stopped_process_does_not_hold_the_queue_of_others(
+    make, receiver, kind, outbox, wait_for
+):
+    receiver.gate.clear()
+    stopped = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, kind.__name__, receiver.url, outbox],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with stopped:
+        wait_for(lambda: receiver.requests)  # it is sending, and holds the lock
+        stopped.send_signal(signal.SIGSTOP)
+        receiver.gate.set()
+        store = make(kind, outbox=outbox)
+        store.write("ours", "x")
+        assert store.flush(30).pending == 0
+        assert contents(receiver) == {"ours": "x", "theirs": "x"}
+        stopped.send_signal(signal.SIGCONT)
+        assert stopped.communicate(timeout=30)[0].split() == ["written", "0"]
+    assert contents(receiver) == {"ours": "x", "theirs": "x", "again": "x"}
+
+
+def test_a_receiver_that_is_not_there_yet_says_404(make, receiver, quick, kind, outbox, wait_for):
+    receiver.answers = [(404, {})] * 4
+    store = make(kind, outbox=outbox)
+    store.write("f", "1")
+    assert store.flush().failed == ()
+    wait_for(lambda: not store.deliveries())
+    assert contents(receiver) == {"f": "1"}
+
+
+def test_no_pause_is_longer_than_two_minutes(make, receiver, kind, outbox):
+    receiver.answers = [(429, {"Retry-After": "86400"})]
+    store = make(kind, outbox=outbox)
+    store.write("f", "1")
+    store.flush(1)
+    (waiting,) = store.deliveries()
+    assert 100 < (waiting.due - waiting.recorded).total_seconds() <= 125
+
+
+def test_anybody_can_send_what_a_killed_kernel_left(receiver, kind, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    settings = ["local", str(tmp_path / "store"), receiver.url, {}, kind is BatchedWebHookFileStore]
+    program = (
+        "import os\n"
+        "from oh_jupyter.storage import get_file_store\n"
+        f"store = get_file_store(*{settings!r})\n"
+        "store.write('f', 'x')\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    receiver.gate.clear()
+    assert subprocess.run([sys.executable, "-c", program]).returncode == -9
+    receiver.gate.set()
+    receiver.requests.clear()
+    assert drain_outbox(*settings).delivered == 1
+    assert contents(receiver) == {"f": "x"}
+    assert drain_outbox(*settings) == drain_outbox("memory")
