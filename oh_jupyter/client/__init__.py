@@ -8,7 +8,7 @@
 ``AsyncRuntimeClient`` has the same methods, to be awaited.
 """
 
-from oh_jupyter.client.aio import AsyncRuntimeClient
-from oh_jupyter.client.sync import RuntimeClient
+from oh_jupyter.client.async_client import AsyncRuntimeClient
+from oh_jupyter.client.sync_client import RuntimeClient
 
 __all__ = ["AsyncRuntimeClient", "RuntimeClient"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -137,12 +139,12 @@ def test_the_store(client: RuntimeClient) -> None:
         client.store_read("notes/a é.txt")
 
 
-def test_events(client: RuntimeClient) -> None:
+def test_events(client: RuntimeClient, url: str) -> None:
     client.run("echo first")
     start = client.history()[-1].id
     assert start is not None
     seen = []
-    with RuntimeClient(client._calls.server_address, TOKEN) as watcher:
+    with RuntimeClient(url, TOKEN) as watcher:
         events = watcher.events(start)
         seen.append(next(events))
         client.run("echo second")
@@ -184,6 +186,54 @@ def test_a_cancelled_task_takes_its_cell_back(url: str) -> None:
             return (await client.run_ipython("1 + 1")).content
 
     assert asyncio.run(scenario()).startswith("2")
+
+
+def test_an_interrupt_takes_the_cell_back(client: RuntimeClient, url: str) -> None:
+    client.run_ipython("import time")
+
+    def interrupt_when_it_runs() -> None:
+        with RuntimeClient(url, TOKEN) as other:
+            while not other.server_info()["runtime"]["running"]:
+                pass
+        os.kill(os.getpid(), signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt_when_it_runs)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        client.run_ipython("time.sleep(300)")
+    interrupting.join()
+    assert client.run_ipython("1 + 1").content.startswith("2")
+
+
+def test_a_client_that_is_not_closed_ends_with_its_process(url: str) -> None:
+    code = f"""
+from oh_jupyter.client import RuntimeClient
+client = RuntimeClient({url!r}, {TOKEN!r})
+print(client.run("echo hello").content)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("hello\n", "", 0)
+
+
+def test_a_closed_client_says_so(url: str) -> None:
+    client = RuntimeClient(url, TOKEN)
+    assert client.alive()
+    client.close()
+    with pytest.raises(ServerError, match="closed"):
+        client.run("ls")
+
+
+def test_both_clients_have_the_same_face() -> None:
+    def face(cls: type) -> dict[str, str]:
+        methods = {name: member for name, member in vars(cls).items() if name[0] != "_"}
+        return {name: str(inspect.signature(m, eval_str=False)) for name, m in methods.items()}
+
+    waiting, awaited = face(RuntimeClient), face(AsyncRuntimeClient)
+    assert waiting.keys() == awaited.keys()
+    for name in waiting.keys() - {"events"}:
+        assert waiting[name] == awaited[name], name
 
 
 def test_an_answer_survives_a_broken_connection(url: str) -> None:

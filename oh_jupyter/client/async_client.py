@@ -1,16 +1,20 @@
-"""The client to be awaited."""
+"""The client to be awaited, which does the work."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+import tempfile
+import zipfile
+from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any, Self
+from typing import IO, Any, Self
+from urllib.parse import quote
 
-from oh_jupyter.client.calls import Calls, SentEvents
-from oh_jupyter.client.connection import BROKEN, AsyncConnection
-from oh_jupyter.errors import KernelNotFoundError, ServerError
+import anyio
+
+from oh_jupyter.client.http import BROKEN, Connection, SentEvents, new_request_id, parsed
+from oh_jupyter.errors import KernelNotFoundError, ServerError, WireError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -23,6 +27,7 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
     Observation,
 )
+from oh_jupyter.events.wire import from_wire, observation_from_wire, to_wire
 
 __all__ = ["AsyncRuntimeClient"]
 
@@ -43,8 +48,7 @@ class AsyncRuntimeClient:
         timeout: float = 10.0,
     ) -> None:
         """See ``RuntimeClient``."""
-        self._calls = Calls(url, token, kernel_id, session_api_key)
-        self._connection = AsyncConnection(self._calls, timeout)
+        self._connection = Connection(url, token, kernel_id, session_api_key, timeout)
 
     async def __aenter__(self) -> Self:
         """Begin an ``async with`` block."""
@@ -60,12 +64,17 @@ class AsyncRuntimeClient:
 
     async def execute(self, action: Action | dict[str, Any]) -> Observation:
         """Carry out an Action."""
-        request = self._calls.execute(action)
+        wire = to_wire(action) if isinstance(action, Action) else action
+        request_id = new_request_id()
         try:
-            return await self._connection.send(request)
+            body = await self._connection.send(
+                "POST", "execute_action", json={"action": wire}, request_id=request_id
+            )
         except asyncio.CancelledError:
-            await asyncio.shield(self._connection.send(self._calls.cancel(request)))
+            with anyio.CancelScope(shield=True):
+                await self._connection.take_back(request_id)
             raise
+        return observation_from_wire(parsed(body))
 
     async def run(self, command: str, timeout: float | None = None, **args: Any) -> Observation:
         """Run a command in the shell."""
@@ -103,49 +112,59 @@ class AsyncRuntimeClient:
     async def alive(self) -> bool:
         """Ask whether the server answers, and has the kernel; nothing is started."""
         try:
-            return await self._connection.send(self._calls.alive())
+            return bool((await self._get("alive")).get("status") == "ok")
         except (ServerError, KernelNotFoundError):
             return False
 
     async def server_info(self) -> dict[str, Any]:
         """Ask how the server does."""
-        return await self._connection.send(self._calls.server_info())
+        found: dict[str, Any] = await self._get("server_info")
+        return found
 
     async def list_files(self, path: str | None = None) -> list[str]:
         """List a directory of the kernel's machine."""
-        return await self._connection.send(self._calls.list_files(path))
+        asked = {} if path is None else {"path": path}
+        names: list[str] = parsed(await self._connection.send("POST", "list_files", json=asked))
+        return names
 
     async def upload(self, source: str | os.PathLike[str], destination: str) -> None:
         """Copy a file, or a directory with all that is in it, to the kernel's machine."""
         path = Path(source).resolve()
-        if path.is_dir():
-            with self._calls.zipped(path) as opened:
-                await self._connection.send(
-                    self._calls.upload(opened, f"{path.name}.zip", destination, True)
-                )
-            return
-        with path.open("rb") as opened:
-            await self._connection.send(self._calls.upload(opened, path.name, destination, False))
+        recursive = path.is_dir()
+        name = f"{path.name}.zip" if recursive else path.name
+        with _zipped(path) if recursive else path.open("rb") as opened:
+            await self._connection.send(
+                "POST",
+                "upload_file",
+                params={"destination": destination, "recursive": str(recursive).lower()},
+                files={"file": (name, opened)},
+            )
 
     async def download(self, path: str, target: str | os.PathLike[str]) -> Path:
         """Fetch a file or directory as a zip file."""
-        request = self._calls.download(path)
-        with Path(target).open("wb") as sink:
-            async with self._connection.stream(request) as answer:
+        asked = {"path": path}
+        async with self._connection.stream("GET", "download_files", params=asked) as answer:
+            with Path(target).open("wb") as sink:
                 async for piece in answer.aiter_bytes():
                     sink.write(piece)
         return Path(target)
 
     async def history(self, start: int = 0, limit: int = 1000) -> list[Event]:
         """List recorded Actions and Observations."""
-        return await self._connection.send(self._calls.history(start, limit))
+        found = await self._get("events", start_id=str(start), limit=str(limit), whole="true")
+        return _known_events(found["events"])
 
-    async def events(self, start: int = 0) -> AsyncIterator[Event]:
+    async def events(self, start: int = 0) -> AsyncGenerator[Event, None]:
         """Follow Actions and Observations: those recorded, then each new one as it comes."""
         sent = SentEvents()
+        params = {"start_id": str(start), "whole": "true"}
         while True:
+            headers = {"Accept": "text/event-stream"}
+            if sent.last:
+                headers["Last-Event-ID"] = sent.last
+            stream = self._connection.stream("GET", "events", headers=headers, params=params)
             try:
-                async with self._connection.stream(self._calls.watch(start, sent.last)) as answer:
+                async with stream as answer:
                     async for line in answer.aiter_lines():
                         for event in sent.feed(line):
                             yield event
@@ -154,28 +173,55 @@ class AsyncRuntimeClient:
 
     async def skills(self) -> list[dict[str, str]]:
         """List the agent skills."""
-        return await self._connection.send(self._calls.skills())
+        found: list[dict[str, str]] = await self._get("skills")
+        return found
 
     async def waiting(self) -> list[dict[str, Any]]:
         """List the Actions that wait for a person."""
-        return await self._connection.send(self._calls.waiting())
+        found: list[dict[str, Any]] = await self._get("confirmations")
+        return found
 
     async def confirm(self, id: int, *, approve: bool = True) -> None:
         """Decide on a waiting Action."""
-        await self._connection.send(self._calls.confirm(id, approve))
+        await self._connection.send("POST", f"confirmations/{id}", json={"approve": approve})
 
     async def store_list(self, path: str = "") -> list[str]:
         """List a directory of the file store."""
-        return await self._connection.send(self._calls.store_list(path))
+        return list((await self._get(f"store/{quote(path)}", list="true"))["entries"])
 
     async def store_read(self, path: str) -> bytes:
         """Read a file of the store."""
-        return await self._connection.send(self._calls.store("GET", path))
+        return await self._connection.send("GET", f"store/{quote(path)}")
 
     async def store_write(self, path: str, contents: bytes) -> None:
         """Write a file of the store."""
-        await self._connection.send(self._calls.store("PUT", path, contents))
+        await self._connection.send("PUT", f"store/{quote(path)}", content=contents)
 
     async def store_delete(self, path: str) -> None:
         """Delete a file or directory of the store."""
-        await self._connection.send(self._calls.store("DELETE", path))
+        await self._connection.send("DELETE", f"store/{quote(path)}")
+
+    async def _get(self, path: str, **params: str) -> Any:
+        return parsed(await self._connection.send("GET", path, params=params))
+
+
+def _known_events(wires: list[dict[str, Any]]) -> list[Event]:
+    found = []
+    for wire in wires:
+        try:
+            found.append(from_wire(wire))
+        except WireError:
+            continue  # of a type that a newer runtime knows
+    return found
+
+
+def _zipped(source: Path) -> IO[bytes]:
+    """A directory as a zip file, with its own name as the first part of all members."""
+    sink = tempfile.TemporaryFile()  # noqa: SIM115 - whoever sends it closes it
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        for parent, directories, files in os.walk(source):
+            empty = [] if directories or files else [Path(parent)]
+            for path in empty + [Path(parent, name) for name in sorted(files)]:
+                archive.write(path, path.relative_to(source.parent))
+    sink.seek(0)
+    return sink

@@ -1,27 +1,22 @@
-"""The client that waits."""
+"""The client that waits: a face over the one to be awaited."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from oh_jupyter.client.calls import Calls, SentEvents
-from oh_jupyter.client.connection import BROKEN, Connection
-from oh_jupyter.errors import KernelNotFoundError, ServerError
-from oh_jupyter.events import (
-    Action,
-    BrowseInteractiveAction,
-    BrowseURLAction,
-    CmdRunAction,
-    Event,
-    FileEditAction,
-    FileReadAction,
-    FileWriteAction,
-    IPythonRunCellAction,
-    Observation,
-)
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from oh_jupyter.client.async_client import AsyncRuntimeClient
+from oh_jupyter.errors import ServerError
+from oh_jupyter.events import Action, Event, Observation
+
+T = TypeVar("T")
 
 __all__ = ["RuntimeClient"]
 
@@ -51,8 +46,14 @@ class RuntimeClient:
             session_api_key: OpenHands' session key, in place of a token.
             timeout: Seconds to connect; the server itself sees to it that answers come.
         """
-        self._calls = Calls(url, token, kernel_id, session_api_key)
-        self._connection = Connection(self._calls, timeout)
+        self._client = AsyncRuntimeClient(
+            url, token, kernel_id, session_api_key=session_api_key, timeout=timeout
+        )
+        self._open = ExitStack()
+        self._starting = threading.Lock()
+        self._portal: BlockingPortal | None = None
+        # A client that nobody closes must not keep its thread.
+        self._finalizer = weakref.finalize(self, self._open.close)
 
     def __enter__(self) -> Self:
         """Begin a ``with`` block."""
@@ -64,7 +65,37 @@ class RuntimeClient:
 
     def close(self) -> None:
         """Give the connections back."""
-        self._connection.close()
+        self._finalizer()
+
+    def _running_portal(self) -> BlockingPortal:
+        """The way to the thread in which the client lives; started when it is first needed."""
+        with self._starting:
+            if not self._finalizer.alive:
+                raise ServerError("This client is closed; make another one")
+            if self._portal is None:
+                self._portal = self._open.enter_context(
+                    start_blocking_portal(name="oh_jupyter-client")
+                )
+                self._open.callback(self._portal.call, self._client.close)
+            return self._portal
+
+    def _wait(self, work: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
+        """The result of a method of the client; an interrupt takes back what was asked."""
+        ended = threading.Event()
+
+        async def run() -> T:
+            try:
+                return await work(*args, **options)
+            finally:
+                ended.set()
+
+        future = self._running_portal().start_task_soon(run)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            ended.wait()
+            raise
 
     def execute(self, action: Action | dict[str, Any]) -> Observation:
         """Carry out an Action.
@@ -79,12 +110,7 @@ class RuntimeClient:
             OhJupyterError: The server or the kernel refused, as the error raised there.
             ServerError: The server cannot be reached.
         """
-        request = self._calls.execute(action)
-        try:
-            return self._connection.send(request)
-        except KeyboardInterrupt:
-            self._connection.send(self._calls.cancel(request))
-            raise
+        return self._wait(self._client.execute, action)
 
     def run(self, command: str, timeout: float | None = None, **args: Any) -> Observation:
         """Run a command in the shell.
@@ -97,10 +123,7 @@ class RuntimeClient:
         Returns:
             The Observation.
         """
-        action = CmdRunAction(command, **args)
-        if timeout is not None:
-            action.set_hard_timeout(timeout)
-        return self.execute(action)
+        return self._wait(self._client.run, command, timeout, **args)
 
     def run_ipython(self, code: str, timeout: float | None = None) -> Observation:
         """Run a cell in the kernel.
@@ -112,9 +135,7 @@ class RuntimeClient:
         Returns:
             The Observation.
         """
-        action = IPythonRunCellAction(code)
-        action.timeout = timeout
-        return self.execute(action)
+        return self._wait(self._client.run_ipython, code, timeout)
 
     def read(self, path: str, **args: Any) -> Observation:
         """Read a file.
@@ -126,7 +147,7 @@ class RuntimeClient:
         Returns:
             The Observation.
         """
-        return self.execute(FileReadAction(path, **args))
+        return self._wait(self._client.read, path, **args)
 
     def write(self, path: str, content: str, **args: Any) -> Observation:
         """Write a file.
@@ -139,7 +160,7 @@ class RuntimeClient:
         Returns:
             The Observation.
         """
-        return self.execute(FileWriteAction(path, content, **args))
+        return self._wait(self._client.write, path, content, **args)
 
     def edit(self, command: str, path: str, **args: Any) -> Observation:
         """Have the editor do something.
@@ -152,7 +173,7 @@ class RuntimeClient:
         Returns:
             The Observation.
         """
-        return self.execute(FileEditAction(path, command=command, **args))
+        return self._wait(self._client.edit, command, path, **args)
 
     def browse(self, url: str) -> Observation:
         """Visit a page.
@@ -163,7 +184,7 @@ class RuntimeClient:
         Returns:
             The Observation.
         """
-        return self.execute(BrowseURLAction(url))
+        return self._wait(self._client.browse, url)
 
     def interact(self, actions: str, return_axtree: bool = False) -> Observation:
         """Act on the page.
@@ -175,7 +196,7 @@ class RuntimeClient:
         Returns:
             The Observation.
         """
-        return self.execute(BrowseInteractiveAction(actions, return_axtree=return_axtree))
+        return self._wait(self._client.interact, actions, return_axtree)
 
     def alive(self) -> bool:
         """Ask whether the server answers, and has the kernel; nothing is started.
@@ -183,10 +204,7 @@ class RuntimeClient:
         Returns:
             Whether it does.
         """
-        try:
-            return self._connection.send(self._calls.alive())
-        except (ServerError, KernelNotFoundError):
-            return False
+        return self._wait(self._client.alive)
 
     def server_info(self) -> dict[str, Any]:
         """Ask how the server does.
@@ -194,7 +212,7 @@ class RuntimeClient:
         Returns:
             Uptime, idle time and resources of the server, and the runtime's own figures.
         """
-        return self._connection.send(self._calls.server_info())
+        return self._wait(self._client.server_info)
 
     def list_files(self, path: str | None = None) -> list[str]:
         """List a directory of the kernel's machine.
@@ -205,7 +223,7 @@ class RuntimeClient:
         Returns:
             Names, directories with a slash at the end.
         """
-        return self._connection.send(self._calls.list_files(path))
+        return self._wait(self._client.list_files, path)
 
     def upload(self, source: str | os.PathLike[str], destination: str) -> None:
         """Copy a file, or a directory with all that is in it, to the kernel's machine.
@@ -218,15 +236,7 @@ class RuntimeClient:
             TransferError: It cannot be kept there.
             OSError: The source cannot be read.
         """
-        path = Path(source).resolve()
-        if path.is_dir():
-            with self._calls.zipped(path) as opened:
-                self._connection.send(
-                    self._calls.upload(opened, f"{path.name}.zip", destination, True)
-                )
-            return
-        with path.open("rb") as opened:
-            self._connection.send(self._calls.upload(opened, path.name, destination, False))
+        self._wait(self._client.upload, source, destination)
 
     def download(self, path: str, target: str | os.PathLike[str]) -> Path:
         """Fetch a file or directory as a zip file.
@@ -241,11 +251,7 @@ class RuntimeClient:
         Raises:
             TransferError: There is nothing, or it cannot be read.
         """
-        request = self._calls.download(path)
-        with self._connection.stream(request) as answer, Path(target).open("wb") as sink:
-            for piece in answer.iter_bytes():
-                sink.write(piece)
-        return Path(target)
+        return self._wait(self._client.download, path, target)
 
     def history(self, start: int = 0, limit: int = 1000) -> list[Event]:
         """List recorded Actions and Observations.
@@ -257,7 +263,7 @@ class RuntimeClient:
         Returns:
             The events.
         """
-        return self._connection.send(self._calls.history(start, limit))
+        return self._wait(self._client.history, start, limit)
 
     def events(self, start: int = 0) -> Iterator[Event]:
         """Follow Actions and Observations: those recorded, then each new one as it comes.
@@ -273,14 +279,12 @@ class RuntimeClient:
         Raises:
             ServerError: The kernel is gone.
         """
-        sent = SentEvents()
-        while True:
-            try:
-                with self._connection.stream(self._calls.watch(start, sent.last)) as answer:
-                    for line in answer.iter_lines():
-                        yield from sent.feed(line)
-            except BROKEN:
-                continue
+        events = self._client.events(start)
+        try:
+            while True:
+                yield self._wait(events.__anext__)
+        finally:
+            self._wait(events.aclose)
 
     def skills(self) -> list[dict[str, str]]:
         """List the agent skills.
@@ -288,7 +292,7 @@ class RuntimeClient:
         Returns:
             Name, signature and docstring of each.
         """
-        return self._connection.send(self._calls.skills())
+        return self._wait(self._client.skills)
 
     def waiting(self) -> list[dict[str, Any]]:
         """List the Actions that wait for a person.
@@ -296,7 +300,7 @@ class RuntimeClient:
         Returns:
             Id, message and reason of each.
         """
-        return self._connection.send(self._calls.waiting())
+        return self._wait(self._client.waiting)
 
     def confirm(self, id: int, *, approve: bool = True) -> None:
         """Decide on a waiting Action.
@@ -310,7 +314,7 @@ class RuntimeClient:
             ServerError: 403: nothing is approved over REST, unless the server's
                 ``confirmation_over_rest`` is set; rejecting is always possible.
         """
-        self._connection.send(self._calls.confirm(id, approve))
+        self._wait(self._client.confirm, id, approve=approve)
 
     def store_list(self, path: str = "") -> list[str]:
         """List a directory of the file store.
@@ -321,7 +325,7 @@ class RuntimeClient:
         Returns:
             Paths, directories with a slash at the end.
         """
-        return self._connection.send(self._calls.store_list(path))
+        return self._wait(self._client.store_list, path)
 
     def store_read(self, path: str) -> bytes:
         """Read a file of the store.
@@ -335,12 +339,12 @@ class RuntimeClient:
         Raises:
             TransferNotFoundError: It is not there.
         """
-        return self._connection.send(self._calls.store("GET", path))
+        return self._wait(self._client.store_read, path)
 
     def store_write(self, path: str, contents: bytes) -> None:
         """Write a file of the store: its path, and its contents."""
-        self._connection.send(self._calls.store("PUT", path, contents))
+        self._wait(self._client.store_write, path, contents)
 
     def store_delete(self, path: str) -> None:
         """Delete a file or directory of the store."""
-        self._connection.send(self._calls.store("DELETE", path))
+        self._wait(self._client.store_delete, path)
