@@ -18,11 +18,8 @@ __all__ = ["AtomicFile", "AtomicTextFile", "spooled"]
 class AtomicFile(io.BufferedWriter):
     """A binary file for writing whose contents are published by closing it.
 
-    Args:
-        raw: The open temporary file.
-        publish: Called with ``raw`` still open, when all is written to it.
-        discard: Called when the contents are not to be published; also if ``publish``
-            fails.
+    ``publish`` is called with the temporary file still open, when all is written to it;
+    ``discard`` if the contents are not to be published, or publishing failed.
     """
 
     def __init__(
@@ -38,11 +35,7 @@ class AtomicFile(io.BufferedWriter):
         super().__init__(raw)
 
     def close(self) -> None:
-        """Publish the contents. Closing again does nothing.
-
-        Raises:
-            StorageError: If the store refuses them; what was there before stays.
-        """
+        """Publish the contents, once; a StorageError leaves what was there before."""
         if self._settled:
             return
         self._settled = True
@@ -86,11 +79,7 @@ class AtomicFile(io.BufferedWriter):
 
 
 class AtomicTextFile(io.TextIOWrapper):
-    """A text file for writing whose contents are published by closing it.
-
-    Args:
-        binary: What to write the encoded text to.
-    """
+    """A text file for writing whose contents are published by closing it."""
 
     def __init__(self, binary: AtomicFile) -> None:
         self._binary = binary
@@ -117,14 +106,7 @@ class AtomicTextFile(io.TextIOWrapper):
 
 
 def spooled(publish: Callable[[str], None]) -> AtomicFile:
-    """Open a file for writing that waits in the temporary directory of the machine.
-
-    Args:
-        publish: Called with the path of the complete temporary file.
-
-    Returns:
-        The file.
-    """
+    """Open a file for writing in the machine's temporary directory; publish it by its path."""
     handle, path = tempfile.mkstemp(prefix="oh-jupyter-")
 
     def hand_over(raw: io.FileIO) -> None:

@@ -47,29 +47,12 @@ class FileInfo(TypedDict):
 
 
 def file_info(path: str, size: int, modified: datetime | None = None) -> FileInfo:
-    """Describe a file.
-
-    Args:
-        path: Its key.
-        size: Bytes.
-        modified: Time of the last change.
-
-    Returns:
-        The description.
-    """
+    """Describe a file."""
     return FileInfo(path=path, type="file", size=size, modified=modified)
 
 
 def directory_info(path: str, modified: datetime | None = None) -> FileInfo:
-    """Describe a directory.
-
-    Args:
-        path: Its key.
-        modified: Time of the last change.
-
-    Returns:
-        The description.
-    """
+    """Describe a directory."""
     return FileInfo(path=path, type="directory", size=None, modified=modified)
 
 

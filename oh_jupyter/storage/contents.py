@@ -11,18 +11,7 @@ Contents = str | bytes | bytearray | memoryview
 
 
 def contents_bytes(contents: Contents, path: str) -> bytes:
-    """Turn contents into the bytes that are stored.
-
-    Args:
-        contents: Text or bytes.
-        path: Where they go, for the message of the error.
-
-    Returns:
-        The bytes.
-
-    Raises:
-        StoreContentError: If they are something else, or text without a UTF-8 form.
-    """
+    """Encode what is written; the path is for the StoreContentError if that is not possible."""
     if isinstance(contents, bytes):
         return contents
     if isinstance(contents, (bytearray, memoryview)):
@@ -42,18 +31,7 @@ def contents_bytes(contents: Contents, path: str) -> bytes:
 
 
 def contents_text(data: bytes, path: str) -> str:
-    """Turn stored bytes into text.
-
-    Args:
-        data: The bytes.
-        path: Where they come from, for the message of the error.
-
-    Returns:
-        The text.
-
-    Raises:
-        StoreContentError: If they are not UTF-8.
-    """
+    """Decode what is read; the path is for the StoreContentError if it is not UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

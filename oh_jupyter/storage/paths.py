@@ -13,19 +13,11 @@ __all__ = ["file_key", "join", "parent", "path_key"]
 
 
 def path_key(path: str) -> str:
-    """Find the key that a path of a file or a directory stands for.
+    """Normalise the path of a file or a directory to its key; ``""`` is the root.
 
     ``foo/bar``, ``/foo/bar``, ``./foo//bar/`` and ``foo/x/../bar`` are the same key. A
-    ``..`` may be resolved by its text alone, because no store follows symbolic links.
-
-    Args:
-        path: A path as the user writes it; a leading slash is the root of the store.
-
-    Returns:
-        The key, ``""`` for the root.
-
-    Raises:
-        StorePathError: If the path leaves the root, or no file could have that name.
+    ``..`` may be resolved by its text alone, because no store follows symbolic links. One
+    that leaves the root, or names nothing that could be, is a StorePathError.
     """
     if not isinstance(path, str):
         raise StorePathError(
@@ -50,17 +42,9 @@ def path_key(path: str) -> str:
 
 
 def file_key(path: str) -> str:
-    """Find the key of a path that has to name a file.
+    """Normalise a path that has to name a file to its key, which is never ``""``.
 
-    Args:
-        path: A path as the user writes it.
-
-    Returns:
-        The key, never ``""``.
-
-    Raises:
-        StorePathError: As `path_key`, and if the path can only be a directory: the root,
-            or one that ends with a slash.
+    The root, and a path that ends with a slash, is a StorePathError.
     """
     key = path_key(path)
     if not key or path.rpartition("/")[2] in ("", ".", ".."):
@@ -69,27 +53,12 @@ def file_key(path: str) -> str:
 
 
 def join(directory: str, name: str) -> str:
-    """Put a name below a directory's key.
-
-    Args:
-        directory: A key, ``""`` for the root.
-        name: One segment or several.
-
-    Returns:
-        The key of both.
-    """
+    """Put a name of one or several segments below a directory's key."""
     return f"{directory}/{name}" if directory else name
 
 
 def parent(key: str) -> str:
-    """Find the directory that a key lies in.
-
-    Args:
-        key: A key other than ``""``.
-
-    Returns:
-        The key of the directory, ``""`` for the root.
-    """
+    """Key of the directory that a key other than ``""`` lies in."""
     return key.rpartition("/")[0]
 
 

@@ -42,18 +42,7 @@ class Transfer:
 
 
 def files_below(store: FileStore, path: str) -> dict[str, FileInfo]:
-    """Find all files of a directory, or the one file.
-
-    Args:
-        store: Where to look.
-        path: A directory or a file.
-
-    Returns:
-        What the store knows about them, by path below the directory; ``""`` for the file.
-
-    Raises:
-        FileNotFoundError: If there is neither.
-    """
+    """Find all files of a directory by path below it, or the one file as ``""``."""
     key = path_key(path)
     start = store.info(key)
     if start["type"] == "file":

@@ -41,22 +41,11 @@ class Directory:
         self.fd = fd
 
     def at(self, name: str) -> str:
-        """Name an entry for a call that also gets ``dir_fd=self.fd``.
-
-        Args:
-            name: One segment.
-
-        Returns:
-            What to pass as the path.
-        """
+        """Name an entry for a call that also gets ``dir_fd=self.fd``."""
         return name if self.fd is not None else os.path.join(self._path, name)
 
     def entries(self) -> Iterator[os.DirEntry[str]]:
-        """Go through the entries.
-
-        Yields:
-            Each entry; its methods need ``follow_symlinks=False``.
-        """
+        """Go through the entries, whose methods need ``follow_symlinks=False``."""
         if self.fd is None:
             with os.scandir(self._path) as found:
                 yield from found
@@ -77,31 +66,25 @@ class Directory:
 
 
 def open_directory(root: str, segments: Sequence[str], *, create: bool = False) -> Directory:
-    """Open a directory of a store.
+    """Open a directory below a store's root, and with ``create`` make what is missing.
 
-    Args:
-        root: Absolute path of the store. It may itself be, or lie behind, a link.
-        segments: The directories that lead from there to the one to open.
-        create: Make those that are missing.
-
-    Returns:
-        The directory, to be closed by its ``with`` block.
-
-    Raises:
-        FileNotFoundError: If one is missing.
-        NotADirectoryError: If one is a file.
-        StorePathError: If one is a symbolic link.
+    The root is an absolute path, which may itself be, or lie behind, a link; a link below
+    it is a StorePathError.
     """
+    path = "/".join([root, *segments])
+    if _BY_DESCRIPTOR:
+        try:
+            fd = os.open(path, _SEARCH)
+        except OSError:
+            pass
+        else:
+            if leads_to(fd, path):
+                return Directory(path, fd)
+            os.close(fd)
     if create:
         os.makedirs(root, exist_ok=True)
     if not _BY_DESCRIPTOR:
         return _open_by_name(root, segments, create)
-    path = "/".join([root, *segments])
-    with contextlib.suppress(OSError):
-        fd = os.open(path, _SEARCH)
-        if leads_to(fd, path):
-            return Directory(path, fd)
-        os.close(fd)
     fd = os.open(root, _SEARCH)
     try:
         for segment in segments:
@@ -115,16 +98,10 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
 
 
 def leads_to(fd: int, path: str) -> bool:
-    """Tell whether what was opened is what has the path, without any link on the way.
+    """Tell whether an open file is what an absolute path names, without any link on the way.
 
-    It is asked afterwards, so nobody can swap a link in between.
-
-    Args:
-        fd: What was opened.
-        path: Absolute, and without links as far as is known.
-
-    Returns:
-        False also where the system does not say; then each step has to be looked at.
+    It is asked afterwards, so nobody can swap a link in between. False also where the
+    system does not say; then each step has to be looked at.
     """
     try:
         return os.readlink(f"/proc/self/fd/{fd}") == path
@@ -133,14 +110,7 @@ def leads_to(fd: int, path: str) -> bool:
 
 
 def is_link(status: os.stat_result) -> bool:
-    """Tell whether the status of an entry is that of a link to somewhere else.
-
-    Args:
-        status: From a call with ``follow_symlinks=False``.
-
-    Returns:
-        True for a symbolic link, and for a junction on Windows.
-    """
+    """Tell whether a status, not followed, is that of a symbolic link or a junction."""
     if sys.platform == "win32":
         return bool(status.st_reparse_tag) or stat.S_ISLNK(status.st_mode)
     return stat.S_ISLNK(status.st_mode)
@@ -188,18 +158,7 @@ def _refuse(status: os.stat_result, segment: str) -> None:
 
 
 def mode_of(directory: Directory, name: str) -> int | None:
-    """Find the permissions that a replaced file has and shall keep.
-
-    Args:
-        directory: Where it is.
-        name: Its name.
-
-    Returns:
-        The permissions, or None if there is no such file.
-
-    Raises:
-        OSError: If it is something else than a regular file.
-    """
+    """Permissions of a regular file; None if there is nothing, an OSError if it is no file."""
     try:
         status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
     except FileNotFoundError:

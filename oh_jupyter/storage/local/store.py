@@ -26,9 +26,14 @@ from oh_jupyter.locks import file_lock
 from oh_jupyter.storage.atomic import AtomicFile
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
-from oh_jupyter.storage.local.atomic_write import open_beside, place, place_new, replace
+from oh_jupyter.storage.local.atomic_write import (
+    create_file,
+    delete,
+    open_temporary,
+    replace,
+    write_file,
+)
 from oh_jupyter.storage.local.directory import Directory, is_link, leads_to, open_directory
-from oh_jupyter.storage.local.removal import delete
 from oh_jupyter.storage.paths import file_key, path_key
 
 __all__ = ["LocalFileStore"]
@@ -94,18 +99,22 @@ class LocalFileStore(KeyedFileStore):
     @contextlib.contextmanager
     def lock(self, path: str, timeout: float = 30.0) -> Iterator[None]:  # noqa: D102
         key = file_key(path)
-        self._create(key, lambda directory: None)
+        self._in_directory_of(key, lambda directory: None)
         where = os.path.join(self._real, *self._segments(key))
         with file_lock(where, timeout, mode=0o644):
             yield
 
     def _put(self, key: str, data: bytes) -> None:
         name = key.rpartition("/")[2]
-        self._create(key, lambda directory: place(directory, name, data, fsync=self._fsync))
+        self._in_directory_of(
+            key, lambda directory: write_file(directory, name, data, fsync=self._fsync)
+        )
 
     def _put_new(self, key: str, data: bytes) -> None:
         name = key.rpartition("/")[2]
-        self._create(key, lambda directory: place_new(directory, name, data, fsync=self._fsync))
+        self._in_directory_of(
+            key, lambda directory: create_file(directory, name, data, fsync=self._fsync)
+        )
 
     def _put_file(self, key: str, source: str) -> None:
         with open(source, "rb") as reader, self._open_write(key) as writer:
@@ -121,11 +130,11 @@ class LocalFileStore(KeyedFileStore):
                 held.__exit__()
                 raise
 
-        return self._create(key, opened)
+        return self._in_directory_of(key, opened)
 
     def _open_temporary(self, directory: Directory, key: str, close: Directory) -> AtomicFile:
         name = key.rpartition("/")[2]
-        temporary, handle = open_beside(directory, name)
+        temporary, handle = open_temporary(directory, name)
 
         def publish(raw: io.FileIO) -> None:
             if self._fsync:
@@ -237,7 +246,7 @@ class LocalFileStore(KeyedFileStore):
             raise self._missing(key)
         return file_info(key, status.st_size, modified)
 
-    def _create(self, key: str, use: Callable[[Directory], _T]) -> _T:
+    def _in_directory_of(self, key: str, use: Callable[[Directory], _T]) -> _T:
         """Call ``use`` with the directory of the key, made if it is missing."""
         segments = self._segments(key)[:-1]
         with self._explained(key):

@@ -40,17 +40,7 @@ _DENIED = {
 
 
 def explain(error: Exception, store: str, key: str, account: str) -> StorageError:
-    """Turn an error from below fsspec into one of the tree.
-
-    Args:
-        error: What was raised.
-        store: The store, for people.
-        key: The file that it was about, or ``""``.
-        account: What to check when access is denied.
-
-    Returns:
-        The error to raise from it.
-    """
+    """Turn an error from below fsspec into a StorageError that says what to check."""
     where = f"{store}, {key!r}" if key else store
     chain = list(_chain(error))
     names = {type(link).__name__ for link in chain}
@@ -70,26 +60,12 @@ def explain(error: Exception, store: str, key: str, account: str) -> StorageErro
 
 
 def is_missing_bucket(error: BaseException) -> bool:
-    """Tell whether a FileNotFoundError is about the bucket instead of the file.
-
-    Args:
-        error: What was raised.
-
-    Returns:
-        True if the service said so.
-    """
+    """Tell whether a FileNotFoundError is about the bucket instead of the file."""
     return any(service_code(link) == "NoSuchBucket" for link in _chain(error))
 
 
 def service_code(error: BaseException) -> str:
-    """Find the code by which the service named an error.
-
-    Args:
-        error: What was raised.
-
-    Returns:
-        Such as ``NoSuchBucket``, or ``""``.
-    """
+    """Code by which the service named an error, such as ``NoSuchBucket``, or ``""``."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         return str(response.get("Error", {}).get("Code", ""))

@@ -19,11 +19,7 @@ _CHUNK_BYTES = 1 << 20
 class Signer:
     """Signs requests with one secret, or with several while they are being changed.
 
-    Args:
-        secrets: ``whsec_`` and base64, as the scheme has it; base64 alone is fine, too.
-
-    Raises:
-        StoreConfigError: If a secret is no base64.
+    A secret is ``whsec_`` and base64, as the scheme has it; base64 alone is fine, too.
     """
 
     def __init__(self, secrets: str | Sequence[str]) -> None:
@@ -42,16 +38,7 @@ class Signer:
             ) from None
 
     def sign(self, id: str, timestamp: str, body: bytes | IO[bytes]) -> str:
-        """Sign a request.
-
-        Args:
-            id: Its ``webhook-id``.
-            timestamp: Its ``webhook-timestamp``.
-            body: The very bytes that are sent; a file is read, and rewound.
-
-        Returns:
-            The value of ``webhook-signature``: a ``v1`` signature for each secret.
-        """
+        """Value of ``webhook-signature``, one per secret; a file is read, and rewound."""
         hashes = [
             hmac.new(key, f"{id}.{timestamp}.".encode(), hashlib.sha256) for key in self._keys
         ]
