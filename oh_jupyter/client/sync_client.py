@@ -73,9 +73,7 @@ class RuntimeClient:
             if not self._finalizer.alive:
                 raise ServerError("This client is closed; make another one")
             if self._portal is None:
-                self._portal = self._open.enter_context(
-                    start_blocking_portal(name="oh_jupyter-client")
-                )
+                self._portal = self._open.enter_context(start_blocking_portal())
                 self._open.callback(self._portal.call, self._client.close)
             return self._portal
 
