@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import pytest
+from jupyter_client.ioloop import AsyncIOLoopKernelManager
+
+from oh_jupyter.errors import ExtensionMissingError
+from oh_jupyter.server.links import ZmqLink
 
 
-@pytest.fixture
-def kernel_log(capfd: Any) -> Any:
-    """What kernels print; before they start, so that they inherit what is listened to."""
-    return capfd
-
-
-async def test_its_log_stays_clean_when_it_is_asked_first(
-    kernel_log: Any, plain_kernel: str, ask: Any, act: Any
-) -> None:
-    status, _ = await ask("kernels", plain_kernel, "events")
-    assert status == 424
-    assert (await act("run", plain_kernel, command="echo here"))[1]["content"] == "here"
-    assert "UNKNOWN" not in kernel_log.readouterr().err
+async def test_its_log_stays_clean_when_it_is_asked(tmp_path: Path) -> None:
+    manager = AsyncIOLoopKernelManager(kernel_name="python3")
+    log = tmp_path / "log"
+    with log.open("wb") as written:
+        await manager.start_kernel(stderr=written)
+    link = ZmqLink("plain", manager)
+    try:
+        with pytest.raises(ExtensionMissingError, match="not loaded in kernel plain"):
+            await link.request("status", load=False)
+        assert (await link.request("status")).fields["status"] == "ok"
+    finally:
+        link.close()
+        await manager.shutdown_kernel(now=True)
+    assert "ERROR" not in log.read_text()
