@@ -154,7 +154,8 @@ class BrowserEnv:
         Args:
             action: One or more calls of BrowserGym's high-level action language; in evaluation
                 mode also ``GET_EVAL_GOAL`` and ``GET_EVAL_REWARDS``.
-            timeout: Seconds until an answer is given up.
+            timeout: Seconds that the calls may take; the observation afterwards may take the
+                same again, at least 1 and at most 30.
             include: Which parts to compute, of ``protocol.PARTS`` and ``protocol.RECORDS``;
                 None for all of the former.
             cwd: Where relative paths of files to upload begin; None for the current directory.
@@ -189,9 +190,7 @@ class BrowserEnv:
 
     def _step(self, action: str, parts: list[str], timeout: float, cwd: str) -> dict[str, Any]:
         evaluation = self._evaluation
-        # The observation after the calls needs a share of the time, too.
-        limit = max(timeout - 10, timeout / 2)
-        request = {"op": "step", "action": action, "include": parts, "limit": limit, "cwd": cwd}
+        request = {"op": "step", "action": action, "include": parts, "limit": timeout, "cwd": cwd}
         if evaluation is not None:
             evaluation.begin()
             answer = evaluation.answer(action)
@@ -200,7 +199,9 @@ class BrowserEnv:
         try:
             self._supervisor.start()
             notice = self._take_restart_notice()
-            observation: dict[str, Any] = self._supervisor.request(request, timeout)
+            observation: dict[str, Any] = self._supervisor.request(
+                request, timeout, grace=observation_seconds(timeout)
+            )
         except WorkerGoneError:
             return self._restart_after_death(action, parts, timeout)
         if evaluation is not None:
@@ -231,7 +232,7 @@ class BrowserEnv:
             f"{self._supervisor.lost_state}. The action was not repeated."
         )
         observation["last_action"] = action
-        observation["last_action_error"] = reason
+        observation["last_action_error"] = f"Error: {reason}"
         observation["notices"].insert(0, reason)
         return observation
 
@@ -357,6 +358,11 @@ class BrowserEnv:
         """Take secrets out of an error's message."""
         message = self._masker.masked_text(str(error))
         return error if message == str(error) else type(error)(message)
+
+
+def observation_seconds(timeout: float) -> float:
+    """Return the seconds that an observation may take after calls with that time limit."""
+    return max(1.0, min(timeout, 30.0))
 
 
 class _EnvTaskPage(TaskPage):

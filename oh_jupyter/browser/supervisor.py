@@ -90,11 +90,11 @@ class Supervisor:
         self._worker = worker
         return worker
 
-    def request(self, request: Mapping[str, Any], timeout: float) -> Any:
+    def request(self, request: Mapping[str, Any], timeout: float, grace: float = 0.0) -> Any:
         """Send a request to the worker, which is started if none runs."""
         worker = self.start()
         try:
-            return worker.request(dict(request), timeout)
+            return worker.request(dict(request), timeout, grace)
         except BrowserTimeoutError:
             self._needs_ping = True
             raise

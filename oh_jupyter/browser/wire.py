@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -45,6 +46,8 @@ BID_NOTE = (
     "Note: [bid] is the unique alpha-numeric identifier at the beginning of lines for each element "
     "in the AXTree. Always use bid to refer to elements in your actions.\n"
 )
+_HOST = re.compile(r"(localhost|([\w-]+\.)+[a-z]{2,}|(\d+\.){3}\d+)(:\d+)?([/?#]\S*)?", re.I)
+"""An address as people type it, without a scheme."""
 BrowseAction = BrowseURLAction | BrowseInteractiveAction
 
 
@@ -108,6 +111,8 @@ def _address(url: str, workspace_dir: str) -> str:
     """Turn the path of a file into an address; leave everything else as it is."""
     if "://" in url or not url:
         return url
+    if _HOST.fullmatch(url) and not os.path.exists(os.path.join(workspace_dir, url)):
+        return f"http://{url}"
     path = Path(url).expanduser()
     if not path.is_absolute():
         path = Path(workspace_dir) / path

@@ -65,7 +65,7 @@ class WorkerProcess:
         """Tell whether the process is still there."""
         return not self._gone
 
-    def request(self, message: dict[str, Any], timeout: float) -> Any:
+    def request(self, message: dict[str, Any], timeout: float, grace: float = 0.0) -> Any:
         """Send a request and wait for its answer; an interrupt only ends the waiting."""
         answer: Future[Any] = Future()
         with self._lock:
@@ -86,7 +86,7 @@ class WorkerProcess:
                 self._gone = True
                 raise
         try:
-            return answer.result(timeout)
+            return answer.result(timeout + grace)
         except BrowserError:
             raise
         except TimeoutError:
@@ -117,7 +117,9 @@ class WorkerProcess:
 
     def _read(self) -> None:
         try:
-            while (message := read_frame(self._output.fileno())) is not None:
+            while (
+                message := read_frame(self._output.fileno(), replace_surrogates=True)
+            ) is not None:
                 with self._lock:
                     answer = self._answers.pop(message["id"], None)
                     self._uncancellable.discard(message["id"])

@@ -18,17 +18,37 @@ from oh_jupyter.browser.executable import find_executable
 
 
 class Site:
-    """Pages by path; `/late?ms=…`, `/poll?ms=…` answer late, `/never` not before the site ends."""
+    """Pages by path; some paths answer in ways of their own.
+
+    `/late?ms=…` and `/poll?ms=…` answer late, `/never` not before the site ends, `/stalled` with
+    a part of a download, `/204` and `/401` with nothing but their status.
+    """
 
     def __init__(self) -> None:
         self.pages: dict[str, tuple[bytes, dict[str, str]]] = {}
+        self.requests: list[str] = []
         self.ended = threading.Event()
         site = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
-                if parts.path == "/never":
+                site.requests.append(parts.path)
+                if parts.path in ("/204", "/401"):
+                    self.send_response(int(parts.path[1:]))
+                    self.send_header("WWW-Authenticate", 'Basic realm="here"')
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
+                if parts.path == "/stalled":
+                    self.send_response(200)
+                    self.send_header("Content-Type", "application/octet-stream")
+                    self.send_header("Content-Disposition", "attachment; filename=large.bin")
+                    self.send_header("Content-Length", "1000")
+                    self.end_headers()
+                    self.wfile.write(b"x" * 600)
+                    self.wfile.flush()
+                if parts.path in ("/never", "/stalled"):
                     site.ended.wait()
                     return
                 if parts.path in ("/late", "/poll"):

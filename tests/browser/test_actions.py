@@ -171,6 +171,15 @@ def test_navigation(env: BrowserEnv, site, show):
     refused = env.step('goto("http://127.0.0.1:9/")')
     assert "net::ERR_" in refused["last_action_error"]
     assert env.step(f'goto("{site.url("/one")}")')["last_action_error"] == ""
+    for path, word in (
+        ("/204", "the server answered without a page, as with 204 No Content"),
+        ("/401", "the server asks for a user name and a password (401)"),
+    ):
+        refused = env.step(f'goto("{site.url(path)}")')
+        assert refused["last_action_error"].startswith("Error: Page.goto: net::ERR_")
+        assert word in refused["last_action_error"]
+    refused = env.step('goto("chrome-extension://abc/page.html")')
+    assert "chrome-extension: addresses do not open" in refused["last_action_error"]
 
 
 def test_chat_and_noop(env: BrowserEnv, show):
@@ -207,8 +216,67 @@ def test_errors_name_the_cause(env: BrowserEnv, show, body, action, reason):
     target = list(properties)[4]
     failed = env.step(f'{function}("{target}"{names[action]})\nsend_msg_to_user("not reached")')
     assert reason in failed["last_action_error"], failed["last_action_error"]
+    assert failed["last_action_error"].startswith(("TimeoutError: Locator.", "Error: Locator."))
     assert all(item["message"] != "not reached" for item in failed["chat_messages"])
     assert env.step("noop(0)")["last_action_error"] == ""
+
+
+SLOW = "for (const t = performance.now(); performance.now() - t < 900;);"
+
+
+@pytest.mark.parametrize(
+    ("body", "action"),
+    [
+        (f"<button onclick='{SLOW} log(1)'>b</button>", "click({})"),
+        (f"<button onmousedown='{SLOW}' onclick='log(1)'>b</button>", "click({})"),
+        (f"<button ondblclick='{SLOW} log(1)'>b</button>", "dblclick({})"),
+        (f"<button onmouseenter='{SLOW} log(1)'>b</button>", "hover({})"),
+        ("<button onclick='for (let i = 0; i < 30; i++) alert(i); log(1)'>b</button>", "click({})"),
+        (f"<input onkeydown='{SLOW} log(1)'>", "press({}, 'a')"),
+        (f"<input oninput='{SLOW} log(1)'>", "fill({}, 'a')"),
+        (f"<input value=x oninput='{SLOW} log(1)'>", "clear({})"),
+        (f"<input type=checkbox onchange='{SLOW} log(1)'>", "check({})"),
+        (f"<input type=checkbox checked onchange='{SLOW} log(1)'>", "uncheck({})"),
+        (
+            f"<select onchange='{SLOW} log(1)'><option>a<option>b</select>",
+            "select_option({}, 'b')",
+        ),
+    ],
+)
+def test_what_was_performed_is_done_however_long_its_handlers_take(
+    env: BrowserEnv, show, body: str, action: str
+):
+    seen = show(body + LOG)
+    target = next(
+        node["browsergym_id"]
+        for node in seen["axtree_object"]["nodes"]
+        if node["role"]["value"] in ("button", "textbox", "checkbox", "combobox")
+    )
+    seen = env.step(action.format(repr(target)))
+    assert seen["last_action_error"] == ""
+    assert seen["text_content"].split()[-1] == "1"
+
+
+def test_a_click_that_opens_many_windows_is_done(env: BrowserEnv, show, bid):
+    seen = show("""<button onclick="for (let i = 0; i < 9; i++) window.open('about:blank')">b""")
+    seen = env.step(f'click("{bid(seen, "button")}")')
+    assert seen["last_action_error"] == ""
+    assert len(seen["open_pages_urls"]) == 10
+    env.step("tab_close()\n" * 9)
+
+
+def test_files_are_for_upload(env: BrowserEnv, show, bid, tmp_path: Path):
+    (tmp_path / "a.txt").write_text("a")
+    seen = show("<input type=file aria-label=one><input type=file webkitdirectory aria-label=all>")
+    one, folder = bid(seen, "'one"), bid(seen, "'all")
+    assert "use upload_file(bid, path)" in env.step(f'fill("{one}", "x")')["last_action_error"]
+    seen = env.step(f'click("{one}")')
+    assert "use upload_file(bid, path) instead of the click" in seen["notices"][0]
+    refused = env.step(f'upload_file("{one}", "{tmp_path}")')
+    assert refused["last_action_error"].startswith("Error: ")
+    seen = env.step(f'upload_file("{folder}", "{tmp_path}")')
+    assert seen["last_action_error"] == ""
+    assert env.evaluate("document.querySelectorAll('input')[1].files[0].name") == "a.txt"
 
 
 def test_unknown_and_stale_bids(env: BrowserEnv, show, bid):
@@ -218,3 +286,6 @@ def test_unknown_and_stale_bids(env: BrowserEnv, show, bid):
     failed = env.step(f'click("{target}")\nclick("{target}")')
     assert f'Could not find element with bid "{target}"' in failed["last_action_error"]
     assert "Malformed" in env.step("click(target)")["last_action_error"]
+    assert env.step('click("999")')["last_action_error"].startswith(
+        'ValueError: Could not find element with bid "999"'
+    )

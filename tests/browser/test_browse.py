@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import time
 import zipfile
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser import wire as browse_module
 from oh_jupyter.browser.wire import browse
+from oh_jupyter.browser.worker.steps import DOWNLOAD_TIMEOUT_SECONDS
 from oh_jupyter.events import (
     BrowseInteractiveAction,
     BrowserOutputObservation,
@@ -93,7 +95,8 @@ def test_browse_interactive(env: BrowserEnv, site, tmp_path: Path):
     assert (
         "\n\n================ BEGIN error message ===============\n"
         "The following error occurred when executing the last action:\n"
-        'click("99"): Could not find element with bid "99".'
+        'ValueError: Could not find element with bid "99". Use a bid of the last observation; the '
+        'page may have changed since. In: click("99")\n'
     ) in failed.content
     assert "[4] button 'Go'" in failed.content
     assert failed.last_browser_action == 'click("99")'
@@ -104,8 +107,15 @@ def test_errors_of_browse(env: BrowserEnv, tmp_path: Path):
     assert seen.error
     assert "The following error occurred when trying to visit the URL:\n" in seen.content
     assert "net::ERR_" in seen.last_browser_action_error
-    seen = browse(BrowseURLAction('example.org/"quoted"\\'), env, str(tmp_path))
+    seen = browse(BrowseURLAction('/none"quoted"\\'), env, str(tmp_path))
     assert "not an absolute address" in seen.last_browser_action_error
+
+
+def test_an_address_without_a_scheme(env: BrowserEnv, site, tmp_path: Path):
+    url = site.put("/typed", "<p>typed")
+    seen = browse(BrowseURLAction(url.removeprefix("http://")), env, str(tmp_path))
+    assert (seen.url, seen.error) == (url, False)
+    assert "typed" in seen.content
 
 
 def test_large_pages_show_what_is_visible(
@@ -167,6 +177,27 @@ def test_a_pdf_on_the_web_is_a_download(env: BrowserEnv, site, tmp_path: Path):
     assert isinstance(interact(env, "noop(0)", tmp_path), BrowserOutputObservation)
 
 
+def test_a_page_with_a_pdf_in_it_is_a_page(env: BrowserEnv, site, tmp_path: Path):
+    site.put("/in.pdf", make_pdf(), Content_Type="application/pdf")
+    url = site.put("/with", "<h1>Report</h1><embed src=/in.pdf type=application/pdf>")
+    seen = browse(BrowseURLAction(url), env, str(tmp_path))
+    assert isinstance(seen, BrowserOutputObservation)
+    assert "# Report" in seen.content
+    assert "could not be fetched" not in seen.content
+    assert site.requests.count("/with") == 1
+
+
+def test_a_stalled_download_does_not_hold_up_later_steps(env: BrowserEnv, site, tmp_path: Path):
+    page = site.put("/page", "<a href=/stalled download style='font-size:99px'>get</a>")
+    interact(env, f'goto("{page}")', tmp_path)
+    seen = interact(env, "mouse_click(50, 50)", tmp_path)
+    assert "/stalled goes on; a later step will report it when it is finished" in seen.content
+    start = time.monotonic()
+    seen = interact(env, "noop(0)", tmp_path)
+    assert time.monotonic() - start < DOWNLOAD_TIMEOUT_SECONDS / 2
+    assert "goes on" not in seen.content
+
+
 @pytest.mark.parametrize(
     ("member", "extension"), [("hello.txt", ".zip"), ("word/document.xml", ".docx")]
 )
@@ -225,7 +256,7 @@ def test_a_step_that_times_out_is_an_observation(env: BrowserEnv, site, tmp_path
     assert seen.content == seen.last_browser_action_error
     assert seen.screenshot == seen.url == ""
     action = BrowseURLAction(site.url("/never"))
-    action.set_hard_timeout(10)
+    action.set_hard_timeout(3)
     seen = browse(action, env, str(tmp_path))
-    assert "took longer than 5 s" in seen.last_browser_action_error
+    assert "TimeoutError: The action took longer than 3 s" in seen.last_browser_action_error
     assert seen.url == large

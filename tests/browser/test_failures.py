@@ -81,8 +81,8 @@ def test_pages_that_never_answer(env: BrowserEnv, site):
     assert "here" in seen["text_content"]
     other = site.url("/never", "localhost")
     for _ in range(2):
-        seen = env.step(f'goto("{other}")', timeout=6)
-        assert "took longer than 3 s" in seen["last_action_error"]
+        seen = env.step(f'goto("{other}")', timeout=3)
+        assert seen["last_action_error"].startswith("TimeoutError: The action took longer than 3 s")
     seen = env.step("noop(0)")
     assert seen["url"] == page
     assert "here" in seen["text_content"]
@@ -179,8 +179,8 @@ def test_timeout_leaves_nothing_for_the_next_step(env: BrowserEnv, site):
 
 def test_an_action_that_takes_too_long_is_given_up(env: BrowserEnv):
     env.start()
-    seen = env.step("noop(600000)", timeout=12)
-    assert "took longer than 6 s" in seen["last_action_error"]
+    seen = env.step("noop(600000)", timeout=2)
+    assert seen["last_action_error"].startswith("TimeoutError: The action took longer than 2 s")
 
 
 def test_a_stopped_worker_is_replaced(env: BrowserEnv, site):

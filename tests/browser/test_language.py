@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from oh_jupyter.browser.channel.language import SIGNATURES, parse_actions
@@ -54,13 +56,23 @@ def test_non_ascii_before_a_second_call():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("", "empty action"),
-        ("# only a comment", "empty action"),
-        ("fly()", "Invalid action type 'fly'"),
-        ("click()", "missing a required argument: 'bid'"),
-        ('click("1", "left", [], 4)', "too many positional"),
-        ('click("1", colour="red")', "unexpected keyword argument 'colour'"),
-        ("click(12)", 'must be a string (expected a string, such as "12"), got 12'),
+        # Type and text as BrowserGym's, where it has one.
+        ("", "ValueError: Received an empty action."),
+        ("# only a comment", "ValueError: Received an empty action."),
+        ("import os", "ValueError: Received an empty action."),
+        ("noop", "ValueError: Received an empty action."),
+        ("I am done with this.", "ValueError: Received an empty action."),
+        ("fly()", "NameError: Invalid action type 'fly'."),
+        ("click()", "TypeError: click() missing 1 required positional argument: 'bid'"),
+        ('click("1", "left", [], 4)', "TypeError: click() takes from 1 to 3 positional arguments"),
+        (
+            'click("1", colour="red")',
+            "TypeError: click() got an unexpected keyword argument 'colour'",
+        ),
+        ("click(12)", "ValueError: expected a string, got 12"),
+        ("noop(-5)", "number of milliseconds between 0 and"),
+        ("noop(1e400)", "number of milliseconds between 0 and"),
+        ("scroll(0, 1e308)", "delta_y must be a number between"),
         ('click("1", button="top")', 'one of "left", "middle", "right"'),
         ('click("1", modifiers=["Ctrl"])', "modifiers must be a list of"),
         ('scroll("1", 2)', "delta_x must be a number"),
@@ -76,9 +88,8 @@ def test_non_ascii_before_a_second_call():
         ('page.click("1")', "Not a call of the form"),
         ('"click"', "Not a call of the form"),
         ('click("1"', "cannot be parsed"),
-        ('click("1"))', "cannot be parsed"),
         ('click("1)', "cannot be parsed"),
-        ('click("1") and noop()', "cannot be parsed"),
+        ("click('1', 'left' and then", "cannot be parsed"),
         ("GET_EVAL_GOAL", "Not a call of the form"),
     ],
 )
@@ -86,6 +97,39 @@ def test_refusals_name_the_piece(text: str, reason: str):
     with pytest.raises(BrowserActionError) as refused:
         parse_actions(text)
     assert reason in str(refused.value)
+    assert re.match(r"(ValueError|TypeError|NameError): ", str(refused.value))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("```python\nclick('12')\n```", ["click"]),
+        # As OpenHands' BrowsingAgent leaves it.
+        ("python\nclick('12')", ["click"]),
+        ("I'll open it first. ```click('12')``` That's all.", ["click"]),
+        ("Action: fill('1', 'it (was)') and then click(\"2\")", ["fill", "click"]),
+        ("# click('1')\nSo: noop()", ["noop"]),
+        ('click("1") and noop()', ["click", "noop"]),
+        ('click("1"))', ["click"]),
+        ("Thought: it's there\nfill('1', \"\"\"a ' b\nclick('9')\"\"\")", ["fill"]),
+    ],
+)
+def test_calls_are_found_in_prose(text: str, found: list[str]):
+    assert [call.name for call in parse_actions(text)] == found
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Now do it: fill('1', value) and click('2')", "Malformed value value"),
+        ("fly()\nclick('2')", "Invalid action type 'fly'"),
+        ("so, page.click('1')", "empty action"),
+        ("do click('1', fill('2', 'x'))", "Malformed value"),
+    ],
+)
+def test_a_wrong_call_in_prose_is_not_passed_over(text: str, reason: str):
+    with pytest.raises(BrowserActionError, match=re.escape(reason)):
+        parse_actions(text)
 
 
 def test_the_whole_vocabulary_of_the_reference():

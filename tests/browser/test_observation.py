@@ -251,6 +251,15 @@ def test_a_part_that_never_comes_is_waited_for_once(env: BrowserEnv, show):
     assert "early" in seen["text_content"]
 
 
+def test_halves_of_surrogate_pairs_are_replaced(env: BrowserEnv, show):
+    seen = show("""<p id=p></p><script>
+      document.title = "a\\ud800b"; p.textContent = "c\\udfffd 😀"</script>""")
+    assert seen["open_pages_titles"] == ["a\ufffdb"]
+    assert "c\ufffdd 😀" in seen["text_content"]
+    assert env.evaluate("'\\ud83d'") == "\ufffd"
+    json.dumps(seen, ensure_ascii=False).encode("utf-8")
+
+
 def test_very_deep_page(env: BrowserEnv, show, tree):
     seen = show("<div>" * 3000 + "bottom")
     assert "bottom" in seen["text_content"]

@@ -193,7 +193,21 @@ def test_origins(url: str, allowed: bool):
     assert origins.allows(url) is allowed
 
 
-@pytest.mark.parametrize("text", ["", "https://", "https://a/b", "http://a:port"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "https://",
+        "https://a/b",
+        "http://a:port",
+        "not an origin",
+        "http://a b",
+        "javascript:",
+        "javascript://x",
+        "about:blank",
+        "http://",
+    ],
+)
 def test_what_is_no_origin_is_refused(text: str):
     with pytest.raises(BrowserError, match="is not an origin"):
         BrowserEnv(allowed_origins=[text])

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from oh_jupyter.errors import BrowserActionError
 
 __all__ = ["SIGNATURES", "Call", "parse_actions"]
 
+MAX_NUMBER = 1e7
+"""Pixels or milliseconds: no page and no patience is larger; infinities break the browser."""
 BUTTONS = ("left", "middle", "right")
 MODIFIERS = ("Alt", "Control", "ControlOrMeta", "Meta", "Shift")
 
@@ -57,7 +60,7 @@ _SPECIFICATION = {
     "tab_focus": "index:integer",
     "send_msg_to_user": "text:string",
     "report_infeasible": "reason:string",
-    "noop": "wait_ms:number=1000",
+    "noop": "wait_ms:milliseconds=1000",
 }
 ALIASES = {
     ("mouse_drag_and_drop", short): long
@@ -89,6 +92,20 @@ SIGNATURES: dict[str, Signature] = {
 """Every function of the language with its parameters; an annotation is the kind of value."""
 
 
+EMPTY = "ValueError: Received an empty action."
+_CALL_START = re.compile(rf"(?<![\w.])(?:{'|'.join(SIGNATURES)})\(")
+_PUNCTUATION = re.compile(
+    r"\"{3}(?:\\.|.)*?\"{3}|'{3}(?:\\.|.)*?'{3}"
+    r"|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|[\"'()\[\]{}]",
+    re.DOTALL,
+)
+"""Strings as a whole, quotes that are not closed, and brackets."""
+
+
+class _NotCodeError(BrowserActionError):
+    """The text is not only calls."""
+
+
 @dataclass(frozen=True)
 class Call:
     """One call of the language.
@@ -105,13 +122,50 @@ class Call:
 
 
 def parse_actions(text: str) -> list[Call]:
-    """Parse calls that newlines, semicolons or blanks separate; ``#`` starts a comment."""
-    calls = [_parse_call(piece) for piece in _split(text)]
+    """Parse calls that newlines, semicolons or blanks separate; ``#`` starts a comment.
+
+    Text around the calls, such as an agent's thoughts or the fence of a code block, is passed
+    over. Errors begin with the type and, where it has one, the text of BrowserGym's.
+    """
+    try:
+        calls = [_parse_call(piece) for piece in _split(text)]
+    except _NotCodeError as error:
+        calls = _search(text)
+        if not calls:
+            raise BrowserActionError(f"{EMPTY} {error}") from None
     if not calls:
         raise BrowserActionError(
-            'Received an empty action. Give one or more calls, such as goto("https://example.org").'
+            f'{EMPTY} Give one or more calls, such as goto("https://example.org").'
         )
     return calls
+
+
+def _search(text: str) -> list[Call]:
+    """Find the calls in a text that is more than code."""
+    calls, end = [], 0
+    for found in _CALL_START.finditer(text):
+        line = text.rfind("\n", 0, found.start()) + 1
+        if found.start() < end or "#" in text[max(line, end) : found.start()]:
+            continue
+        end = _end_of_call(text, found.end())
+        try:
+            calls.append(_parse_call(text[found.start() : end]))
+        except _NotCodeError as error:
+            raise BrowserActionError(f"ValueError: {error}") from None
+    return calls
+
+
+def _end_of_call(text: str, position: int) -> int:
+    """Find the end of a call whose arguments begin at that position."""
+    depth = 1
+    for found in _PUNCTUATION.finditer(text, position):
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(found[0], 0)
+        if depth == 0:
+            return found.end()
+    raise BrowserActionError(
+        "ValueError: The action cannot be parsed: a quote or parenthesis is not closed: "
+        f"{_shortened(text[max(0, position - 30) :])}"
+    )
 
 
 def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
@@ -121,7 +175,7 @@ def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
         yield from tokenize.generate_tokens(lines)
     except (tokenize.TokenError, SyntaxError) as error:
         reason = str(error.args[0])
-        raise BrowserActionError(
+        raise _NotCodeError(
             f"The action cannot be parsed: {reason}. Check quotes and parentheses in: "
             f"{_shortened(text)}"
         ) from None
@@ -140,7 +194,7 @@ def _split(text: str) -> Iterator[str]:
             continue
         if ends_last_line:
             if depth:
-                raise BrowserActionError(
+                raise _NotCodeError(
                     f"The action cannot be parsed: a parenthesis is not closed: {_shortened(text)}"
                 )
             if start is not None:
@@ -155,7 +209,7 @@ def _split(text: str) -> Iterator[str]:
         elif token.string in (")", "]", "}"):
             depth -= 1
             if depth < 0:
-                raise BrowserActionError(
+                raise _NotCodeError(
                     f"The action cannot be parsed: a {token.string!r} too many: {_shortened(text)}"
                 )
             if depth == 0:
@@ -176,25 +230,28 @@ def _parse_call(source: str) -> Call:
         node = ast.parse(source.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         reason = error.msg if isinstance(error, SyntaxError) else str(error)
-        raise BrowserActionError(
+        raise _NotCodeError(
             f"The action cannot be parsed: {reason}, in: {_shortened(source)}"
         ) from None
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        raise BrowserActionError(
+        raise _NotCodeError(
             f'Not a call of the form name(argument, …): {_shortened(source)}. Example: click("12")'
         )
     name = node.func.id
     if name not in SIGNATURES:
         raise BrowserActionError(
-            f"Invalid action type '{name}'. The functions are: {', '.join(sorted(SIGNATURES))}."
+            f"NameError: Invalid action type '{name}'. The functions are: "
+            f"{', '.join(sorted(SIGNATURES))}."
         )
     positional = [_literal(argument, name) for argument in node.args]
     keywords: dict[str, Any] = {}
     for keyword in node.keywords:
         if keyword.arg is None:
-            raise BrowserActionError(f"{name}: ** is not allowed; name each argument.")
+            raise BrowserActionError(f"ValueError: {name}: ** is not allowed; name each argument.")
         if keyword.arg in keywords:
-            raise BrowserActionError(f"{name}: argument '{keyword.arg}' is given twice.")
+            raise BrowserActionError(
+                f"TypeError: {name}() got multiple values for argument '{keyword.arg}'."
+            )
         keywords[ALIASES.get((name, keyword.arg), keyword.arg)] = _literal(keyword.value, name)
     return Call(name, _bind(name, positional, keywords), source)
 
@@ -203,17 +260,31 @@ def _bind(name: str, positional: list[Any], keywords: dict[str, Any]) -> dict[st
     signature = SIGNATURES[name]
     try:
         bound = signature.bind(*positional, **keywords)
-    except TypeError as error:
-        raise BrowserActionError(f"{name}: {error}. Usage: {_usage(name)}") from None
+    except TypeError:
+        reason = _python_complaint(name, positional, keywords)
+        raise BrowserActionError(f"TypeError: {reason}. Usage: {_usage(name)}") from None
     bound.apply_defaults()
     for parameter in signature.parameters.values():
-        expected = _mismatch(parameter.annotation, bound.arguments[parameter.name])
-        if expected:
-            raise BrowserActionError(
-                f"{name}: {parameter.name} must be {expected}, "
-                f"got {bound.arguments[parameter.name]!r}. Usage: {_usage(name)}"
-            )
+        value = bound.arguments[parameter.name]
+        expected = _mismatch(parameter.annotation, value)
+        if not expected:
+            continue
+        got = f"{name}: {parameter.name} must be {expected}, got {value!r}. Usage: {_usage(name)}"
+        if parameter.name.endswith("bid"):
+            raise BrowserActionError(f"ValueError: expected a string, got {value!r}. {got}")
+        raise BrowserActionError(f"ValueError: {got}")
     return dict(bound.arguments)
+
+
+def _python_complaint(name: str, positional: list[Any], keywords: dict[str, Any]) -> str:
+    """Return what Python says of a call whose arguments do not fit; only ours are evaluated."""
+    functions: dict[str, Any] = {}
+    exec(f"def {_usage(name)}: pass", functions)
+    try:
+        functions[name](*positional, **keywords)
+    except TypeError as error:
+        return str(error)
+    return "the arguments do not fit"
 
 
 def _usage(name: str) -> str:
@@ -230,7 +301,14 @@ def _mismatch(kind: str, value: Any) -> str:
     is_strings = isinstance(value, list) and all(isinstance(item, str) for item in value)
     rules = {
         "string": (isinstance(value, str), 'a string (expected a string, such as "12")'),
-        "number": (is_number, "a number"),
+        "number": (
+            is_number and abs(value) <= MAX_NUMBER,
+            f"a number between -{MAX_NUMBER:g} and {MAX_NUMBER:g}",
+        ),
+        "milliseconds": (
+            is_number and 0 <= value <= MAX_NUMBER,
+            f"a number of milliseconds between 0 and {MAX_NUMBER:g}",
+        ),
         "integer": (is_number and isinstance(value, int), "a whole number"),
         "bool": (isinstance(value, bool), "True or False"),
         "strings": (isinstance(value, str) or is_strings, "a string or a list of strings"),
@@ -255,8 +333,8 @@ def _literal(node: ast.expr, function: str) -> Any:
         if isinstance(number, int | float) and not isinstance(number, bool):
             return -number if isinstance(node.op, ast.USub) else number
     raise BrowserActionError(
-        f"{function}: Malformed value {_shortened(ast.unparse(node))}: arguments are literals only "
-        "(strings, numbers, True, False, None, lists); nothing is evaluated."
+        f"ValueError: {function}: Malformed value {_shortened(ast.unparse(node))}: arguments are "
+        "literals only (strings, numbers, True, False, None, lists); nothing is evaluated."
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -33,6 +34,9 @@ WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss"}
 UNREACHABLE_PROXY_HOST = "blocked.invalid"
 """A proxy that does not exist: where requests go that may go nowhere."""
 
+_HOST = re.compile(r"[\w.*?-]+|[0-9a-f:.]*:[0-9a-f:.]*")
+"""A name with wildcards, or an address of IPv6."""
+
 
 @dataclass(frozen=True)
 class _Pattern:
@@ -53,7 +57,14 @@ class _Pattern:
         except ValueError as error:
             raise BrowserError(f"{text!r} is not an origin: {error}.") from None
         extra = parts.query or parts.fragment or parts.username is not None
-        if extra or parts.path not in ("", "/") or not (parts.hostname or scheme == "file"):
+        is_host = _HOST.fullmatch(parts.hostname or "") and not rest.endswith(":")
+        is_known = scheme in ("", "file", *DEFAULT_PORTS)
+        if (
+            extra
+            or parts.path not in ("", "/")
+            or not is_known
+            or not (is_host or (scheme == "file" and not parts.hostname))
+        ):
             raise BrowserError(
                 f"{text!r} is not an origin. Examples: https://example.org, *.example.org, "
                 "http://localhost:8888, file://"

@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import struct
 from typing import Any
 
 __all__ = ["read_frame", "write_frame"]
 
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 LENGTH_HEADER = struct.Struct("!I")
 
 
@@ -35,14 +37,30 @@ def _encode(message: dict[str, Any], is_finite: bool) -> bytes:
     return json.dumps(message, separators=(",", ":")).encode("ascii")
 
 
-def read_frame(descriptor: int) -> dict[str, Any] | None:
-    """Wait for one message; None at the end of the pipe."""
+def read_frame(descriptor: int, *, replace_surrogates: bool = False) -> dict[str, Any] | None:
+    """Wait for one message; None at the end of the pipe.
+
+    Half of a surrogate pair, which pages may hold, can be neither shown nor saved as UTF-8.
+    """
     head = _read_exactly(descriptor, LENGTH_HEADER.size)
     body = _read_exactly(descriptor, LENGTH_HEADER.unpack(head)[0]) if head else None
     if body is None:
         return None
     message: dict[str, Any] = json.loads(body)
+    if replace_surrogates and b"\\ud" in body:
+        message = _well_formed(message)
     return message
+
+
+def _well_formed(value: Any) -> Any:
+    """Replace halves of surrogate pairs in all texts of a value."""
+    if isinstance(value, str):
+        return _LONE_SURROGATE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [_well_formed(item) for item in value]
+    if isinstance(value, dict):
+        return {_well_formed(key): _well_formed(item) for key, item in value.items()}
+    return value
 
 
 def _read_exactly(descriptor: int, size: int) -> bytes | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from oh_jupyter.browser.worker.pdf_view import show_pdf
 from oh_jupyter.errors import BrowserActionError
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page
+    from playwright.async_api import ElementHandle, Page
 
     from oh_jupyter.browser.worker.session import BrowserSession
 
@@ -25,6 +26,12 @@ ACTIONABILITY_TIMEOUT_MS = 500
 NAVIGATION_TIMEOUT_MS = 30_000
 """Milliseconds that a navigation may take until the server answers."""
 UPLOAD_TIMEOUT_MS = 5_000
+_PERFORMED = re.compile(r"- (performing \w+ action|\w+ action done)[^\n]*\Z")
+"""The end of Playwright's log of an action whose events were sent."""
+SELECTED_SCRIPT = """(e, wanted) => {
+  const chosen = [...e.selectedOptions].flatMap(o => [o.value, o.label]);
+  return wanted.every(text => chosen.includes(text));
+}"""
 
 
 async def perform(call: Call, session: BrowserSession) -> None:
@@ -39,9 +46,10 @@ async def perform(call: Call, session: BrowserSession) -> None:
         else:
             await _SESSION_HANDLERS[call.name](session, **call.arguments)
     except BrowserActionError as error:
-        raise BrowserActionError(f"{_call_label(call)}: {error}") from None
+        raise BrowserActionError(f"{error} In: {_call_label(call)}") from None
     except Error as error:
-        raise BrowserActionError(f"{_call_label(call)}: {error_cause(error.message)}") from error
+        cause = error_cause(type(error).__name__, error.message)
+        raise BrowserActionError(f"{cause} In: {_call_label(call)}") from error
 
 
 def _call_label(call: Call) -> str:
@@ -49,9 +57,7 @@ def _call_label(call: Call) -> str:
     return source if len(source) <= 120 else source[:120] + "…"
 
 
-NAVIGABLE_SCHEMES = frozenset(
-    {"about", "blob", "chrome", "chrome-extension", "data", "file", "http", "https"}
-)
+NAVIGABLE_SCHEMES = frozenset({"about", "blob", "chrome", "data", "file", "http", "https"})
 """Schemes of what is a page; others run a script, start a program, or hide what they show."""
 
 
@@ -61,45 +67,76 @@ def _checked_url(url: str) -> str:
     try:
         scheme = urlsplit(url).scheme
     except ValueError as error:
-        raise BrowserActionError(f"{url!r} is not a valid address: {error}.") from None
+        raise BrowserActionError(f"ValueError: {url!r} is not a valid address: {error}.") from None
     if not scheme or (len(scheme) == 1 and url[1:3] == ":\\"):
         raise BrowserActionError(
-            f"{url!r} is not an absolute address. Begin with a scheme, such as https:// or file://"
+            f"ValueError: {url!r} is not an absolute address. Begin with a scheme, such as "
+            "https:// or file://."
         )
     if scheme not in NAVIGABLE_SCHEMES:
         raise BrowserActionError(
-            f"{scheme}: addresses do not open as a page. Use http://, https://, file:// or data:, "
-            "and the other calls to act on the page."
+            f"ValueError: {scheme}: addresses do not open as a page. Use http://, https://, "
+            "file:// or data:, and the other calls to act on the page."
         )
     return url
 
 
 def _upload_paths(file: str | list[str], cwd: str) -> list[str]:
-    """Check the files of an upload."""
+    """Check the files of an upload, or the one folder."""
     named = [file] if isinstance(file, str) else file
     paths = [Path(cwd) / Path(item).expanduser() for item in named]
     for path in paths:
-        if not path.is_file():
+        if not path.is_file() and not (path.is_dir() and len(paths) == 1):
             raise BrowserActionError(
-                f"there is no file {str(path)!r} to upload. Use the absolute path of a file."
+                f"FileNotFoundError: there is no file {str(path)!r} to upload. Use the absolute "
+                "path of a file; a folder goes alone, and into an input for folders."
             )
     return [str(path.resolve()) for path in paths]
+
+
+async def _performed(work: Awaitable[None]) -> None:
+    """Wait for an action on an element; one that was performed is done, however slow the page.
+
+    The time limit is for reaching the element. When its events are on their way to the page,
+    handlers that take long or open dialogs hold back the answer, and not the action.
+    """
+    from playwright.async_api import TimeoutError as PlaywrightTimeoutError
+
+    try:
+        await work
+    except PlaywrightTimeoutError as error:
+        if not _PERFORMED.search(error.message.rstrip()):
+            raise
+
+
+async def _done_or(work: Awaitable[Any], is_done: Callable[[], Awaitable[bool]]) -> None:
+    """Wait for an action whose log does not tell that it was performed; then ask the page."""
+    from playwright.async_api import TimeoutError as PlaywrightTimeoutError
+
+    try:
+        await work
+    except PlaywrightTimeoutError as error:
+        if "element is not " in error.message or not await is_done():
+            raise
 
 
 async def _click(
     page: Page, session: BrowserSession, bid: str, button: Any, modifiers: list[Any]
 ) -> None:
     element = await session.element(bid)
-    await element.click(
+    click = element.click(
         button=button, modifiers=modifiers, timeout=ACTIONABILITY_TIMEOUT_MS, no_wait_after=True
     )
+    await _performed(click)
 
 
 async def _dblclick(
     page: Page, session: BrowserSession, bid: str, button: Any, modifiers: list[Any]
 ) -> None:
     element = await session.element(bid)
-    await element.dblclick(button=button, modifiers=modifiers, timeout=ACTIONABILITY_TIMEOUT_MS)
+    await _performed(
+        element.dblclick(button=button, modifiers=modifiers, timeout=ACTIONABILITY_TIMEOUT_MS)
+    )
 
 
 async def _fill(
@@ -107,29 +144,43 @@ async def _fill(
 ) -> None:
     element = await session.element(bid)
     if not enable_autocomplete_menu:
-        await element.fill(value, timeout=ACTIONABILITY_TIMEOUT_MS)
+        await _fill_element(element, value)
         return
     # Menus of suggestions listen for keys, which fill() does not press.
-    await element.fill("", timeout=ACTIONABILITY_TIMEOUT_MS)
+    await _fill_element(element, "")
     await element.focus()
     await page.keyboard.type(value)
+
+
+async def _fill_element(element: ElementHandle, value: str) -> None:
+    async def is_filled() -> bool:
+        return bool(await element.evaluate("e => e.value ?? e.innerText") == value)
+
+    await _done_or(element.fill(value, timeout=ACTIONABILITY_TIMEOUT_MS), is_filled)
 
 
 async def _select_option(
     page: Page, session: BrowserSession, bid: str, options: str | list[str]
 ) -> None:
     element = await session.element(bid)
-    await element.select_option(options, timeout=ACTIONABILITY_TIMEOUT_MS)
+    wanted = [options] if isinstance(options, str) else options
+
+    async def is_selected() -> bool:
+        return bool(await element.evaluate(SELECTED_SCRIPT, wanted))
+
+    select = element.select_option(options, timeout=ACTIONABILITY_TIMEOUT_MS)
+    await _done_or(select, is_selected)
 
 
 async def _hover(page: Page, session: BrowserSession, bid: str) -> None:
-    await (await session.element(bid)).hover(timeout=ACTIONABILITY_TIMEOUT_MS)
+    element = await session.element(bid)
+    await _performed(element.hover(timeout=ACTIONABILITY_TIMEOUT_MS))
 
 
 async def _press(page: Page, session: BrowserSession, bid: str, key_comb: str) -> None:
-    await (await session.element(bid)).press(
-        key_comb, timeout=ACTIONABILITY_TIMEOUT_MS, no_wait_after=True
-    )
+    element = await session.element(bid)
+    # Nothing has to be reached: what takes long are the page's own handlers.
+    await element.press(key_comb, timeout=0, no_wait_after=True)
 
 
 async def _focus(page: Page, session: BrowserSession, bid: str) -> None:
@@ -137,25 +188,31 @@ async def _focus(page: Page, session: BrowserSession, bid: str) -> None:
 
 
 async def _clear(page: Page, session: BrowserSession, bid: str) -> None:
-    await (await session.element(bid)).fill("", timeout=ACTIONABILITY_TIMEOUT_MS)
+    await _fill_element(await session.element(bid), "")
 
 
 async def _check(page: Page, session: BrowserSession, bid: str) -> None:
-    await (await session.element(bid)).check(timeout=ACTIONABILITY_TIMEOUT_MS)
+    element = await session.element(bid)
+    await _done_or(element.check(timeout=ACTIONABILITY_TIMEOUT_MS), element.is_checked)
 
 
 async def _uncheck(page: Page, session: BrowserSession, bid: str) -> None:
-    await (await session.element(bid)).uncheck(timeout=ACTIONABILITY_TIMEOUT_MS)
+    element = await session.element(bid)
+
+    async def is_unchecked() -> bool:
+        return not await element.is_checked()
+
+    await _done_or(element.uncheck(timeout=ACTIONABILITY_TIMEOUT_MS), is_unchecked)
 
 
 async def _drag_and_drop(page: Page, session: BrowserSession, from_bid: str, to_bid: str) -> None:
     source, target = await session.element(from_bid), await session.element(to_bid)
-    await source.hover(timeout=ACTIONABILITY_TIMEOUT_MS)
+    await _performed(source.hover(timeout=ACTIONABILITY_TIMEOUT_MS))
     await page.mouse.down()
     try:
-        await target.hover(timeout=ACTIONABILITY_TIMEOUT_MS)
         # A page learns of a drag from the second move over the target.
-        await target.hover(timeout=ACTIONABILITY_TIMEOUT_MS)
+        for _ in range(2):
+            await _performed(target.hover(timeout=ACTIONABILITY_TIMEOUT_MS))
     finally:
         await page.mouse.up()
 
@@ -168,9 +225,22 @@ async def _upload_file(
     if await element.evaluate("e => e instanceof HTMLInputElement && e.type === 'file'"):
         await element.set_input_files(paths, timeout=UPLOAD_TIMEOUT_MS)
         return
-    async with page.expect_file_chooser(timeout=UPLOAD_TIMEOUT_MS) as chooser:
-        await element.click(timeout=ACTIONABILITY_TIMEOUT_MS)
-    await (await chooser.value).set_files(paths)
+    await _choose_files(
+        page,
+        session,
+        paths,
+        _performed(element.click(timeout=ACTIONABILITY_TIMEOUT_MS, no_wait_after=True)),
+    )
+
+
+async def _choose_files(
+    page: Page, session: BrowserSession, paths: list[str], click: Awaitable[None]
+) -> None:
+    """Answer the file chooser that a click opens."""
+    with session.answering_file_choosers():
+        async with page.expect_file_chooser(timeout=UPLOAD_TIMEOUT_MS) as chooser:
+            await click
+        await (await chooser.value).set_files(paths)
 
 
 async def _scroll(page: Page, session: BrowserSession, delta_x: float, delta_y: float) -> None:
@@ -223,9 +293,7 @@ async def _mouse_upload_file(
     page: Page, session: BrowserSession, x: float, y: float, file: str | list[str]
 ) -> None:
     paths = _upload_paths(file, session.cwd)
-    async with page.expect_file_chooser(timeout=UPLOAD_TIMEOUT_MS) as chooser:
-        await page.mouse.click(x, y)
-    await (await chooser.value).set_files(paths)
+    await _choose_files(page, session, paths, page.mouse.click(x, y))
 
 
 async def _keyboard_down(page: Page, session: BrowserSession, key: str) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
+from oh_jupyter.browser.channel.urls import shortened_url
 from oh_jupyter.browser.downloads import unused_path
 
 if TYPE_CHECKING:
@@ -35,29 +36,46 @@ class DownloadSaver:
         self.notices = notices
         self._folder = Path(folder)
         self._running: set[asyncio.Task[None]] = set()
+        self._of_step: dict[asyncio.Task[None], str] = {}
         self._viewed: WeakKeyDictionary[Page, str] = WeakKeyDictionary()
 
     def begin(self, download: Download) -> None:
         """Save a download when it is finished."""
         task = asyncio.ensure_future(self._save(download))
         self._running.add(task)
+        self._of_step[task] = download.url
         task.add_done_callback(self._running.discard)
 
-    async def finished(self, seconds: float) -> None:
-        """Wait for the downloads that are under way."""
-        if self._running:
-            await asyncio.wait(set(self._running), timeout=seconds)
+    def begin_step(self) -> None:
+        """Start a step: downloads that go on from before are not waited for."""
+        self._of_step.clear()
+
+    async def finish_step(self, seconds: float) -> None:
+        """Wait for the downloads of this step; say of the others that they go on."""
+        if not self._of_step:
+            return
+        await asyncio.wait(set(self._of_step), timeout=seconds)
+        for task, url in self._of_step.items():
+            if not task.done():
+                self.notices.append(
+                    f"The download of {shortened_url(url)} goes on; a later step will report it "
+                    "when it is finished."
+                )
+        self._of_step.clear()
 
     async def keep_viewed_pdf(self, page: Page) -> None:
         """Save the PDF that Chromium's viewer shows, whose text no observation can reach.
 
         The headless shell has no viewer and downloads such a file; so it is one everywhere.
         """
-        is_viewer = any(frame.url.startswith(PDF_VIEWER) for frame in page.frames)
-        if not is_viewer or self._viewed.get(page) == page.url:
+        has_viewer = any(frame.url.startswith(PDF_VIEWER) for frame in page.frames)
+        if not has_viewer or self._viewed.get(page) == page.url:
             return
-        self._viewed[page] = page.url
         with contextlib.suppress(Exception):
+            # A page may also show a PDF within it, and is none by that.
+            if await page.evaluate("document.contentType") != "application/pdf":
+                return
+            self._viewed[page] = page.url
             answer = await page.context.request.get(page.url)
             body = await answer.body()
             await answer.dispose()
@@ -80,7 +98,7 @@ class DownloadSaver:
                 os.unlink(partial)
         except Exception as error:
             reason = str(error).splitlines()[0]
-            self.notices.append(f"The download of {download.url} failed: {reason}")
+            self.notices.append(f"The download of {shortened_url(download.url)} failed: {reason}")
             return
         self._note(download.url, name, target)
 

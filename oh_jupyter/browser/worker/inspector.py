@@ -133,8 +133,8 @@ class PageInspector:
         found = self.bids.find(bid)
         if found is None:
             raise BrowserActionError(
-                f'Could not find element with bid "{bid}". Use a bid of the last observation; '
-                "the page may have changed since."
+                f'ValueError: Could not find element with bid "{bid}". Use a bid of the last '
+                "observation; the page may have changed since."
             )
         try:
             return await self._handle(*found)
@@ -142,7 +142,7 @@ class PageInspector:
             if "crashed" in str(error) or "closed" in str(error):
                 raise
             raise BrowserActionError(
-                f'Could not find element with bid "{bid}": it is no longer in the page.'
+                f'ValueError: Could not find element with bid "{bid}": it is no longer in the page.'
             ) from error
 
     async def _handle(self, frame: FrameBids, backend_id: int) -> ElementHandle:

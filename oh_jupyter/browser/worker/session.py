@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -71,6 +72,7 @@ class BrowserSession:
     _inspectors: dict[Page, PageInspector] = field(default_factory=dict)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _crashed: set[Page] = field(default_factory=set)
+    _answers_choosers: bool = False
 
     @classmethod
     async def start(cls, settings: LaunchSettings) -> BrowserSession:
@@ -160,7 +162,8 @@ class BrowserSession:
         tabs = self.tabs
         if not -len(tabs) <= index < len(tabs):
             raise BrowserActionError(
-                f"there is no tab {index}: the {len(tabs)} open tabs are 0 to {len(tabs) - 1}."
+                f"IndexError: there is no tab {index}: the {len(tabs)} open tabs are 0 to "
+                f"{len(tabs) - 1}."
             )
         self._activate(tabs[index])
         await self.page.bring_to_front()
@@ -226,9 +229,25 @@ class BrowserSession:
             page.on("framenavigated", self.tracker.page_shown)
             # While anybody listens, choosers are intercepted; to begin with it only when an
             # upload clicks can be too late for that click.
-            page.on("filechooser", _ignore)
+            page.on("filechooser", self._chooser_opened)
         self._activate(page)
         self.tracker.window_opened()
+
+    @contextlib.contextmanager
+    def answering_file_choosers(self) -> Iterator[None]:
+        """Within the block, somebody waits for file choosers."""
+        self._answers_choosers = True
+        try:
+            yield
+        finally:
+            self._answers_choosers = False
+
+    def _chooser_opened(self, _chooser: FileChooser) -> None:
+        if not self._answers_choosers:
+            self.notices.append(
+                "The page asked for a file and got none: use upload_file(bid, path) instead of "
+                "the click."
+            )
 
     def _page_crashed(self, page: Page) -> None:
         self._crashed.add(page)
@@ -248,7 +267,3 @@ class BrowserSession:
     async def _answer(self, dialog: Dialog, accept: bool) -> None:
         with contextlib.suppress(Exception):
             await (dialog.accept() if accept else dialog.dismiss())
-
-
-def _ignore(_chooser: FileChooser) -> None:
-    """Leave a file chooser unanswered; an upload waits for it by itself."""

@@ -39,6 +39,7 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
     session.cwd = request["cwd"]
     session.notices.clear()
     session.losses.clear()
+    session.saver.begin_step()
     records = [name for name in RECORDS if name in request["include"]]
     session.recorder.begin(records)
     await session.ensure_page()
@@ -50,7 +51,8 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
     observation = await _observe_settled(
         session, request["include"], _settle_mode(request["action"])
     )
-    error = " ".join(filter(None, [error, *session.losses]))
+    if session.losses:
+        error = " ".join([error or "Error:", *session.losses])
     observation["last_action"] = request["action"]
     observation["last_action_error"] = error
     observation["elapsed_time"] = time.monotonic() - session.started
@@ -73,14 +75,14 @@ async def _run_calls(session: BrowserSession, action: str, limit: float) -> str:
                 await _perform_with_watchdog(call, session)
     except BrowserActionError as error:
         if "ERR_ABORTED" in str(error) or "Download is starting" in str(error):
-            await session.saver.finished(DOWNLOAD_TIMEOUT_SECONDS)
+            await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
             if session.saver.saved:
                 return ""
         return str(error)
     except TimeoutError:
         await session.stop_loading()
         session.tracker.begin()
-        return f"The action took longer than {limit:g} s and was given up."
+        return f"TimeoutError: The action took longer than {limit:g} s and was given up."
     return ""
 
 
@@ -129,7 +131,7 @@ async def _observe_settled(
                     f"{NAVIGATION_TIMEOUT_SECONDS:g} s and was stopped."
                 )
                 session.tracker.begin()
-            await session.saver.finished(DOWNLOAD_TIMEOUT_SECONDS)
+            await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
             await session.ensure_page()
             await session.saver.keep_viewed_pdf(session.page)
             return await observe(session, include)
