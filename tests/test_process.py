@@ -192,6 +192,16 @@ if {end!r} == "crash":
     parent.stdout.close()
 
 
+def test_a_child_that_is_stopped_goes_on_where_that_is_wanted() -> None:
+    child = spawn(["sh", "-c", "kill -STOP $$; exit 3"], resume=True)
+    assert child.wait(10) == 3
+    child.terminate()
+    child = spawn(["sh", "-c", "kill -STOP $$; exit 3"])
+    with pytest.raises(TimeoutError):
+        child.wait(0.2)
+    child.terminate()
+
+
 def test_a_killed_guardian_takes_the_child_along() -> None:
     child = spawn(["sleep", "987"])
     process = psutil.Process(child.pid)

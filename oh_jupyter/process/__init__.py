@@ -35,6 +35,7 @@ def spawn(
     pass_fds: Iterable[int] = (),
     controlling_terminal: int | None = None,
     user: str | None = None,
+    resume: bool = False,
     remove_when_orphaned: str | os.PathLike[str] | None = None,
 ) -> Child:
     """Start a program that cannot outlive this process.
@@ -50,6 +51,7 @@ def spawn(
         controlling_terminal: Descriptor of a terminal that becomes the child's own; it is
             closed in the child unless it is one of ``pass_fds``. POSIX only.
         user: Name of the user to run as, if not ours; this needs root. POSIX only.
+        resume: Continue the child itself whenever it is stopped, also by itself. POSIX only.
         remove_when_orphaned: A folder that nobody else removes if this process is killed; left
             alone on Windows.
 
@@ -72,6 +74,7 @@ def spawn(
             pass_fds=pass_fds,
             controlling_terminal=controlling_terminal,
             user=user,
+            resume=resume,
             remove_when_orphaned=remove_when_orphaned,
         )
     if user is not None or controlling_terminal is not None or list(pass_fds):

@@ -71,6 +71,7 @@ class Guardian:
     def __init__(self, fd: int, parent: int) -> None:
         self.fd = fd
         self.child = 0
+        self.resume = False
         self.remove: str | None = None
         os.set_inheritable(fd, False)
         self.parent_fd = -1
@@ -114,6 +115,7 @@ class Guardian:
 
     def start(self, order: dict[str, Any]) -> None:
         """Fork and exec the child, and report its process id or the error."""
+        self.resume = order["resume"]
         self.remove = order["remove"]
         error_read, error_write = os.pipe()
         self.child = os.fork()
@@ -168,12 +170,15 @@ class Guardian:
         """Collect every process that has ended; False if no child is left."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
             except ChildProcessError:
                 return False
             if pid == 0:
                 return True
-            if pid == self.child:
+            if os.WIFSTOPPED(status):
+                if pid == self.child and self.resume:
+                    os.kill(pid, signal.SIGCONT)
+            elif pid == self.child:
                 self.report(f"exit {os.waitstatus_to_exitcode(status)}")
 
     def end_all(self, grace: float) -> None:

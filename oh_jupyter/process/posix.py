@@ -146,6 +146,7 @@ def spawn(
     pass_fds: Iterable[int],
     controlling_terminal: int | None,
     user: str | None,
+    resume: bool = False,
     remove_when_orphaned: str | os.PathLike[str] | None = None,
 ) -> Child:
     """Start a program below a guardian; see :func:`oh_jupyter.process.spawn`."""
@@ -160,6 +161,7 @@ def spawn(
         "pass_fds": passed,
         "controlling_terminal": controlling_terminal,
         "user": None if user is None else _user_entry(user),
+        "resume": resume,
         "remove": None if remove_when_orphaned is None else os.fspath(remove_when_orphaned),
     }
     inherited = {*passed, *([] if controlling_terminal is None else [controlling_terminal])}

@@ -19,6 +19,7 @@ class Report:
     path: str  # the shell's PATH
     cwd: str
     jobs: str = ""  # what the shell would show about background jobs before its prompt
+    prompts: tuple[str, ...] = ()  # what it prints before it reads, and cannot be kept from
     refused: tuple[str, ...] = ()  # the top-level commands, if there were several and none ran
 
 

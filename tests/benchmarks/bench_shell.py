@@ -33,7 +33,7 @@ def seconds(call: Callable[[], object]) -> float:
 
 def median(call: Callable[[], object], rounds: int = ROUNDS) -> float:
     """Median of many calls, in seconds."""
-    for _ in range(10):
+    for _ in range(min(rounds, 10)):
         call()
     return statistics.median(seconds(call) for _ in range(rounds))
 
@@ -101,7 +101,12 @@ def main() -> None:
         Path(directory, "1mb").write_bytes(data)
         pipe = median(lambda: subprocess.run(["cat", f"{directory}/1mb"], capture_output=True), 20)
         cleaning = median(lambda: render(data), 20)
+        long = "echo '" + "x" * 8_000_000 + "' | wc -c"
+        Path(directory, "long.sh").write_text(long)
+        script = median(lambda: subprocess.run(["bash", "long.sh"], cwd=directory, env=ENV), 3)
         with BashSession(directory, env=ENV) as session:
+            typed = median(lambda: session.execute(CmdRunAction(long, blocking=True)), 3)
+            rows.append(("8 MB of command", typed, script, "the same as a script"))
             threaded = median(lambda: session.execute(CmdRunAction("true")))
             rows.append(("true, blocking face", threaded, bare, "bare terminal write/read"))
             much = median(lambda: session.execute(CmdRunAction("cat 1mb")), 20)

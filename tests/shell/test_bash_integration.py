@@ -46,6 +46,17 @@ from oh_jupyter.shell.command import Report
         "set -b",
         "umask 777",
         "readonly PROMPT_COMMAND",
+        "readonly PS1",
+        "PS1='mine> ' PS2='> '; readonly PS1 PS2",
+        "set -u; unset PS1 PS2; readonly PS1",
+        "readonly LINENO PS4 IFS",
+        "builtin() { echo bad; }",
+        "command() { echo bad; }; return() { :; }; unset() { :; }; enable() { :; }",
+        "set -o posix; builtin() { echo bad; }",
+        "builtin() { :; }; printf() { :; }; unset() { :; }; readonly -f printf",
+        "enable -n builtin eval printf jobs",
+        "suspend -f",
+        "kill -STOP $$",
     ],
 )
 def test_changed_shell(run, change):
@@ -58,6 +69,27 @@ def test_changed_shell(run, change):
     assert run("C-c").exit_code == 130
     observation = run('echo "' + "x" * 3000 + '"')
     assert (observation.content, observation.exit_code) == ("x" * 3000, 0)
+
+
+def test_options_are_as_before_after_builtin_was_taken_back(run):
+    before = run("shopt; set -o").content
+    run("builtin() { echo bad; }")
+    assert run("shopt; set -o").content == before
+    assert run("builtin echo good").content == "good"
+
+
+def test_read_only_prompts_are_the_users_and_stay_out_of_the_output(run, tmp_path):
+    run("PS1='mine> ' PS2='more> '; readonly PS1 PS2")
+    for _ in range(2):
+        assert run('echo "$PS1$PS2"').content == "mine> more>"
+    pipe = tmp_path / "pipe"
+    run(f"mkfifo {pipe}; {{ read x <{pipe}; echo got $x; echo >{pipe}; }} &")
+    pipe.write_text("it\n")
+    pipe.read_text()
+    content = run('echo "' + "x" * 1000 + '"').content
+    assert content.splitlines()[0] == "got it"
+    assert "mine>" not in content
+    assert "more>" not in content
 
 
 def test_redirected_output(run, tmp_path):
@@ -190,7 +222,10 @@ def test_other_user(tmp_path):
 
 
 def test_reports_in_pieces():
-    data = b"oh_1\x00" + b"7\x00130\x0042\x00/bin\x00/tmp\x00[1]+ Running x &\n[2]+  Done y\n\x00"
+    data = (
+        b"oh_1\x00"
+        + b"7\x00130\x0042\x00/bin\x00/tmp\x00\x00> \x00[1]+ Running x &\n[2]+  Done y\n\x00"
+    )
     report = Report("7", 130, 42, "/bin", "/tmp", "[1]+ Running x &\n[2]+  Done y\n")
     rest = b""
     reports = []
@@ -199,5 +234,6 @@ def test_reports_in_pieces():
         reports += found
     assert [replaced.exit_code for replaced in reports] == [130, 130]
     assert reports[0].command_id == report.command_id
+    assert reports[0].prompts == ("> ",)
     assert reports[0].jobs == "[2]+  Done y\n"
     assert rest == b""

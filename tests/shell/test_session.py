@@ -9,6 +9,7 @@ import platform
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 
 from oh_jupyter.errors import ConfigError, ShellError
@@ -221,6 +222,21 @@ def test_commands_run_as_written(run, command, content):
         assert observation.content == content
 
 
+def test_long_commands_take_time_in_proportion(run, session):
+    bash = psutil.Process(session.pid)
+
+    def cpu_seconds(size: int) -> float:
+        before = bash.cpu_times()
+        text = "'" + "a$b " * (size // 4) + "'"
+        assert run(f"x={text}; echo ${{#x}}", blocking=True).content == str(size)
+        after = bash.cpu_times()
+        return after.user + after.system - before.user - before.system
+
+    short = cpu_seconds(1_000_000)
+    assert cpu_seconds(6_000_000) < 3 * 6 * (short + 0.01)
+    assert run("echo next").content == "next"
+
+
 @pytest.mark.parametrize("command", ["echo 'open", 'echo "open', "echo $(open", "if true", "a |"])
 def test_unfinished_command_is_an_error_at_once(run, command):
     observation = run(command)
@@ -248,6 +264,23 @@ def test_background_job(run):
     assert run("echo $!").content == str(started.metadata.pid)
     assert run("kill %1; wait %1").exit_code == 143
     assert run("true").metadata.pid == started.metadata.pid
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        "( cd /; sleep 100 )",
+        "while true; do sleep 100; done",
+        "if true; then sleep 100; else echo no; fi",
+        'for i in 1 2; do cat <<<"[1]+ $i"; sleep 100; done >/dev/null',
+        "case a in a) sleep 100;; esac",
+    ],
+)
+def test_background_job_of_several_lines(run, job):
+    started = run(f"{job} &")
+    assert started.content == f"[1] {started.metadata.pid}"
+    assert run(f"{job} & sleep 0.01 & wait $!").content.splitlines()[-1].split()[1] == "Done"
+    assert run("echo next").content == "next"
 
 
 def test_finished_job_is_shown_as_a_terminal_does(run):

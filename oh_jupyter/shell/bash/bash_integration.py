@@ -11,7 +11,8 @@ A command is typed as ``eval $'...'``: it can be of any length, bash reads all o
 anything runs, and no control character in it reaches the terminal driver. Everything around
 it stands in groups with redirections, which is how ``set -x`` and traps stay silent about it.
 The calls are ``\builtin ...``, so aliases and functions named like a builtin do not get in
-the way (only a function named ``builtin`` would, or ``enable -n printf``).
+the way; a function named ``builtin`` itself, or ``enable -n``, is taken back when the command ends.
+A prompt that is read-only cannot be emptied: the report says what bash prints, and it is dropped.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 from oh_jupyter.shell.command import Report
 
@@ -31,26 +33,57 @@ __all__ = [
     "typed_script",
 ]
 
-REPORT_FIELDS = 7
+REPORT_FIELDS = 9
 PIECE_BYTES = 200
 """Source bytes for each typed line: a terminal takes lines of at most 4095 bytes."""
+WORD_BYTES = 16 * 1024
+"""Source bytes for each word: bash needs time that grows with the square of a word's pieces."""
 
-# The reports come before OH_install: assigning to a read-only PROMPT_COMMAND aborts the function.
+# Assigning to a read-only variable aborts a function, where ``printf -v`` only fails; and the reports
+# come before OH_install, which assigns to PROMPT_COMMAND.
 SCRIPT = r"""
 {
+if ((BASH_VERSINFO[0] > 4 || BASH_VERSINFO[0] == 4 && BASH_VERSINFO[1] >= 4)); then
+  OH_expand() { \builtin printf %s "${!1+${!1@P}}"; }
+else
+  OH_expand() { \builtin printf %s "${!1-}"; }
+fi
 OH_begin() {
-  PS1=$OH_ps1 PS2=$OH_ps2
+  OH_text=
+  \builtin printf -v PS1 %s "$OH_ps1"
+  \builtin printf -v PS2 %s "$OH_ps2"
   OH_id=$1
-  LINENO=0
+  \builtin printf -v LINENO 0
   \builtin printf '\033]OH;b;%s\033\\' "$1" >'MAIN'
-  return "$OH_status"
+  \builtin return "$OH_status"
+}
+OH_join() {
+  \builtin printf -v OH_text %s "$@"
+}
+OH_reclaim() {
+  # In POSIX mode, ``unset`` is found before functions.
+  OH_options=:$SHELLOPTS:$BASHOPTS:
+  POSIXLY_CORRECT=y
+  \unset -f builtin
+  [[ $OH_options == *:posix:* ]] || \unset POSIXLY_CORRECT
+  \enable builtin printf eval jobs
+  for OH_name in expand_aliases inherit_errexit interactive_comments shift_verbose sourcepath; do
+    if [[ $OH_options == *:"$OH_name":* ]]; then OH_switch=-s; else OH_switch=-u; fi
+    \builtin shopt "$OH_switch" "$OH_name"
+  done
 }
 OH_end() {
-  OH_status=$1 OH_argument=$2
+  OH_status=$1 OH_argument=$2 OH_works=
+  \builtin printf -v OH_works 1
+  \builtin eval 'OH_works+=2'
+  [[ $OH_works == 12 ]] || OH_reclaim
   OH_ps1=${PS1-} OH_ps2=${PS2-}
-  PS1= PS2=
   {
     \builtin printf '%s\0' OH "$OH_id" "$1" "${!-}" "${PATH-}" "${PWD-}"
+    \builtin printf -v PS1 %s '' || OH_expand PS1
+    \builtin printf '\0'
+    \builtin printf -v PS2 %s '' || OH_expand PS2
+    \builtin printf '\0'
     \builtin jobs -n
     \builtin printf '\0'
   } >'LINE'
@@ -60,7 +93,7 @@ OH_end() {
 }
 OH_prompt() {
   if [[ ${OH_id--} == - ]]; then
-    if [[ ${PS1-} ]]; then OH_ps1=$PS1 PS1=; fi
+    if [[ ${PS1-} ]]; then OH_ps1=$PS1; \builtin printf -v PS1 %s ''; fi
     OH_install
   else
     OH_end "$1" "$2"
@@ -80,7 +113,7 @@ else
     fi
   }
 fi
-\builtin readonly -f OH_begin OH_end OH_prompt OH_install
+\builtin readonly -f OH_expand OH_begin OH_join OH_reclaim OH_end OH_prompt OH_install
 \builtin set +o history +H
 \builtin unset HISTFILE
 OH_id=0
@@ -93,7 +126,8 @@ QUOTED |= {ord(c): c for c in map(chr, range(0x20, 0x7F)) if c not in "'\\!"}
 QUOTED |= {ord("\n"): "\\n", ord("\\"): "\\\\"}
 
 
-STILL_RUNNING = re.compile(r"^\[\d+\][-+ ] +Running .*\n", re.MULTILINE)
+# The text of a compound command has several lines.
+STILL_RUNNING = re.compile(r"^\[\d+\][-+ ] +Running .*\n(?:(?!\[\d+\][-+ ] ).*\n)*", re.MULTILINE)
 
 
 def read_reports(data: bytes) -> tuple[list[Report], bytes]:
@@ -102,13 +136,14 @@ def read_reports(data: bytes) -> tuple[list[Report], bytes]:
     rest = fields.pop()
     reports = []
     while len(fields) >= REPORT_FIELDS:
-        _, command_id, exit_code, pid, path, cwd, jobs = (
+        _, command_id, exit_code, pid, path, cwd, *prompts, jobs = (
             field.decode("utf-8", "surrogateescape") for field in fields[:REPORT_FIELDS]
         )
         del fields[:REPORT_FIELDS]
         # ``jobs -n`` names new jobs as well, which bash does not do before a prompt.
         news = STILL_RUNNING.sub("", jobs)
-        reports.append(Report(command_id, int(exit_code), int(pid or -1), path, cwd, news))
+        report = Report(command_id, int(exit_code), int(pid or -1), path, cwd, news)
+        reports.append(replace(report, prompts=tuple(filter(None, prompts))))
     return reports, b"\0".join([*fields, rest])
 
 
@@ -127,7 +162,7 @@ def typed_script(token: str, terminal: str, report_line: str) -> bytes:
     """What to type to install the functions; the report of command 0 comes when it is done."""
     script = re.sub(r"\bOH(?=\b|_)", token, SCRIPT)
     script = script.replace("'MAIN'", f"'{terminal}'").replace("'LINE'", f"'{report_line}'")
-    return _typed_eval(script, "")
+    return _typed_eval(script)
 
 
 def typed_prompt(token: str) -> bytes:
@@ -145,8 +180,8 @@ def typed_command(
     begin = f'{{\n{setup}{call} && \\builtin : "${token}_argument"; }} >/dev/null 2>&1\n'
     end = f'{{ {token}_end "$?" "$_"; }} >/dev/null 2>&1'
     if complete:
-        return _typed_eval(begin + text + "\n" + end, "")
-    return _typed_eval(begin + text, f"; {end}")
+        return _typed_eval(begin + text + "\n" + end, token)
+    return _typed_eval(begin + text, token, f"; {end}")
 
 
 def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> str:
@@ -157,9 +192,21 @@ def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> s
     return "".join(lines)
 
 
-def _typed_eval(text: str, after: str) -> bytes:
-    """Quote a text so that a terminal passes it on and bash evaluates it."""
+def _typed_eval(text: str, token: str | None = None, after: str = "") -> bytes:
+    """Quote a text so that a terminal passes it on and bash evaluates it.
+
+    A long one is joined from several words; that needs the functions of the shell's token.
+    """
     source = text.encode("utf-8", "surrogateescape")
+    if token is None or len(source) <= WORD_BYTES:
+        return f"\\builtin eval {_quoted(source)}{after}\n".encode()
+    starts = range(0, len(source), WORD_BYTES)
+    words = " \\\n".join(_quoted(source[start : start + WORD_BYTES]) for start in starts)
+    join = f"{{ {token}_join {words}; }} >/dev/null 2>&1"
+    return f'{join}; \\builtin eval "${token}_text"{after}\n'.encode()
+
+
+def _quoted(source: bytes) -> str:
+    """One word of bash in several lines, none of them too long for a terminal."""
     pieces = (source[start : start + PIECE_BYTES] for start in range(0, len(source), PIECE_BYTES))
-    quoted = "\\\n".join("$'" + "".join(map(QUOTED.__getitem__, piece)) + "'" for piece in pieces)
-    return f"\\builtin eval {quoted}{after}\n".encode()
+    return "\\\n".join("$'" + "".join(map(QUOTED.__getitem__, piece)) + "'" for piece in pieces)

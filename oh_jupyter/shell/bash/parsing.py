@@ -87,10 +87,10 @@ def displayed_command(command: str) -> str:
             kept.append((node.start_byte, node.end_byte))
         else:
             pending += node.children
-    shown = b""
+    shown: list[bytes] = []
     position = 0
     for start, end in sorted(kept):
-        shown += SPECIAL.sub(rb"\\\\\1", source[position:start]) + source[start:end]
+        shown += [SPECIAL.sub(rb"\\\\\1", source[position:start]), source[start:end]]
         position = end
-    shown += SPECIAL.sub(rb"\\\\\1", source[position:])
-    return shown.decode("utf-8", "surrogateescape")
+    shown.append(SPECIAL.sub(rb"\\\\\1", source[position:]))
+    return b"".join(shown).decode("utf-8", "surrogateescape")

@@ -33,6 +33,7 @@ class Bash(ShellDriver):
         self._markers = MarkerParser(self._token)
         self._pre_start_output: list[bytes] | None = None
         self._unread_reports = b""
+        self._prompts: tuple[str, ...] = ()
         self._queued_keys: list[bytes] = []
         self._typed = b""
         self._exec_image = b""
@@ -54,6 +55,7 @@ class Bash(ShellDriver):
                 stderr=slave,
                 controlling_terminal=slave,
                 user=user,
+                resume=True,
             )
         except OSError:
             self._terminal.close()
@@ -215,16 +217,23 @@ class Bash(ShellDriver):
         window, self._pre_start_output = self._pre_start_output, None
         if self.command is None or window is None:
             return
-        self.command.output.append(self.take_idle_output())
-        data = b"".join(window)
+        self.command.output.append(self._without_prompts(self.take_idle_output()))
+        data = self._without_prompts(b"".join(window))
         if self._token.encode() not in data:
             self.command.output.append(data)
+
+    def _without_prompts(self, data: bytes) -> bytes:
+        """Output from between two commands, without prompts that are read-only."""
+        for prompt in self._prompts:
+            data = data.replace(prompt.encode("utf-8", "surrogateescape"), b"")
+        return data
 
     def _on_report(self, data: bytes) -> None:
         """Take in what arrives on the report line."""
         reports, self._unread_reports = bash_integration.read_reports(self._unread_reports + data)
         command = self.command
         for report in reports:
+            self._prompts = report.prompts
             ours = command is not None and self._belongs(report.command_id, command)
             if command is not None and ours and command.report is None:
                 command.report = report

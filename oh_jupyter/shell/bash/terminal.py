@@ -44,7 +44,7 @@ class Terminal:
         self._modes = self._set_up(raw)
         if user is not None:
             os.chown(self.path, pwd.getpwnam(user).pw_uid, -1)
-        self._unsent: deque[bytes] = deque()
+        self._unsent: deque[memoryview] = deque()
         self._reading = False
 
     def _set_up(self, raw: bool) -> list[Any]:
@@ -114,7 +114,7 @@ class Terminal:
     def write(self, data: bytes) -> None:
         """Type; what the terminal cannot take yet follows as soon as it can."""
         waiting = bool(self._unsent)
-        self._unsent.append(data)
+        self._unsent.append(memoryview(data))
         if not waiting and not self._send():
             self._loop.add_writer(self.master, self._send_more)
 
