@@ -168,6 +168,29 @@ def test_a_notification_asks_where_the_panel_is_hidden(notebook) -> None:
     assert answer.result(60)["observation"] == "run"
 
 
+def test_nothing_is_approved_that_was_not_shown(notebook) -> None:
+    page, ask = notebook
+    hide_panel(page)
+    approve = "jupyterapp.commands.execute('oh-jupyter:approve')"
+    answer = ask(command="echo harmless\n\nsudo -n id")
+    toast = page.locator(".Toastify__toast", has_text="harmless")
+    expect(toast.get_by_role("button", name="Show")).to_be_visible()
+    expect(toast.get_by_role("button", name="Approve")).to_have_count(0)
+    assert page.evaluate(approve) is False
+    expect(waiting_cards(page).locator(".oh-Text").first).to_contain_text("sudo -n id")
+    assert not answer.done()
+
+    other = ask()
+    expect(waiting_cards(page)).to_have_count(2)
+    hide_panel(page)
+    assert page.evaluate(approve) is False
+    expect(waiting_cards(page)).to_have_count(2)
+    expect(waiting_cards(page).first).to_be_visible()
+    for card in waiting_cards(page).all():
+        card.get_by_role("button", name="Reject").click()
+    assert [each.result(60)["observation"] for each in (answer, other)] == ["user_rejected"] * 2
+
+
 def test_a_reload_shows_what_waits_and_only_that(lab, notebook) -> None:
     page, ask = notebook
     first = ask()

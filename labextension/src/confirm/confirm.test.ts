@@ -6,7 +6,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import type { ICard, IConfirmation } from '../events/card.js';
 import { action, card } from '../testing.js';
 import { findWaiting } from './find.js';
-import { notificationLabel, reasonLabel } from './labels.js';
+import { isWhollyShown, notificationLabel, reasonLabel } from './labels.js';
 
 /** English; JupyterLab's own cannot be imported outside of a bundle. */
 const trans = {
@@ -22,8 +22,9 @@ function waits(id: number, more: Partial<IConfirmation> = {}): ICard {
 describe('findWaiting', () => {
   const waiting = [waits(1, { busy: true }), waits(2), waits(3)];
 
-  it('takes the one that waits longest and is not decided on', () => {
-    assert.equal(findWaiting({ waiting }, {})?.id, 2);
+  it('takes the only one that is not decided on, and none of several', () => {
+    assert.equal(findWaiting({ waiting: waiting.slice(0, 2) }, {})?.id, 2);
+    assert.equal(findWaiting({ waiting }, {}), undefined);
     assert.equal(findWaiting({ waiting: [] }, {}), undefined);
   });
 
@@ -32,6 +33,19 @@ describe('findWaiting', () => {
     assert.equal(findWaiting({ waiting }, { event: 1 }), undefined);
     const other = { event: 3, generation: 'another' };
     assert.equal(findWaiting({ waiting }, other), undefined);
+  });
+});
+
+describe('isWhollyShown', () => {
+  const runs = (command: string): ICard => ({
+    ...waits(1),
+    action: action(1, 'run', { command })
+  });
+
+  it('is true only of what fits a notification', () => {
+    assert.ok(isWhollyShown(runs('pip install pandas')));
+    assert.ok(!isWhollyShown(runs('import os\n\nos.system("sudo rm -rf /")')));
+    assert.ok(!isWhollyShown(runs('x'.repeat(61))));
   });
 });
 

@@ -5,16 +5,18 @@ import type { IKernelEvents } from '../tokens.js';
  * Find a card on which nobody has decided yet.
  *
  * @param events - Of a notebook.
- * @param wanted - Which one; without an event, the one that waits longest.
+ * @param wanted - Which one; without an event, the only one that waits.
  */
 export function findWaiting(
   { waiting }: Pick<IKernelEvents, 'waiting'>,
   wanted: { event?: unknown; generation?: unknown }
 ): ICard | undefined {
-  return waiting.find(
-    ({ id, generation, confirmation }) =>
-      !confirmation?.busy &&
-      id === (wanted.event ?? id) &&
-      generation === (wanted.generation ?? generation)
+  const undecided = waiting.filter(
+    ({ generation, confirmation }) =>
+      !confirmation?.busy && generation === (wanted.generation ?? generation)
   );
+  if (wanted.event === undefined) {
+    return undecided.length === 1 ? undecided[0] : undefined;
+  }
+  return undecided.find(({ id }) => id === wanted.event);
 }

@@ -2,6 +2,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICard } from '../events/card.js';
 import { kindLabel } from '../log/labels.js';
+import { tellsMore } from '../log/sections.js';
 import { kind, summary } from '../log/summary.js';
 
 /** A notification shows 140 characters; its reason must be among them. */
@@ -33,6 +34,11 @@ export function notificationLabel(
   return reason === ''
     ? trans.__('“%1” waits for you in %2', what, name)
     : trans.__('“%1” waits for you in %2: %3', what, name, reason);
+}
+
+/** Whether a notification shows all of an Action, so that it can be approved there. */
+export function isWhollyShown(card: ICard): boolean {
+  return !tellsMore(card) && summary(card).title.length <= TITLE_CHARACTERS;
 }
 
 function shortened(title: string): string {

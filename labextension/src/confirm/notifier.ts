@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICard, IConfirmation } from '../events/card.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
-import { notificationLabel } from './labels.js';
+import { isWhollyShown, notificationLabel } from './labels.js';
 
 interface INotified {
   /** Of the notification. */
@@ -107,13 +107,15 @@ export class WaitingNotifier {
       click.preventDefault();
       this._buttons.decide(events, card, approve);
     };
+    const approve: Notification.IAction = {
+      label: this._trans.__('Approve'),
+      caption: this._trans.__('Let it begin'),
+      displayType: 'accent',
+      callback: decide(true)
+    };
     return [
-      {
-        label: this._trans.__('Approve'),
-        caption: this._trans.__('Let it begin'),
-        displayType: 'accent',
-        callback: decide(true)
-      },
+      // Nobody is to approve what they have not seen.
+      ...(isWhollyShown(card) ? [approve] : []),
       {
         label: this._trans.__('Reject'),
         caption: this._trans.__(

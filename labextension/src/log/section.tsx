@@ -1,6 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { diffLines } from './diff.js';
 import { sectionLabel } from './labels.js';
 import type { ISection } from './sections.js';
 
@@ -52,23 +53,11 @@ function SectionBody({
   }
 }
 
-const LINE_CLASSES: Readonly<Record<string, string>> = {
-  '+': 'oh-mod-added',
-  '-': 'oh-mod-removed',
-  '@': 'oh-mod-place'
-};
-
-function lineClass(line: string): string {
-  const isHeader = line.startsWith('+++ ') || line.startsWith('--- ');
-  return isHeader ? 'oh-mod-header' : (LINE_CLASSES[line.charAt(0)] ?? '');
-}
-
 function Diff({ text }: { text: string }) {
-  const lines = text.replace(/\n$/, '').split('\n');
   return (
     <>
-      {lines.map((line, index) => (
-        <span key={index} className={`oh-Diff-line ${lineClass(line)}`}>
+      {diffLines(text).map(({ kind, text: line }, index) => (
+        <span key={index} className={`oh-Diff-line oh-mod-${kind}`}>
           {line + '\n'}
         </span>
       ))}

@@ -10,6 +10,7 @@ import {
 } from '@jupyterlab/translation';
 
 import { findWaiting } from '../confirm/find.js';
+import { isWhollyShown } from '../confirm/labels.js';
 import { WaitingNotifier } from '../confirm/notifier.js';
 import type { ICard } from '../events/card.js';
 import { CommandIDs } from '../ids.js';
@@ -25,7 +26,7 @@ const ARGS = {
       type: 'integer',
       minimum: 0,
       description:
-        'Id of the action; without it, the one that has waited longest in the notebook in front.'
+        'Id of the action; without it, the only one that waits in the notebook in front.'
     },
     generation: {
       type: 'string',
@@ -78,7 +79,15 @@ function addCommands(
         const events = runtime.current;
         const card = events && findWaiting(events, args);
         if (!card) {
-          tellNothingWaits(trans);
+          if (events && events.waiting.length > 1) {
+            show(app, events);
+          } else {
+            tellNothingWaits(trans);
+          }
+          return false;
+        }
+        if (approve && !events.isShown && !isWhollyShown(card)) {
+          show(app, events);
           return false;
         }
         return decide(events, card, approve, trans);
@@ -88,13 +97,13 @@ function addCommands(
     CommandIDs.approve,
     true,
     trans.__('Approve the Action That Waits'),
-    trans.__('Let the action begin that has waited longest in this notebook')
+    trans.__('Let the action begin that waits in this notebook')
   );
   add(
     CommandIDs.reject,
     false,
     trans.__('Reject the Action That Waits'),
-    trans.__('Do not carry out what has waited longest in this notebook')
+    trans.__('Do not carry out what waits in this notebook')
   );
 }
 

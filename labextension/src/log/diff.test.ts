@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { diffLines } from './diff.js';
+
+const kinds = (diff: string) => diffLines(diff).map(({ kind }) => kind);
+
+describe('diffLines', () => {
+  it('counts the lines of a hunk instead of guessing from how they begin', () => {
+    const diff = [
+      '--- a.sql',
+      '+++ a.sql',
+      '@@ -1,2 +1,3 @@',
+      ' select 1',
+      '--- a comment',
+      '+++i',
+      '+@@ -1 +1 @@',
+      '@@ -9 +9 @@',
+      '-old',
+      '\\ No newline at end of file',
+      '+new',
+      ''
+    ].join('\n');
+    assert.deepEqual(kinds(diff), [
+      'header',
+      'header',
+      'place',
+      'context',
+      'removed',
+      'added',
+      'added',
+      'place',
+      'removed',
+      'context',
+      'added'
+    ]);
+  });
+
+  it('takes a blank line of a hunk for a line of context', () => {
+    assert.deepEqual(kinds('@@ -1,2 +1,3 @@\n a\n\n+b\n'), [
+      'place',
+      'context',
+      'context',
+      'added'
+    ]);
+  });
+});

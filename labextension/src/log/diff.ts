@@ -1,0 +1,44 @@
+/** What a line of a unified diff is. */
+export type DiffLineKind = 'header' | 'place' | 'added' | 'removed' | 'context';
+
+const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
+
+/**
+ * Tell what each line of a unified diff is.
+ *
+ * A hunk says how many lines it has, so that what it removes or adds is not taken
+ * for a header, however it begins.
+ */
+export function diffLines(
+  diff: string
+): readonly { kind: DiffLineKind; text: string }[] {
+  let removed = 0;
+  let added = 0;
+  return diff
+    .replace(/\n$/, '')
+    .split('\n')
+    .map(text => {
+      const hunk = HUNK.exec(text);
+      if (removed <= 0 && added <= 0) {
+        if (hunk) {
+          [removed, added] = [Number(hunk[1] ?? 1), Number(hunk[2] ?? 1)];
+          return { kind: 'place', text };
+        }
+        return { kind: text.startsWith('\\') ? 'context' : 'header', text };
+      }
+      switch (text.charAt(0)) {
+        case '-':
+          removed -= 1;
+          return { kind: 'removed', text };
+        case '+':
+          added -= 1;
+          return { kind: 'added', text };
+        case '\\':
+          return { kind: 'context', text };
+        default:
+          removed -= 1;
+          added -= 1;
+          return { kind: 'context', text };
+      }
+    });
+}
