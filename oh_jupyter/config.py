@@ -7,6 +7,7 @@ In order of precedence: explicit values (traits, arguments), environment variabl
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import tomllib
@@ -86,6 +87,12 @@ class Settings:
         None,
         "Memory that the processes of the shell may use together; more is killed.",
         "RUNTIME_MAX_MEMORY_GB",
+    )
+    shell_kernel_python: bool = _setting(
+        True,
+        "Whether the directory of the kernel's Python comes first on the shell's PATH, so that "
+        "python and pip are the kernel's there, too.",
+        "OH_JUPYTER_SHELL_KERNEL_PYTHON",
     )
     enable_browser: bool = _setting(True, "Whether browser actions may start a browser.")
     browser_path: str | None = _setting(
@@ -349,13 +356,28 @@ def _parsed(value: Any, hint: Any, where: str) -> Any:
         if get_origin(kind) is tuple:
             return tuple(value.split(",") if isinstance(value, str) else value)
         if get_origin(kind) is dict:
-            parsed = json.loads(value) if isinstance(value, str) else value
+            parsed = _literal(value, where) if isinstance(value, str) else value
             return {str(name): str(text) for name, text in parsed.items()}
     except (ValueError, TypeError, AttributeError) as problem:
         raise ConfigError(f"{where} has an unusable value: {problem}") from problem
     if not isinstance(value, str):
         raise ConfigError(f"{where} must be a string, not {value!r}")
     return value
+
+
+def _literal(text: str, where: str) -> dict[str, Any]:
+    """A mapping as JSON, or as a Python literal as OpenHands reads it; its text may be secret."""
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found = read(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    raise ConfigError(
+        f"{where} must be a mapping of names to texts, as JSON or as a Python literal such as "
+        '{"Authorization": "Bearer …"}'
+    )
 
 
 def _truth(text: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, secret_variables
@@ -83,6 +84,11 @@ def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
         settings.no_change_timeout_seconds,
         None if limit is None else int(limit * 1024),
         env={name: value for name, value in os.environ.items() if name not in withheld},
+        path_directory=(
+            os.path.dirname(os.path.abspath(sys.executable))
+            if settings.shell_kernel_python
+            else None
+        ),
         loop=asyncio.get_running_loop(),
     )
 

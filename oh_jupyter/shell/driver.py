@@ -49,8 +49,18 @@ class ShellDriver(ABC):
         return False
 
     @abstractmethod
-    def start(self, argv: list[str], cwd: str, env: Mapping[str, str], user: str | None) -> Command:
-        """Start the shell; the command is done when it is ready (ChildStartError)."""
+    def start(
+        self,
+        argv: list[str],
+        cwd: str,
+        env: Mapping[str, str],
+        user: str | None,
+        path_directory: str | None,
+    ) -> Command:
+        """Start the shell; the command is done when it is ready (ChildStartError).
+
+        ``path_directory`` comes first on its PATH, after the start-up files.
+        """
 
     @abstractmethod
     def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:

@@ -54,6 +54,7 @@ class ShellSession:
         *,
         loop: asyncio.AbstractEventLoop | None = None,
         env: Mapping[str, str] | None = None,
+        path_directory: str | None = None,
     ) -> None:
         """Describe a session; :meth:`initialize` starts it.
 
@@ -65,6 +66,8 @@ class ShellSession:
             max_memory_mb: See above.
             loop: Running event loop to work on; None for a private one in a thread.
             env: The environment to start from; None for a copy of ours.
+            path_directory: Directory that comes first on the shell's PATH, whatever the user's
+                start-up files put there; None for none.
 
         Raises:
             ConfigError: NO_CHANGE_TIMEOUT_SECONDS is not a positive number.
@@ -74,6 +77,7 @@ class ShellSession:
         self.NO_CHANGE_TIMEOUT_SECONDS = no_change_timeout(no_change_timeout_seconds)
         self.max_memory_mb = max_memory_mb
         self._env = dict(os.environ if env is None else env)
+        self._path_directory = path_directory
         self._loop = loop
         self._thread: LoopThread | None = None
         self._supervisor: ShellSupervisor | None = None
@@ -176,8 +180,15 @@ class ShellSession:
         if self._supervisor is not None:
             return
         self._loop = asyncio.get_running_loop()
-        where = (self.work_dir, self._env, self.username, self.max_memory_mb)
-        supervisor = ShellSupervisor(self.dialect, self._loop, *where)
+        supervisor = ShellSupervisor(
+            self.dialect,
+            self._loop,
+            self.work_dir,
+            self._env,
+            self.username,
+            self.max_memory_mb,
+            self._path_directory,
+        )
         await supervisor.start()
         self._supervisor = supervisor
 
@@ -259,6 +270,7 @@ class ShellSession:
             self.NO_CHANGE_TIMEOUT_SECONDS,
             self.max_memory_mb,
             env={**self._env, **self._open().exports},
+            path_directory=self._path_directory,
         )
         await session.initialize_async()
         try:

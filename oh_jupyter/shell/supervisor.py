@@ -44,6 +44,7 @@ class ShellSupervisor:
         env: Mapping[str, str],
         user: str | None,
         max_memory_mb: int | None,
+        path_directory: str | None,
     ) -> None:
         self._dialect = dialect
         self._loop = loop
@@ -51,6 +52,7 @@ class ShellSupervisor:
         self._env = env
         self._user = user
         self._max_memory_mb = max_memory_mb
+        self._path_directory = path_directory
         self._memory_guard: MemoryGuard | None = None
         self._retired: list[ShellDriver] = []
         self._pending_exports: dict[str, str] = {}
@@ -76,7 +78,7 @@ class ShellSupervisor:
         for argv in command_lines:
             shell = self._dialect.driver(self._loop, self._on_change)
             try:
-                ready = shell.start(argv, directory, env, self._user)
+                ready = shell.start(argv, directory, env, self._user, self._path_directory)
             except ChildStartError as error:
                 raise ShellError(f"{name} does not start: {error}") from error
             self.shell = shell

@@ -210,6 +210,34 @@ def test_start_up_files_are_read(tmp_path, home):
         assert session.execute(CmdRunAction("echo up")).content == "up"
 
 
+def test_a_directory_comes_first_on_the_path_whatever_start_up_files_do(tmp_path, home):
+    from oh_jupyter.events import CmdRunAction
+
+    first = home / "it's first"
+    first.mkdir()
+    (first / "python").write_text("#!/bin/sh\necho mine\n")
+    (first / "python").chmod(0o755)
+    (home / ".bashrc").write_text("set -u; PATH=/nowhere:$PATH\n")
+    env = {**os.environ, "HOME": str(home)}
+    with BashSession(tmp_path, env=env, path_directory=str(first)) as session:
+
+        def run(command: str, **arguments: object) -> object:
+            return session.execute(CmdRunAction(command, **arguments))
+
+        found = run("python; echo $PATH")
+        assert found.content.startswith(f"mine\n{first}:/nowhere:")
+        assert found.metadata.py_interpreter_path == f"{first}/python"
+        assert run("python", is_static=True).content == "mine"
+        for command in ("exec bash", "exit"):
+            run(command)
+            assert run("echo $PATH").content.startswith(f"{first}:/nowhere:")
+        assert run("PATH=/bin; echo $PATH").content == "/bin"
+        run("readonly PATH; exec bash")
+        assert run("echo up").content == "up"
+    with BashSession(tmp_path, env=env) as session:
+        assert session.execute(CmdRunAction("echo $PATH")).content.startswith("/nowhere:")
+
+
 def test_other_user(tmp_path):
     from oh_jupyter.events import CmdRunAction
 

@@ -31,6 +31,9 @@ def errors(text: str) -> list[str]:
 
 def test_script_parses():
     assert errors(powershell_script.script(TOKEN)) == []
+    with_directory = powershell_script.script(TOKEN, "/it's/first")
+    assert errors(with_directory) == []
+    assert "$env:PATH = '/it''s/first' + [IO.Path]::PathSeparator + $env:PATH" in with_directory
     assert errors("function { ]") != []
 
 

@@ -39,8 +39,8 @@ PIECE_BYTES = 200
 WORD_BYTES = 16 * 1024
 """Source bytes for each word: bash needs time that grows with the square of a word's pieces."""
 
-# Assigning to a read-only variable aborts a function, where ``printf -v`` only fails; and the reports
-# come before OH_install, which assigns to PROMPT_COMMAND.
+# Assigning to a read-only variable aborts a function, where ``printf -v`` only fails; and the
+# reports come before OH_install, which assigns to PROMPT_COMMAND.
 SCRIPT = r"""
 {
 if ((BASH_VERSINFO[0] > 4 || BASH_VERSINFO[0] == 4 && BASH_VERSINFO[1] >= 4)); then
@@ -116,6 +116,9 @@ fi
 \builtin readonly -f OH_expand OH_begin OH_join OH_reclaim OH_end OH_prompt OH_install
 \builtin set +o history +H
 \builtin unset HISTFILE
+if [[ 'FIRST' && ${PATH-} != 'FIRST' && ${PATH-} != 'FIRST':* ]]; then
+  \builtin printf -v PATH %s 'FIRST' "${PATH:+:$PATH}"
+fi
 OH_id=0
 OH_end 0 ''
 } >/dev/null 2>&1
@@ -158,10 +161,13 @@ def typed_handshake(token: str, terminal: str) -> bytes:
     return f"\\builtin set +o emacs +o vi; {answer}\n".encode()
 
 
-def typed_script(token: str, terminal: str, report_line: str) -> bytes:
+def typed_script(
+    token: str, terminal: str, report_line: str, path_directory: str | None = None
+) -> bytes:
     """What to type to install the functions; the report of command 0 comes when it is done."""
     script = re.sub(r"\bOH(?=\b|_)", token, SCRIPT)
     script = script.replace("'MAIN'", f"'{terminal}'").replace("'LINE'", f"'{report_line}'")
+    script = script.replace("'FIRST'", shlex.quote(path_directory or ""))
     return _typed_eval(script)
 
 

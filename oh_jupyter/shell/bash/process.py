@@ -40,8 +40,16 @@ class Bash(ShellDriver):
         self._installing = False
         self._reinstalled_for: Command | None = None
 
-    def start(self, argv: list[str], cwd: str, env: Mapping[str, str], user: str | None) -> Command:
+    def start(
+        self,
+        argv: list[str],
+        cwd: str,
+        env: Mapping[str, str],
+        user: str | None,
+        path_directory: str | None,
+    ) -> Command:
         """Start bash and install the integration."""
+        self._path_directory = path_directory
         self._terminal = Terminal(self._loop, raw=False, user=user)
         self._line = Terminal(self._loop, raw=True, user=user)
         slave = self._terminal.slave
@@ -188,7 +196,9 @@ class Bash(ShellDriver):
             self._on_drained()
         elif marker.kind == "r":
             self._terminal.write(
-                bash_integration.typed_script(self._token, self._terminal.path, self._line.path)
+                bash_integration.typed_script(
+                    self._token, self._terminal.path, self._line.path, self._path_directory
+                )
             )
         elif command is None or not self._belongs(marker.command_id, command):
             return

@@ -42,7 +42,14 @@ class PowerShell(ShellDriver):
         self._interrupted = False
         self._status: int | None = None
 
-    def start(self, argv: list[str], cwd: str, env: Mapping[str, str], user: str | None) -> Command:
+    def start(
+        self,
+        argv: list[str],
+        cwd: str,
+        env: Mapping[str, str],
+        user: str | None,
+        path_directory: str | None,
+    ) -> Command:
         """Start PowerShell and install the functions."""
         self._output = PipeReader(self._loop, self._on_output, "oh_jupyter-powershell-output")
         write_end = self._output.write_end
@@ -70,7 +77,7 @@ class PowerShell(ShellDriver):
             self.child.wait, self._markers.write(Marker("x")), "oh_jupyter-powershell-exit"
         )
         self.command = Command("0", "", self._token, started=True)
-        self._input.write(script.typed_script(self._token))
+        self._input.write(script.typed_script(self._token, path_directory))
         return self.command
 
     def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:

@@ -50,6 +50,9 @@ $global:OutputEncoding = [Text.UTF8Encoding]::new($false)
 try { [Console]::OutputEncoding = $global:OutputEncoding } catch { }
 $global:ProgressPreference = 'SilentlyContinue'
 try { $global:PSStyle.OutputRendering = 'PlainText' } catch { }
+if ('FIRST') {
+  $env:PATH = 'FIRST' + [IO.Path]::PathSeparator + $env:PATH
+}
 try {
   $OH_size = $Host.UI.RawUI.BufferSize
   $OH_size.Width = WIDTH
@@ -196,16 +199,17 @@ def read_report(command_id: str, payload: str) -> tuple[Report, bool]:
     return report, ended == "True"
 
 
-def typed_script(token: str) -> bytes:
+def typed_script(token: str, path_directory: str | None = None) -> bytes:
     """The line to type to install the functions; the marker of command 0 answers it."""
-    text = f"'{_encoded(script(token))}'"
+    text = f"'{_encoded(script(token, path_directory))}'"
     decoded = f"[Text.Encoding]::UTF8.GetString([Convert]::FromBase64String({text}))"
     return f". ([ScriptBlock]::Create({decoded}))\n".encode()
 
 
-def script(token: str) -> str:
+def script(token: str, path_directory: str | None = None) -> str:
     """The script that is installed."""
-    return re.sub(r"\bOH(?=\b|_)", token, SCRIPT).replace("WIDTH", str(WIDTH))
+    text = re.sub(r"\bOH(?=\b|_)", token, SCRIPT).replace("WIDTH", str(WIDTH))
+    return text.replace("'FIRST'", "'" + (path_directory or "").replace("'", "''") + "'")
 
 
 def typed_command(token: str, command_id: str, text: str, exports: Mapping[str, str]) -> bytes:
