@@ -7,10 +7,11 @@ import hmac
 import json
 import os
 from collections.abc import Awaitable, Coroutine
+from functools import cache
 from typing import Any, TypeVar
 
 from jupyter_core.utils import ensure_async
-from jupyter_server.auth.identity import User
+from jupyter_server.auth.identity import IdentityProvider, User
 from jupyter_server.base.handlers import APIHandler
 from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
@@ -70,6 +71,23 @@ _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
 )
 
 
+class SessionKeyIdentityProvider(IdentityProvider):  # type: ignore[misc]
+    """Knows who shows the session key, whichever way the server knows others."""
+
+    def get_user(self, handler: Any) -> User:
+        """The one user that there is."""
+        return User(username="openhands", name="openhands", display_name="OpenHands")
+
+    def is_token_authenticated(self, handler: Any) -> bool:
+        """Whether the request is free of the XSRF check: no other site can send the key."""
+        return True
+
+
+@cache
+def _session_key_identity() -> SessionKeyIdentityProvider:
+    return SessionKeyIdentityProvider()
+
+
 @web.stream_request_body
 class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     """Base of the handlers.
@@ -84,21 +102,29 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     by_session_key = False
     client_has_left = False
+    _refused_unread = False
     _work: asyncio.Task[Any] | None = None
 
     async def prepare(self, **kwargs: Any) -> None:
-        """Let a client in that shows the session key, as OpenHands' clients do.
+        """Admit the request before its body is read, or refuse it."""
+        try:
+            await self.admit(**kwargs)
+        except Exception:
+            self._refused_unread = True
+            raise
 
-        The key is sent in a header, so like Jupyter's own token it cannot be forged by
-        another site, and the same requests are free of the XSRF check.
+    async def admit(self, **kwargs: Any) -> None:
+        """Raise what is wrong with the request's head.
+
+        Who shows the session key is let in, as OpenHands' clients are. The key is sent in a
+        header, so like Jupyter's own token it cannot be forged by another site, and the same
+        requests are free of the XSRF check.
         """
         expected = os.environ.get(SESSION_KEY_VARIABLE, "")
         given = self.request.headers.get(SESSION_KEY_HEADER, "")
-        if expected and hmac.compare_digest(given.encode(), expected.encode()):
-            name = "openhands"
-            self._jupyter_current_user = User(username=name, name=name, display_name="OpenHands")
-            self._token_authenticated = True
-            self.by_session_key = True
+        self.by_session_key = bool(expected) and hmac.compare_digest(
+            given.encode(), expected.encode()
+        )
         self._body: list[bytes] = []
         self._body_bytes = 0
         prepared: Any = super().prepare(**kwargs)
@@ -109,6 +135,14 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         limits.rate.take(self.principal)
         if not self.is_upload():
             limits.check_body(self.announced_bytes)
+
+    @property
+    def identity_provider(self) -> IdentityProvider:
+        """The server's, or one that knows whoever shows the session key."""
+        if self.by_session_key:
+            return _session_key_identity()
+        found: IdentityProvider = super().identity_provider
+        return found
 
     @property
     def announced_bytes(self) -> int:
@@ -251,13 +285,18 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             body["field"] = problem.field
         if isinstance(problem, LimitExceededError):
             self.set_header("Retry-After", str(problem.retry_after))
+        if self._refused_unread:  # tornado closes the connection then, without saying so
+            self.set_header("Connection", "close")
         self.set_status(status_code)
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(body))
 
     def log_exception(self, *exc_info: Any) -> None:
-        """Log what is ours to mend; what the caller did wrong is in the answer."""
-        if isinstance(exc_info[1], OhJupyterError):
+        """Log what is ours to mend; what the caller did wrong is in the answer.
+
+        Tornado would log the whole address of an HTTPError, with the token in it.
+        """
+        if isinstance(exc_info[1], OhJupyterError | web.HTTPError):
             self.log.debug("oh_jupyter: %s", exc_info[1])
         else:
             super().log_exception(*exc_info)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import quote
 
 from jupyter_server.auth.decorator import authorized
@@ -36,12 +36,13 @@ class StreamedUploadHandler(OhHandler):
 
     resource = "oh_jupyter:actions"
     action = "execute"
+    upload_method: ClassVar[str]
 
-    async def prepare(self, **kwargs: Any) -> None:
+    async def admit(self, **kwargs: Any) -> None:
         """Refuse what will be refused before the body is sent."""
         self._target: tuple[KernelLink, str] | None = None
         self.problem: Exception | None = None
-        await super().prepare(**kwargs)
+        await super().admit(**kwargs)
         if not self.is_upload():
             return
         self._waiting: list[bytes] = []
@@ -66,8 +67,8 @@ class StreamedUploadHandler(OhHandler):
         return self._target is not None
 
     def is_upload(self) -> bool:
-        """Whether the request's body is to be passed on."""
-        return True
+        """Whether the request's body is to be passed on: other methods get none."""
+        return self.request.method == self.upload_method
 
     async def settle(self, begin: Callable[[], Awaitable[None]]) -> None:
         """The whole body was there: have it put in its place, or forgotten.
@@ -136,14 +137,17 @@ class StreamedUploadHandler(OhHandler):
 class UploadHandler(StreamedUploadHandler):
     """POST a file, or a zipped folder, as a form."""
 
-    async def prepare(self, **kwargs: Any) -> None:
+    upload_method = "POST"
+
+    async def admit(self, **kwargs: Any) -> None:
         """Read the head of the request."""
-        await super().prepare(**kwargs)
-        self._form = FileForm(self.request.headers.get("Content-Type", ""))
+        await super().admit(**kwargs)
+        if self.is_upload():
+            self._form = FileForm(self.request.headers.get("Content-Type", ""))
 
     async def data_received(self, chunk: bytes) -> None:
         """Pass the file on."""
-        if self.problem is not None:
+        if not self.is_upload() or self.problem is not None:
             return
         try:
             for piece in self._form.feed(chunk):

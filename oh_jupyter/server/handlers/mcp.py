@@ -20,12 +20,12 @@ class _Base(OhHandler):
 
     _exchange: Exchange | None = None
 
-    async def prepare(self, **kwargs: Any) -> None:
+    async def admit(self, **kwargs: Any) -> None:
         """Let clients in that send the session key as a bearer token, as OpenHands' do."""
         authorization = self.request.headers.get("Authorization", "")
         if authorization.lower().startswith(_BEARER) and not self._names_session_key():
             self.request.headers[SESSION_KEY_HEADER] = authorization[len(_BEARER) :].strip()
-        await super().prepare(**kwargs)
+        await super().admit(**kwargs)
 
     def _names_session_key(self) -> bool:
         return SESSION_KEY_HEADER in self.request.headers

@@ -21,10 +21,7 @@ class StoreHandler(StreamedUploadHandler):
 
     resource = "oh_jupyter:store"
     action = "write"
-
-    def is_upload(self) -> bool:
-        """Whether the body is a file to keep."""
-        return self.request.method == "PUT"
+    upload_method = "PUT"
 
     async def data_received(self, chunk: bytes) -> None:
         """Pass contents on."""
