@@ -31,6 +31,8 @@ def test_headers_are_json_or_a_table(tmp_path: Path) -> None:
     settings = load_settings(environ=environ)
     assert settings.file_store_web_hook_headers == {"A": "b"}
     assert settings.file_store_web_hook_batch is True
+    environ = {"FILE_STORE_WEB_HOOK_HEADERS": "{'A': 'b'}"}  # as OpenHands reads it
+    assert load_settings(environ=environ).file_store_web_hook_headers == {"A": "b"}
     file = toml(tmp_path, '[core.file_store_web_hook_headers]\nA = "b"\n')
     assert load_settings(environ={}, config_file=file).file_store_web_hook_headers == {"A": "b"}
 

@@ -77,6 +77,11 @@ class Oh:
         """The log of all Actions and Observations, whoever asked for them."""
         return self._runtime.events
 
+    @property
+    def cwd(self) -> str:
+        """The working directory of the shell, where relative paths start."""
+        return self._executor.cwd
+
     def status(self) -> dict[str, Any]:
         """Figures of the runtime.
 
@@ -150,7 +155,7 @@ class Oh:
         """A path as the editor wants it; relative ones start at the shell's directory."""
         if not isinstance(path, str):  # refused like any other field of a wrong type
             return path
-        return os.path.join(self._executor.cwd, os.path.expanduser(path))
+        return os.path.join(self.cwd, os.path.expanduser(path))
 
     def run(
         self,

@@ -158,6 +158,13 @@ def make_file_store(settings: Settings) -> FileStore:
     read-only home must not keep anybody from working.
     """
     path = settings.file_store_path
+    url = settings.file_store_web_hook_url
+    if url and not url.endswith("/"):
+        logger.warning(
+            "Paths of the store are appended to file_store_web_hook_url as it is, and it does not "
+            "end in a slash: a.txt is reported to %s",
+            f"{urlsplit(url).hostname}{urlsplit(url).path}a.txt",
+        )
     by_default = settings.file_store == "local" and path is None
     if settings.file_store == "local":
         path = os.path.expanduser(path or DEFAULT_STORE)

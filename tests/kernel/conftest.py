@@ -55,7 +55,7 @@ class LiveKernel:
         assert fields["status"] == "ok", fields
         return observation
 
-    def execute(self, code: str, timeout: float = 60) -> str:
+    def execute(self, code: str, timeout: float = 60, *, allow_stdin: bool = False) -> str:
         """Run a cell as a person does; its stdout and results."""
         output = ""
 
@@ -69,7 +69,9 @@ class LiveKernel:
             elif message["msg_type"] == "error":
                 output += "\n".join(content["traceback"])
 
-        self.client.execute_interactive(code, output_hook=collect, timeout=timeout)
+        self.client.execute_interactive(
+            code, output_hook=collect, timeout=timeout, allow_stdin=allow_stdin
+        )
         return output
 
     def start(self, code: str) -> str:

@@ -7,13 +7,16 @@ import json
 import pytest
 
 MAGICS = ["oh_run", "oh_edit", "oh_browse", "oh_store", "oh_skills", "oh_log", "oh_status"]
+WITH_COMMANDS = ["oh_edit create", "oh_store put", "oh_confirm 12", "oh_replay x"]
 
 
-@pytest.mark.parametrize("magic", MAGICS)
+@pytest.mark.parametrize("magic", MAGICS + WITH_COMMANDS)
 def test_every_magic_explains_itself(kernel, magic: str) -> None:
     shown = kernel.execute(f"%{magic} --help")
-    assert f"%{magic}" in shown
+    assert f"%{magic.split()[0]} [-h]" in shown
     assert "--help" in shown
+    assert "``" not in shown
+    assert "::" not in shown
     assert "Traceback" not in shown
 
 
@@ -34,6 +37,34 @@ def test_options_go_before_the_command_and_the_rest_is_its_own(kernel) -> None:
     kernel.execute("%oh_run -i C-c")
     assert kernel.execute("%oh_run --static pwd").startswith("/")
     assert "unknown option --no-such" in kernel.execute("%oh_run --no-such ls")
+
+
+def complete(kernel, text: str) -> list[str]:
+    reply = kernel.client.complete(text, reply=True, timeout=60)["content"]
+    return list(reply["matches"])
+
+
+def test_options_and_paths_are_completed_where_they_fit(kernel) -> None:
+    kernel.execute("%oh_run mkdir -p elsewhere && touch elsewhere/found && cd elsewhere")
+    assert complete(kernel, "%oh_run --") == [
+        *("--blocking", "--cell", "--help", "--input", "--static", "--timeout")
+    ]
+    assert complete(kernel, "%oh_run ls --") == ["--"]
+    assert complete(kernel, "%oh_run cat fo") == ["found"]
+    assert complete(kernel, "%oh_confirm --r") == ["--reject"]
+    kernel.execute("%oh_run cd ..")
+
+
+def test_paths_of_oh_start_at_the_shells_directory(kernel) -> None:
+    kernel.execute("%oh_run mkdir -p deep && cd deep")
+    kernel.execute("oh.edit('create', 'p.txt', file_text='one\\n');")
+    assert (kernel.directory / "deep/p.txt").read_text() == "one\n"
+    kernel.execute("oh.edit('str_replace', 'p.txt', old_str='one', new_str='two');")
+    assert "     1\ttwo" in kernel.execute("print(oh.read('p.txt', numbered=True).content)")
+    assert kernel.execute("len(oh.history('p.txt'))") == "2"
+    assert "+two" in kernel.execute("print(oh.diff('p.txt'))")
+    assert "args.nonsense" in kernel.execute("oh.edit('create', 'p.txt', nonsense=1)")
+    kernel.execute("%oh_run cd ..")
 
 
 def test_a_cell_is_run_as_an_agent_would(kernel) -> None:
@@ -111,7 +142,10 @@ def test_the_store_keeps_things(kernel) -> None:
     shown = kernel.execute("%oh_store ls notes")
     assert "notes/a.txt  6 B" in shown
     assert "notes/b.bin  256 B" in shown
-    assert kernel.execute("%oh_store cat notes/a.txt") == "'first\\n'"
+    assert kernel.execute("%oh_store cat notes/a.txt") == "first\n"
+    assert kernel.execute("t = %oh_store cat notes/a.txt\nisinstance(t, str), t[-2:]") == (
+        r"(True, 't\n')"
+    )
     kernel.execute("%oh_store get notes/b.bin c.bin")
     assert (kernel.directory / "c.bin").read_bytes() == bytes(range(256))
     assert (

@@ -118,6 +118,18 @@ def test_a_dry_run_shows_the_difference_and_writes_nothing(kernel, path: Path, o
     assert path.read_text() == "new\n"
 
 
+def test_options_stand_before_or_after_the_path(kernel, path: Path) -> None:
+    for cell in (
+        "%%oh_edit create --dry-run new.py\n1\n",
+        "%%oh_edit --dry-run create new.py\n1\n",
+    ):
+        assert "+1" in kernel.execute(cell)
+        assert not (path.parent / "new.py").exists()
+    assert "     2\ttwo" in kernel.execute("%oh_edit view --range 2 2 f.py")
+    kernel.execute("%%oh_edit insert --line 0 f.py\nzero\n")
+    assert path.read_text() == "zero\none\ntwo\nthree\n"
+
+
 def test_linting(kernel, path: Path) -> None:
     path.write_text("x = 1\n")
     kernel.execute("%oh_edit view f.py")

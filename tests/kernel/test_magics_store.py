@@ -53,7 +53,7 @@ def test_copies_and_synchronised_folders(kernel) -> None:
     kernel.execute("%%oh_store put a/2\ntwo\n")
     kernel.execute("%oh_store cp a/1 b/")
     kernel.execute("%oh_store cp a c")
-    assert kernel.execute("%oh_store cat b/1") == kernel.execute("%oh_store cat c/1") == "'one\\n'"
+    assert kernel.execute("%oh_store cat b/1") == kernel.execute("%oh_store cat c/1") == "one\n"
     assert "itself" in kernel.execute("%oh_store cp a a/b")
     assert "copied" in kernel.execute("%oh_store sync a ./mirror")
     assert kernel.execute("%oh_store sync a ./mirror").split() == (
@@ -97,6 +97,9 @@ def test_a_transfer_of_many_files_is_summarised(kernel) -> None:
         ("%oh_store webhooks", "no webhook"),
         ("%oh_store flush", "no webhook"),
         ("%oh_store use nosuch://x", "nosuch"),
+        ("%oh_store use no-such-folder", "no folder no-such-folder"),
+        ("%oh_store use s3", "no folder s3"),
+        ("%oh_store rm no-such-file", "has no no-such-file; nothing was deleted"),
         ("%%oh_store ls\nbody", "takes no text"),
         ("%oh_replay no-such-session", "no-such-session"),
         ("%oh_log --since whenever", "whenever"),
@@ -107,6 +110,54 @@ def test_what_cannot_be_is_said_in_one_line(kernel, line: str, says: str) -> Non
     shown = kernel.execute(line)
     assert says in shown
     assert "Traceback" not in shown
+
+
+def test_a_folder_is_used_and_a_mistyped_one_is_not_made(kernel) -> None:
+    (kernel.directory / "shelf").mkdir()
+    (kernel.directory / "shelf/book").write_text("words\n")
+    kernel.execute("%oh_store use shelf")
+    assert kernel.execute("%oh_store cat book") == "words\n"
+    kernel.execute("%oh_store use shelv")
+    assert kernel.execute("%oh_store cat book") == "words\n"
+    kernel.execute("%oh_store use")
+    assert sorted(p.name for p in kernel.directory.glob("sh*")) == ["shelf"]
+    assert not (kernel.directory / "s3").exists()
+
+
+def answered(kernel, code: str, answer: str) -> None:
+    """Run a cell that asks a question."""
+    kernel.client.execute_interactive(
+        code, allow_stdin=True, stdin_hook=lambda message: kernel.client.input(answer), timeout=60
+    )
+
+
+def test_everything_is_deleted_only_by_somebody_who_says_so(kernel) -> None:
+    kernel.execute("%oh_store use memory://all")
+    kernel.execute("%%oh_store put a\nx\n")
+    kernel.execute("%%oh_store put b\nx\n")
+    assert "nothing was deleted" in kernel.execute("%oh_store rm /")
+    assert "nothing was deleted" in kernel.execute("%oh_store rm a missing")
+    answered(kernel, "%oh_store rm /", "n")
+    assert kernel.execute("l = %oh_store ls\nlen(l)") == "2"
+    answered(kernel, "%oh_store rm /", "y")
+    assert kernel.execute("l = %oh_store ls\nlen(l)") == "0"
+    kernel.execute("%oh_store use")
+
+
+def test_what_is_long_is_shown_in_part(kernel) -> None:
+    kernel.execute("%oh_store use memory://long")
+    kernel.execute("%%oh_store put text\n" + "x" * 50_000)
+    shown = kernel.execute("%oh_store cat text")
+    assert shown.endswith("… 20,001 more characters, all of them in the value")
+    for line in (
+        "m = %oh_store use memory://long",
+        "for n in range(300): m.write(f'd/{n:03}', '')",
+    ):
+        kernel.execute(line)
+    shown = kernel.execute("%oh_store ls d").splitlines()
+    assert shown[0] == "300 entries"
+    assert "… 100 more, all of them in the value" in shown
+    kernel.execute("%oh_store use")
 
 
 def complete(kernel, text: str) -> list[str]:

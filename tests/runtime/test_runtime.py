@@ -287,3 +287,18 @@ def test_a_user_who_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None
     with pytest.raises(ConfigError, match="no user 'no-such-user'"):
         Runtime(settings)
     Runtime(replace(settings, su_to_user=False)).close()
+
+
+@pytest.mark.parametrize(("url", "told"), [("http://h/hook", "h/hooka.txt"), ("http://h/", None)])
+def test_an_address_of_reports_without_a_slash_at_its_end_is_told(
+    tmp_path: Path, caplog, url: str, told: str | None
+) -> None:
+    settings = Settings(
+        workspace_dir=str(tmp_path),
+        file_store="memory",
+        file_store_web_hook_url=url,
+        file_store_web_hook_outbox="",
+    )
+    Runtime(settings).close()
+    assert ("does not end in a slash" in caplog.text) == (told is not None)
+    assert told is None or told in caplog.text

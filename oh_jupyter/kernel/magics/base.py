@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import Magics
-from IPython.core.magic_arguments import argument, parse_argstring
+from IPython.core.magic_arguments import argument
+from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
@@ -21,6 +22,8 @@ __all__ = [
     "help_option",
     "leading_options",
     "option_names",
+    "parse_line",
+    "print_help",
     "silenced_by_semicolon",
     "unquoted",
     "wants_help",
@@ -76,10 +79,20 @@ def help_option(method: Method) -> Method:
 
 def wants_help(magic: Any, line: str) -> bool:
     """Print a magic's help if the line asks for it, and tell whether it does."""
-    asked = re.match(r"\s*(-h|--help)\s*$", line) is not None
+    asked = re.search(r"(^|\s)(-h|--help)(\s|$)", line) is not None
     if asked:
-        print(magic.parser.format_help())
+        print_help(magic)
     return asked
+
+
+def print_help(magic: Any) -> None:
+    """Print a magic's help as plain text; IPython writes it for Sphinx."""
+    print(magic.parser.format_help().removeprefix("::").strip().replace("``", ""))
+
+
+def parse_line(magic: Any, line: str) -> Namespace:
+    """The arguments of a magic, its options before or after what they are for (UsageError)."""
+    return cast(Namespace, magic.parser.parse_intermixed_args(arg_split(line)))
 
 
 def unquoted(text: str) -> str:
@@ -125,4 +138,4 @@ def leading_options(magic: Any, line: str) -> tuple[Namespace, str]:
             rest = rest.lstrip()
     if re.match(r"--(\s|$)", rest):
         rest = rest[2:].lstrip()
-    return parse_argstring(magic, " ".join(options)), rest
+    return parse_line(magic, " ".join(options)), rest

@@ -27,18 +27,24 @@ class Completion:
         self,
         shell: InteractiveShell,
         name: str,
-        commands: Sequence[str] | Callable[[], Sequence[str]],
+        commands: Sequence[str],
         options: Iterable[str],
         complete: Callable[[str], list[str]] | None = None,
+        *,
+        find_commands: Callable[[], Sequence[str]] | None = None,
+        leading_options: bool = False,
     ) -> None:
         """Put the completion of a magic into a shell.
 
-        Its first argument is one of the commands; any other one is completed by ``complete``,
-        as a path when not given.
+        Its first argument is one of the commands, which may be found anew each time; any other
+        one is completed by ``complete``, as a path when not given. Leading options stand before
+        the first argument only.
         """
         self._commands = commands
+        self._find_commands = find_commands
         self._options = sorted(options)
         self._complete = complete or complete_path
+        self._leading_options = leading_options
         # A line may begin with an assignment, and the sign of a magic may be left out.
         self._line = re.compile(rf"\s*(?:[\w, ]+=\s*)?%{{0,2}}{name}\s(.*)", re.DOTALL)
 
@@ -76,15 +82,21 @@ class Completion:
         match = _ARGUMENT.search(typed)
         argument = match[0] if match is not None else ""
         words = typed[: len(typed) - len(argument)].split()
+        begun = any(not word.startswith("-") for word in words)
         if argument.startswith("-"):
-            return argument, [name for name in self._options if name.startswith(argument)]
-        if not [word for word in words if not word.startswith("-")]:
-            commands = self._commands() if callable(self._commands) else self._commands
+            if begun and self._leading_options:
+                # An option of the command: it stays as it is. With nothing, IPython would offer
+                # every name of Python.
+                return argument, [argument]
+            options = self._options
+            return argument, [name for name in options if name.startswith(argument)]
+        commands = self._find_commands() if self._find_commands else self._commands
+        if commands and not begun:
             return argument, [name for name in commands if name.startswith(argument)]
         return argument, self._complete(argument)
 
 
-def complete_path(argument: str) -> list[str]:
+def complete_path(argument: str, directory: str = ".") -> list[str]:
     """Files, and directories with a slash; hidden ones only where a dot was typed.
 
     A name with a blank needs a quote in front, which is closed.
@@ -93,6 +105,7 @@ def complete_path(argument: str) -> list[str]:
     folder, _, beginning = argument[len(quote) :].rpartition("/")
     shown = f"{quote}{folder}/" if "/" in argument else quote
     where = os.path.expanduser(folder or ("/" if "/" in argument else "."))
+    where = os.path.join(directory, where)
     found = []
     try:
         with os.scandir(where) as entries:

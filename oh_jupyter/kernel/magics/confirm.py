@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
+from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, wants_help
+from oh_jupyter.kernel.magics.base import (
+    OhMagics,
+    help_option,
+    option_names,
+    parse_line,
+    wants_help,
+)
+from oh_jupyter.kernel.magics.completion import Completion
 
 __all__ = ["ConfirmMagics"]
 
@@ -14,6 +23,21 @@ __all__ = ["ConfirmMagics"]
 @magics_class
 class ConfirmMagics(OhMagics):
     """Approve or reject waiting Actions."""
+
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        super().__init__(shell, oh)
+        self._completion = Completion(
+            shell,
+            "oh_confirm",
+            (),
+            option_names(self.oh_confirm),
+            lambda argument: [],
+            find_commands=lambda: [str(id) for id in oh.waiting],
+        )
+
+    def close(self) -> None:
+        """Take out of the shell what was put into it."""
+        self._completion.close()
 
     @output_can_be_silenced
     @magic_arguments()
@@ -30,12 +54,14 @@ class ConfirmMagics(OhMagics):
         """
         if wants_help(self.oh_confirm, line):
             return None
-        options = parse_argstring(self.oh_confirm, line)
+        options = parse_line(self.oh_confirm, line)
         waiting = self.oh.waiting
         chosen = list(waiting) if options.all else [options.id]
         if options.all or options.id is not None:
             for id in chosen:
                 self.oh.confirm(id, approve=not options.reject)
+                what = waiting[id].action.message.strip().partition("\n")[0]
+                print(f"{'Rejected' if options.reject else 'Approved'}: {id}, {what}")
             return None
         rows = [(id, entry.action.message, entry.reason) for id, entry in waiting.items()]
         return Table(("id", "what", "why it waits"), tuple(rows))

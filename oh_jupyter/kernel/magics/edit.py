@@ -10,11 +10,18 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, option_names, unquoted, wants_help
+from oh_jupyter.kernel.magics.base import (
+    OhMagics,
+    help_option,
+    option_names,
+    parse_line,
+    unquoted,
+    wants_help,
+)
 from oh_jupyter.kernel.magics.completion import Completion
 from oh_jupyter.kernel.magics.raw_cell import RawCell
 
@@ -77,7 +84,7 @@ class EditMagics(OhMagics):
         if cell is None and line.rstrip().endswith(";"):
             self.oh_edit(line.rstrip()[:-1])
             return None
-        options = parse_argstring(self.oh_edit, line)
+        options = parse_line(self.oh_edit, line)
         if options.path is None and options.command not in _ANYWHERE:
             raise UsageError(f"say which file: %oh_edit {options.command} PATH")
         name = unquoted(self.expand(options.path or "."))

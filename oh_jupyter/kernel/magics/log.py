@@ -11,13 +11,19 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from oh_jupyter.events import Event
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, option_names, wants_help
+from oh_jupyter.kernel.magics.base import (
+    OhMagics,
+    help_option,
+    option_names,
+    parse_line,
+    wants_help,
+)
 from oh_jupyter.kernel.magics.completion import Completion
 
 __all__ = ["LogMagics", "session_log"]
@@ -59,7 +65,7 @@ class LogMagics(OhMagics):
         """
         if wants_help(self.oh_log, line):
             return None
-        options = parse_argstring(self.oh_log, line)
+        options = parse_line(self.oh_log, line)
         events = session_log(self.oh, options.session)
         if options.id is not None:
             try:
@@ -80,7 +86,7 @@ class LogMagics(OhMagics):
         """Show where the runtime works, what is running and what has started."""
         if wants_help(self.oh_status, line):
             return None
-        parse_argstring(self.oh_status, line)
+        parse_line(self.oh_status, line)
         return Table(("what", "value"), tuple(self.oh.status().items()))
 
 

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, option_names, wants_help
+from oh_jupyter.kernel.magics.base import (
+    OhMagics,
+    help_option,
+    option_names,
+    parse_line,
+    wants_help,
+)
 from oh_jupyter.kernel.magics.completion import Completion
 from oh_jupyter.kernel.magics.log import session_log
 
@@ -87,7 +93,12 @@ class ReplayMagics(OhMagics):
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
         self._completion = Completion(
-            shell, "oh_replay", self._sessions, option_names(self.oh_replay)
+            shell,
+            "oh_replay",
+            (),
+            option_names(self.oh_replay),
+            lambda argument: [],
+            find_commands=self._sessions,
         )
 
     def close(self) -> None:
@@ -114,7 +125,7 @@ class ReplayMagics(OhMagics):
         """
         if wants_help(self.oh_replay, line):
             return None
-        options = parse_argstring(self.oh_replay, line)
+        options = parse_line(self.oh_replay, line)
         log = session_log(self.oh, options.session)
         steps = self.oh.replay(log, folder=options.dir, until=options.until, kinds=options.kind)
         if not steps:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from oh_jupyter.events import Observation
+from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.magics.base import (
     OhMagics,
     help_option,
     leading_options,
+    option_names,
+    print_help,
     silenced_by_semicolon,
-    wants_help,
 )
+from oh_jupyter.kernel.magics.completion import Completion, complete_path
 
 __all__ = ["RunMagics"]
 
@@ -20,6 +24,21 @@ __all__ = ["RunMagics"]
 @magics_class
 class RunMagics(OhMagics):
     """Commands and cells."""
+
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        super().__init__(shell, oh)
+        self._completion = Completion(
+            shell,
+            "oh_run",
+            (),
+            option_names(self.oh_run),
+            lambda argument: complete_path(argument, oh.cwd),
+            leading_options=True,
+        )
+
+    def close(self) -> None:
+        """Take out of the shell what was put into it."""
+        self._completion.close()
 
     @no_var_expand
     @silenced_by_semicolon
@@ -38,9 +57,10 @@ class RunMagics(OhMagics):
         of a command that is still running; ``%%oh_run [options]`` runs a script of
         several lines. The value is the Observation.
         """
-        if wants_help(self.oh_run, line):
-            return None
         options, rest = leading_options(self.oh_run, line)
+        if options.help:
+            print_help(self.oh_run)
+            return None
         if options.cell:
             return self.oh.run_ipython(rest if cell is None else cell, timeout=options.timeout)
         command = rest if cell is None else _script(rest, cell)

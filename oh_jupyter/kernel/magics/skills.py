@@ -9,12 +9,18 @@ from typing import Any
 from IPython.core.error import TryNext, UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
 
 from oh_jupyter.errors import SkillError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, silenced_by_semicolon, wants_help
+from oh_jupyter.kernel.magics.base import (
+    OhMagics,
+    help_option,
+    parse_line,
+    silenced_by_semicolon,
+    wants_help,
+)
 
 __all__ = ["SkillsMagics"]
 
@@ -53,7 +59,7 @@ class SkillsMagics(OhMagics):
 
         if wants_help(self.oh_skills, line):
             return None
-        words: list[str] = parse_argstring(self.oh_skills, line).words
+        words: list[str] = parse_line(self.oh_skills, line).words
         if not words:
             rows = [
                 (name, skill.signature, skill.docstring.partition("\n")[0])

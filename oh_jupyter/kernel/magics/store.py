@@ -11,14 +11,24 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
-from IPython.core.magic_arguments import argument, magic_arguments, parse_argstring
+from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.utils.io import ask_yes_no
 
+from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.kernel.magics.base import OhMagics, help_option, option_names, unquoted, wants_help
+from oh_jupyter.kernel.magics.base import (
+    OhMagics,
+    help_option,
+    option_names,
+    parse_line,
+    unquoted,
+    wants_help,
+)
 from oh_jupyter.kernel.magics.completion import Completion, complete_path
 from oh_jupyter.kernel.magics.progress import progress_bar
 from oh_jupyter.kernel.magics.store_views import (
+    StoredText,
     Tree,
     delivery_table,
     entry_table,
@@ -34,6 +44,7 @@ from oh_jupyter.storage import (
     get_file_store,
     sync,
 )
+from oh_jupyter.storage.paths import path_key
 
 __all__ = ["StoreMagics"]
 
@@ -100,7 +111,7 @@ class StoreMagics(OhMagics):
         """
         if wants_help(self.oh_store, line):
             return None
-        options = parse_argstring(self.oh_store, self.expand(line))
+        options = parse_line(self.oh_store, self.expand(line))
         args = [unquoted(arg) for arg in options.args]
         try:
             return self._done(options, args, cell)
@@ -128,7 +139,7 @@ class StoreMagics(OhMagics):
             return self._put(args, cell)
         path = args[0] if args else ""
         if command == "ls":
-            return entry_table(self.store.entries(path))
+            return entry_table(self.store.entries(path), noun="entries")
         if command == "tree":
             return Tree(self.store, path)
         if command == "info":
@@ -138,19 +149,30 @@ class StoreMagics(OhMagics):
         if command == "get":
             return self._get(args)
         if command == "rm":
-            self.store.delete_many(args)
-            return None
-        return self.store.read(path)
+            return self._remove(args)
+        return StoredText(self.store.read(path))
 
     def _use(self, args: list[str]) -> FileStore:
-        if not args:
-            self._used = None
-            return self.store
-        elsewhere = "://" in args[0] or args[0] == "memory"
-        store = get_file_store(args[0]) if elsewhere else LocalFileStore(args[0])
-        store.exists("no/such/file")  # so that a wrong bucket or password is known at once
-        self._used = store
-        return store
+        self._used = _other_store(args[0]) if args else None
+        return self.store
+
+    def _remove(self, paths: list[str]) -> None:
+        missing = [path for path in paths if path_key(path) and not self.store.exists(path)]
+        if missing:
+            raise UsageError(f"the store has no {', '.join(missing)}; nothing was deleted")
+        if not all(map(path_key, paths)) and not self._may_empty_store():
+            raise UsageError("nothing was deleted; to delete something, name it")
+        self.store.delete_many(paths)
+
+    def _may_empty_store(self) -> bool:
+        """Ask the person, who may have meant something else by ``/``."""
+        log = "" if self._used is not None else ", the log of this session among it"
+        try:
+            return bool(
+                ask_yes_no(f"Delete all that is in {self.store!r}{log}? [y/n]", default="n")
+            )
+        except (NotImplementedError, EOFError):  # nobody is there to be asked
+            return False
 
     def _hook(self) -> WebHookFileStore:
         if isinstance(self.store, WebHookFileStore):
@@ -238,6 +260,21 @@ class StoreMagics(OhMagics):
             for entry in entries
             if f"{slash}{entry}".startswith(text) and (quote or " " not in entry)
         ]
+
+
+def _other_store(name: str) -> FileStore:
+    """The store of a URL or name, or in a folder that is there."""
+    folder = os.path.expanduser(name)
+    try:
+        store = get_file_store(name)
+    except StoreConfigError as problem:
+        if "://" in name:
+            raise
+        if not os.path.isdir(folder):
+            raise UsageError(f"there is no folder {name}, and as a store: {problem}") from None
+        store = LocalFileStore(folder)
+    store.exists("no/such/file")  # so that a wrong bucket or password is known at once
+    return store
 
 
 def _read_from(text: str) -> tuple[FileStore, str]:

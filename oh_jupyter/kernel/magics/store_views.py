@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from typing import Any
 
 from oh_jupyter.kernel.display.figures import size_text
 from oh_jupyter.kernel.display.formatters import Table
@@ -12,6 +13,7 @@ from oh_jupyter.storage.base import FileInfo
 
 __all__ = ["Tree", "delivery_table", "entry_table", "report_table", "transfer_table"]
 
+MAX_SHOWN_CHARS = 30_000
 MAX_SHOWN_FILES = 1000
 MAX_SHOWN_TRANSFERS = 20
 
@@ -22,6 +24,17 @@ def _size(size_bytes: int | str) -> str:
 
 
 _SIZES = {"size": _size}
+
+
+class StoredText(str):
+    """The contents of a file, shown as they are; of a long one the beginning."""
+
+    __slots__ = ()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        left_out = len(self) - MAX_SHOWN_CHARS
+        note = f"\n… {left_out:,} more characters, all of them in the value"
+        printer.text(self[:MAX_SHOWN_CHARS] + (note if left_out > 0 else ""))
 
 
 class Tree:
@@ -55,7 +68,7 @@ class Tree:
         return "\n".join([*self._lines, *more])
 
 
-def entry_table(entries: Iterable[FileInfo], modified: bool = False) -> Table:
+def entry_table(entries: Iterable[FileInfo], modified: bool = False, noun: str = "files") -> Table:
     """Paths and sizes of entries, with ``modified`` also times; directories have a slash."""
     rows = [
         (
@@ -66,7 +79,7 @@ def entry_table(entries: Iterable[FileInfo], modified: bool = False) -> Table:
         for entry in entries
     ]
     columns = ("path", "size", *(["modified"] if modified else []))
-    return Table(columns, tuple(rows), _SIZES)
+    return Table(columns, tuple(rows), _SIZES, summary=f"{len(rows):,} {noun}")
 
 
 def transfer_table(done: Transfer) -> Table:
@@ -90,7 +103,7 @@ def delivery_table(deliveries: Iterable[Delivery]) -> Table:
         for d in deliveries
     ]
     columns = ("id", "method", "path", "size", "state", "attempts", "reason", "due")
-    return Table(columns, tuple(rows), _SIZES)
+    return Table(columns, tuple(rows), _SIZES, summary=f"{len(rows):,} changes")
 
 
 def report_table(report: DeliveryReport) -> Table:
