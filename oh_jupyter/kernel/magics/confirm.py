@@ -61,7 +61,7 @@ class ConfirmMagics(OhMagics):
             for id in chosen:
                 self.oh.confirm(id, approve=not options.reject)
                 what = waiting[id].action.message.strip().partition("\n")[0]
-                print(f"{'Rejected' if options.reject else 'Approved'}: {id}, {what}")
+                print(f"{'Rejected' if options.reject else 'Approved'}: {what}")
             return None
         rows = [(id, entry.action.message, entry.reason) for id, entry in waiting.items()]
         return Table(("id", "what", "why it waits"), tuple(rows))
