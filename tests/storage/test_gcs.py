@@ -1,3 +1,5 @@
+import socket
+import time
 import uuid
 
 import pytest
@@ -5,6 +7,7 @@ from file_store import FileStoreContract
 
 from oh_jupyter.errors import StoreAccessError
 from oh_jupyter.storage import GoogleCloudFileStore, get_file_store
+from oh_jupyter.storage.remote import gcs
 
 pytest.importorskip("fsspec", reason="fsspec is not installed; pip install gcsfs")
 
@@ -66,3 +69,29 @@ def test_nobody_answers(monkeypatch):
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", "http://127.0.0.1:9")
     with pytest.raises(StoreAccessError, match=r"cannot be reached.*STORAGE_EMULATOR_HOST"):
         GoogleCloudFileStore("bucket").read("f")
+
+
+def test_without_credentials_it_says_so_at_once(monkeypatch, tmp_path):
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST")
+    monkeypatch.delenv("GOOGLE_APPLICATION_CREDENTIALS", raising=False)
+    monkeypatch.setenv("CLOUDSDK_CONFIG", str(tmp_path))
+    monkeypatch.setenv("NO_GCE_CHECK", "true")
+    started = time.monotonic()
+    with pytest.raises(StoreAccessError, match=r"no usable credentials.*gcloud auth"):
+        GoogleCloudFileStore("bucket").list("")
+    assert time.monotonic() - started < 10
+
+
+def test_a_server_that_hangs_is_given_up(monkeypatch):
+    assert gcs._MAX_ATTEMPTS * gcs._READ_SECONDS + 2**gcs._MAX_ATTEMPTS <= 45
+    monkeypatch.setattr(gcs, "_READ_SECONDS", 0.1)
+    monkeypatch.setattr(gcs, "_MAX_ATTEMPTS", 1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://127.0.0.1:{server.getsockname()[1]}")
+        for use in (
+            lambda store: store.read("f"),
+            lambda store: store.write("f", "x"),
+            lambda store: store.list(""),
+        ):
+            with pytest.raises(StoreAccessError, match="cannot be reached"):
+                use(GoogleCloudFileStore("bucket"))

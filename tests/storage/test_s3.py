@@ -1,5 +1,7 @@
 import asyncio
 import os
+import socket
+import time
 import uuid
 
 import pytest
@@ -7,6 +9,7 @@ from file_store import FileStoreContract
 
 from oh_jupyter.errors import StorageError, StoreAccessError, StoreConfigError
 from oh_jupyter.storage import S3FileStore, get_file_store
+from oh_jupyter.storage.remote import fsspec_store, s3
 
 pytest.importorskip("s3fs", reason="s3fs is not installed; pip install s3fs")
 
@@ -44,14 +47,14 @@ class TestS3(FileStoreContract):
 
 
 def test_listing_and_deleting_more_than_a_page(store):
-    store.write_many({f"d/{n:04}": str(n) for n in range(1234)})
-    store.write_many({f"deep/{n:04}/f": str(n) for n in range(1100)})
+    store.write_many({f"d/{n:04}": str(n) for n in range(1010)})
+    store.write_many({f"deep/{n:04}/f": str(n) for n in range(1005)})
     store.write("dd", "stays")
-    assert store.list("d") == [f"d/{n:04}" for n in range(1234)]
-    assert len(store.list("deep")) == 1100
+    assert store.list("d") == [f"d/{n:04}" for n in range(1010)]
+    assert len(store.list("deep")) == 1005
     found = store.read_many(store.list("d"))
-    assert found["d/1233"] == b"1233"
-    assert len(found) == 1234
+    assert found["d/1009"] == b"1009"
+    assert len(found) == 1010
     store.delete("d")
     assert store.list("d") == []
     store.delete("deep")
@@ -125,6 +128,52 @@ def test_nobody_answers(monkeypatch):
     monkeypatch.setenv("AWS_S3_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(StoreAccessError, match="cannot be reached"):
         S3FileStore("bucket").read("f")
+
+
+@pytest.fixture
+def hung_server(monkeypatch):
+    """It takes connections, reads nothing and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        monkeypatch.setenv("AWS_S3_ENDPOINT", f"127.0.0.1:{server.getsockname()[1]}")
+        yield server
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda store: store.read("f"),
+        lambda store: store.write("f", "x"),
+        lambda store: store.create("f", "x"),
+        lambda store: store.list("d"),
+        lambda store: store.delete("f"),
+        lambda store: store.info("f"),
+        lambda store: store.read_many(["f", "g"]),
+        lambda store: store.write_many({"f": "x", "g": "y"}),
+        lambda store: store.open("f", "rb"),
+    ],
+    ids=["read", "write", "create", "list", "delete", "info", "read_many", "write_many", "open"],
+)
+def test_a_server_that_hangs_is_given_up(hung_server, monkeypatch, use):
+    attempts = s3._MAX_ATTEMPTS * s3._MAX_REPETITIONS
+    assert attempts * max(s3._READ_SECONDS, s3._CONNECT_SECONDS) <= 42
+    monkeypatch.setattr(s3, "_READ_SECONDS", 0.1)
+    started = time.monotonic()
+    with pytest.raises(StoreAccessError, match="cannot be reached"):
+        use(S3FileStore("bucket"))
+    # Between the attempts botocore and s3fs pause for up to a second.
+    assert time.monotonic() - started < 0.1 * attempts + 8
+
+
+def test_a_server_that_stops_reading_is_given_up(hung_server, monkeypatch):
+    monkeypatch.setattr(fsspec_store, "_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(fsspec_store, "_MIN_BYTES_PER_SECOND", 1 << 30)
+    for use in (
+        lambda: S3FileStore("bucket").write("f", b"x" * 20_000_000),
+        lambda: S3FileStore("bucket").write_many({"f": b"x" * 20_000_000}),
+    ):
+        with pytest.raises(StoreAccessError, match="cannot be reached"):
+            use()
 
 
 def test_the_scheme_follows_aws_s3_secure(monkeypatch):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
@@ -16,6 +17,8 @@ from oh_jupyter.storage.remote.remote_errors import explain, is_missing_bucket
 
 __all__ = ["FsspecFileStore"]
 
+_TIMEOUT_SECONDS = 45.0
+_MIN_BYTES_PER_SECOND = 100_000
 # fsspec's memory filesystem reports a file among the parents as FileExistsError.
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError)
 
@@ -107,16 +110,16 @@ class FsspecFileStore(KeyedFileStore):
     def _put(self, key: str, data: bytes) -> None:
         with self._reached(key, writing=True):
             self._make_parents([key])
-            self.fs.pipe_file(self._full(key), data)
+            self._call("pipe_file", self._full(key), data, size=len(data))
 
     def _put_new(self, key: str, data: bytes) -> None:
         """Most servers do it in one step; the look before is for those that do not."""
         with self._reached(key, writing=True):
-            if self.fs.exists(self._full(key)):
+            if self._call("exists", self._full(key)):
                 raise self._exists_already(key)
             self._make_parents([key])
             try:
-                self.fs.pipe_file(self._full(key), data, mode="create")
+                self._call("pipe_file", self._full(key), data, mode="create", size=len(data))
             except FileExistsError:
                 raise self._exists_already(key) from None
             except OSError as error:
@@ -127,12 +130,22 @@ class FsspecFileStore(KeyedFileStore):
     def _put_file(self, key: str, source: str) -> None:
         with self._reached(key, writing=True):
             self._make_parents([key])
-            self.fs.put_file(source, self._full(key), **self._upload_options)
+            size = os.path.getsize(source)
+            self._call("put_file", source, self._full(key), size=size, **self._upload_options)
 
     def _put_many(self, files: Mapping[str, bytes]) -> None:
         with self._reached("", writing=True):
             self._make_parents(files)
-            self.fs.pipe({self._full(key): data for key, data in files.items()})
+            if not self.fs.async_impl:
+                self.fs.pipe({self._full(key): data for key, data in files.items()})
+                return
+            calls = [
+                _within(self.fs._pipe_file(self._full(key), data), len(data))
+                for key, data in files.items()
+            ]
+            for result in self._gather(calls):
+                if isinstance(result, Exception):
+                    raise result
 
     def _make_parents(self, keys: Iterable[str]) -> None:
         # On an object store there is nothing to make, except a bucket, by mistake.
@@ -205,7 +218,7 @@ class FsspecFileStore(KeyedFileStore):
 
     def _is_file(self, key: str) -> bool:
         try:
-            return bool(self.fs.info(self._full(key))["type"] == "file")
+            return bool(self._call("info", self._full(key))["type"] == "file")
         except FileNotFoundError:
             return False
 
@@ -226,13 +239,23 @@ class FsspecFileStore(KeyedFileStore):
     def _remove_files(self, paths: list[str]) -> None:
         """Delete files by their full paths, concurrently where the backend can."""
         if self.fs.async_impl:
-            for error in self._gather([self.fs._rm_file(path) for path in paths]):
+            for error in self._gather([_within(self.fs._rm_file(path)) for path in paths]):
                 if isinstance(error, Exception) and not isinstance(error, FileNotFoundError):
                     raise error
             return
         for path in paths:
             with contextlib.suppress(FileNotFoundError):
                 self.fs.rm_file(path)
+
+    def _call(self, name: str, *args: Any, size: int = 0, **options: Any) -> Any:
+        """Call a method of the filesystem, which may send so many bytes, for a limited time."""
+        if not self.fs.async_impl:
+            return getattr(self.fs, name)(*args, **options)
+        from fsspec.asyn import sync
+
+        return sync(
+            self.fs.loop, lambda: _within(getattr(self.fs, f"_{name}")(*args, **options), size)
+        )
 
     def _gather(self, calls: list[Any]) -> list[Any]:
         """Await calls on fsspec's own loop, a bounded number of them at a time."""
@@ -251,7 +274,7 @@ class FsspecFileStore(KeyedFileStore):
         with self._reached(key):
             self.fs.invalidate_cache()
             try:
-                found = self.fs.info(self._full(key))
+                found = self._call("info", self._full(key))
             except (FileNotFoundError, NotADirectoryError):
                 raise self._absent(key) from None
         if found["type"] == "directory":
@@ -272,6 +295,11 @@ class FsspecFileStore(KeyedFileStore):
                 raise explain(data, repr(self), key, self._account) from data
             found[key] = data
         return found
+
+
+async def _within(call: Coroutine[Any, Any, Any], size: int = 0) -> Any:
+    """Await a call that may send so many bytes, for a limited time."""
+    return await asyncio.wait_for(call, _TIMEOUT_SECONDS + size / _MIN_BYTES_PER_SECOND)
 
 
 def _was_there(error: BaseException) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import os
 import socket
 from collections.abc import Mapping
@@ -14,6 +16,13 @@ from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore
 __all__ = ["GoogleCloudFileStore"]
 
 _CONNECT_SECONDS = 5.0
+_READ_SECONDS = 12.0
+_MAX_ATTEMPTS = 3
+_SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
+_NO_CREDENTIALS = (
+    "there are no usable credentials; set GOOGLE_APPLICATION_CREDENTIALS to a key file, or log in "
+    "with: gcloud auth application-default login. A public bucket needs FSSPEC_GS_TOKEN=anon."
+)
 
 
 class GoogleCloudFileStore(FsspecFileStore):
@@ -50,10 +59,32 @@ class GoogleCloudFileStore(FsspecFileStore):
         self.bucket = name.partition("/")[0]
 
     def _open_filesystem(self) -> tuple[int, Any, str]:
-        emulator = os.environ.get("STORAGE_EMULATOR_HOST")
-        if emulator and (self._opened is None or self._opened[0] != os.getpid()):
-            self._check_emulator(emulator)
+        if self._opened is None or self._opened[0] != os.getpid():
+            emulator = os.environ.get("STORAGE_EMULATOR_HOST")
+            if emulator:
+                self._check_emulator(emulator)
+            else:
+                self._find_credentials()
+            _limit_retries(super()._open_filesystem()[1])
         return super()._open_filesystem()
+
+    def _find_credentials(self) -> None:
+        """Look for credentials at once; gcsfs waits for a minute, and goes on without any."""
+        from fsspec.config import conf
+
+        configured = {**conf.get("gcs", {}), **conf.get("gs", {}), **self._options}
+        if configured.get("token") is not None:
+            return
+        # Read when they are imported: how long to look for a machine of Google's.
+        os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
+        os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
+        import google.auth
+        from google.auth.exceptions import GoogleAuthError
+
+        try:
+            self._options["token"], _ = google.auth.default(scopes=[_SCOPE])
+        except GoogleAuthError as error:
+            raise StoreAccessError(f"{self!r}: {_NO_CREDENTIALS}") from error
 
     def _check_emulator(self, emulator: str) -> None:
         """Find out at once if nobody is there; gcsfs tries for half a minute."""
@@ -68,12 +99,27 @@ class GoogleCloudFileStore(FsspecFileStore):
 
     def _names(self, key: str) -> tuple[list[str], list[str]]:
         names = super()._names(key)
-        if not any(names) and not self.fs.exists(self.bucket):
+        if not any(names) and not self._call("exists", self.bucket):
             # An empty listing is also how gcsfs reports a missing bucket.
             raise StoreAccessError(
                 f"{self!r}: the bucket does not exist; create it or name another."
             )
         return names
+
+
+def _limit_retries(fs: Any) -> None:
+    """Give a server up that does not answer; gcsfs tries six times, with growing pauses."""
+    import aiohttp
+    from gcsfs.retry import retry_request
+
+    fs.requests_timeout = aiohttp.ClientTimeout(
+        sock_connect=_CONNECT_SECONDS, sock_read=_READ_SECONDS
+    )
+    once = getattr(type(fs)._request, "__wrapped__", None)
+    if once is not None:
+        fs._request = functools.partial(retry_request(retries=_MAX_ATTEMPTS)(once), fs)
+    # What it logs, with a traceback, is raised as well.
+    logging.getLogger("gcsfs.retry").setLevel(logging.CRITICAL)
 
 
 def _environment() -> dict[str, Any]:

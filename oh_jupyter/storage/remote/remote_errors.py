@@ -19,7 +19,10 @@ _NO_ROUTE = {
     "ConnectTimeoutError",
     "ConnectionClosedError",
     "EndpointConnectionError",
+    "ReadTimeoutError",
     "ServerDisconnectedError",
+    "ServerTimeoutError",
+    "SocketTimeoutError",
     "TransportError",
 }
 _NO_CREDENTIALS = {

@@ -12,6 +12,12 @@ from oh_jupyter.storage.remote.remote_errors import explain
 
 __all__ = ["S3FileStore"]
 
+# A server that takes connections and never answers is given up after 40 seconds: botocore
+# makes so many attempts, and s3fs repeats them.
+_CONNECT_SECONDS = 5
+_READ_SECONDS = 10
+_MAX_ATTEMPTS = 2
+_MAX_REPETITIONS = 2
 _MAX_KEYS_PER_DELETE = 1000  # the most that one DeleteObjects request may name
 
 
@@ -48,6 +54,16 @@ class S3FileStore(FsspecFileStore):
         name = name.removeprefix("s3://").strip("/")
         super().__init__(f"s3://{name}", **{**_environment(), **options})
         self.bucket, _, self._prefix = name.partition("/")
+
+    def _open_filesystem(self) -> tuple[int, Any, str]:
+        is_open = self._opened is not None and self._opened[0] == os.getpid()
+        opened = super()._open_filesystem()
+        if not is_open:
+            fs = opened[1]
+            fs.retries = min(fs.retries, _MAX_REPETITIONS)
+            # It costs each write a round trip, and aiohttp waits for the answer without end.
+            fs.s3.meta.events.register("before-sign.s3", _without_expect)
+        return opened
 
     def _names(self, key: str) -> tuple[list[str], list[str]]:
         start = self._object(key) + "/" if self._object(key) else ""
@@ -115,10 +131,18 @@ class S3FileStore(FsspecFileStore):
         return f"{self._prefix}/{key}".strip("/") if self._prefix else key
 
 
+def _without_expect(request: Any, **_: Any) -> None:
+    del request.headers["Expect"]
+
+
 def _environment() -> dict[str, Any]:
     options: dict[str, Any] = {
         "use_listings_cache": False,
-        "config_kwargs": {"connect_timeout": 10, "retries": {"max_attempts": 2}},
+        "config_kwargs": {
+            "connect_timeout": _CONNECT_SECONDS,
+            "read_timeout": _READ_SECONDS,
+            "retries": {"total_max_attempts": _MAX_ATTEMPTS},
+        },
     }
     if os.environ.get("AWS_ACCESS_KEY_ID") and os.environ.get("AWS_SECRET_ACCESS_KEY"):
         options["key"] = os.environ["AWS_ACCESS_KEY_ID"]
