@@ -54,6 +54,10 @@ class OpenedBrowser:
     def when_gone(self, callback: Callable[[], None]) -> None:
         """Ask to be told when the browser is gone."""
         self.context.on("close", lambda _: callback())
+        # Without its driver Playwright tells nobody that the browser is gone.
+        connection = getattr(getattr(self.playwright, "_impl_obj", None), "_connection", None)
+        if connection is not None:
+            connection.on("close", callback)
         if self.browser is not None:
             self.browser.on("disconnected", lambda _: callback())
 

@@ -21,6 +21,7 @@ from oh_jupyter.errors import BrowserError
 __all__ = ["main"]
 
 CLOSE_TIMEOUT_SECONDS = 5.0
+PING_TIMEOUT_SECONDS = 10.0
 
 Operation = Callable[[BrowserSession, dict[str, Any]], Awaitable[Any]]
 OPERATIONS: dict[str, Operation] = {
@@ -38,9 +39,10 @@ OPERATIONS: dict[str, Operation] = {
 class RequestDispatcher:
     """Runs requests as tasks: pings at once, operations one after the other."""
 
-    def __init__(self, session: BrowserSession, parent: WorkerEnd) -> None:
+    def __init__(self, session: BrowserSession, parent: WorkerEnd, ended: asyncio.Event) -> None:
         self._session = session
         self._parent = parent
+        self._ended = ended
         self._operation_lock = asyncio.Lock()
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
@@ -62,6 +64,15 @@ class RequestDispatcher:
         await self._session.opened.ping()
         self._parent.answer(number, True)
 
+    async def _is_alive(self) -> bool:
+        if self._ended.is_set():
+            return False
+        try:
+            await asyncio.wait_for(self._session.opened.ping(), PING_TIMEOUT_SECONDS)
+        except Exception:  # driver or browser are gone, or hang
+            return False
+        return True
+
     async def _operate(self, number: int, request: dict[str, Any]) -> None:
         async with self._operation_lock:
             await self._answer(number, request)
@@ -72,7 +83,11 @@ class RequestDispatcher:
         try:
             result = await OPERATIONS[request["op"]](self._session, request)
         except Exception as error:
-            self._parent.fail(number, error)
+            if isinstance(error, BrowserError) or await self._is_alive():
+                self._parent.fail(number, error)
+            else:
+                # Without an answer the parent knows that the action may be done, and recovers.
+                self._ended.set()
             return
         # What a page's own script answers may hold any number.
         self._parent.answer(number, result, is_finite=request["op"] == "step")
@@ -91,7 +106,7 @@ async def _serve(parent: WorkerEnd) -> int:
         return 1
     ended = asyncio.Event()
     session.opened.when_gone(ended.set)
-    dispatcher = RequestDispatcher(session, parent)
+    dispatcher = RequestDispatcher(session, parent, ended)
 
     def receive(request: dict[str, Any] | None) -> None:
         if request is None:

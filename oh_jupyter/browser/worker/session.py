@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BrowserSession"]
 
+TERMINATE_TIMEOUT_SECONDS = 3.0
+"""For what the browser does without the page, unless the page's process is gone."""
+
 
 @dataclass
 class BrowserSession:
@@ -204,7 +207,8 @@ class BrowserSession:
         inspector = self._inspectors.get(page)
         if inspector is not None:
             with contextlib.suppress(Exception):
-                await inspector.session.send("Runtime.terminateExecution")
+                stop = inspector.session.send("Runtime.terminateExecution")
+                await asyncio.wait_for(stop, TERMINATE_TIMEOUT_SECONDS)
                 if await self.responds():
                     self.losses.append(f"A script of {where} did not end and was stopped.")
                     return

@@ -15,7 +15,7 @@ __all__ = ["Watchdog"]
 
 HUNG_CPU_SECONDS = 3.0
 """Processor time that a renderer uses without answering until its page counts as hung."""
-HUNG_WALL_SECONDS = 20.0
+HUNG_WALL_SECONDS = 10.0
 """The same for pages that wait for something, and so use no processor time."""
 MEASURE_INTERVAL_SECONDS = 0.5
 
