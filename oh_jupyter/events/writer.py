@@ -4,20 +4,27 @@ A thread writes one file after another, so that the files on the store are alway
 up to some id, without gaps. While the store refuses, nothing is lost: the oldest event is
 tried again whenever another one comes, or somebody flushes.
 
+Before the first of them, the session gets the ``metadata.json`` without which OpenHands takes its
+folder for debris; on a local disk, nobody but its owner may read what a session keeps.
+
 Files are created, never replaced. If another process has taken an id in the meantime, the
 events get the next ones that are free.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import StorageError
 from oh_jupyter.events.event import Event
+from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.masking import SecretMasker
 from oh_jupyter.events.wire import EncodedEvent
 
@@ -28,10 +35,11 @@ __all__ = ["EventWriter"]
 
 _log = logging.getLogger(__name__)
 _FILE_NAME = re.compile(r"(\d+)\.json")
+_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600  # permissions
 
 
 class EventWriter:
-    """Writes the events of one folder, in order and in the background.
+    """Writes the events of one session's folder, in order and in the background.
 
     When another process has taken an id, ``on_taken`` is called in the thread with a function
     that gives the events later ids and returns the next free one.
@@ -47,6 +55,8 @@ class EventWriter:
         self._store = store
         self._on_taken = on_taken
         self._folder = folder
+        self._session = folder.rpartition("/")[0]
+        self._is_prepared = False
         self._masker = masker
         self._changed = threading.Condition()
         self._unwritten: dict[int, tuple[Event, EncodedEvent]] = {}
@@ -151,14 +161,52 @@ class EventWriter:
 
     def _write(self, id: int, encoded: EncodedEvent) -> Exception | None:
         try:
-            # Stores of other people may not have it.
-            create = getattr(self._store, "create", self._store.write)
-            create(self.path(id), self._text(encoded))
+            if not self._is_prepared:
+                self._prepare()
+                self._is_prepared = True
+            self._create(self.path(id), self._text(encoded))
         except FileExistsError as error:
             return None if self._is_there(id, encoded) else error
         except Exception as error:
             return error
         return None
+
+    def _create(self, path: str, data: bytes) -> None:
+        # Stores of other people may not have it.
+        create = getattr(self._store, "create", self._store.write)
+        create(path, data)
+        self._restrict(path, _PRIVATE_FILE)
+
+    def _prepare(self) -> None:
+        """Make the session's folders private, and describe it where nobody has done so."""
+        for folder in (self._session, self._folder):
+            self._restrict(folder, _PRIVATE_FOLDER)
+        owner, _, sid = self._session.rpartition("/")
+        metadata = {
+            "conversation_id": sid,
+            "selected_repository": None,
+            "user_id": owner.split("/")[1] if owner.startswith("users/") else None,
+            "title": f"oh_jupyter {sid[:8]}",
+            "created_at": datetime.now(UTC).isoformat(),
+        }
+        with contextlib.suppress(FileExistsError):
+            self._create(f"{self._session}/metadata.json", encode_json(metadata))
+
+    def _restrict(self, path: str, mode: int) -> None:
+        """Set permissions on a store that is on this machine; folders are made if need be."""
+        locate = getattr(self._store, "get_absolute_path", None)
+        local = "" if locate is None else locate(path)
+        if not os.path.isabs(local) or not hasattr(os, "fchmod"):
+            return
+        # Another user may own what is there, or the disk may know no permissions.
+        with contextlib.suppress(OSError):
+            if mode == _PRIVATE_FOLDER:
+                os.makedirs(local, mode, exist_ok=True)
+            handle = os.open(local, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+            try:
+                os.fchmod(handle, mode)
+            finally:
+                os.close(handle)
 
     def _is_there(self, id: int, encoded: EncodedEvent) -> bool:
         """Tell whether a file is ours: a store may have done what it reported as failed."""

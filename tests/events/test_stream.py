@@ -1,11 +1,12 @@
 import json
 import os
+import stat
 import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import UTC, datetime
 
 import pytest
 
@@ -49,6 +50,11 @@ class StoppableStore(InMemoryFileStore):
         if self.broken:
             raise StorageError("the disk is full")
         super().write(path, contents)
+
+    @property
+    def events(self):
+        """The texts of the events that were written."""
+        return [text for path, text in self.files.items() if "/events/" in path]
 
 
 def test_an_event_gets_its_place(stream):
@@ -112,7 +118,7 @@ def test_events_are_readable_before_and_after_they_are_written():
     assert store.files == {}
     store.gate.set()
     stream.flush()
-    assert len(store.files) == 2
+    assert len(store.events) == 2
     assert [event.content for event in stream.search()] == ["first", "second"]
     assert stream.get_event(1).source == "agent"
     stream.close()
@@ -130,7 +136,7 @@ def test_adding_never_waits_for_the_store():
         stream.flush(timeout=0.01)
     store.gate.set()
     stream.flush()
-    assert len(store.files) == 100
+    assert len(store.events) == 100
     stream.close()
 
 
@@ -167,7 +173,7 @@ def test_a_store_that_refuses_loses_nothing(caplog):
     store.broken = False
     stream.add_event(MessageAction("5"), "user")
     stream.flush()
-    assert [json.loads(text)["id"] for text in store.files.values()] == [0, 1, 2, 3, 4, 5]
+    assert [json.loads(text)["id"] for text in store.events] == [0, 1, 2, 3, 4, 5]
     assert caplog.text.count("not written yet") == 1
     stream.close()
 
@@ -297,7 +303,7 @@ def test_secrets_are_masked_everywhere(late):
         assert stream.get_event(1).command == "export X=<secret_hidden> Y=<secret_hidden>"
         store.gate.set()
     stream.flush()
-    for text in store.files.values():
+    for text in store.events:
         assert "tok-123" not in text
         assert SECRET not in str(json.loads(text))
     recorded = stream.search(start=int(late))
@@ -320,6 +326,54 @@ def test_a_secret_cannot_hide_what_an_event_is(stream):
     event = stream.get_event(0)
     assert (event.kind, event.source, event.id) == ("run", "agent", 0)
     assert event.command == "<secret_hidden> <secret_hidden>"
+
+
+@pytest.mark.parametrize("user_id", [None, "ann"])
+def test_a_session_is_described_as_openhands_lists_it(store, user_id):
+    before = datetime.now(UTC)
+    stream = EventStream(store, "s1", user_id=user_id)
+    folder = "sessions/s1" if user_id is None else "users/ann/conversations/s1"
+    assert not store.exists(f"{folder}/metadata.json")  # nothing has happened in it yet
+    stream.add_event(NullAction(), "agent")
+    stream.flush()
+    metadata = json.loads(store.read(f"{folder}/metadata.json"))
+    assert before <= datetime.fromisoformat(metadata.pop("created_at")) <= datetime.now(UTC)
+    assert metadata == {
+        "conversation_id": "s1",
+        "selected_repository": None,
+        "user_id": user_id,
+        "title": "oh_jupyter s1",
+    }
+    stream.close()
+
+
+def test_the_description_that_a_session_has_stays(store):
+    store.write("sessions/s1/metadata.json", '{"title": "mine"}')
+    stream = EventStream(store, "s1")
+    stream.add_event(NullAction(), "agent")
+    stream.close()
+    assert store.read("sessions/s1/metadata.json") == '{"title": "mine"}'
+    assert store.list("sessions/s1/events") == ["sessions/s1/events/0.json"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fchmod"), reason="the system knows no such permissions")
+def test_what_a_session_keeps_is_for_its_owner_only(tmp_path):
+    before = os.umask(0)
+    try:
+        store = LocalFileStore(str(tmp_path / "store"))
+        (tmp_path / "store" / "sessions" / "s1").mkdir(parents=True)  # of an earlier version
+        stream = EventStream(store, "s1")
+        for _ in range(2):
+            stream.add_event(NullAction(), "agent")
+        stream.close()
+    finally:
+        os.umask(before)
+    modes = {
+        path.name: stat.S_IMODE(path.stat().st_mode)
+        for path in (tmp_path / "store" / "sessions").rglob("*")
+    }
+    folders, files = ("s1", "events"), ("metadata.json", "0.json", "1.json")
+    assert modes == dict.fromkeys(folders, 0o700) | dict.fromkeys(files, 0o600)
 
 
 def test_text_that_has_no_utf_8_form(stream):
