@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from oh_jupyter.editor import FileEditor
+from oh_jupyter.editor.text import unified_diff
 
 ROUNDS = 15
 MANY = 1000
@@ -149,12 +150,50 @@ def bench_import() -> None:
     print(f"import oh_jupyter.editor: {(loaded - bare) * 1000:.0f} ms on top of Python's start")
 
 
+def diff_cases() -> dict[str, tuple[list[str], list[str]]]:
+    """What is worst for a line diff: lines that repeat, and changes everywhere."""
+    count = 180_000  # lines, 9 MB
+    sentence = "the quick brown fox jumps over the lazy"
+    small = [f'"key": {n % 10},' if n % 3 else "{" for n in range(2250)]
+    large = [f"{n:08} {sentence}" for n in range(count)]
+    letters = [str(n * n % 7) for n in range(16_000)]
+    return {
+        "one key of 2,250 lines": (small, [line.replace("key", "name") for line in small]),
+        "all lines alike, 9 MB": ([sentence] * count, [sentence] * (count - 9)),
+        "every second line, 9 MB": (
+            large,
+            [f"{'x' * (n % 2)}{line}" for n, line in enumerate(large)],
+        ),
+        "16,000 lines of 7 kinds": (letters, [str(n * n * n % 11 % 7) for n in range(16_000)]),
+    }
+
+
+def bench_diffs(folder: Path) -> None:
+    print(f"{'unified diff':36} {'editor':>12} {'GNU diff':>12} {'ratio':>9}")
+    for name, (old, new) in diff_cases().items():
+        before, after = folder / "before", folder / "after"
+        before.write_text("\n".join(old) + "\n")
+        after.write_text("\n".join(new) + "\n")
+        command = ["diff", "-u", str(before), str(after)]
+
+        def ours(_: int, before: Path = before, after: Path = after) -> object:
+            return unified_diff(before.read_text(), after.read_text(), "file", 3)
+
+        def theirs(_: int, command: list[str] = command) -> object:
+            return subprocess.run(command, stdout=subprocess.PIPE, check=False)
+
+        times = [(seconds(ours, n), seconds(theirs, n)) for n in range(3)]
+        report(name, *(min(column) for column in zip(*times, strict=True)))
+
+
 def main() -> None:
     """Print the table."""
     print(f"{'':36} {'editor':>12} {'bare':>12} {'ratio':>9}")
     for megabytes in (1, 9):
         with tempfile.TemporaryDirectory() as name:
             bench_file(Path(name), megabytes)
+    with tempfile.TemporaryDirectory() as name:
+        bench_diffs(Path(name))
     bench_many()
     bench_import()
 

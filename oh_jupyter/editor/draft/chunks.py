@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from oh_jupyter.editor.text.line_diff import common_lengths
+
 __all__ = ["CHUNK_LINES", "Chunk", "closest_chunks"]
 
 CHUNK_LINES = 20
@@ -33,26 +35,12 @@ def closest_chunks(lines: list[str], draft: str, count: int = 3, first: int = 1)
     The measure is that of OpenHands: the length of the longest common subsequence, as a
     part of the chunk's.
     """
-    positions: dict[str, int] = {}
-    for index, character in enumerate(draft):
-        positions[character] = positions.get(character, 0) | 1 << index
-    chunks = []
-    for start in range(0, len(lines), CHUNK_LINES):
-        part = lines[start : start + CHUNK_LINES]
-        text = "\n".join(part)
-        common = _common_length(text, positions, len(draft))
-        chunks.append(Chunk(first + start, part, common / len(text) if text else 0.0))
+    parts = [lines[start : start + CHUNK_LINES] for start in range(0, len(lines), CHUNK_LINES)]
+    texts = ["\n".join(part) for part in parts]
+    chunks = [
+        Chunk(first + number * CHUNK_LINES, part, common / len(text) if text else 0.0)
+        for number, (part, text, common) in enumerate(
+            zip(parts, texts, common_lengths(texts, draft), strict=True)
+        )
+    ]
     return sorted(chunks, key=lambda chunk: -chunk.similarity)[:count]
-
-
-def _common_length(text: str, positions: dict[str, int], size: int) -> int:
-    """Length of the longest common subsequence.
-
-    Hyyrö's bit-parallel algorithm: a row of the table is one integer, so a file of many
-    thousand lines takes a fraction of a second without any library.
-    """
-    full = row = (1 << size) - 1
-    for character in text:
-        matches = row & positions.get(character, 0)
-        row = ((row + matches) | (row - matches)) & full
-    return size - row.bit_count()

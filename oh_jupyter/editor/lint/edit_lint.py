@@ -69,7 +69,7 @@ def _introduced(old: Findings, new: Findings) -> list[Finding]:
     In lines that the edit left alone the same problem is expected at the same column of
     the line where it is now; in changed lines a problem of the same kind counts as old.
     """
-    hunks = [(i1, i2, j1, j2) for _, i1, i2, j1, j2 in changed_lines(old.text, new.text)]
+    hunks = changed_lines(old.text, new.text)
     known: Counter[tuple[str, int, int, str]] = Counter()
     for finding in old.findings:
         line, shift = finding.line - 1, 0

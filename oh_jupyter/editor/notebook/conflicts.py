@@ -26,11 +26,8 @@ def check_texts(
         position += len(cell.heading(executions=False)) + 1
         starts.append(position)
         position += len(cell.source) + 1
-    note = ""
-    for cell, at in found:
-        start = starts[cell.index] + at
-        note = conflicts.check_match(path, before, now, start, start + length)
-    return note
+    begins = [starts[cell.index] + at for cell, at in found]
+    return conflicts.check_matches(path, before, now, [(at, at + length) for at in begins])
 
 
 def check_lines(path: Path, shown: str | None, notebook: Notebook, line: int) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Literal
+
+from oh_jupyter.editor.text.line_diff import changed_ranges
 
 __all__ = ["FilePatch", "Hunk", "Line", "hunk_between"]
 
@@ -59,11 +60,11 @@ class FilePatch:
 def hunk_between(old: Sequence[str], new: Sequence[str], source: int) -> Hunk:
     """Hunk between two versions of some lines."""
     lines: list[Line] = []
-    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    for tag, i1, i2, j1, j2 in codes:
-        if tag == "equal":
-            lines += [(" ", text) for text in old[i1:i2]]
-        else:
-            lines += [("-", text) for text in old[i1:i2]]
-            lines += [("+", text) for text in new[j1:j2]]
+    position = 0
+    for i1, i2, j1, j2 in changed_ranges(old, new):
+        lines += [(" ", text) for text in old[position:i1]]
+        lines += [("-", text) for text in old[i1:i2]]
+        lines += [("+", text) for text in new[j1:j2]]
+        position = i2
+    lines += [(" ", text) for text in old[position:]]
     return Hunk(tuple(lines), source, inline=True)

@@ -59,14 +59,12 @@ def str_replace(
 
     def compute_one(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
         start, end = edits.find_unique(file, old, new, path)
-        note = conflicts.check_match(path, shown, file.text, start, end) if shown else ""
+        note = conflicts.check_matches(path, shown, file.text, [(start, end)]) if shown else ""
         return edits.replace_range(file, start, end, new), note
 
     def compute_all(file: TextFile, shown: str | None) -> tuple[edits.Edit, str]:
         places = edits.find_all(file, old, new, path, expected)
-        note = ""
-        for start, end in places if shown else []:
-            note = conflicts.check_match(path, shown or "", file.text, start, end)
+        note = conflicts.check_matches(path, shown, file.text, places) if shown else ""
         lines = edits.line_numbers(file.text, [start for start, _ in places])
         count = f"\n{plural(len(places), 'occurrence')} replaced, in lines {lines}."
         return edits.replace_ranges(file, places, new), count + note

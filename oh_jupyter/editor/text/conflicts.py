@@ -7,49 +7,58 @@ command goes through if it is repeated.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from pathlib import Path
 
-from oh_jupyter.editor.text.unified_diff import Opcode, changed_lines, unified_diff
+from oh_jupyter.editor.text.line_diff import Change
+from oh_jupyter.editor.text.unified_diff import changed_lines, unified_diff
 from oh_jupyter.errors import FileChangedError
 
-__all__ = ["changed_error", "check_change", "check_lines", "check_match"]
+__all__ = ["changed_error", "check_change", "check_lines", "check_matches"]
 
-_MAX_DIFF_CHARS = 4000  # characters
+_MAX_DIFF_CHARS = 4000
 
 
-def check_match(path: Path, shown: str, text: str, start: int, end: int) -> str:
-    """Check a replacement that was found by its text.
+def check_matches(path: Path, shown: str, text: str, places: Sequence[tuple[int, int]]) -> str:
+    """Check replacements that were found by their text, at ascending ranges of offsets.
 
     A text that was not in what was shown is one that the caller learnt elsewhere, so
     it is meant as it is now.
     """
-    codes = changed_lines(shown, text)
-    first, last = text.count("\n", 0, start), text.count("\n", 0, max(start, end - 1))
-    touched = any(
-        j1 <= last and j2 > first if j1 < j2 else first < j1 <= last for _, _, _, j1, j2 in codes
-    )
-    if touched and text[start:end] in shown:
-        raise changed_error(path, shown, text)
-    return _note(path, codes)
+    changes = changed_lines(shown, text)
+    ends = [change.j2 for change in changes]
+    line = counted = 0
+    for start, end in places:
+        line += text.count("\n", counted, start)
+        counted = start
+        last = line + text.count("\n", start, max(start, end - 1))
+        at = bisect_right(ends, line)  # the first change that does not end above
+        touched = at < len(changes) and changes[at].j1 <= last
+        if touched and text[start:end] in shown:
+            raise changed_error(path, shown, text)
+    return _note(path, changes)
 
 
 def check_lines(path: Path, shown: str, text: str, line: int) -> str:
     """Check an edit that was given by line numbers."""
-    codes = changed_lines(shown, text)
-    if any(i1 < line or (i1 == line and i1 == i2) for _, i1, i2, _, _ in codes):
+    changes = changed_lines(shown, text)
+    if any(i1 < line or (i1 == line and i1 == i2) for i1, i2, _, _ in changes[:1]):
         raise changed_error(path, shown, text)
-    return _note(path, codes)
+    return _note(path, changes)
 
 
 def check_change(path: Path, shown: str, text: str, new: str) -> str:
     """Check changes in any number of places."""
-    codes = changed_lines(shown, text)
+    changes = changed_lines(shown, text)
+    ends = [change.j2 for change in changes]
     lines = text.split("\n")
-    for _, first, last, _, _ in changed_lines(text, new):
-        touched = any(j1 <= last and j2 >= first for _, _, _, j1, j2 in codes)
+    for first, last, _, _ in changed_lines(text, new):
+        at = bisect_left(ends, first)  # the first that does not end above
+        touched = at < len(changes) and changes[at].j1 <= last
         if touched and "\n".join(lines[first:last]) in shown:
             raise changed_error(path, shown, text)
-    return _note(path, codes)
+    return _note(path, changes)
 
 
 def changed_error(path: Path, shown: str, text: str) -> FileChangedError:
@@ -64,9 +73,9 @@ def changed_error(path: Path, shown: str, text: str) -> FileChangedError:
     )
 
 
-def _note(path: Path, codes: list[Opcode]) -> str:
-    places = [str(j1 + 1) if j2 - j1 <= 1 else f"{j1 + 1}-{j2}" for _, _, _, j1, j2 in codes[:10]]
-    more = ", ..." if len(codes) > 10 else ""
+def _note(path: Path, changes: list[Change]) -> str:
+    places = [str(j1 + 1) if j2 - j1 <= 1 else f"{j1 + 1}-{j2}" for _, _, j1, j2 in changes[:10]]
+    more = ", ..." if len(changes) > 10 else ""
     return (
         f"\nNOTE: {path} was changed by somebody else since it was last shown here, elsewhere in "
         f"the file (before this edit at lines {', '.join(places)}{more})."

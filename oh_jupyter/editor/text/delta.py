@@ -7,15 +7,22 @@ which is how an edit is undone under a later change by somebody else.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from itertools import accumulate
 from typing import AnyStr
 
+from oh_jupyter.editor.text.line_diff import (
+    Change,
+    changed_ranges,
+    common_prefix,
+    common_suffix,
+)
+
 __all__ = ["Delta", "Hunk", "apply", "common_ends", "commute", "compare", "invert"]
 
-_MAX_LINES = 5000  # per side; above it lines are not matched one by one, which is quadratic
+_MAX_HUNKS = 500  # of one step, which is written again with every later step
 
 
 @dataclass(frozen=True)
@@ -38,36 +45,9 @@ Delta = list[Hunk]
 def common_ends(old: AnyStr, new: AnyStr) -> tuple[int, int]:
     """Lengths of the common prefix and of the common suffix, which do not overlap."""
     limit = min(len(old), len(new))
-    prefix = _common_prefix(old, new, limit)
-    suffix = _common_suffix(old, new, limit - prefix)
+    prefix = common_prefix(old, new, limit)
+    suffix = common_suffix(old, new, limit - prefix)
     return prefix, suffix
-
-
-_BLOCK_SIZE = 64 * 1024  # compared at once; small enough to stay in the processor's cache
-
-
-def _common_prefix(old: AnyStr, new: AnyStr, limit: int) -> int:
-    # Slices are compared in C. At the first difference the step shrinks until it is found.
-    known, step = 0, _BLOCK_SIZE
-    while known < limit and step:
-        end = min(known + step, limit)
-        if old[known:end] == new[known:end]:
-            known = end
-        else:
-            step = (end - known) // 2
-    return known
-
-
-def _common_suffix(old: AnyStr, new: AnyStr, limit: int) -> int:
-    known, step = 0, _BLOCK_SIZE
-    n, m = len(old), len(new)
-    while known < limit and step:
-        end = min(known + step, limit)
-        if old[n - end : n - known] == new[m - end : m - known]:
-            known = end
-        else:
-            step = (end - known) // 2
-    return known
 
 
 def compare(old: bytes, new: bytes, *, lines: bool = False) -> Delta:
@@ -78,24 +58,33 @@ def compare(old: bytes, new: bytes, *, lines: bool = False) -> Delta:
     whole = Hunk(prefix, old[prefix : len(old) - suffix], new[prefix : len(new) - suffix])
     if not lines:
         return [whole]
-    before, after = whole.old.split(b"\n"), whole.new.split(b"\n")
-    if max(len(before), len(after)) > _MAX_LINES:
-        return [whole]
-    return _compare_lines(prefix, _with_newlines(before), _with_newlines(after))
+    before, after = _lines(whole.old), _lines(whole.new)
+    changes = _merged(changed_ranges(before, after))
+    starts = list(accumulate(map(len, before), initial=prefix))
+    return [
+        Hunk(starts[i1], b"".join(before[i1:i2]), b"".join(after[j1:j2]))
+        for i1, i2, j1, j2 in changes
+    ]
 
 
-def _with_newlines(lines: list[bytes]) -> list[bytes]:
+def _lines(content: bytes) -> list[bytes]:
+    lines = content.split(b"\n")
     return [line + b"\n" for line in lines[:-1]] + lines[-1:]
 
 
-def _compare_lines(offset: int, before: list[bytes], after: list[bytes]) -> Delta:
-    starts = list(accumulate(map(len, before), initial=offset))
-    matcher = SequenceMatcher(None, before, after, autojunk=False)
-    return [
-        Hunk(starts[i1], b"".join(before[i1:i2]), b"".join(after[j1:j2]))
-        for tag, i1, i2, j1, j2 in matcher.get_opcodes()
-        if tag != "equal"
-    ]
+def _merged(changes: list[Change]) -> list[Change]:
+    """Make one change of those that are close to each other, until there are not too many."""
+    gap = 1
+    while len(changes) > _MAX_HUNKS:
+        merged = changes[:1]
+        for change in changes[1:]:
+            last = merged[-1]
+            if change.i1 - last.i2 <= gap:
+                merged[-1] = Change(last.i1, change.i2, last.j1, change.j2)
+            else:
+                merged.append(change)
+        changes, gap = merged, 2 * gap
+    return changes
 
 
 def apply(delta: Sequence[Hunk], content: bytes) -> bytes:
@@ -126,10 +115,11 @@ def commute(first: Sequence[Hunk], second: Sequence[Hunk]) -> tuple[Delta, Delta
     middle = invert(first)  # the first change, by where its results are before the second
     if _touch(middle, second):
         return None
+    by_middle, by_second = _growth_before(middle), _growth_before(second)
     return (
-        [replace(h, offset=h.offset + _growth_before(middle, h.offset)) for h in second],
+        [replace(h, offset=h.offset + by_middle(h.offset)) for h in second],
         [
-            replace(h, offset=h.offset + _growth_before(second, m.offset))
+            replace(h, offset=h.offset + by_second(m.offset))
             for h, m in zip(first, middle, strict=True)
         ],
     )
@@ -137,12 +127,16 @@ def commute(first: Sequence[Hunk], second: Sequence[Hunk]) -> tuple[Delta, Delta
 
 def _touch(some: Sequence[Hunk], others: Sequence[Hunk]) -> bool:
     """Whether two deltas of the same content change bytes that overlap or adjoin."""
-    return any(
-        a.offset <= b.offset + len(b.old) and b.offset <= a.offset + len(a.old)
-        for a in some
-        for b in others
-    )
+    ends = [hunk.offset + len(hunk.old) for hunk in others]
+    for hunk in some:
+        at = bisect_left(ends, hunk.offset)  # the first that does not end before
+        if at < len(others) and others[at].offset <= hunk.offset + len(hunk.old):
+            return True
+    return False
 
 
-def _growth_before(delta: Sequence[Hunk], offset: int) -> int:
-    return sum(hunk.growth for hunk in delta if hunk.offset < offset)
+def _growth_before(delta: Sequence[Hunk]) -> Callable[[int], int]:
+    """How many bytes a delta adds before an offset."""
+    offsets = [hunk.offset for hunk in delta]
+    growth = list(accumulate((hunk.growth for hunk in delta), initial=0))
+    return lambda offset: growth[bisect_left(offsets, offset)]

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 
 from oh_jupyter.editor.messages import plural
+from oh_jupyter.editor.text.line_diff import changed_ranges
 
 __all__ = ["ASCII", "closest", "explain_absence"]
 
 _MAX_LINES = 200  # of old_str; nobody repairs a longer one by hand
 _MAX_CANDIDATES = 400  # places that are compared closely
+_MAX_COMPARED_PAIRS = 1_000_000  # of characters
 _FORMS = {
     "'": "\u2018\u2019\u201a\u201b\u2032\xb4",
     '"': "\u201c\u201d\u201e\u201f\u2033\xab\xbb",
@@ -111,9 +113,7 @@ def closest(lines: list[str], wanted: list[str]) -> tuple[int, float] | None:
         if number >= index
     )
     starts = [start for start, _ in votes.most_common(5)] or _similar_starts(normal, plain)
-    windows = {start: "\n".join(normal[start : start + len(plain)]) for start in starts}
-    goal = "\n".join(plain)
-    scored = [(_ratio(window, goal), -start) for start, window in windows.items()]
+    scored = [(_ratio(normal[start : start + len(plain)], plain), -start) for start in starts]
     best, start = max(scored, default=(0.0, 0))
     return (-start, best) if best >= 0.6 else None
 
@@ -131,8 +131,25 @@ def _similar_starts(normal: list[str], plain: list[str]) -> list[int]:
     return [number - index for _, number in best if number >= index]
 
 
-def _ratio(some: str, other: str) -> float:
-    return SequenceMatcher(None, some, other, autojunk=False).ratio() if len(some) < 20_000 else 0.0
+def _ratio(some: list[str], other: list[str]) -> float:
+    """Share of the characters that two lists of lines have in common."""
+    total = sum(map(len, some)) + sum(map(len, other))
+    alike = total
+    for i1, i2, j1, j2 in changed_ranges(some, other):
+        text, goal = "".join(some[i1:i2]), "".join(other[j1:j2])
+        alike += 2 * _common_characters(text, goal) - len(text) - len(goal)
+    return alike / total if total else 0.0
+
+
+def _common_characters(some: str, other: str) -> int:
+    if len(some) * len(other) <= _MAX_COMPARED_PAIRS:
+        blocks = SequenceMatcher(None, some, other, autojunk=False).get_matching_blocks()
+        return sum(size for _, _, size in blocks)
+    # The matcher takes seconds; words in a row are as telling where there are so many.
+    words, others = re.findall(r"\w+|\W", some), re.findall(r"\w+|\W", other)
+    kept = changed_ranges(words, others)
+    changed = sum(sum(map(len, words[i1:i2])) for i1, i2, _, _ in kept)
+    return len(some) - changed
 
 
 def _kind(wanted: list[str], found: list[str]) -> str:
@@ -160,12 +177,10 @@ def _kind(wanted: list[str], found: list[str]) -> str:
 
 def _compare(wanted: list[str], found: list[str], name: str) -> str:
     """Show the lines that differ, with blanks at their ends and tabs made visible."""
-    matcher = SequenceMatcher(None, wanted, found, autojunk=False)
     lines = []
-    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        if tag != "equal":
-            lines += [f"- {name + ':':8} {_visible(line)}" for line in wanted[i1:i2]]
-            lines += [f"+ {'file:':8} {_visible(line)}" for line in found[j1:j2]]
+    for i1, i2, j1, j2 in changed_ranges(wanted, found):
+        lines += [f"- {name + ':':8} {_visible(line)}" for line in wanted[i1:i2]]
+        lines += [f"+ {'file:':8} {_visible(line)}" for line in found[j1:j2]]
     return "\n".join(lines[:40])
 
 

@@ -2,35 +2,25 @@
 
 from __future__ import annotations
 
-from difflib import SequenceMatcher
-
 from oh_jupyter.editor.text.delta import common_ends
+from oh_jupyter.editor.text.line_diff import Change, changed_ranges
 
-__all__ = ["Opcode", "changed_lines", "unified_diff"]
-
-Opcode = tuple[str, int, int, int, int]
-"""A tag and two line ranges, as ``difflib.SequenceMatcher.get_opcodes`` gives them."""
-
-_MAX_LINES = 5000  # of the differing part; matching above that takes seconds
+__all__ = ["changed_lines", "unified_diff"]
 
 
-def changed_lines(old: str, new: str) -> list[Opcode]:
-    """Find which lines changed.
-
-    The whole texts are never matched line by line: what they share at either end is
-    set aside first, which makes the comparison quick for one edit in a file of any size.
-    """
+def changed_lines(old: str, new: str) -> list[Change]:
+    """Ranges of lines, from 0, in which two texts differ."""
+    # What they share at either end is not even split into lines.
     prefix, suffix = common_ends(old, new)
-    first, last = old.count("\n", 0, prefix), old.count("\n", len(old) - suffix)
-    before, after = old.split("\n"), new.split("\n")
-    before, after = before[first : len(before) - last], after[first : len(after) - last]
-    if max(len(before), len(after)) > _MAX_LINES:
-        return [("replace", first, first + len(before), first, first + len(after))]
-    codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+    start = old.rfind("\n", 0, prefix) + 1
+    first = old.count("\n", 0, start)
+    end = old.find("\n", len(old) - suffix)
+    tail = len(old) - end if end >= 0 else 0
+    before = old[start : len(old) - tail].split("\n")
+    after = new[start : len(new) - tail].split("\n")
     return [
-        (tag, i1 + first, i2 + first, j1 + first, j2 + first)
-        for tag, i1, i2, j1, j2 in codes
-        if tag != "equal"
+        Change(i1 + first, i2 + first, j1 + first, j2 + first)
+        for i1, i2, j1, j2 in changed_ranges(before, after)
     ]
 
 
@@ -45,24 +35,24 @@ def unified_diff(old: str, new: str, path: str, context: int = 0) -> str:
     return "\n".join(lines)
 
 
-def _grouped(codes: list[Opcode], context: int) -> list[list[Opcode]]:
+def _grouped(changes: list[Change], context: int) -> list[list[Change]]:
     """Put changes together whose context would overlap."""
-    groups: list[list[Opcode]] = []
-    for code in codes:
-        if groups and code[1] - groups[-1][-1][2] <= 2 * context:
-            groups[-1].append(code)
+    groups: list[list[Change]] = []
+    for change in changes:
+        if groups and change.i1 - groups[-1][-1].i2 <= 2 * context:
+            groups[-1].append(change)
         else:
-            groups.append([code])
+            groups.append([change])
     return groups
 
 
-def _hunk(group: list[Opcode], before: list[str], after: list[str], context: int) -> list[str]:
-    start, end = max(0, group[0][1] - context), min(len(before), group[-1][2] + context)
-    lead, trail = group[0][1] - start, end - group[-1][2]
-    new_start, new_end = group[0][3] - lead, group[-1][4] + trail
+def _hunk(group: list[Change], before: list[str], after: list[str], context: int) -> list[str]:
+    start, end = max(0, group[0].i1 - context), min(len(before), group[-1].i2 + context)
+    lead, trail = group[0].i1 - start, end - group[-1].i2
+    new_start, new_end = group[0].j1 - lead, group[-1].j2 + trail
     lines = [f"@@ -{_range(start, end)} +{_range(new_start, new_end)} @@"]
     position = start
-    for _, i1, i2, j1, j2 in group:
+    for i1, i2, j1, j2 in group:
         lines += [" " + line for line in before[position:i1]]
         lines += ["-" + line for line in before[i1:i2]]
         lines += ["+" + line for line in after[j1:j2]]

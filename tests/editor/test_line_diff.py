@@ -1,0 +1,130 @@
+"""Line diffs are right, as short as can be where nothing is unique, and never slow."""
+
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oh_jupyter.editor.text import changed_lines, unified_diff
+from oh_jupyter.editor.text.delta import apply, commute, compare, invert
+from oh_jupyter.editor.text.line_diff import changed_ranges, common_lengths
+
+LINES = st.lists(st.sampled_from("abc"), max_size=25)
+
+
+@given(LINES, LINES)
+@settings(max_examples=500, deadline=None)
+def test_what_is_between_the_changes_is_the_same(old, new):
+    i = j = 0
+    for i1, i2, j1, j2 in [*changed_ranges(old, new), (len(old), len(old), len(new), len(new))]:
+        assert old[i:i1] == new[j:j1]
+        i, j = i2, j2
+
+
+def longest(a, b):
+    row = [0] * (len(b) + 1)
+    for line in a:
+        above, row = row, [0]
+        for number, other in enumerate(b):
+            row.append(above[number] + 1 if line == other else max(above[number + 1], row[-1]))
+    return row[-1]
+
+
+@given(LINES, LINES)
+@settings(max_examples=300, deadline=None)
+def test_nothing_is_changed_without_need(old, new):
+    assert common_lengths([old], new) == [longest(old, new)]
+    kept = len(old) - sum(change.i2 - change.i1 for change in changed_ranges(old * 2, new * 2))
+    assert kept >= 2 * longest(old, new) - len(old)
+
+
+@given(LINES, LINES, LINES)
+@settings(max_examples=300, deadline=None)
+def test_changes_that_do_not_touch_can_change_places(first, second, third):
+    a, b, c = ("".join(f"{line}\n" for line in lines).encode() for lines in (first, second, third))
+    one, two = compare(a, b, lines=True), compare(b, c, lines=True)
+    assert apply(one, a) == b
+    assert apply(invert(one), b) == a
+    swapped = commute(one, two)
+    if swapped is not None:
+        assert apply(swapped[1], apply(swapped[0], a)) == c
+
+
+def seconds(call):
+    start = time.process_time()  # whatever else the machine does
+    call()
+    return time.process_time() - start
+
+
+MANY = 180_000  # lines, 9 MB
+WORST = {
+    "all lines alike": (["x" * 50] * MANY, ["x" * 50] * (MANY // 2) + ["y"] * (MANY // 2)),
+    "every second line changed": (
+        [f"{n:08} the quick brown fox jumps over the lazy" for n in range(MANY)],
+        [f"{'other' * (n % 2)}{n:08} the quick brown fox jumps over the lazy" for n in range(MANY)],
+    ),
+    "every second line changed, the others alike": (
+        [f"{n * (n % 2):08} the quick brown fox jumps" for n in range(MANY)],
+        [f"{'other' * (n % 2)}{n * (n % 2):08} the quick brown fox jumps" for n in range(MANY)],
+    ),
+    "few different lines": (
+        [str(n * n % 7) for n in range(9000)],
+        [str(n * n * n % 11 % 7) for n in range(9000)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_no_diff_is_slow(name):
+    old, new = ("\n".join(lines) for lines in WORST[name])
+    assert seconds(lambda: changed_lines(old, new)) < 5
+    assert seconds(lambda: unified_diff(old, new, "file", 3)) < 8
+
+
+def test_a_key_that_is_everywhere_is_replaced_at_once(editor, write):
+    path = write("a.json", '  {\n    "name": "x",\n    "kind": "y"\n  },\n' * 600)
+    arguments = {"old_str": '"name"', "new_str": '"title"', "replace_all": True}
+    assert seconds(lambda: editor(command="str_replace", path=path, **arguments).diff) < 2
+
+
+def test_after_somebody_changed_every_second_line_an_edit_is_made_at_once(editor, write):
+    lines = ["same line" if n % 2 else f"value = {n % 10}" for n in range(3000)]
+    path = write("a.txt", "\n".join([*lines, "here\n"]))
+    editor(command="view", path=path)
+    path.write_text(path.read_text().replace("value", "result"))
+
+    def edit():
+        editor(command="str_replace", path=path, old_str="here", new_str="there")
+        editor(command="undo_edit", path=path)
+
+    assert seconds(edit) < 3
+    assert path.read_text().endswith("here\n")
+
+
+def test_many_places_are_compared_once_with_what_was_shown(editor, write):
+    path = write("a.txt", "key = 1\n\n" * 2000)
+    editor(command="view", path=path)
+    path.write_text("new\n" + path.read_text() + "more\n" * 2000)
+    arguments = {"old_str": "key", "new_str": "name", "replace_all": True}
+    assert seconds(lambda: editor(command="str_replace", path=path, **arguments)) < 2
+
+
+def test_an_edit_below_a_change_in_many_places_is_undone_at_once(editor, write):
+    path = write("a.txt", "".join(f"{n}\n-\n-\n-\n" for n in range(3000)))
+    editor(command="str_replace", path=path, old_str="1000\n", new_str="thousand\n")
+    path.write_text(path.read_text().replace("2\n", "two\n"))
+    assert seconds(lambda: editor(command="undo_edit", path=path)) < 3
+    assert "\n1000\n" in path.read_text()
+    assert "two\n" in path.read_text()
+
+
+def test_a_long_text_that_is_not_there_is_explained_at_once(editor, write):
+    path = write("a.txt", "aaaa bbbb aaaa bbbb\n" * 3000)
+    wanted = "aaaa bbbb aaba bbbb\n" * 190
+
+    def edit():
+        with pytest.raises(Exception, match="did not appear verbatim"):
+            editor(command="str_replace", path=path, old_str=wanted, new_str="")
+
+    assert seconds(edit) < 5
