@@ -16,7 +16,7 @@ from oh_jupyter import errors
 PACKAGE = Path(oh_jupyter.__file__).parent
 
 ROOMS = {"storage", "editor", "shell", "browser", "skills"}
-BASE = {"errors", "_version", "ansi", "schema"}
+BASE = {"errors", "_version", "ansi", "background", "schema"}
 LOW = BASE | {"events", "config", "process", "locks"}
 MAY_IMPORT = {
     "errors": set(),
@@ -24,6 +24,7 @@ MAY_IMPORT = {
     "_guardian": set(),
     "locks": BASE,
     "ansi": set(),
+    "background": set(),
     "schema": set(),
     "events": BASE,
     "config": BASE,

@@ -1,9 +1,8 @@
 """The one owner of all state: an ActionExecutor on a thread of its own."""
 
-from oh_jupyter.runtime.background import BackgroundTasks
 from oh_jupyter.runtime.executor import ActionExecutor
 from oh_jupyter.runtime.runtime import Runtime
 from oh_jupyter.runtime.thread import RuntimeThread
 from oh_jupyter.runtime.transfers import list_directory
 
-__all__ = ["ActionExecutor", "BackgroundTasks", "Runtime", "RuntimeThread", "list_directory"]
+__all__ = ["ActionExecutor", "Runtime", "RuntimeThread", "list_directory"]

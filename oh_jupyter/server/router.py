@@ -13,8 +13,8 @@ from typing import Any
 
 from jupyter_server.gateway.managers import GatewayKernelManager
 
+from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import KernelDiedError, KernelNotFoundError
-from oh_jupyter.server.background import run_in_background
 from oh_jupyter.server.default_kernel import DefaultKernel
 from oh_jupyter.server.limits import Limits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink

@@ -15,6 +15,7 @@ from concurrent.futures import Future
 from typing import Any
 
 from oh_jupyter._version import __version__
+from oh_jupyter.background import run_in_background
 from oh_jupyter.config import (
     KERNEL_INFO_FIELD,
     RECEIVED_MESSAGE,
@@ -32,7 +33,7 @@ from oh_jupyter.kernel.control import file_rpc, runtime_rpc, tool_rpc  # noqa: F
 from oh_jupyter.kernel.control.reply_cache import ReplyCache
 from oh_jupyter.kernel.control.rpc import Operation, Reply, Request, failure, find_operation
 from oh_jupyter.kernel.control.switch_interval import RESTORE_DELAY_SECONDS, ShortSwitchInterval
-from oh_jupyter.runtime import BackgroundTasks, Runtime
+from oh_jupyter.runtime import Runtime
 
 __all__ = ["ControlHandler"]
 
@@ -51,7 +52,6 @@ class ControlHandler:
         self._runtime = runtime
         self._pending: dict[str, Future[None]] = {}
         self._replies = ReplyCache()
-        self._repeating = BackgroundTasks()
         self._switch_interval = ShortSwitchInterval()
         self._replaced = kernel.control_handlers[INFO_REQUEST]
         kernel.control_handlers[INFO_REQUEST] = self._tell_info
@@ -167,7 +167,7 @@ class ControlHandler:
             except OhJupyterError as problem:
                 send(failure(problem))
 
-        self._repeating.start(reply_again())
+        run_in_background(reply_again())
 
 
 async def _carried_out(operation: Operation, request: Request) -> Reply:

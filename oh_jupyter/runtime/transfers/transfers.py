@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, Any, Protocol
 
+from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import TransferError, TransferNotFoundError
-from oh_jupyter.runtime.background import BackgroundTasks
 from oh_jupyter.runtime.transfers.downloads import PIECE_BYTES, check_source, zipped
 from oh_jupyter.runtime.transfers.uploads import Upload
 
@@ -57,7 +57,6 @@ class Transfers:
         self._max_upload_bytes = max_upload_bytes
         self._owner = owner
         self._transfers: dict[str, _Transfer] = {}
-        self._ending = BackgroundTasks()
 
     async def upload(self, destination: str, filename: str, *, recursive: bool) -> str:
         """Begin an upload to the machine, as ``Upload`` does; its id."""
@@ -137,7 +136,7 @@ class Transfers:
         if entry.timer is not None:
             entry.timer.cancel()
         loop = asyncio.get_running_loop()
-        entry.timer = loop.call_later(IDLE_SECONDS, lambda: self._ending.start(self.end(key)))
+        entry.timer = loop.call_later(IDLE_SECONDS, lambda: run_in_background(self.end(key)))
 
 
 def _abort(transfer: Sink | Iterator[bytes]) -> None:

@@ -38,7 +38,7 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.json import parse_json
-from oh_jupyter.server.background import run_in_background
+from oh_jupyter.background import run_in_background
 from oh_jupyter.server.links import KernelLink
 from oh_jupyter.server.state import ServerState, state_of
 

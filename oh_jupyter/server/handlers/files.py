@@ -10,13 +10,13 @@ from urllib.parse import quote
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
+from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import (
     OhJupyterError,
     TransferNotFoundError,
     TransferTooLargeError,
     WireError,
 )
-from oh_jupyter.server.background import run_in_background
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.file_form import FileForm
 from oh_jupyter.server.links import KernelLink

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from jupyter_client.session import Session
 
 from oh_jupyter import errors
+from oh_jupyter.background import run_in_background
 from oh_jupyter.config import KERNEL_INFO_FIELD, REQUEST_MESSAGE
 from oh_jupyter.errors import (
     ExtensionMissingError,
@@ -29,7 +30,6 @@ from oh_jupyter.errors import (
     RequestExpiredError,
     WireError,
 )
-from oh_jupyter.server.background import run_in_background
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
 from oh_jupyter.server.links.loading import LOAD_EXTENSION, load_extension
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies

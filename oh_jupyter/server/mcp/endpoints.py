@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from oh_jupyter.server.background import run_in_background
+from oh_jupyter.background import run_in_background
 from oh_jupyter.server.mcp.actions import action_tools
 from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, state_tools
 from oh_jupyter.server.mcp.notebook_tools import notebook_tools
