@@ -18,6 +18,7 @@ from oh_jupyter.runtime.executor import MIN_SECRET_CHARS, ActionExecutor
 from oh_jupyter.runtime.mcp import parse_servers
 from oh_jupyter.runtime.thread import RuntimeThread
 from oh_jupyter.storage import FileStore, InMemoryFileStore, get_file_store
+from oh_jupyter.storage.spool import spool_while_unreachable
 
 if TYPE_CHECKING:
     from oh_jupyter.events import Action, EventSource, Observation
@@ -67,7 +68,7 @@ class Runtime:
             self.settings,
             workspace_dir=workspace,
             file_store=store,
-            events=_event_log(store, self.generation, self.settings),
+            events=_event_log(spool_while_unreachable(store), self.generation, self.settings),
             plugins=make_plugins(self.settings.plugins, ready),
         )
 

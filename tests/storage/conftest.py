@@ -72,6 +72,18 @@ def s3_server(tmp_path_factory):
         yield line.partition("[")[2].partition("]")[0].rstrip("/")
 
 
+@pytest.fixture
+def s3_environment(s3_server, monkeypatch):
+    """The variables by which an `S3FileStore` finds the server."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server)
+    monkeypatch.setenv("AWS_S3_SECURE", "false")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ACCESSKEY")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRETKEY")
+
+
 @pytest.fixture(scope="session")
 def gcs_server():
     """The address of an emulator of Google Cloud Storage; it has one bucket, ``bucket``."""

@@ -1,6 +1,5 @@
 """Files of 100 MB pass through every store in little memory."""
 
-import os
 import subprocess
 import sys
 import uuid
@@ -59,13 +58,7 @@ def test_local(tmp_path):
     assert megabytes(tmp_path.as_uri()) < 20
 
 
-def test_s3(s3_server, monkeypatch):
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server)
-    monkeypatch.setenv("AWS_S3_SECURE", "false")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ACCESSKEY")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRETKEY")
+def test_s3(s3_environment):
     assert megabytes(f"s3://bucket/{uuid.uuid4().hex}") < 70
 
 

@@ -14,15 +14,7 @@ from oh_jupyter.storage.remote import fsspec_store, s3
 pytest.importorskip("s3fs", reason="s3fs is not installed; pip install s3fs")
 
 
-@pytest.fixture(autouse=True)
-def environment(s3_server, monkeypatch):
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server)
-    monkeypatch.setenv("AWS_S3_SECURE", "false")
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ACCESSKEY")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRETKEY")
+pytestmark = pytest.mark.usefixtures("s3_environment")
 
 
 @pytest.fixture

@@ -1,0 +1,139 @@
+"""A store that is away: the log goes on, is kept on disk, and arrives when it is back."""
+
+import contextlib
+import socket
+import threading
+import time
+
+import pytest
+
+from oh_jupyter.config import Settings
+from oh_jupyter.errors import StoreAccessError
+from oh_jupyter.events import MessageAction
+from oh_jupyter.events.stream import EventStream
+from oh_jupyter.runtime import Runtime
+from oh_jupyter.storage import InMemoryFileStore, LocalFileStore, S3FileStore, spool
+from oh_jupyter.storage.spool import SpoolingFileStore, spool_while_unreachable
+
+
+class Absent(InMemoryFileStore):
+    """A store that can be switched off."""
+
+    away = True
+    hanging = None
+
+    def _reach(self):
+        if self.hanging is not None:
+            self.hanging.wait(30)
+        if self.away:
+            raise StoreAccessError("The server cannot be reached.")
+
+    def create(self, path, contents):
+        self._reach()
+        super().create(path, contents)
+
+    def write(self, path, contents):
+        self._reach()
+        super().write(path, contents)
+
+    def list(self, path):
+        self._reach()
+        return super().list(path)
+
+    def read_bytes(self, path):
+        self._reach()
+        return super().read_bytes(path)
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch, tmp_path):
+    monkeypatch.setattr(spool, "_FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr(spool, "_MAX_PAUSE_SECONDS", 0.1)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+def test_the_log_begins_goes_on_and_arrives(tmp_path, wait_for, caplog):
+    server = Absent()
+    store = SpoolingFileStore(server, str(tmp_path / "spool"))
+    events = EventStream(store, "s")
+    for n in range(12):
+        events.add_event(MessageAction(f"{n}"), "user")
+    events.flush()
+    assert len(events.search()) == 12
+    assert server.files == {}
+    assert caplog.text.count("is kept in") == 1
+    server.away = False
+    wait_for(lambda: not store.pending())
+    assert len([path for path in server.files if path.startswith("sessions/s/events/")]) == 12
+    assert len(events.search()) == 12
+    events.add_event(MessageAction("12"), "user")
+    events.flush()
+    assert "sessions/s/events/12.json" in server.files
+    assert "is back" in caplog.text
+    events.close()
+
+
+def test_the_next_process_delivers_what_one_has_left(tmp_path, wait_for):
+    server = Absent()
+    store = SpoolingFileStore(server, str(tmp_path / "spool"))
+    store.create("sessions/s/0.json", "x")
+    assert store.list("sessions/s") == ["sessions/s/0.json"]
+    assert store.read("sessions/s/0.json") == "x"
+    server = Absent()
+    server.away = False
+    again = SpoolingFileStore(server, str(tmp_path / "spool"))
+    wait_for(lambda: server.files == {"sessions/s/0.json": "x"})
+    wait_for(lambda: not again.pending())
+
+
+def test_a_file_that_the_store_has_meanwhile_is_not_replaced(tmp_path, wait_for, caplog):
+    server = Absent()
+    store = SpoolingFileStore(server, str(tmp_path / "spool"))
+    store.create("a", "ours")
+    store.create("b", "ours")
+    server.files["a"] = "theirs"
+    server.away = False
+    wait_for(lambda: server.files == {"a": "theirs", "b": "ours"})
+    wait_for(lambda: "another file" in caplog.text)
+    assert (tmp_path / "spool/files/a").read_text() == "ours"
+
+
+def test_a_store_that_hangs_is_not_waited_for(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(spool, "_ANSWER_SECONDS", 0.1)
+    server = Absent()
+    server.hanging = hanging = threading.Event()
+    started = time.monotonic()
+    store = SpoolingFileStore(server, str(tmp_path / "spool"))
+    assert store.list("d") == []
+    store.create("d/f", "x")
+    assert store.exists("d/f")
+    assert not store.exists("d/g")
+    assert time.monotonic() - started < 5
+    assert "did not answer" in caplog.text
+    hanging.set()
+
+
+def test_stores_of_this_machine_need_none(tmp_path):
+    for store in (LocalFileStore(str(tmp_path)), InMemoryFileStore()):
+        assert spool_while_unreachable(store) is store
+
+
+def test_the_runtime_starts_while_s3_is_down(
+    tmp_path, s3_server, s3_environment, monkeypatch, wait_for, caplog
+):
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    monkeypatch.setenv("AWS_S3_ENDPOINT", address)
+    runtime = Runtime(Settings(file_store="s3", file_store_path=f"bucket/{tmp_path.name}"))
+    with contextlib.closing(runtime):
+        runtime.events.add_event(MessageAction("hello"), "user")
+        runtime.events.flush()
+        assert caplog.text.count("is kept in") == 1
+    monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server)
+    server = S3FileStore(f"bucket/{tmp_path.name}")
+    kept = spool_while_unreachable(server)
+    wait_for(lambda: server.exists("sessions"))
+    wait_for(lambda: not kept.pending())
+    (session,) = server.list("sessions")
+    assert server.exists(f"{session}events/0.json")
+    server.delete("")
