@@ -37,7 +37,7 @@ FileEditSource = Literal["oh_aci", "llm_based_edit"]
 
 
 EXTENSION = {"extension": True}
-"""Metadata of a field that OpenHands does not have; left out on the wire where it is not set."""
+"""Metadata of a field that OpenHands does not have: apart on the wire, and only where it is set."""
 
 ACTIONS: dict[str, type[Action]] = {}
 """Every Action class by its type on the wire; a subclass with a ``kind`` registers itself."""
@@ -229,7 +229,7 @@ class FileEditAction(Action):
         security_risk: The risk that the agent assigns.
         impl_source: Which of the two it is.
         dry_run: Write nothing; the answer tells what would be. This and what follows is
-            not in OpenHands, and on the wire only where it is set.
+            not in OpenHands; it is written under ``oh_jupyter``, and read there and here.
         enable_linting: Report what the edit broke.
         replace_all: For str_replace: replace the text wherever it is.
         cell: In a notebook: id or position of a cell.

@@ -1,9 +1,11 @@
 """Events as JSON, exactly as OpenHands' action-execution protocol writes them, both ways.
 
-An Action is ``{"action": type, "args": {...}, "timeout"?}``, an Observation
+An Action is ``{"action": type, "args": {...}, "timeout"?, "oh_jupyter"?}``, an Observation
 ``{"observation": type, "content": str, "extras": {...}, "success"?}``; either may
 carry ``id``, ``timestamp``, ``source``, ``cause`` and ``message`` at the top level.
-What cannot be read is refused with the name of the field.
+Arguments that OpenHands does not have stand in ``oh_jupyter``, which its readers ignore, where they
+would take none of the session's events with an argument that they do not know; in ``args`` they are
+read as well. What cannot be read is refused with the name of the field.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from oh_jupyter.events.observation import OBSERVATIONS, CmdOutputMetadata, Obser
 from oh_jupyter.schema import field_types
 
 __all__ = [
+    "EXTENSION_KEY",
     "EncodedEvent",
     "action_from_wire",
     "from_wire",
@@ -33,6 +36,9 @@ __all__ = [
 ]
 
 _ENVELOPE = ("id", "timestamp", "source", "cause", "tool_call_metadata", "llm_metrics")
+EXTENSION_KEY = "oh_jupyter"
+"""Key of an Action for the arguments that OpenHands does not have."""
+
 _ENVELOPE_TYPES = field_types(Event)
 _LOG_FIELDS = {*_ENVELOPE_TYPES, "timeout"}
 _DROPPED_ARGS = ("timestamp", "keep_prompt", "task_completed")
@@ -64,6 +70,8 @@ def to_wire(event: Event) -> dict[str, Any]:
     if isinstance(event, Action):
         data["action"] = event.kind
         data["args"] = _type_fields(event)
+        if extensions := _extensions(event):
+            data[EXTENSION_KEY] = extensions
         if event.timeout is not None:
             data["timeout"] = event.timeout
         return data
@@ -100,6 +108,7 @@ def action_from_wire(data: object) -> Action:
             f"Unknown action type {kind!r}. Known types: {', '.join(sorted(ACTIONS))}", "action"
         )
     args = _current_args(mapping(envelope.get("args", {}), "args"))
+    args = {**_read_extensions(cls, envelope), **args}
     action = cast(Action, build(cls, args, "args", ignore_unknown=False))
     if envelope.get("timeout") is not None:
         action.timeout = check_seconds(envelope["timeout"], "timeout")
@@ -128,14 +137,35 @@ def observation_from_wire(data: object) -> Observation:
 
 
 def _type_fields(event: Event) -> dict[str, Any]:
-    """The fields of a type, without those of the log around it."""
-    found = {}
-    for f in fields(cast(Any, event)):
-        value = getattr(event, f.name)
-        if f.name in _LOG_FIELDS or ("extension" in f.metadata and value == f.default):
-            continue
-        found[f.name] = _plain(value)
-    return found
+    """The fields of a type, without those of the log around it, and without ours."""
+    return {
+        f.name: _plain(getattr(event, f.name))
+        for f in fields(cast(Any, event))
+        if f.name not in _LOG_FIELDS and "extension" not in f.metadata
+    }
+
+
+def _extensions(event: Event) -> dict[str, Any]:
+    """The fields that OpenHands does not have, where they are set."""
+    found = {
+        f.name: (getattr(event, f.name), f.default)
+        for f in fields(cast(Any, event))
+        if "extension" in f.metadata
+    }
+    return {name: _plain(value) for name, (value, default) in found.items() if value != default}
+
+
+def _read_extensions(cls: type[Action], envelope: dict[str, Any]) -> dict[str, Any]:
+    given = mapping(envelope.get(EXTENSION_KEY, {}), EXTENSION_KEY)
+    known = [f.name for f in fields(cls) if "extension" in f.metadata]
+    for name in given:
+        if name not in known:
+            raise WireError(
+                f"'{EXTENSION_KEY}.{name}' is not an argument of ours for {cls.kind!r}. "
+                f"It has: {', '.join(known) or 'none'}",
+                f"{EXTENSION_KEY}.{name}",
+            )
+    return given
 
 
 def _plain(value: Any) -> Any:

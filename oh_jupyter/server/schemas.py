@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.events import ACTIONS, OBSERVATIONS, Action, CmdOutputMetadata, Event, Observation
+from oh_jupyter.events.wire import EXTENSION_KEY
 from oh_jupyter.schema import Schema, documented_names, field_types, fields_schema
 
 __all__ = ["OPENAPI", "event_schemas", "kernel_paths", "updated"]
@@ -82,6 +83,8 @@ def _on_kernel(operation: dict[str, Any]) -> dict[str, Any]:
 
 def _action(cls: type[Action]) -> Schema:
     args = _object(cls, [name for name in _names(cls) if name not in {*_ENVELOPE, "timeout"}])
+    extensions = _object(cls, [f.name for f in fields(cls) if "extension" in f.metadata])
+    extensions["description"] = "Arguments that OpenHands does not have; requests may use args."
     return {
         "type": "object",
         "description": _summary(cls),
@@ -95,6 +98,7 @@ def _action(cls: type[Action]) -> Schema:
                 "exclusiveMaximum": 1_000_000_000,
                 "description": _description(Action, "timeout"),
             },
+            **({EXTENSION_KEY: extensions} if extensions["properties"] else {}),
         },
         "allOf": [_EVENT],
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
@@ -119,6 +120,47 @@ def test_every_action_survives_the_wire(kind: str) -> None:
 def test_actions_have_the_arguments_of_the_protocol(kind: str) -> None:
     action = action_from_wire({"action": kind, "args": REQUIRED[kind]})
     assert set(to_wire(action)["args"]) == set(ARGS[kind].split())
+
+
+OURS = {
+    "dry_run": True,
+    "enable_linting": True,
+    "replace_all": True,
+    "cell": "a1",
+    "edit_mode": "insert",
+    "cell_type": "code",
+    "to": 3,
+}
+
+
+def test_what_openhands_does_not_have_is_where_it_does_not_look() -> None:
+    own = [f.name for f in dataclasses.fields(FileEditAction) if "extension" in f.metadata]
+    assert own == list(OURS)
+    action = FileEditAction("/f", **OURS)
+    wire = json.loads(json.dumps(to_wire(action)))
+    # OpenHands passes every key of args on to a constructor, and looks at no key that it lacks.
+    assert set(wire["args"]) == set(ARGS["edit"].split())
+    assert wire["oh_jupyter"] == OURS
+    assert action_from_wire(wire) == action
+    in_args = {"action": "edit", "args": {**wire["args"], **OURS}}
+    assert action_from_wire(in_args) == action
+    assert "oh_jupyter" not in to_wire(FileEditAction("/f"))
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "field"),
+    [
+        ("edit", [], "oh_jupyter"),
+        ("edit", {"dryrun": True}, "oh_jupyter.dryrun"),
+        ("edit", {"command": "create"}, "oh_jupyter.command"),
+        ("edit", {"dry_run": 1}, "args.dry_run"),
+        ("read", {"dry_run": True}, "oh_jupyter.dry_run"),
+    ],
+)
+def test_what_is_not_ours_is_refused_there(action, given, field) -> None:
+    with pytest.raises(WireError) as refused:
+        action_from_wire({"action": action, "args": {"path": "/f"}, "oh_jupyter": given})
+    assert refused.value.field == field
 
 
 @pytest.mark.parametrize("kind", sorted(OBSERVATIONS))

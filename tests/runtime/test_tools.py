@@ -72,9 +72,12 @@ def test_wrong_arguments_and_failures_are_error_results(runtime):
     result = json.loads(call(runtime, "goto_line", line=3).content)
     assert result["isError"] is True
     assert "goto_line(line_number: int)" in result["content"][0]["text"]
-    result = json.loads(call(runtime, "parse_pdf", file_path="/no/such.pdf").content)
+    wrong = {"start_entities": ["/"], "direction": "sideways"}
+    result = json.loads(call(runtime, "explore_tree_structure", **wrong).content)
     assert result["isError"] is True
-    assert "FileNotFoundError" in result["content"][0]["text"]
+    assert "SkillError: Invalid value for `direction`" in result["content"][0]["text"]
+    result = json.loads(call(runtime, "parse_pdf", file_path="/no/such.pdf").content)
+    assert "Error reading PDF file: [Errno 2]" in result["content"][0]["text"]
 
 
 def test_an_unknown_tool_is_an_error_that_names_the_closest(runtime):
