@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 __all__ = ["Change", "changed_ranges", "common_lengths", "common_prefix", "common_suffix"]
@@ -40,7 +41,14 @@ def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Cha
     if not before or not after:
         whole = Change(prefix, len(old) - suffix, prefix, len(new) - suffix)
         return [whole] if before or after else []
-    return list(_gaps(*_kept(before, after), prefix))
+    # Lines that stay, and what they border on; between two of them is what changed.
+    kept_before, kept_after = _kept(before, after)
+    i, j = [-1, *kept_before, len(before)], [-1, *kept_after, len(after)]
+    return [
+        Change(i1 + prefix + 1, i2 + prefix, j1 + prefix + 1, j2 + prefix)
+        for i1, i2, j1, j2 in zip(i, i[1:], j, j[1:], strict=False)
+        if i2 - i1 > 1 or j2 - j1 > 1
+    ]
 
 
 def common_prefix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
@@ -69,26 +77,13 @@ def common_suffix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
     return known
 
 
-def _gaps(kept_before: bytearray, kept_after: bytearray, offset: int) -> Iterator[Change]:
-    """What lies between the lines that stay, moved on by an offset."""
-    n, m = len(kept_before), len(kept_after)
-    i = j = 0
-    while i < n or j < m:
-        i2, j2 = kept_before.find(1, i), kept_after.find(1, j)
-        i2, j2 = i2 if i2 >= 0 else n, j2 if j2 >= 0 else m
-        if i2 > i or j2 > j:
-            yield Change(i + offset, i2 + offset, j + offset, j2 + offset)
-        i, j = kept_before.find(0, i2), kept_after.find(0, j2)
-        i, j = i if i >= 0 else n, j if j >= 0 else m
-        same = min(i - i2, j - j2)  # both go on together until either has a change
-        i, j = i2 + same, j2 + same
-
-
-def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[bytearray, bytearray]:
-    """Flags of the lines that stay, as many on either side."""
+def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[list[int], list[int]]:
+    """Places of the lines that stay, as many on either side."""
     common = set(old) & set(new)
     # Lines without a counterpart only hide how the others follow each other.
-    a, b = [line for line in old if line in common], [line for line in new if line in common]
+    at_old = [i for i, line in enumerate(old) if line in common]
+    at_new = [j for j, line in enumerate(new) if line in common]
+    a, b = [old[i] for i in at_old], [new[j] for j in at_new]
     kept_a, kept_b = bytearray(len(a)), bytearray(len(b))
     segments = [(0, len(a), 0, len(b))]
     while segments:
@@ -104,15 +99,7 @@ def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[bytearray, 
         if prefix + suffix < limit:
             inner = (i1 + prefix, i2 - suffix, j1 + prefix, j2 - suffix)
             segments += _split(a, b, inner)
-    return _spread(kept_a, old, common), _spread(kept_b, new, common)
-
-
-def _spread(kept: bytearray, lines: Sequence[Hashable], common: set[Hashable]) -> bytearray:
-    """Flags of all lines, from those of the common ones."""
-    if len(kept) == len(lines):
-        return kept
-    flags = iter(kept)
-    return bytearray([next(flags) if line in common else 0 for line in lines])
+    return list(compress(at_old, kept_a)), list(compress(at_new, kept_b))
 
 
 def _split(a: list[Hashable], b: list[Hashable], segment: _Segment) -> list[_Segment]:
