@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from oh_jupyter.browser.channel.urls import shortened_url
+
 __all__ = ["MIN_VISIBILITY", "flatten_axtree"]
 
 MIN_VISIBILITY = 0.5
@@ -37,7 +39,8 @@ def flatten_axtree(
         visible_only: Leave out elements that are not in sight, with their text.
 
     Returns:
-        Lines of the form ``[bid] role 'name' value='…', clickable, focused``.
+        Lines of the form ``[bid] role 'name' value='…', clickable, focused``; long ``data:``
+        addresses are shortened.
     """
     nodes = {node["nodeId"]: node for node in axtree.get("nodes", ())}
     if not nodes:
@@ -88,7 +91,10 @@ def _attributes(node: Mapping[str, Any]) -> list[str]:
             if holder["value"]:
                 shown.append(name)
         else:
-            shown.append(f"{name}={holder['value']!r}")
+            value = holder["value"]
+            if isinstance(value, str):
+                value = shortened_url(value)
+            shown.append(f"{name}={value!r}")
     return shown
 
 
@@ -110,7 +116,8 @@ def _is_shown(
 
 def _line(node: Mapping[str, Any], name: str, attributes: list[str]) -> str:
     role = _value(node, "role")
-    text = f"{role}" if role == "generic" and not name else f"{role} {name.strip()!r}"
+    name = shortened_url(name.strip())
+    text = f"{role}" if role == "generic" and not name else f"{role} {name!r}"
     bid = node.get("browsergym_id")
     if bid is not None:
         text = f"[{bid}] {text}"

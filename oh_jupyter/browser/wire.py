@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
+from oh_jupyter.browser.channel.urls import shortened_url, shortened_urls
 from oh_jupyter.browser.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.browser.tree_text import flatten_axtree
@@ -23,11 +24,13 @@ from oh_jupyter.events import (
     FileDownloadObservation,
 )
 
-__all__ = ["MAX_TREE_CHARS", "browse"]
+__all__ = ["MAX_CONTENT_CHARS", "browse"]
 
-MAX_TREE_CHARS = 200_000
-"""Characters of the whole tree beyond which only its visible part is given."""
+MAX_CONTENT_CHARS = 30_000
+"""Characters of a page that an agent reads; of a larger tree it gets what is in sight, and of
+what is larger still the beginning."""
 
+PAGES_DIR = ".browser_pages"
 SCREENSHOTS_DIR = ".browser_screenshots"
 PAGE_PARTS = ("screenshot", "set_of_marks", "text_content", "focused_element_bid")
 TREE_PARTS = (
@@ -46,6 +49,7 @@ BID_NOTE = (
     "Note: [bid] is the unique alpha-numeric identifier at the beginning of lines for each element "
     "in the AXTree. Always use bid to refer to elements in your actions.\n"
 )
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.I)
 _HOST = re.compile(r"(localhost|([\w-]+\.)+[a-z]{2,}|(\d+\.){3}\d+)(:\d+)?([/?#]\S*)?", re.I)
 """An address as people type it, without a scheme."""
 BrowseAction = BrowseURLAction | BrowseInteractiveAction
@@ -101,15 +105,14 @@ def browse(
     if action.return_axtree:
         observation.axtree_object = found["axtree_object"]
         observation.extra_element_properties = found["extra_element_properties"]
-    observation.content = (
-        _page_content(observation, found) if is_url else _tree_content(observation, found)
-    )
+    write = _page_content if is_url else _tree_content
+    observation.content = write(observation, found, workspace_dir)
     return observation
 
 
 def _address(url: str, workspace_dir: str) -> str:
     """Turn the path of a file into an address; leave everything else as it is."""
-    if "://" in url or not url:
+    if not url or _SCHEME.match(url):
         return url
     if _HOST.fullmatch(url) and not os.path.exists(os.path.join(workspace_dir, url)):
         return f"http://{url}"
@@ -127,13 +130,21 @@ def _goto(url: str) -> str:
 def _save(screenshot: str, workspace_dir: str) -> str | None:
     if not screenshot:
         return None
-    directory = Path(workspace_dir) / SCREENSHOTS_DIR
-    path = directory / f"screenshot_{datetime.now():%Y%m%d_%H%M%S_%f}.png"
+    # The picture is in the Observation as well; a full disk must not cost the step.
+    return _saved(
+        base64.b64decode(screenshot.partition(",")[2]),
+        workspace_dir, SCREENSHOTS_DIR, "screenshot", ".png",
+    )  # fmt: skip
+
+
+def _saved(data: bytes, workspace_dir: str, folder: str, name: str, suffix: str) -> str | None:
+    """Save a file of a step under a name with the time; None if that is not possible."""
+    directory = Path(workspace_dir) / folder
+    path = directory / f"{name}_{datetime.now():%Y%m%d_%H%M%S_%f}{suffix}"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(base64.b64decode(screenshot.partition(",")[2]))
+        path.write_bytes(data)
     except OSError:
-        # The picture is in the Observation as well; a full disk must not cost the step.
         return None
     return os.fspath(path)
 
@@ -144,7 +155,8 @@ def _downloaded(paths: list[str], calls: str) -> FileDownloadObservation:
     else:
         where = f"The {len(paths)} downloaded files are saved at locations: {', '.join(paths)}"
     return FileDownloadObservation(
-        f"Execution of the previous action {calls} resulted in a file download. {where}",
+        f"Execution of the previous action {shortened_urls(calls)} resulted in a file download. "
+        f"{where}",
         file_path=paths[0],
     )
 
@@ -153,7 +165,7 @@ def _error_block(observation: BrowserOutputObservation, occasion: str) -> str:
     return (
         "================ BEGIN error message ===============\n"
         f"The following error occurred when {occasion}:\n"
-        f"{observation.last_browser_action_error}\n"
+        f"{shortened_urls(observation.last_browser_action_error)}\n"
         "================ END error message ===============\n"
     )
 
@@ -164,18 +176,38 @@ def _notices(found: Mapping[str, Any]) -> str:
     )
 
 
-def _page_content(observation: BrowserOutputObservation, found: Mapping[str, Any]) -> str:
-    content = f"[Current URL: {observation.url}]\n"
+def _bounded(text: str, whole: str, workspace_dir: str) -> str:
+    """Cut what is too long to be read at once, and say where the whole is."""
+    if len(text) <= MAX_CONTENT_CHARS:
+        return text
+    end = text.rfind("\n", MAX_CONTENT_CHARS // 2, MAX_CONTENT_CHARS)
+    end = MAX_CONTENT_CHARS if end < 0 else end
+    path = _saved(whole.encode("utf-8"), workspace_dir, PAGES_DIR, "page", ".txt")
+    where = "" if path is None else f" The whole page is in the file {path}."
+    return (
+        f"{text[:end]}\n[{len(text) - end} of {len(text)} characters are left out here.{where} "
+        "scroll(0, 600) brings other parts into sight.]"
+    )
+
+
+def _page_content(
+    observation: BrowserOutputObservation, found: Mapping[str, Any], workspace_dir: str
+) -> str:
+    content = f"[Current URL: {shortened_url(observation.url)}]\n"
     if observation.error:
         content += _error_block(observation, "trying to visit the URL")
     content += _notices(found)
     content += "============== BEGIN webpage content ==============\n"
-    content += f"{found['text_content']}\n============== END webpage content ==============\n"
+    whole = shortened_urls(found["text_content"])
+    text = _bounded(whole, whole, workspace_dir)
+    content += f"{text}\n============== END webpage content ==============\n"
     return content
 
 
-def _tree_content(observation: BrowserOutputObservation, found: Mapping[str, Any]) -> str:
-    content = f"[Current URL: {observation.url}]\n"
+def _tree_content(
+    observation: BrowserOutputObservation, found: Mapping[str, Any], workspace_dir: str
+) -> str:
+    content = f"[Current URL: {shortened_url(observation.url)}]\n"
     content += f"[Focused element bid: {observation.focused_element_bid}]\n"
     if observation.screenshot_path:
         content += f"[Screenshot saved to: {observation.screenshot_path}]\n"
@@ -186,13 +218,14 @@ def _tree_content(observation: BrowserOutputObservation, found: Mapping[str, Any
         content += "[Action executed successfully.]\n"
     content += _notices(found)
     tree, properties = found["axtree_object"], found["extra_element_properties"]
-    text = flatten_axtree(tree, properties, with_clickable=True, skip_generic=False)
-    if len(text) > MAX_TREE_CHARS:
+    text = whole = flatten_axtree(tree, properties, with_clickable=True, skip_generic=False)
+    if len(text) > MAX_CONTENT_CHARS:
         observation.filter_visible_only = True
         text = flatten_axtree(
             tree, properties, with_clickable=True, skip_generic=False, visible_only=True
         )
     content += VISIBLE_TREE_HEADER if observation.filter_visible_only else COMPLETE_TREE_HEADER
     content += f"{BID_NOTE}============== BEGIN accessibility tree ==============\n"
+    text = _bounded(text, whole, workspace_dir)
     content += f"{text}\n============== END accessibility tree ==============\n"
     return content

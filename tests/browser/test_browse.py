@@ -12,7 +12,7 @@ import pytest
 
 from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser import wire as browse_module
-from oh_jupyter.browser.wire import browse
+from oh_jupyter.browser.wire import MAX_CONTENT_CHARS, browse
 from oh_jupyter.browser.worker.steps import DOWNLOAD_TIMEOUT_SECONDS
 from oh_jupyter.events import (
     BrowseInteractiveAction,
@@ -121,13 +121,54 @@ def test_an_address_without_a_scheme(env: BrowserEnv, site, tmp_path: Path):
 def test_large_pages_show_what_is_visible(
     env: BrowserEnv, site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    url = site.put("/", "<p>top</p><div style='height:3000px'></div><p>bottom</p>")
-    monkeypatch.setattr(browse_module, "MAX_TREE_CHARS", 100)
+    url = site.put("/", "<p>top</p><div style='height:3000px'></div>" + "<p>bottom</p>" * 20)
+    monkeypatch.setattr(browse_module, "MAX_CONTENT_CHARS", 300)
     seen = interact(env, f'goto("{url}")', tmp_path)
     assert seen.filter_visible_only
     assert "Accessibility tree of the VISIBLE portion of the webpage (accessib" in seen.content
     assert "'top'" in seen.content
     assert "'bottom'" not in seen.content
+
+
+def test_what_an_agent_reads_is_bounded(env: BrowserEnv, site, tmp_path: Path):
+    lines = "".join(f"<p>line {number}</p>" for number in range(5000))
+    url = site.put("/", f"<style>p{{font-size:1px;margin:0;line-height:0.2px}}</style>{lines}")
+    for seen in (
+        browse(BrowseURLAction(url), env, str(tmp_path)),
+        interact(env, "noop(0)", tmp_path),
+    ):
+        assert isinstance(seen, BrowserOutputObservation)
+        assert "line 0" in seen.content
+        assert "line 4999" not in seen.content
+        assert len(seen.content) < MAX_CONTENT_CHARS + 2000
+        said = re.search(
+            r"\[(\d+) of (\d+) characters are left out here\. .* file (\S+)\. scroll", seen.content
+        )
+        assert said is not None
+        whole = Path(said[3]).read_text("utf-8")
+        assert len(whole) >= int(said[2]) > int(said[1])
+        assert "line 4999" in whole
+
+
+def test_data_addresses_are_shortened(env: BrowserEnv, site, tmp_path: Path):
+    picture = "data:image/svg+xml,<svg/>" + "x" * 9000
+    url = site.put(
+        "/", f"<img alt='a cat' src='{picture}'><a href='data:text/plain,{'y' * 9000}'>to y</a>"
+    )
+    for seen in (
+        browse(BrowseURLAction(url), env, str(tmp_path)),
+        interact(env, "noop(0)", tmp_path),
+        browse(
+            BrowseURLAction(f"data:text/html,<p>{'z' * 70}</p>" + "<!--" + "q" * 9000),
+            env,
+            str(tmp_path),
+        ),
+        interact(env, "noop(0)", tmp_path),
+        interact(env, f'goto("data:text/html,{"w" * 9000}") click("99")', tmp_path),
+    ):
+        assert isinstance(seen, BrowserOutputObservation)
+        assert not re.search("x{100}|y{100}|q{100}", seen.content)
+        assert re.search(r"data:.{,60}…\(9\d\d\d characters\)", seen.content)
 
 
 def test_dialogs_are_in_the_content(env: BrowserEnv, site, tmp_path: Path):
@@ -188,7 +229,7 @@ def test_a_page_with_a_pdf_in_it_is_a_page(env: BrowserEnv, site, tmp_path: Path
 
 
 def test_a_stalled_download_does_not_hold_up_later_steps(env: BrowserEnv, site, tmp_path: Path):
-    page = site.put("/page", "<a href=/stalled download style='font-size:99px'>get</a>")
+    page = site.put("/page", "<a href=/stalled style='font-size:99px'>get</a>")
     interact(env, f'goto("{page}")', tmp_path)
     seen = interact(env, "mouse_click(50, 50)", tmp_path)
     assert "/stalled goes on; a later step will report it when it is finished" in seen.content
@@ -255,8 +296,10 @@ def test_a_step_that_times_out_is_an_observation(env: BrowserEnv, site, tmp_path
     assert "did not answer within 0.2 s" in seen.last_browser_action_error
     assert seen.content == seen.last_browser_action_error
     assert seen.screenshot == seen.url == ""
+    small = site.put("/small", "<p>small")
+    env.step(f'goto("{small}")', include=[])
     action = BrowseURLAction(site.url("/never"))
     action.set_hard_timeout(3)
     seen = browse(action, env, str(tmp_path))
     assert "TimeoutError: The action took longer than 3 s" in seen.last_browser_action_error
-    assert seen.url == large
+    assert seen.url == small

@@ -183,6 +183,26 @@ def test_open_shadow_roots(env: BrowserEnv, show, tree):
     assert seen["focused_element_bid"] == target
 
 
+def test_closed_shadow_roots(env: BrowserEnv, show, bid, tree):
+    seen = show("""<style>body{margin:0}</style><div style='height:100px'></div><x-box></x-box>
+        <script>const own = "this.textContent='pressed'"
+        customElements.define('x-box', class extends HTMLElement {
+          constructor() { super(); this.attachShadow({mode: 'closed'}).innerHTML =
+            `<button style='width:80px;height:30px' onclick="${own}">shade`; }
+        })</script><p>after</p>""")
+    target = bid(seen, "button 'shade'")
+    assert dom_bids(seen)[target][0] == "BUTTON"
+    properties = seen["extra_element_properties"][target]
+    assert properties == {
+        "visibility": 1, "bbox": [0, 100, 80, 30], "clickable": True, "set_of_marks": True,
+    }  # fmt: skip
+    after = seen["extra_element_properties"][bid(seen, "paragraph")]
+    assert after["visibility"] == 1
+    seen = env.step(f'click("{target}")')
+    assert seen["last_action_error"] == ""
+    assert f"[{target}] button 'pressed'" in tree(seen)
+
+
 def test_properties(env: BrowserEnv, show, bid):
     seen = show("""<style>body{margin:0}</style><button>full</button>
         <button style="position:absolute;top:710px;left:500px;height:20px;width:60px">half</button>
@@ -253,7 +273,7 @@ def test_a_part_that_never_comes_is_waited_for_once(env: BrowserEnv, show):
 
 def test_halves_of_surrogate_pairs_are_replaced(env: BrowserEnv, show):
     seen = show("""<p id=p></p><script>
-      document.title = "a\\ud800b"; p.textContent = "c\\udfffd 😀"</script>""")
+      document.title = "a\\ud800b"; p.textContent = "c\\udfffd \\ud83d\\ude00"</script>""")
     assert seen["open_pages_titles"] == ["a\ufffdb"]
     assert "c\ufffdd 😀" in seen["text_content"]
     assert env.evaluate("'\\ud83d'") == "\ufffd"

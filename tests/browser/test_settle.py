@@ -28,6 +28,8 @@ def button(script: str) -> str:
         "setTimeout(done, 50)",
         "setTimeout(done, 380)",
         "setTimeout(() => setTimeout(done, 200), 200)",
+        "const id = setInterval(() => { clearInterval(id); done() }, 350)",
+        "let n = 0, t = setInterval(() => { if (++n == 4) { clearInterval(t); done() } }, 90)",
         "for (let i = 0; i < 9; i++) setTimeout(() => { if (i === 8) done() }, 300)",
         "const c = new MessageChannel(); c.port1.onmessage = done; c.port2.postMessage(0)",
         "fetch('/late?ms=100').then(done)",
@@ -116,13 +118,15 @@ def test_the_clock_functions_work(env: BrowserEnv, show):
       const id = setTimeout(() => out.push('never'), 50);
       clearTimeout(id);
       setTimeout((a, b) => out.push(a + b), 10, 'ar', 'gs');
+      const interval = setInterval(() => { out.push('round'); clearTimeout(interval) }, 15);
+      clearInterval(setInterval(() => out.push('never'), 15));
       setTimeout("out.push('text')", 20);
       setTimeout(function () { out.push(this === window) }, 30);
       requestAnimationFrame((time) => out.push(typeof time));
       setTimeout(() => document.getElementById('p').textContent =
         out.sort().join() + typeof id, 100);
     </script>""")
-    assert "args,number,text,truenumber" in seen["text_content"]
+    assert "args,number,round,text,truenumber" in seen["text_content"]
 
 
 LOOK = """() => {
@@ -138,6 +142,7 @@ LOOK = """() => {
   };
   return {
     functions: [about(window, 'setTimeout'), about(window, 'clearTimeout'),
+      about(window, 'setInterval'), about(window, 'clearInterval'),
       about(window, 'requestAnimationFrame'), about(Function.prototype, 'toString')],
     names: Object.getOwnPropertyNames(window).filter((name) => name !== 'LOOK').sort(),
     symbols: Object.getOwnPropertySymbols(window).length,

@@ -10,12 +10,14 @@
   const MIN_TIMER_MS = 4; // ms; nested timers never fire sooner
   const LOOP_ROUNDS = 5; // one delay in this many rounds ...
   const LOOP_WINDOW_MS = 2500; // ... within so many ms is a polling loop
-  const { setTimeout, clearTimeout, requestAnimationFrame, MutationObserver, Map } = window;
+  const { setTimeout, clearTimeout, setInterval, clearInterval } = window;
+  const { requestAnimationFrame, MutationObserver, Map } = window;
   const { toString } = Function.prototype;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
   const now = performance.now.bind(performance);
 
   const due = new Map(); // timer id -> time at which it fires
+  const intervals = new Map(); // timer id -> its delay, and when it was set
   let lastFrame = -Infinity; // time at which the page last asked for a frame
   const rounds = new Map(); // delay -> times at which timers of that delay were set
 
@@ -28,6 +30,12 @@
     rounds.set(delay, recent.slice(-LOOP_ROUNDS));
     if (rounds.size > 100) rounds.clear();
     return loop;
+  };
+
+  // Either function clears both kinds of timers.
+  const forget = (id) => {
+    due.delete(id);
+    intervals.delete(id);
   };
 
   // Errors of a native function must not show that something of ours called it.
@@ -57,8 +65,24 @@
   replace(window, "clearTimeout", {
     clearTimeout() {
       "SECRET";
-      due.delete(arguments[0]);
+      forget(arguments[0]);
       return call(clearTimeout, this, arguments);
+    },
+  });
+  replace(window, "setInterval", {
+    setInterval(handler) {
+      "SECRET";
+      const id = call(setInterval, this, arguments);
+      const delay = Math.max(MIN_TIMER_MS, Number(arguments[1]) || 0);
+      if (delay <= MAX_TIMER_MS && !isLoop(delay)) intervals.set(id, { delay, since: now() });
+      return id;
+    },
+  });
+  replace(window, "clearInterval", {
+    clearInterval() {
+      "SECRET";
+      forget(arguments[0]);
+      return call(clearInterval, this, arguments);
     },
   });
   replace(window, "requestAnimationFrame", {
@@ -101,6 +125,12 @@
           // Timers fire in their order: one that was due before this look's own has fired.
           if (at < reached) due.delete(id);
           else if (at <= start + MAX_TIMER_MS + QUIET_MS) next = Math.min(next, at);
+        });
+        intervals.forEach(({ delay, since }, id) => {
+          const round = Math.floor((time - since) / delay) + 1;
+          if (round > LOOP_ROUNDS) return intervals.delete(id); // a loop, and no effect any more
+          const at = since + round * delay;
+          if (at <= start + MAX_TIMER_MS + QUIET_MS) next = Math.min(next, at);
         });
         const waits = next < Infinity;
         if (waits) lastTimer = time;

@@ -59,4 +59,5 @@ def error_cause(kind: str, message: str) -> str:
             return f"{beginning}{text.format(*shown)}."
     if timeout and method == "goto":
         return f"{beginning}The server did not answer in time."
-    return beginning + message[said:].split("\nCall log:")[0].strip()
+    rest = message[said:].split("\nCall log:")[0].strip()
+    return f"{beginning}{rest.removesuffix('.')}."

@@ -44,7 +44,8 @@ class CapturedFrame:
         if self.probe is None:
             return 0
         both = len(match_elements(self))
-        return len(self.probe["tags"]) + len(self.by_index) - 2 * both
+        reachable = len(self.by_index.keys() - self.document.closed)
+        return len(self.probe["tags"]) + reachable - 2 * both
 
 
 def match_elements(frame: CapturedFrame) -> dict[int, int]:
@@ -59,7 +60,8 @@ def match_elements(frame: CapturedFrame) -> dict[int, int]:
     below: dict[int, list[int]] = {}
     for index, parent in enumerate(probe["parents"]):
         below.setdefault(parent, []).append(index)
-    document, allowed = frame.document, set(frame.document.elements)
+    document = frame.document
+    allowed = set(document.elements) - document.closed
     matched: dict[int, int] = {}
     stack = [(0, -1)]
     while stack:

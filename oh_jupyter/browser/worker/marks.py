@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["CLICKABLE_BY_NATURE", "draw_marks", "mark_elements", "png_bytes"]
+__all__ = [
+    "CLICKABLE_BY_NATURE",
+    "MARKED_TAGS",
+    "MIN_AREA_PX2",
+    "draw_marks",
+    "mark_elements",
+    "png_bytes",
+]
 
 MARKED_TAGS = frozenset(
     {"INPUT", "TEXTAREA", "SELECT", "BUTTON", "A", "IFRAME", "VIDEO", "LI", "TD", "OPTION"}

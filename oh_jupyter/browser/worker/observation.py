@@ -7,7 +7,13 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.worker.frame import CapturedFrame, match_elements
-from oh_jupyter.browser.worker.marks import CLICKABLE_BY_NATURE, draw_marks, mark_elements
+from oh_jupyter.browser.worker.marks import (
+    CLICKABLE_BY_NATURE,
+    MARKED_TAGS,
+    MIN_AREA_PX2,
+    draw_marks,
+    mark_elements,
+)
 from oh_jupyter.browser.worker.snapshot import SnapshotDocument, to_text
 
 if TYPE_CHECKING:
@@ -147,6 +153,9 @@ def _properties(frames: list[CapturedFrame]) -> dict[str, dict[str, Any]]:
             )
         left, top = frame.offset
         for index, bid in frame.by_index.items():
+            if probe and index in frame.document.closed:
+                properties[bid] = _closed_properties(frame, index, probe["viewport"])
+                continue
             at = matched.get(index)
             box = probe["boxes"][at] if probe and at is not None else None
             properties[bid] = {
@@ -156,6 +165,28 @@ def _properties(frames: list[CapturedFrame]) -> dict[str, dict[str, Any]]:
                 "set_of_marks": marked[at] if at is not None else False,
             }
     return properties
+
+
+def _closed_properties(
+    frame: CapturedFrame, index: int, viewport: tuple[float, float]
+) -> dict[str, Any]:
+    """Describe an element in a closed shadow root, which no script can measure, by its layout."""
+    box = frame.document.box(index)
+    is_clickable = index in frame.document.clickable
+    visibility = 0.0
+    if box is not None and box[2] * box[3] > 0:
+        x, y, width, height = box
+        seen_width = max(0.0, min(x + width, viewport[0]) - max(x, 0.0))
+        seen_height = max(0.0, min(y + height, viewport[1]) - max(y, 0.0))
+        visibility = round(seen_width * seen_height / (width * height), 2)
+    is_marked = is_clickable or frame.document.names[index] in MARKED_TAGS
+    left, top = frame.offset
+    return {
+        "visibility": visibility,
+        "bbox": [box[0] + left, box[1] + top, box[2], box[3]] if box else None,
+        "clickable": is_clickable,
+        "set_of_marks": bool(visibility and is_marked and box and box[2] * box[3] >= MIN_AREA_PX2),
+    }
 
 
 def _focused(root: CapturedFrame) -> str:

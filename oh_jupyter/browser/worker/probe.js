@@ -98,6 +98,7 @@
   }
   // As text, since one long string passes through the layers above faster than many values.
   return JSON.stringify({
+    viewport: [innerWidth, innerHeight],
     tags, parents, boxes, visibilities, hits, pointers, insides,
     focused: focused ? elements.indexOf(focused) : -1,
   });

@@ -28,8 +28,9 @@ class SnapshotDocument:
         names: Node name of each node, upper case for HTML elements.
         backend_ids: DevTools' id of each node, stable while the node lives.
         children: Indices of each node's children, in order.
-        elements: Indices of the elements that a page can reach: no pseudo-elements, nothing
-            inside closed or built-in shadow roots.
+        elements: Indices of the page's own elements: no pseudo-elements, nothing inside built-in
+            shadow roots.
+        closed: Indices of what is inside closed shadow roots, out of reach of scripts.
     """
 
     def __init__(self, data: dict[str, Any], strings: list[str]) -> None:
@@ -44,7 +45,10 @@ class SnapshotDocument:
         for index, parent in enumerate(self.parents):
             if parent >= 0:
                 self.children[parent].append(index)
-        hidden = self._hidden()
+        roots = {i: strings[kind] for i, kind in self._sparse("shadowRootType").items()}
+        self.closed = {index for index, kind in roots.items() if kind == "closed"}
+        hidden = set(self._sparse("pseudoType"))
+        hidden.update(index for index, kind in roots.items() if kind == "user-agent")
         self.elements = [
             index
             for index, kind in enumerate(nodes["nodeType"])
@@ -53,6 +57,7 @@ class SnapshotDocument:
         self._input_values = {**self._sparse("inputValue"), **self._sparse("textValue")}
         self._checked = self._flagged("inputChecked")
         self._selected = self._flagged("optionSelected")
+        self._layout_rows: dict[int, int] = {}
         self.clickable = self._flagged("isClickable")
         self.content_documents = dict(
             zip(
@@ -69,12 +74,17 @@ class SnapshotDocument:
     def _flagged(self, name: str) -> set[int]:
         return set(self.data["nodes"].get(name, {}).get("index", ()))
 
-    def _hidden(self) -> set[int]:
-        hidden = set(self._sparse("pseudoType"))
-        for index, kind in self._sparse("shadowRootType").items():
-            if self.strings[kind] in ("user-agent", "closed"):
-                hidden.add(index)
-        return hidden
+    def box(self, index: int) -> tuple[float, float, float, float] | None:
+        """Where an element is drawn in its frame's viewport: x, y, width and height in px."""
+        layout = self.data["layout"]
+        if not self._layout_rows:
+            self._layout_rows = {node: row for row, node in enumerate(layout["nodeIndex"])}
+        row = self._layout_rows.get(index)
+        if row is None:
+            return None
+        x, y, width, height = layout["bounds"][row]
+        left, top = self.data.get("scrollOffsetX", 0.0), self.data.get("scrollOffsetY", 0.0)
+        return x - left, y - top, width, height
 
     def attributes(self, index: int) -> dict[str, str]:
         """Read the attributes of an element."""
