@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
+from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.editor.messages import MARKDOWN_CLIPPED, invalid, plural
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.text.views import check_range, clip
@@ -15,7 +15,6 @@ __all__ = ["view_notebook"]
 
 _MAX_OUTPUT_LINES = 10
 _MAX_OUTPUT_CHARS = 800
-_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|.)")
 _TEXTS = ("text/plain", "text/markdown", "text/latex")
 
 
@@ -97,6 +96,6 @@ def _text_lines(text: object) -> list[str]:
         text = "".join(map(str, text))
     elif not isinstance(text, str):
         text = json.dumps(text)
-    plain = _ESCAPES.sub("", text).removesuffix("\n")
+    plain = strip_ansi(text).removesuffix("\n")
     # A progress bar writes over its line; what it ended with is what a person sees.
     return [line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n")]
