@@ -6,6 +6,7 @@ import asyncio
 import base64
 import os
 import sys
+import time
 
 try:
     from mcp.server.mcpserver import Context, Image, MCPServer
@@ -99,4 +100,8 @@ def run_too() -> str:
 if __name__ == "__main__":
     if "--fail" in sys.argv:
         sys.exit("this server has no configuration")
+    if "--wait-for" in sys.argv:
+        go_on = sys.argv[sys.argv.index("--wait-for") + 1]
+        while not os.path.exists(go_on):
+            time.sleep(0.02)
     server.run()

@@ -45,6 +45,12 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         "port has no login: everybody on this machine can use them there.",
     ).tag(config=True)
 
+    mcp_skills = Bool(
+        False,
+        help="List the agent skills among the MCP tools, too, under names that begin with skill_. "
+        "A client of streamable HTTP can ask for them by ?skills=true in the address.",
+    ).tag(config=True)
+
     confirmation_over_rest = Bool(
         False,
         help="Let waiting actions be approved with POST confirmations/{id}, too, by whoever has "
@@ -101,9 +107,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             router=router,
             limits=limits,
             activity=activity,
-            mcp=Endpoints(
-                server, router, activity.touch, has_mcp_servers=bool(settings.mcp_servers)
-            ),
+            mcp=Endpoints(server, router, activity.touch, list_skills=self.mcp_skills),
             wants_vscode="vscode" in settings.plugins,
             confirmation_over_rest=self.confirmation_over_rest,
         ).put_into(self.settings)

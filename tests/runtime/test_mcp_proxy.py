@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from oh_jupyter.config import Settings
 from oh_jupyter.events import MCPAction, MCPObservation
 from oh_jupyter.runtime import Runtime
-from oh_jupyter.runtime.mcp import McpServer
+from oh_jupyter.runtime.mcp import McpServer, proxy
 
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
 
@@ -108,6 +109,28 @@ def test_a_server_that_fails_is_named_and_the_others_run(sync, call) -> None:
     assert "this server has no configuration" in bad
     assert "'none'" in none
     assert call("good_echo", text="x")["content"][0]["text"] == "x"
+
+
+def test_a_server_that_hangs_keeps_nobody_waiting(
+    runtime, sync, call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "SYNC_TIMEOUT_SECONDS", 0.1)
+    go_on, answered = tmp_path / "go on", threading.Event()
+    log = sync(small("slow", "--wait-for", str(go_on)))
+    assert "'slow' has not answered within" in log
+    assert names(runtime) == set()
+    runtime.executor.tools.on_change(answered.set)
+    go_on.touch()
+    assert answered.wait(30)
+    assert call("echo", text="x")["content"][0]["text"] == "x"
+
+
+def test_a_server_that_hangs_can_be_taken_away(
+    sync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proxy, "SYNC_TIMEOUT_SECONDS", 0.1)
+    assert "'slow'" in sync(small("slow", "--wait-for", str(tmp_path / "never")))
+    assert sync() == ""
 
 
 def test_a_program_that_does_not_speak_mcp_is_named(sync) -> None:

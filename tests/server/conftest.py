@@ -19,7 +19,7 @@ from pytest_jupyter.jupyter_server import jp_server_cleanup
 from tornado.httpclient import HTTPClientError
 from urllib3 import Retry
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "clients"))
+sys.path.insert(0, str(Path(__file__).parent))
 
 # Taken back from the root, which switches them off for everybody else.
 __all__ = ["jp_asyncio_loop", "jp_server_cleanup"]
@@ -95,10 +95,11 @@ def mcp_connect(mcp_url: str, jp_auth_header: dict[str, str]) -> Callable[..., A
         transport: str = "http",
         headers: dict[str, str] | None = None,
         heard: Callable[[Any], Awaitable[None]] | None = None,
+        query: str = "",
     ) -> Any:
         url = f"{mcp_url}/mcp" if kernel is None else f"{mcp_url}/kernels/{kernel}/mcp"
         given = jp_auth_header if headers is None else headers
-        return connected(url, transport=transport, headers=given, heard=heard)
+        return connected(url, transport=transport, headers=given, heard=heard, query=query)
 
     return connect
 

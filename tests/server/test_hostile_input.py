@@ -92,9 +92,9 @@ async def test_arguments_of_mcp_tools(mcp_connect: Any) -> None:
     deep: Any = 1
     for _ in range(200):
         deep = {"a": deep}
-    async with mcp_connect() as session:
+    async with mcp_connect(query="?skills=true") as session:
         for name, arguments in (
-            ("open_file", {"path": "\0", "line_number": 10**400}),
+            ("skill_open_file", {"path": "\0", "line_number": 10**400}),
             ("read", {"path": "a\0b"}),
             ("run", {"command": "a\0b"}),
             ("run", {"command": "ls", "timeout": 10**400}),
@@ -103,7 +103,7 @@ async def test_arguments_of_mcp_tools(mcp_connect: Any) -> None:
             assert found.is_error, (name, found)
             assert found.content[0].text
         with pytest.raises(MCPError, match="recursion limit"):
-            await session.call_tool("open_file", {"path": deep})
+            await session.call_tool("skill_open_file", {"path": deep})
         assert not (await session.call_tool("run", {"command": "true"})).is_error
 
 

@@ -34,25 +34,48 @@ async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> No
         assert "exit code 0" in told(answer)
         answer = await session.call_tool("run_ipython", {"code": "6 * 7"})
         assert told(answer).startswith("42\n")
-        assert "open_file" in {tool.name for tool in (await session.list_tools()).tools}
+        # Those of the kernel are not more: skills repeat what the others do.
+        assert {tool.name for tool in (await session.list_tools()).tools} == tools.keys()
 
 
-async def test_a_list_starts_no_kernel_and_skills_are_told_of_later(
-    mcp_connect, jp_serverapp
-) -> None:
+async def test_skills_are_listed_for_who_asks(mcp_connect, jp_serverapp) -> None:
     heard = asyncio.Event()
 
     async def listen(message) -> None:
         if getattr(message, "method", "") == "notifications/tools/list_changed":
             heard.set()
 
-    async with mcp_connect(heard=listen) as session:
+    asking = mcp_connect(heard=listen, query="?skills=true")
+    async with asking as session, mcp_connect() as other:
         first = {tool.name for tool in (await session.list_tools()).tools}
         assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == []
         assert first >= ACTIONS
-        assert told(await session.call_tool("search_dir", {"search_term": "x"}))
+        assert told(await session.call_tool("skill_search_dir", {"search_term": "x"}))
         await asyncio.wait_for(heard.wait(), 30)
-        assert "search_dir" in {tool.name for tool in (await session.list_tools()).tools}
+        names = {tool.name for tool in (await session.list_tools()).tools}
+        assert {"skill_search_dir", "skill_open_file", "skill_file_editor"} <= names - first
+        assert all(name.startswith("skill_") for name in names - first)
+        assert {tool.name for tool in (await other.list_tools()).tools} == first
+
+
+class TestSkillsForAll:
+    @pytest.fixture
+    def jp_server_config(self, jp_server_config):
+        return {**jp_server_config, "OhJupyter": {"mcp_skills": True}}
+
+    async def test_a_setting_lists_them(self, mcp_connect) -> None:
+        async with mcp_connect() as session:
+            await session.call_tool("run", {"command": "true"})
+            assert "skill_goto_line" in {tool.name for tool in (await session.list_tools()).tools}
+
+
+async def test_a_list_changes_nothing_in_the_kernel_of_a_notebook(
+    mcp_connect, ask, plain_kernel
+) -> None:
+    async with mcp_connect(plain_kernel) as session:
+        assert {tool.name for tool in (await session.list_tools()).tools} >= ACTIONS
+        # oh_jupyter is not there.
+        assert (await ask("kernels", plain_kernel, "events"))[0] == 424
 
 
 async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
@@ -69,10 +92,10 @@ async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
         ("browse_interactive", {"browser_actions": "noop(1)"}, "Hello"),
         ("status", {}, "workspace_dir"),
         ("events", {}, "run_ipython"),
-        ("search_file", {"search_term": "one", "file_path": path}, "one"),
+        ("skill_search_file", {"search_term": "one", "file_path": path}, "one"),
         ("list_notebooks", {}, "No notebook"),
     ]
-    async with mcp_connect() as session:
+    async with mcp_connect(query="?skills=true") as session:
         for name, arguments, expected in calls:
             answer = await session.call_tool(name, arguments)
             assert answer.structured_content is None, name
@@ -118,13 +141,13 @@ async def test_no_result_fills_a_context(mcp_connect, tmp_path) -> None:
         ("browse", {"url": page.as_uri()}, "browse_interactive", "Top", "END webpage"),
         ("run", {"command": f"cat {path}"}, "", "line 0 ", "exit code 0"),
         ("run_ipython", {"code": f"print(open({str(path)!r}).read())"}, "", "line 0 ", "9999 "),
-        ("long_answer", {}, "less at a time", "first", "last"),
+        ("skill_long_answer", {}, "less at a time", "first", "last"),
     ]
     skill = (
         "def long_answer():\n    return 'first' + 50_000 * 'x ' + 'last'\n"
         "%oh_skills add long_answer"
     )
-    async with mcp_connect() as session:
+    async with mcp_connect(query="?skills=true") as session:
         await session.call_tool("run_ipython", {"code": skill})
         for name, arguments, rest, first, last in calls:
             answer = told(await session.call_tool(name, arguments))
@@ -186,9 +209,9 @@ async def test_a_page_comes_with_its_screenshot(mcp_connect, tmp_path) -> None:
 
 async def test_skills_are_tools(mcp_connect, tmp_path) -> None:
     (tmp_path / "found.txt").write_text("needle\n")
-    async with mcp_connect() as session:
+    async with mcp_connect(query="?skills=true") as session:
         answer = await session.call_tool(
-            "search_dir", {"search_term": "needle", "dir_path": str(tmp_path)}
+            "skill_search_dir", {"search_term": "needle", "dir_path": str(tmp_path)}
         )
         assert not answer.is_error
         assert "found.txt" in told(answer)
@@ -294,14 +317,17 @@ async def test_changes_of_skills_are_announced_at_once(mcp_connect, act, plain_k
     async def names(session) -> set[str]:
         return {tool.name for tool in (await session.list_tools()).tools}
 
-    async with mcp_connect(plain_kernel, heard=listen) as session:
-        assert "greet" not in await names(session)
+    async with mcp_connect(plain_kernel, heard=listen, query="?skills=true") as session:
+        assert "skill_greet" not in await names(session)
+        await session.call_tool("run", {"command": "true"})
+        await asyncio.wait_for(heard.get(), 30)
+        assert "skill_greet" not in await names(session)
         code = "def greet(name: str):\n    'Say hello.'\n    return f'hello {name}'"
         for change, there in (("add", True), ("remove", False)):
             # By another door, so that no answer to this session can tell.
             await act("run_ipython", plain_kernel, code=f"{code}\n%oh_skills {change} greet")
             await asyncio.wait_for(heard.get(), 30)
-            assert ("greet" in await names(session)) == there
+            assert ("skill_greet" in await names(session)) == there
 
 
 async def cancelled_event(session) -> None:

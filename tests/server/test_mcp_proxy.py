@@ -194,6 +194,7 @@ class TestConfigured:
 
     async def test_they_run_behind_the_default_kernel(self, mcp_connect, jp_serverapp) -> None:
         async with mcp_connect() as session:
+            await session.call_tool("run", {"command": "true"})
             assert "echo" in {tool.name for tool in (await session.list_tools()).tools}
             answer = await session.call_tool("environment", {"name": "KEY"})
             assert told(answer) == "from the configuration"

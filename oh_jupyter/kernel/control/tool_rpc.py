@@ -25,11 +25,12 @@ async def _skills(request: Request) -> Reply:
 
 @operation("tools")
 async def _list_tools(request: Request) -> Reply:
-    """List the tools as MCP does; ``taken`` are names that the server's own tools have."""
+    """List tools as MCP does, skills if ``skills`` says so; ``taken`` are names of the server's."""
     executor = request.runtime.executor
     await executor.mcp.begin()
     version = executor.tools.version
-    tools = await executor.in_thread(executor.tools.tools)
+    wanted = request.fields.get("skills", True)
+    tools = await executor.in_thread(executor.tools.tools) if wanted else {}
     own = [tool for tool in tools.values() if not isinstance(tool, McpTool)]
     taken = {*request.fields.get("taken", ()), *(tool.name for tool in own)}
     listing = [

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import McpError
 from oh_jupyter.runtime.mcp.connection import Connection, InThread
 from oh_jupyter.runtime.mcp.servers import McpServer
 from oh_jupyter.runtime.tools import Tool
 
 __all__ = ["McpProxy", "McpTool"]
+
+SYNC_TIMEOUT_SECONDS = 15.0
+"""How long a client is kept waiting for servers that do not answer."""
 
 logger = logging.getLogger(__name__)
 
@@ -66,17 +70,39 @@ class McpProxy:
             or Connection(server, self._cwd, self._in_thread, self._changed)
             for name, server in wanted.items()
         }
-        started = await asyncio.gather(
-            *(connection.start() for connection in self._connections.values()),
-            return_exceptions=True,
-        )
-        problems = [str(problem) for problem in started if isinstance(problem, Exception)]
+        problems = await self._start_all()
         for problem in problems:
             logger.warning("%s", problem)
         self._configured = ()
         if self.listed() != before:
             self._changed()
         return "\n".join(problems)
+
+    async def _start_all(self) -> list[str]:
+        """Start what does not run; what is wrong with those that do not answer soon."""
+        starting = {
+            asyncio.create_task(connection.start()): name
+            for name, connection in self._connections.items()
+        }
+        if not starting:
+            return []
+        done, late = await asyncio.wait(starting, timeout=SYNC_TIMEOUT_SECONDS)
+        problems = [str(task.exception()) for task in done if task.exception()]
+        for task in late:
+            run_in_background(self._tell_when_started(task))
+            problems.append(
+                f"MCP server {starting[task]!r} has not answered within "
+                f"{SYNC_TIMEOUT_SECONDS:.0f} s. It goes on starting; its tools are there when it has"
+            )
+        return problems
+
+    async def _tell_when_started(self, starting: asyncio.Task[None]) -> None:
+        try:
+            await starting
+        except McpError as problem:
+            logger.warning("%s", problem)
+        else:
+            self._changed()
 
     async def begin(self) -> None:
         """Start the servers of the settings, once."""

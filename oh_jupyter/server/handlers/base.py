@@ -17,6 +17,7 @@ from jupyter_server.extension.handler import ExtensionHandlerMixin
 from tornado import web
 from tornado.iostream import StreamClosedError
 
+from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import (
     ConfirmationError,
     EventNotFoundError,
@@ -38,7 +39,6 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.json import parse_json
-from oh_jupyter.background import run_in_background
 from oh_jupyter.server.links import KernelLink
 from oh_jupyter.server.state import ServerState, state_of
 
@@ -186,6 +186,10 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         if "\0" in path:
             raise WireError(f"{name!r} contains a NUL character", name)
         return path
+
+    def flag(self, name: str) -> bool:
+        """Whether an argument of the query says yes."""
+        return str(self.get_query_argument(name, "false")).lower() in ("true", "1")
 
     @property
     def state(self) -> ServerState:

@@ -38,7 +38,7 @@ class EventsHandler(OhHandler):
         the last one in ``Last-Event-ID`` misses none; after a restart it begins anew.
         """
         start = self._count("start_id", 0)
-        whole = self.get_query_argument("whole", "false").lower() in ("true", "1")
+        whole = self.flag("whole")
         link = await self.link(kernel_id)
         if "text/event-stream" in self.request.headers.get("Accept", ""):
             await self.while_connected(self._stream(link, start, whole))

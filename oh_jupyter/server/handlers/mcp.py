@@ -9,6 +9,7 @@ from tornado import web
 
 from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler
 from oh_jupyter.server.mcp.asgi import Exchange
+from oh_jupyter.server.mcp.skills_shown import skills_shown
 
 __all__ = ["McpHandler", "McpMessagesHandler", "McpSseHandler", "UpdateMcpServerHandler"]
 
@@ -35,6 +36,7 @@ class _Base(OhHandler):
         if kernel_id is not None:
             await self.link(kernel_id)
         endpoint = await self.state.mcp.get(kernel_id)
+        skills_shown.set(self.state.mcp.list_skills or self.flag("skills"))
         self._exchange = Exchange(self, self.body)
         await getattr(endpoint, transport)(self._exchange, self)
         if not self._finished and not self.client_has_left:

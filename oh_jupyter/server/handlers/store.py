@@ -38,7 +38,7 @@ class StoreHandler(StreamedUploadHandler):
     async def get(self, path: str = "", kernel_id: str | None = None) -> None:
         """Send a file, or the entries of a directory."""
         link = await self.link(kernel_id)
-        listing = self.get_query_argument("list", "false").lower() in ("true", "1")
+        listing = self.flag("list")
         if listing or path == "" or path.endswith("/"):
             reply = await link.request("list_store", {"path": path.rstrip("/")})
             self.finish_json({"path": path, "entries": reply.fields["entries"]})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
+from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.server.mcp.documents import Cell
 from oh_jupyter.server.mcp.results import image, text
 
@@ -13,7 +13,6 @@ __all__ = ["cell_blocks", "named", "raised"]
 MAX_OUTPUT_CHARS = 10_000
 """Characters of one output that are shown."""
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "application/json", "text/html")
 _IMAGE_TYPES = ("image/png", "image/jpeg")
 
@@ -66,7 +65,7 @@ def _joined(value: Any) -> str:
 
 
 def _clipped(told: str) -> str:
-    told = _ANSI.sub("", told).rstrip("\n")
+    told = strip_ansi(told).rstrip("\n")
     if len(told) <= MAX_OUTPUT_CHARS:
         return told
     half = MAX_OUTPUT_CHARS // 2

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from oh_jupyter.background import run_in_background
-from oh_jupyter.server.mcp.actions import action_tools
-from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, state_tools
-from oh_jupyter.server.mcp.notebook_tools import notebook_tools
-from oh_jupyter.server.mcp.notebooks import Notebooks
-from oh_jupyter.server.mcp.toolbox import Toolbox
 from oh_jupyter.server.router import KERNEL_EVENTS, Router
 
 if TYPE_CHECKING:
     from oh_jupyter.server.mcp.endpoint import McpEndpoint
+    from oh_jupyter.server.mcp.notebooks import Notebooks
+    from oh_jupyter.server.mcp.toolbox import Toolbox
 
 __all__ = ["Endpoints"]
 
@@ -31,7 +28,7 @@ class Endpoints:
         router: Router,
         touch: Callable[[], None],
         *,
-        has_mcp_servers: bool = False,
+        list_skills: bool = False,
     ) -> None:
         """Make none yet.
 
@@ -39,19 +36,28 @@ class Endpoints:
             serverapp: The Jupyter server.
             router: Knows its kernels.
             touch: Called when a kernel is asked to do something.
-            has_mcp_servers: MCP servers are configured whose tools every list should have.
+            list_skills: The agent skills are listed for every client, not only where the
+                address asks for them.
         """
-        self._has_mcp_servers = has_mcp_servers
+        self.list_skills = list_skills
         self._serverapp = serverapp
         self._router = router
         self._touch = touch
-        self._notebooks = Notebooks(serverapp)
+        self._notebooks: Notebooks | None = None
         self._endpoints: dict[str | None, McpEndpoint] = {}
         self._starting = asyncio.Lock()
         serverapp.event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
 
     def toolbox(self, kernel_id: str | None) -> Toolbox:
         """The tools for a kernel, None for the default one."""
+        from oh_jupyter.server.mcp.actions import action_tools
+        from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, state_tools
+        from oh_jupyter.server.mcp.notebook_tools import notebook_tools
+        from oh_jupyter.server.mcp.notebooks import Notebooks
+        from oh_jupyter.server.mcp.toolbox import Toolbox
+
+        if self._notebooks is None:
+            self._notebooks = Notebooks(self._serverapp)
         kernel = Kernel(
             self._router,
             kernel_id,
@@ -65,7 +71,7 @@ class Endpoints:
         ]
         kernel.listens = lambda: self._listened_to(kernel_id)
         taken = (tool.name for tool in fixed)
-        return Toolbox(fixed, KernelTools(kernel, taken, self._has_mcp_servers), kernel=kernel)
+        return Toolbox(fixed, KernelTools(kernel, taken), kernel=kernel)
 
     def _listened_to(self, kernel_id: str | None) -> bool:
         endpoint = self._endpoints.get(kernel_id)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any
 
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
 from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.mcp.results import Result, of_observation, result, text, text_alone
+from oh_jupyter.server.mcp.skills_shown import skills_shown
 from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema
 from oh_jupyter.server.router import Router
 
@@ -21,6 +22,9 @@ WATCH_INTERVAL_SECONDS = 60.0
 
 under_way: ContextVar[list[tuple[Kernel, str]] | None] = ContextVar("under_way", default=None)
 """Where a tool call notes which kernel does something for it, and the type of the Action."""
+
+SKILL_PREFIX = "skill_"
+"""Before the names of skills: agents may have tools of the same names."""
 
 DEFAULT_EVENT_COUNT = 20
 """Events that are listed when no number is given."""
@@ -77,11 +81,16 @@ class Kernel:
         return self._router.link(self.kernel_id)
 
     async def request(
-        self, operation: str, fields: Mapping[str, Any] | None = None, body: bytes | None = None
+        self,
+        operation: str,
+        fields: Mapping[str, Any] | None = None,
+        body: bytes | None = None,
+        *,
+        load: bool = True,
     ) -> Reply:
         """Ask the runtime in it; when this is cancelled, so is what was asked."""
         link = await self.link()
-        reply = await link.cancellable_request(operation, fields, body)
+        reply = await link.cancellable_request(operation, fields, body, load=load)
         if self._listed_without:
             self._listed_without = False
             self._changed()
@@ -148,41 +157,43 @@ class Kernel:
 
 
 class KernelTools:
-    """The tools that live in the kernel: skills, and those of the MCP servers behind it."""
+    """The tools that live in the kernel: those of MCP servers behind it, and skills if wanted.
 
-    def __init__(self, kernel: Kernel, taken: Iterable[str] = (), wanted: bool = False) -> None:
-        """Prepare.
+    A skill called ``file_editor`` would end the conversation of an agent that has a tool of that
+    name itself, so that skills are listed for who asks, with a prefix.
+    """
 
-        Args:
-            kernel: The kernel.
-            taken: Names of other tools; a tool that has one of them is told by its server's.
-            wanted: A list without them will not do, even if the kernel must be started.
-        """
+    def __init__(self, kernel: Kernel, taken: Iterable[str] = ()) -> None:
+        """Prepare; a tool that has a name that is taken gets its server's name as a prefix."""
         self._kernel = kernel
-        self._wanted = wanted
         self._taken = list(taken)
 
     async def tools(self, start: bool) -> list[Tool]:
-        """List them.
+        """The tools as they describe themselves; none without the kernel, unless it is started.
 
-        Args:
-            start: Start the kernel if it is not there. Otherwise there are none without it,
-                unless the person has configured servers, whose tools are then wanted.
-
-        Returns:
-            The tools, described as they describe themselves.
-
-        Raises:
-            OhJupyterError: The kernel cannot be asked.
+        Without ``start`` nothing is loaded into the kernel, either.
         """
-        if not (start or self._wanted or self._kernel.is_there):
+        if not (start or self._kernel.is_there):
             self._kernel.list_without()
             return []
-        reply = await self._kernel.request("tools", {"taken": self._taken})
+        fields = {"taken": self._taken, "skills": skills_shown.get()}
+        try:
+            reply = await self._kernel.request("tools", fields, load=start)
+        except ExtensionMissingError:
+            if start:
+                raise
+            self._kernel.list_without()
+            return []
         skills = set(reply.fields.get("skills", ()))
-        return [self._tool(wire, skills) for wire in json.loads(reply.body or b"[]")]
+        return [
+            self._skill(wire) if wire["name"] in skills else self._tool(wire)
+            for wire in json.loads(reply.body or b"[]")
+        ]
 
-    def _tool(self, wire: dict[str, Any], skills: Collection[str]) -> Tool:
+    def _skill(self, wire: dict[str, Any]) -> Tool:
+        return self._tool(wire, prefix=SKILL_PREFIX, rest=Tool.rest)
+
+    def _tool(self, wire: dict[str, Any], prefix: str = "", rest: str = "") -> Tool:
         name = str(wire["name"])
 
         async def call(arguments: dict[str, Any], caller: Caller) -> Result:
@@ -194,8 +205,7 @@ class KernelTools:
         # What the arguments have to be is checked where the tool is, and how long an answer
         # of somebody else's may be is their own affair.
         described = str(wire.get("description") or "")
-        rest = Tool.rest if name in skills else ""
-        return Tool(name, described, {}, call, rest=rest, wire=wire)
+        return Tool(f"{prefix}{name}", described, {}, call, rest=rest, wire=wire)
 
 
 def state_tools(kernel: Kernel) -> list[Tool]:

@@ -98,15 +98,16 @@ async def connected(
     transport: str = "http",
     headers: Mapping[str, str] | None = None,
     heard: Heard | None = None,
+    query: str = "",
 ) -> AsyncIterator[Session]:
     """A session by streamable HTTP or SSE."""
     async with AsyncExitStack() as stack:
         if transport == "sse":
-            opened: Any = sse_client(f"{url}/sse", headers=dict(headers or {}))
+            opened: Any = sse_client(f"{url}/sse{query}", headers=dict(headers or {}))
         else:
             client = http_library.AsyncClient(headers=dict(headers or {}), timeout=60)
             await stack.enter_async_context(client)
-            opened = streamable_http_client(url, http_client=client)
+            opened = streamable_http_client(url + query, http_client=client)
         streams = await stack.enter_async_context(opened)
         yield await stack.enter_async_context(_session(streams, heard))
 
