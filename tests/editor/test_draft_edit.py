@@ -135,7 +135,9 @@ def test_a_range_is_counted_from_one_and_includes_its_end(draft, code):
     assert code.read_text().startswith("import sys\n\n\ndef first")
 
 
-def test_a_draft_without_markers_replaces_its_range(draft, code):
+def test_a_draft_without_markers_replaces_its_range(draft, tmp_path):
+    code = tmp_path / "values.py"
+    code.write_text("import os\nx = 0\n")
     draft(code, "x = 1\ny = 2\n")
     assert code.read_text() == "x = 1\ny = 2\n"
     draft(code, "y = 3", start=2)
@@ -243,6 +245,21 @@ def test_files_that_cannot_be_edited(draft, tmp_path):
 
 
 DOUBT = "# ... existing code ...\ndef second():\n    return 22\n# ... existing code ..."
+
+
+def test_one_function_in_a_draft_does_not_delete_the_others(draft, code, model):
+    one = "def second():\n    return 22\n"
+    observation = draft(code, one)
+    assert isinstance(observation, ErrorObservation)
+    assert code.read_text() == CODE
+    for what in ("would delete `first`", "existing code", "`start` and `end`", "str_replace"):
+        assert what in observation.content
+    after = CODE.replace("return 2\n", "return 22\n")
+    model.replies = [f"<updated_code>{after}</updated_code>"]
+    draft(code, one, model.settings)
+    assert code.read_text() == after
+    draft(code, "def second():\n    return 222", start=8, end=9)
+    assert code.read_text() == CODE.replace("return 2\n", "return 222\n")
 
 
 def test_in_doubt_the_model_is_asked(draft, code, model):

@@ -131,8 +131,19 @@ def test_lines_between_anchors_that_are_not_shown_are_deleted():
 
 
 def test_a_draft_without_markers_is_the_new_text():
-    assert merged("one\ntwo\n") == "one\ntwo"
-    assert merged("#EDIT: why\none") == "one"
+    assert merged("one\ntwo\n", ["zero", "one"]) == "one\ntwo"
+    assert merged("#EDIT: why\none", ["zero", "one"]) == "one"
+
+
+def test_a_draft_without_markers_does_not_delete_definitions_in_silence():
+    only_second = "def second(a):\n    return 7\n"
+    assert "would delete `first`, `last`" in reason(only_second)
+    assert "# ... existing code ..." in reason(only_second)
+    assert merged("def renamed():\n    return 0", ["def last():", "    return 0"]) is not None
+    last = ["def last():", "    return 0"]
+    assert isinstance(merge(last, read_draft("def new(): ...", last), whole_file=True), Refused)
+    everything = "\n".join(FILE).replace("y + 1", "y + 2")
+    assert merged(everything) == everything
 
 
 def test_a_new_line_beside_a_marker_is_refused():

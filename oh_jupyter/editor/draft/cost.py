@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import accumulate
 
-__all__ = ["is_cheapest", "is_definition", "is_distinctive"]
+__all__ = ["defined_names", "is_cheapest", "is_definition", "is_distinctive"]
 
 _MIN_LETTERS = 3  # letters and digits; below it a line is met again too easily
 
@@ -20,7 +20,7 @@ _DEFINITION = re.compile(
     r"^\s*(?:(?:export|default|public|private|protected|internal|static|async|abstract|final|"
     r"pub(?:\(\w+\))?|unsafe|virtual|override|inline)\s+)*"
     r"(?:def|class|function|func|fn|struct|enum|interface|trait|impl|module|namespace|type|sub|"
-    r"proc|object|protocol|record)\b\W*\w"
+    r"proc|object|protocol|record)\b\W*(?P<name>\w+)"
 )
 
 # Costs of adding a line, of adding one that the file has already, and of dropping one.
@@ -41,6 +41,12 @@ def _own_letters(line: str) -> int:
 def is_definition(line: str) -> bool:
     """Whether a line begins a function, a class or the like, in a common language."""
     return _DEFINITION.match(line) is not None
+
+
+def defined_names(lines: list[str]) -> list[str]:
+    """Names of the functions, classes and the like that lines define, each once."""
+    found = (_DEFINITION.match(line) for line in lines)
+    return list(dict.fromkeys(match["name"] for match in found if match is not None))
 
 
 def is_cheapest(

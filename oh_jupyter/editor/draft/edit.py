@@ -100,7 +100,8 @@ def _edited(
     place = _Range(min(start, file.line_count), min(end, file.line_count))
     original = lines[place.start : place.end]
     draft = read_draft(action.content, original)
-    merged = merge(original, draft)
+    whole_file = place.start == 0 and place.end == file.line_count
+    merged = merge(original, draft, whole_file=whole_file)
     if isinstance(merged, Merged):
         spliced = _spliced(file, place, merged.lines)
         doubt = check_syntax(path, file.text, spliced) if draft.markers else ""

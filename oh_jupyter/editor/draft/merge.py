@@ -13,10 +13,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from oh_jupyter.editor.draft.cost import is_cheapest, is_definition, is_distinctive
+from oh_jupyter.editor.draft.cost import (
+    defined_names,
+    is_cheapest,
+    is_definition,
+    is_distinctive,
+)
 from oh_jupyter.editor.draft.markers import Draft
 
 __all__ = ["Merged", "Refused", "Run", "merge"]
+
+_MAX_NAMES = 10  # in a message
 
 Run = tuple[int, int]
 """The lines that a marker stands for: the first, counted from 0, and the one after the last."""
@@ -48,12 +55,13 @@ class Refused:
     reason: str
 
 
-def merge(original: list[str], draft: Draft) -> Merged | Refused:
+def merge(original: list[str], draft: Draft, *, whole_file: bool = False) -> Merged | Refused:
     """Merge a draft.
 
     Args:
         original: The lines that the draft is about.
         draft: The draft.
+        whole_file: Whether these are all lines of the file, which nobody chose.
 
     Returns:
         The new lines, or why there is doubt about them.
@@ -64,7 +72,8 @@ def merge(original: list[str], draft: Draft) -> Merged | Refused:
             "it is. Put `# ... existing code ...` on a line of its own for unchanged lines."
         )
     if not draft.markers:
-        return Merged(draft.blocks[0])
+        lost = _lost_definitions(original, draft.blocks[0], whole_file=whole_file)
+        return lost or Merged(draft.blocks[0])
     runs = _only_reading(original, draft.blocks)
     if isinstance(runs, Refused):
         return runs
@@ -79,6 +88,25 @@ def merge(original: list[str], draft: Draft) -> Merged | Refused:
     if lines == original:
         return Refused("With its markers filled in, the draft is the same as the file.")
     return Merged(lines)
+
+
+def _lost_definitions(original: list[str], lines: list[str], *, whole_file: bool) -> Refused | None:
+    """Doubt about a draft without markers in which definitions are missing.
+
+    In a range that somebody chose, as many new ones may have taken their place.
+    """
+    old, new = defined_names(original), defined_names(lines)
+    lost = [name for name in old if name not in new]
+    if not lost or (not whole_file and len(lost) <= len(set(new) - set(old))):
+        return None
+    names = ", ".join(f"`{name}`" for name in lost[:_MAX_NAMES])
+    more = ", ..." if len(lost) > _MAX_NAMES else ""
+    return Refused(
+        f"The draft has no marker for unchanged lines, and would delete {names}{more}. Put "
+        "`# ... existing code ...` on a line of its own wherever lines stay, with an unchanged "
+        "line beside it, or set `start` and `end` to the lines that the draft replaces. To delete "
+        "definitions, use the command str_replace."
+    )
 
 
 def _only_reading(original: list[str], blocks: list[list[str]]) -> tuple[Run, ...] | Refused:
