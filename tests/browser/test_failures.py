@@ -18,6 +18,7 @@ import pytest
 
 from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser.channel.tempdir import TempDir
+from oh_jupyter.browser.worker.session import MAX_TABS
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
 
 
@@ -87,6 +88,32 @@ def test_pages_that_never_answer(env: BrowserEnv, site):
     seen = env.step("noop(0)")
     assert seen["url"] == page
     assert "here" in seen["text_content"]
+
+
+def test_a_page_that_goes_on_for_ever(env: BrowserEnv, site):
+    fine = site.put("/fine", "<p>fine")
+    for script in ("<meta http-equiv=refresh content=0>", "<script>location.reload()</script>"):
+        page = site.put("/again", f"<p>again{script}")
+        seen = env.step(f'goto("{page}")')
+        assert "went on to another page again and again" in seen["last_action_error"]
+        assert seen["last_action_error"].count("again and again") == 1
+        seen = env.step(f'goto("{fine}")')
+        assert seen["last_action_error"] == ""
+        assert "fine" in seen["text_content"]
+
+
+def test_windows_without_end(env: BrowserEnv, site):
+    many = "for (let i = 0; i < 30; i++) window.open('/fine')"
+    site.put("/fine", "<p>fine")
+    page = site.put("/many", f'<button onclick="{many}">b</button>')
+    env.step(f'goto("{page}")', include=[])
+    seen = env.step("mouse_click(20, 15)")
+    assert "only 20 tabs are kept open" in " ".join(seen["notices"])
+    assert len(seen["open_pages_urls"]) <= MAX_TABS
+    seen = env.step("new_tab()")
+    assert "tabs are open already. Close one with tab_close()" in seen["last_action_error"]
+    seen = env.step("tab_close() new_tab()")
+    assert seen["last_action_error"] == ""
 
 
 def test_renderer_crash(env: BrowserEnv, site):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from oh_jupyter.browser.channel.language import Call
 from oh_jupyter.browser.worker.error_messages import error_cause
 from oh_jupyter.browser.worker.pdf_view import show_pdf
+from oh_jupyter.browser.worker.session import MAX_TABS
 from oh_jupyter.errors import BrowserActionError
 
 if TYPE_CHECKING:
@@ -343,6 +344,10 @@ async def _go_forward(page: Page, session: BrowserSession) -> None:
 
 
 async def _new_tab(session: BrowserSession) -> None:
+    if len(session.tabs) >= MAX_TABS:
+        raise BrowserActionError(
+            f"RuntimeError: {MAX_TABS} tabs are open already. Close one with tab_close()."
+        )
     await session.open_tab()
 
 

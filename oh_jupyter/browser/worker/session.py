@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +33,11 @@ if TYPE_CHECKING:
         Page,
     )
 
-__all__ = ["BrowserSession"]
+__all__ = ["MAX_TABS", "BrowserSession"]
 
+MAX_TABS = 20
+"""Tabs that pages and agents may open."""
+LEAVE_ATTEMPTS, LEAVE_TIMEOUT_MS = 5, 2_000
 TERMINATE_TIMEOUT_SECONDS = 3.0
 """For what the browser does without the page, unless the page's process is gone."""
 
@@ -76,6 +79,7 @@ class BrowserSession:
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _crashed: set[Page] = field(default_factory=set)
     _answers_choosers: bool = False
+    _opens_tab: bool = False
 
     @classmethod
     async def start(cls, settings: LaunchSettings) -> BrowserSession:
@@ -95,7 +99,7 @@ class BrowserSession:
             for frame in page.frames:
                 with contextlib.suppress(Exception):
                     await frame.evaluate(tracker.script)
-        context.on("page", session._page_opened)
+        context.on("page", session._window_opened)
         if not context.pages or not opened.is_ours:
             await session.open_tab()
         await session.ensure_page()
@@ -150,7 +154,11 @@ class BrowserSession:
 
     async def open_tab(self) -> None:
         """Open a blank tab and make it the active one."""
-        page = await self.context.new_page()
+        self._opens_tab = True
+        try:
+            page = await self.context.new_page()
+        finally:
+            self._opens_tab = False
         self._ours.append(page)
         self._page_opened(page)
         await self.inspector()
@@ -200,6 +208,19 @@ class BrowserSession:
         question = inspector.session.send("Runtime.evaluate", {"expression": "1"})
         return await self.watchdog.answers(question)
 
+    async def leave_loop(self) -> None:
+        """Empty a tab whose pages go on to another one again and again."""
+        where = shortened_url(self.page.url)
+        await self.stop_loading()
+        for _ in range(LEAVE_ATTEMPTS):
+            with contextlib.suppress(Exception):
+                # The loop may come in between.
+                await self.page.goto("about:blank", timeout=LEAVE_TIMEOUT_MS)
+                break
+        self.losses.append(
+            f"The page {where} went on to another page again and again; the tab was emptied."
+        )
+
     async def stop_scripts(self) -> None:
         """Stop the scripts of a hung tab; close the tab if that does not help."""
         page = self.page
@@ -237,6 +258,28 @@ class BrowserSession:
         self._activate(page)
         self.tracker.window_opened()
 
+    def _window_opened(self, page: Page) -> None:
+        """Take in a new window, or close it: pages may open them without end."""
+        self._page_opened(page)
+        if self._opens_tab or len(self.tabs) <= MAX_TABS:
+            return
+        self._forget(page)
+        notice = f"The page opened more windows; only {MAX_TABS} tabs are kept open."
+        if notice not in self.notices:
+            self.notices.append(notice)
+        self._run(page.close())
+
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside the step, whose failure matters to nobody."""
+
+        async def suppressed() -> None:
+            with contextlib.suppress(Exception):
+                await work
+
+        task = asyncio.ensure_future(suppressed())
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
     @contextlib.contextmanager
     def answering_file_choosers(self) -> Iterator[None]:
         """Within the block, somebody waits for file choosers."""
@@ -264,10 +307,4 @@ class BrowserSession:
         if dialog.type != "beforeunload":
             done = "accepted" if accept else "dismissed"
             self.notices.append(f"The page showed {dialog.type} {dialog.message!r}; it was {done}.")
-        task = asyncio.ensure_future(self._answer(dialog, accept))
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
-
-    async def _answer(self, dialog: Dialog, accept: bool) -> None:
-        with contextlib.suppress(Exception):
-            await (dialog.accept() if accept else dialog.dismiss())
+        self._run(dialog.accept() if accept else dialog.dismiss())

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import secrets
 import time
+from collections import Counter
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
@@ -20,7 +21,7 @@ from oh_jupyter.browser.worker.watchdog import Watchdog
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Page, Request
 
-__all__ = ["ActivityTracker", "PageUnresponsiveError"]
+__all__ = ["ActivityTracker", "NavigationLoopError", "PageUnresponsiveError"]
 
 ACTIVITY = files("oh_jupyter.browser.worker").joinpath("activity.js").read_text("utf-8")
 
@@ -55,8 +56,14 @@ CLOSE_TIMEOUT_MS = 2_000
 POLLING_ROUNDS, POLLING_WINDOW_SECONDS, POLLING_ROUND_GAP_SECONDS = 5, 5.0, 0.1
 """An address asked for in so many rounds within so many seconds is a polling loop; requests
 that are less than the gap apart are one round."""
+MAX_VISITS = 15
+"""Pages that a tab asks for in one look, until that counts as a loop."""
 MAX_ADDRESSES = 1000
 """Addresses remembered to find such loops; those of a loop are asked for again soon."""
+
+
+class NavigationLoopError(Exception):
+    """A tab goes on to another page again and again."""
 
 
 class PageUnresponsiveError(Exception):
@@ -74,6 +81,7 @@ class ActivityTracker:
         self._rounds: dict[tuple[str, str], list[float]] = {}
         self._changed = asyncio.Event()
         self._windows = 0
+        self._visits: Counter[Page] = Counter()
         self._silent_frames: WeakSet[Frame] = WeakSet()
         self._endless: WeakSet[Page] = WeakSet()
         context.on("request", self._started)
@@ -89,6 +97,7 @@ class ActivityTracker:
         """Start a step: what is under way now does not belong to it."""
         self._pending.clear()
         self._navigations.clear()
+        self._visits.clear()
         self._windows = 0
 
     def window_opens(self, _event: Any = None) -> None:
@@ -107,6 +116,9 @@ class ActivityTracker:
             # Loops belong to the page that is left now, or to another frame: seen again soon.
             self._rounds.clear()
             self._navigations.add(request)
+            tab = _tab_of(request)
+            if tab is not None and request.redirected_from is None:
+                self._visits[tab] += 1
             self._pending[request] = REQUEST_TIMEOUT_SECONDS
             self._changed.set()
         elif not self._polls(request):
@@ -140,6 +152,9 @@ class ActivityTracker:
         """Tell whether a tab is on its way to another page, which has not answered yet."""
         return any(_tab_of(request) is page for request in self._navigations)
 
+    def _is_loop(self, page: Page) -> bool:
+        return self._visits[page] > MAX_VISITS
+
     def page_shown(self, frame: Frame) -> None:
         """Note that a frame shows another page; what is left of it is an ordinary request."""
         if frame.parent_frame is None:
@@ -151,8 +166,9 @@ class ActivityTracker:
     async def navigated(self, page: Page, deadline: float | None = None) -> None:
         """Wait until a navigation that is under way has shown its page."""
         deadline = deadline or time.monotonic() + NAVIGATION_TIMEOUT_SECONDS
-        while self.navigates(page) and await self._wait_change(deadline):
-            pass
+        while self.navigates(page) and not self._is_loop(page):
+            if not await self._wait_change(deadline):
+                break
         # A page that loads for ever is used as it is.
         with contextlib.suppress(Exception):
             left_ms = max(1.0, (deadline - time.monotonic()) * 1000)
@@ -169,6 +185,8 @@ class ActivityTracker:
             if self.navigates(page):
                 # Until its page is there, the browser holds back every question to the old one.
                 await self.navigated(page, start + NAVIGATION_TIMEOUT_SECONDS)
+                if self._is_loop(page):
+                    raise NavigationLoopError
                 if self.navigates(page):
                     return False
             try:

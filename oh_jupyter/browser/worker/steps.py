@@ -11,7 +11,11 @@ from oh_jupyter.browser.channel.protocol import RECORDS
 from oh_jupyter.browser.worker.actions import perform
 from oh_jupyter.browser.worker.observation import observe
 from oh_jupyter.browser.worker.session import BrowserSession
-from oh_jupyter.browser.worker.settle import NAVIGATION_TIMEOUT_SECONDS, PageUnresponsiveError
+from oh_jupyter.browser.worker.settle import (
+    NAVIGATION_TIMEOUT_SECONDS,
+    NavigationLoopError,
+    PageUnresponsiveError,
+)
 from oh_jupyter.errors import BrowserActionError
 
 __all__ = ["run_step"]
@@ -137,6 +141,9 @@ async def _observe_settled(
             return await observe(session, include)
         except PageUnresponsiveError:
             await session.stop_scripts()
+        except NavigationLoopError:
+            await session.leave_loop()
+            session.tracker.begin()
         except Error:
             if attempt == MAX_OBSERVATION_ATTEMPTS - 1 or not session.opened.is_connected():
                 raise
