@@ -7,6 +7,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import OhJupyterError
@@ -27,6 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.command == "mcp":
             return _relay_mcp(options.notebook, options.url, options.token)
+        if options.command == "connect":
+            from oh_jupyter.connect.command import connect
+
+            return connect(options)
         return _print_environment(options.notebook) if options.command == "env" else _install()
     except OhJupyterError as problem:
         print(f"oh-jupyter: {problem}", file=sys.stderr)
@@ -68,18 +73,29 @@ def _parser() -> argparse.ArgumentParser:
     relay.add_argument(
         "--token", default=os.environ.get("OH_TOKEN"), help="its token (default: $OH_TOKEN)"
     )
+    _add_connect(commands)
     return parser
 
 
+def _add_connect(commands: Any) -> None:
+    from oh_jupyter.connect.command import add_arguments
+
+    add_arguments(
+        commands.add_parser(
+            "connect",
+            help="let an agent's client use the notebook: claude, codex, gemini, ...",
+            description="Write our MCP server into the configuration file of an agent's client.",
+        )
+    )
+
+
 def _relay_mcp(notebook: str | None, url: str | None, token: str | None) -> int:
+    from oh_jupyter.server.mcp.launcher import run
     from oh_jupyter.server.running import find_server, server_at
 
-    server = find_server(notebook) if url is None else server_at(url, token or "", notebook)
-    # It imports the MCP SDK.
-    from oh_jupyter.server.mcp.launcher import run
-
-    run(server)
-    return 0
+    return run(
+        lambda: find_server(notebook) if url is None else server_at(url, token or "", notebook)
+    )
 
 
 def _install() -> int:

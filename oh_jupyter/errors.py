@@ -43,6 +43,7 @@
     ├── ServerError                     a client cannot reach the server, or is refused there
     └── KernelError                     the server could not get an answer from a kernel
         ├── KernelNotFoundError         no kernel of that id
+        │   └── ServerNotFoundError     no Jupyter server of this user is running
         ├── GenerationChangedError      the runtime that was asked is no more; nothing was done
         ├── KernelDiedError             it died or restarted while it was asked
         ├── KernelTimeoutError          it did not answer in time
@@ -92,6 +93,7 @@ __all__ = [
     "RequestNotFoundError",
     "RuntimeClosedError",
     "ServerError",
+    "ServerNotFoundError",
     "ShellError",
     "SkillError",
     "StorageError",
@@ -319,6 +321,10 @@ class KernelError(OhJupyterError):
 
 class KernelNotFoundError(KernelError):
     """The server has no kernel of that id."""
+
+
+class ServerNotFoundError(KernelNotFoundError):
+    """No Jupyter server of this user is running."""
 
 
 class KernelDiedError(KernelError):

@@ -44,7 +44,8 @@ MAY_IMPORT = {
     "kernel": LOW | ROOMS | {"agents", "cells", "plugins", "runtime", "traits", "logs"},
     "server": BASE | {"events", "config", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},
-    "cli": BASE | {"browser", "server", "client"},
+    "connect": BASE | {"events", "config", "server", "client"},
+    "cli": BASE | {"browser", "server", "client", "connect"},
     "__init__": BASE | {"kernel", "server"},
 }
 JUPYTER = {"IPython", "ipykernel", "tornado", "traitlets", "jupyter_client", "jupyter_server"}

@@ -1,7 +1,7 @@
 """The official MCP SDK, of either major version, and the only place that imports it.
 
 Other packages hold an installation to one major of it, so we work with both: ``server``
-offers tools, ``client`` uses those of a server, ``messages`` and ``streams`` carry messages
+offers tools, ``client`` uses those of a server, ``messages`` carries messages
 as they are. What they take and give is MCP's JSON as plain data, the same with both.
 Importing the SDK takes half a second, so do that where it is first used.
 """

@@ -20,7 +20,7 @@ else:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
 
 
-__all__ = ["decode", "encode", "without_metadata"]
+__all__ = ["decode", "encode"]
 
 
 def decode(line: bytes) -> Any:
@@ -35,8 +35,3 @@ def encode(message: Any) -> bytes:
     """A message of a session as one line of JSON."""
     line: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
     return line.encode() + b"\n"
-
-
-def without_metadata(message: Any) -> Any:
-    """A message that came by one stream, to be sent by another; None if it is no message."""
-    return SessionMessage(message.message) if isinstance(message, SessionMessage) else None

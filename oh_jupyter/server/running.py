@@ -11,9 +11,16 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, ServerError
+from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, ServerError, ServerNotFoundError
 
-__all__ = ["RunningServer", "find_server", "is_local", "problem_of_answer", "server_at"]
+__all__ = [
+    "NOT_RUNNING",
+    "RunningServer",
+    "find_server",
+    "is_local",
+    "problem_of_answer",
+    "server_at",
+]
 
 PROBE_SECONDS = 5.0
 """Seconds until a server must have told which notebooks are open."""
@@ -48,15 +55,14 @@ class _Jupyter:
         below = "" if kernel_id is None else f"/kernels/{kernel_id}"
         return RunningServer(f"{self.base}/oh_jupyter{below}", self.token)
 
-    def matching(self, notebook: str) -> dict[str, str]:
-        """Paths and kernel ids of the open notebooks that a path, or the end of one, names."""
+    def matching(self, notebook: str) -> list[tuple[str, str]]:
+        """The open notebooks that a path below the root, or the end of one, names."""
         exact = [pair for pair in self.notebooks if pair[0] == notebook]
-        return dict(exact or [pair for pair in self.notebooks if self._matches(pair[0], notebook)])
+        return exact or [pair for pair in self.notebooks if PurePosixPath(pair[0]).match(notebook)]
 
-    def _matches(self, path: str, notebook: str) -> bool:
-        if self.root and Path(self.root, path) == Path(notebook).absolute():
-            return True
-        return PurePosixPath(path).match(notebook)
+    def at(self, file: Path) -> list[tuple[str, str]]:
+        """The open notebooks that are a file here."""
+        return [pair for pair in self.notebooks if self.root and Path(self.root, pair[0]) == file]
 
     @property
     def opened(self) -> str:
@@ -73,7 +79,11 @@ def find_server(notebook: str | None = None) -> RunningServer:
     """
     found, refusals = _running()
     if not found:
-        raise KernelNotFoundError("; ".join(refusals) or NOT_RUNNING)
+        raise (
+            KernelNotFoundError("; ".join(refusals))
+            if refusals
+            else ServerNotFoundError(NOT_RUNNING)
+        )
     if notebook is not None:
         return _with_notebook(found, notebook)
     if len(found) > 1:
@@ -134,11 +144,16 @@ def _message(body: bytes) -> str:
 
 
 def _with_notebook(servers: list[_Jupyter], notebook: str) -> RunningServer:
-    found = [
-        (server, path, kernel_id)
-        for server in servers
-        for path, kernel_id in server.matching(notebook).items()
-    ]
+    file = Path(os.path.abspath(notebook))
+    for named in (
+        [server.at(file) for server in servers],
+        [server.matching(notebook) for server in servers],
+    ):
+        found = [
+            (server, *pair) for server, pairs in zip(servers, named, strict=True) for pair in pairs
+        ]
+        if found:
+            break
     if not found:
         places = "; ".join(f"{server.base}. Open notebooks: {server.opened}" for server in servers)
         raise KernelNotFoundError(f"{notebook} is not open in {places}")

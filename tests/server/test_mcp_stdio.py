@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
+import requests
 from mcp import StdioServerParameters, stdio_client
-from mcp_client import MAJOR
+from mcp_client import MAJOR, McpError
 from mcp_client import launched as launched_program
+from urllib3 import Retry
 
 TOKEN = "stdio-token"
 COMMAND = "from oh_jupyter.cli import main; raise SystemExit(main())"
@@ -37,8 +43,8 @@ def places(tmp_path_factory) -> dict[str, str]:
     return {**known, **places, "HOME": str(root), "WORK": str(root / "work")}
 
 
-@pytest.fixture(scope="module")
-def server(places) -> Iterator[subprocess.Popen]:
+@contextmanager
+def jupyter(environment: dict[str, str], directory: str) -> Iterator[subprocess.Popen]:
     """A server as people start it, in a process of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -49,8 +55,8 @@ def server(places) -> Iterator[subprocess.Popen]:
             *(f"--port={port}", f"--IdentityProvider.token={TOKEN}", "--ServerApp.base_url=/b"),
             "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
         ],
-        cwd=places["WORK"],
-        env=places,
+        cwd=directory,
+        env=environment,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -58,9 +64,37 @@ def server(places) -> Iterator[subprocess.Popen]:
     process.url = f"http://127.0.0.1:{port}/b"
     while "is running at" not in (line := process.stderr.readline()):
         assert line, "the server did not start"
-    yield process
-    process.terminate()
-    process.communicate(timeout=60)
+    # It says so before it listens; once it answers, it has also noted where it is.
+    with requests.Session() as session:
+        retries = Retry(connect=20, backoff_factor=0.05)
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
+        session.get(f"{process.url}/api", timeout=60).raise_for_status()
+    drain = threading.Thread(target=process.stderr.read)
+    drain.start()
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+        drain.join()
+        process.stderr.close()
+
+
+@pytest.fixture(scope="module")
+def server(places) -> Iterator[subprocess.Popen]:
+    with jupyter(places, places["WORK"]) as process:
+        yield process
+
+
+def open_notebook(url: str, name: str) -> None:
+    """As a person opens one: with a kernel."""
+    body = {"path": name, "name": name, "type": "notebook", "kernel": {"name": "python3"}}
+    request = urllib.request.Request(
+        f"{url}/api/sessions",
+        data=json.dumps(body).encode(),
+        headers={"Authorization": f"token {TOKEN}", "Content-Type": "application/json"},
+    )
+    urllib.request.urlopen(request, timeout=60).close()
 
 
 def launched(places, *arguments: str):
@@ -89,13 +123,7 @@ def test_the_running_server_is_found(server, places) -> None:
 
 
 def test_a_notebook_and_an_address_can_be_named(server, places) -> None:
-    request = urllib.request.Request(
-        f"{server.url}/api/sessions",
-        data=b'{"path": "open.ipynb", "name": "open", "type": "notebook", '
-        b'"kernel": {"name": "python3"}}',
-        headers={"Authorization": f"token {TOKEN}", "Content-Type": "application/json"},
-    )
-    urllib.request.urlopen(request, timeout=60).close()
+    open_notebook(server.url, "open.ipynb")
 
     async def talk() -> None:
         async with launched(places, "--notebook", "open.ipynb") as session:
@@ -125,34 +153,200 @@ def test_newer_clients_work_too(server, places) -> None:
     asyncio.run(talk())
 
 
+INITIALIZE = (
+    '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
+    '"capabilities":{},"clientInfo":{"name":"t","version":"0"}}}\n'
+)
+
+
 def failing(places, *arguments: str) -> subprocess.CompletedProcess[str]:
-    message = (
-        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",'
-        '"capabilities":{},"clientInfo":{"name":"t","version":"0"}}}\n'
-    )
-    return subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", COMMAND, "mcp", *arguments],
         env=places,
-        input=message,
+        input=INITIALIZE,
         capture_output=True,
         text=True,
         timeout=60,
     )
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["id"] == 1
+    assert answer["error"]["message"].removeprefix("oh-jupyter: ") in done.stderr
+    return done
 
 
-def test_why_it_does_not_work_is_said_on_stderr(server, places, tmp_path) -> None:
+def test_why_it_does_not_work_is_said_to_people_and_to_the_client(server, places, tmp_path) -> None:
     done = failing(places, "--notebook", "missing.ipynb")
-    assert done.returncode == 1
     assert "missing.ipynb is not open" in done.stderr
-    assert done.stdout == ""
     done = failing({**places, "JUPYTER_RUNTIME_DIR": str(tmp_path)})
-    assert done.returncode == 1
     assert "No Jupyter server is running" in done.stderr
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         done = failing(places, "--url", f"http://127.0.0.1:{unused.getsockname()[1]}")
     assert "cannot be reached" in done.stderr
-    assert "Traceback" not in done.stderr
+    done = failing(places, "--url", server.url, "--token", "wrong")
+    assert "refuses the token" in done.stderr
+    done = failing(places, "--url", server.url, "--token", "wrong", "--notebook", "open.ipynb")
+    assert "refuses the token" in done.stderr
+    gone = f"{server.url}/oh_jupyter/kernels/00000000-0000-0000-0000-000000000000"
+    done = failing(places, "--url", gone, "--token", TOKEN)
+    assert "no kernel" in done.stderr.lower()
+    done = failing(places, "--url", "localhost:8888")
+    assert "is no address" in done.stderr
+
+
+def test_the_address_that_jupyter_prints_will_do(server, places) -> None:
+    async def talk() -> None:
+        async with launched(places, "--url", f"{server.url}/lab?token={TOKEN}") as session:
+            assert (await session.list_tools()).tools
+
+    asyncio.run(talk())
+
+
+def started(places, *arguments: str, **options) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *arguments, "-c", COMMAND, "mcp"],
+        env=places,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        bufsize=1,
+        **options,
+    )
+
+
+def opened(program: subprocess.Popen[str]) -> dict:
+    program.stdin.write(INITIALIZE)
+    answer = json.loads(program.stdout.readline())
+    program.stdin.write('{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+    return answer
+
+
+def test_it_ends_with_its_input_even_while_a_call_is_under_way(server, places) -> None:
+    program = started(places)
+    assert opened(program)["result"]["serverInfo"]["name"] == "oh_jupyter"
+    call = {"name": "run", "arguments": {"command": "echo begun; sleep 1000"}}
+    call["_meta"] = {"progressToken": 1}
+    asked = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": call}
+    program.stdin.write(json.dumps(asked) + "\n")
+    while "notifications/progress" not in program.stdout.readline():
+        pass
+    _, said = program.communicate(timeout=20)
+    assert program.returncode == 0
+    assert "Traceback" not in said
+
+
+def test_a_client_that_is_killed_leaves_no_orphan(server, places) -> None:
+    code = "import subprocess, sys; subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE).wait()"
+    client = subprocess.Popen(
+        [sys.executable, "-c", code, sys.executable, "-c", COMMAND, "mcp"],
+        env=places,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert "the tools of" in client.stderr.readline()
+    (program,) = psutil.Process(client.pid).children()
+    client.kill()
+    client.wait()
+    program.wait(timeout=20)
+    client.stderr.close()
+
+
+def test_what_is_no_message_is_answered_and_the_rest_goes_on(server, places) -> None:
+    program = started(places)
+    opened(program)
+    program.stdin.write("no JSON\n[]\n\n")
+    assert json.loads(program.stdout.readline())["error"]["code"] == -32700
+    assert json.loads(program.stdout.readline())["error"]["code"] == -32700
+    out, _ = program.communicate('{"jsonrpc":"2.0","id":"p","method":"ping"}\n', timeout=20)
+    assert json.loads(out) == {"jsonrpc": "2.0", "id": "p", "result": {}}
+
+
+def test_it_starts_soon(server, places) -> None:
+    """Also measured against what Python and the HTTP client alone take on this machine."""
+
+    def seconds(program: list[str]) -> float:
+        began = time.perf_counter()
+        subprocess.run(program, env=places, check=True, capture_output=True)
+        return time.perf_counter() - began
+
+    def seconds_to_answer() -> float:
+        began = time.perf_counter()
+        program = started(places)
+        opened(program)
+        passed = time.perf_counter() - began
+        program.communicate(timeout=20)
+        return passed
+
+    ours = min(seconds_to_answer() for _ in range(4))
+    bare = min(seconds([sys.executable, "-c", "import asyncio, httpx"]) for _ in range(4))
+    assert ours < max(1.0, 4 * bare)
+    program = started(places, "-X", "importtime")
+    opened(program)
+    _, imported = program.communicate(timeout=20)
+    names = {line.split("|")[-1].strip() for line in imported.splitlines()}
+    assert "httpx" in names
+    assert not names & {"mcp", "mcp_types", "pydantic", "jupyter_server", "IPython", "requests"}
+
+
+def test_all_servers_are_searched_for_a_notebook(places, tmp_path) -> None:
+    """The older of two has it; without a notebook, one is taken by the working directory."""
+    environment = {**places, "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime")}
+    for name in ("older", "newer", "elsewhere"):
+        (tmp_path / name).mkdir()
+        nbformat.write(nbformat.v4.new_notebook(), tmp_path / name / f"{name}.ipynb")
+        nbformat.write(nbformat.v4.new_notebook(), tmp_path / name / "both.ipynb")
+
+    def said(directory: str, *arguments: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-c", COMMAND, "env", *arguments],
+            env=environment,
+            cwd=tmp_path / directory,
+            capture_output=True,
+            text=True,
+        )
+        assert "Traceback" not in done.stderr
+        return done.stderr if done.returncode else done.stdout
+
+    with (
+        jupyter(environment, str(tmp_path / "older")) as older,
+        jupyter(environment, str(tmp_path / "newer")) as newer,
+    ):
+        for server, name in ((older, "older.ipynb"), (older, "both.ipynb"), (newer, "both.ipynb")):
+            open_notebook(server.url, name)
+        port = older.url.rpartition(":")[2]
+        assert f":{port}/oh_jupyter/kernels/" in said("newer", "--notebook", "older.ipynb")
+        assert f":{port}/oh_jupyter/kernels/" in said("older", "--notebook", "./both.ipynb")
+        assert "names several open notebooks" in said("elsewhere", "--notebook", "both.ipynb")
+        assert "Several Jupyter servers" in said("elsewhere")
+        assert f":{port}/oh_jupyter " in said("older")
+        # A note that somebody's death has left behind is no server.
+        note = tmp_path / "runtime" / "jpserver-1.json"
+        note.write_text('{"url": "http://127.0.0.1:9/", "token": "", "pid": 1}')
+        (tmp_path / "runtime" / "jpserver-2.json").write_text('{"url": "http')
+        newer.terminate()
+        newer.wait(60)
+        assert f":{port}/oh_jupyter " in said("elsewhere")
+
+
+def test_a_server_that_was_restarted_elsewhere_is_found_again(places, tmp_path) -> None:
+    environment = {**places, "JUPYTER_RUNTIME_DIR": str(tmp_path)}
+
+    async def talk() -> None:
+        first = jupyter(environment, places["WORK"])
+        await asyncio.to_thread(first.__enter__)
+        async with launched(environment) as session:
+            assert told(await session.call_tool("run", {"command": "echo one"})).startswith("one")
+            await asyncio.to_thread(first.__exit__, None, None, None)
+            with pytest.raises(McpError, match="No Jupyter server is running here"):
+                await session.call_tool("run", {"command": "echo two"})
+            with jupyter(environment, places["WORK"]):
+                answer = await session.call_tool("run", {"command": "echo three"})
+                assert told(answer).startswith("three")
+
+    asyncio.run(talk())
 
 
 def test_nothing_is_left_when_the_server_stops(places, server) -> None:

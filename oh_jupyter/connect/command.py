@@ -1,0 +1,175 @@
+"""The command ``oh-jupyter connect``."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Connection
+from oh_jupyter.connect.entries import remove_entry, set_entry, show_entry
+from oh_jupyter.connect.files import backup_of, read_text, write_text
+from oh_jupyter.errors import ConfigError, ServerError, ServerNotFoundError
+from oh_jupyter.server.running import (
+    NOT_RUNNING,
+    RunningServer,
+    find_server,
+    is_local,
+    problem_of_answer,
+    server_at,
+)
+
+__all__ = ["add_arguments", "connect"]
+
+CHECK_SECONDS = 30.0
+"""Seconds until the server must have answered an agent's first message."""
+
+RUNTIME_VARIABLES = ("JUPYTER_RUNTIME_DIR", "JUPYTER_DATA_DIR", "XDG_DATA_HOME")
+"""Where running servers are noted, if not in the usual place; clients do not pass these on."""
+
+QUESTION = "Which variables are there in my notebook?"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what ``connect`` takes."""
+    parser.add_argument("client", metavar="CLIENT", help=", ".join(CLIENTS))
+    parser.add_argument("--notebook", help="an open notebook, for the tools of its own kernel")
+    parser.add_argument(
+        "--url",
+        help="write this address of a Jupyter server, instead of the command that finds the one "
+        "that is running here",
+    )
+    parser.add_argument("--token", help="the token for --url")
+    where = parser.add_mutually_exclusive_group()
+    where.add_argument(
+        "--user", action="store_const", const="user", dest="scope", help="for all that you do"
+    )
+    where.add_argument(
+        "--project",
+        action="store_const",
+        const="project",
+        dest="scope",
+        help="for this directory alone",
+    )
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument("--print", action="store_true", help="print what would be written")
+    what.add_argument("--remove", action="store_true", help="take it away again")
+
+
+def connect(options: argparse.Namespace) -> int:
+    """Write, print or remove the entry in a client's file; the exit status."""
+    client = CLIENTS.get(options.client)
+    if client is None:
+        raise ConfigError(f"there is no client {options.client!r}. Known: {', '.join(CLIENTS)}")
+    file = _file(client, options.scope)
+    try:
+        if options.remove:
+            return _remove(client, file)
+        to, found = _connection(options)
+        entry = client.entry(to)
+        if options.print:
+            print(f"# {file}", file=sys.stderr)
+            print(show_entry(client.place, entry), end="")
+            return 0
+        before = read_text(file)
+        after = set_entry(client.place, before, entry)
+        if after != before:
+            write_text(file, after, private=to.server is not None)
+    except ConfigError as problem:
+        raise ConfigError(f"{file} is left as it was: {problem}") from problem
+    print("\n".join(_report(client, file, to, found, before, after)))
+    return 0
+
+
+def _file(client: Client, scope: str | None) -> Path:
+    if (scope or "user") == "user" and client.user:
+        return client.user()
+    if scope != "user" and client.project:
+        return client.project(Path.cwd())
+    other = "--project" if scope == "user" else "--user"
+    raise ConfigError(f"{client.title} has no such file for MCP servers; use {other}")
+
+
+def _remove(client: Client, file: Path) -> int:
+    before = read_text(file)
+    after = remove_entry(client.place, before)
+    if after == before:
+        print(f"{client.title}: there is no {NAME} in {file}")
+        return 0
+    write_text(file, after)
+    print(f"{client.title}: {NAME} is removed from {file} (before: {backup_of(file)})")
+    return 0
+
+
+def _connection(options: argparse.Namespace) -> tuple[Connection, RunningServer | None]:
+    """What to write, and the server that it leads to now, if one is running."""
+    if options.url is not None:
+        server = server_at(options.url, options.token or "", options.notebook)
+        _check(server)
+        return Connection(server=server), server
+    notebook = () if options.notebook is None else ("--notebook", str(options.notebook))
+    known = {name: os.environ[name] for name in RUNTIME_VARIABLES if os.environ.get(name)}
+    to = Connection((_program(), "mcp", *notebook), known)
+    try:
+        found = find_server(options.notebook)
+    except ServerNotFoundError:
+        return to, None
+    _check(found)
+    return to, found
+
+
+def _program() -> str:
+    """Our own program, by its whole path: clients do not know this environment."""
+    beside = Path(sys.executable).with_name("oh-jupyter")
+    found = str(beside) if beside.exists() else shutil.which("oh-jupyter")
+    if found is None:
+        raise ConfigError("the program oh-jupyter is not found. Install it: pip install oh_jupyter")
+    return found
+
+
+def _check(server: RunningServer) -> None:
+    """Open a session as an agent does, and close it; ServerError if that does not work."""
+    import httpx
+
+    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    first = {
+        "method": "initialize",
+        "params": {**about, "clientInfo": {"name": NAME, "version": ""}},
+    }
+    accepted = {"Accept": "application/json, text/event-stream"}
+    address = f"{server.url}/mcp"
+    with httpx.Client(
+        headers={**server.headers, **accepted},
+        timeout=CHECK_SECONDS,
+        trust_env=not is_local(address),
+    ) as client:
+        try:
+            answer = client.post(address, json={"jsonrpc": "2.0", "id": 1, **first})
+            session = answer.headers.get("mcp-session-id")
+            if session:
+                client.delete(address, headers={"mcp-session-id": session})
+        except httpx.HTTPError as problem:
+            raise ServerError(f"{address} cannot be reached: {problem}") from problem
+    if not answer.is_success:
+        raise ServerError(problem_of_answer(address, answer.status_code, answer.content))
+
+
+def _report(
+    client: Client, file: Path, to: Connection, found: RunningServer | None, before: str, after: str
+) -> Iterator[str]:
+    """What has been done, whether it works, and what to do next."""
+    if before == after:
+        yield f"{client.title}: {NAME} is in {file} already"
+    else:
+        backup = f" (before: {backup_of(file)})" if before else ""
+        yield f"{client.title}: {NAME} is written to {file}{backup}"
+    if to.server and to.server.token:
+        yield (
+            "It holds the server's token: keep the file to yourself, and connect again if the "
+            "server is started anew"
+        )
+    yield f"{found.url} answers" if found else NOT_RUNNING
+    yield f"Next: {client.next_step}; then ask: {QUESTION}"
