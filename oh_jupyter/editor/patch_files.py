@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from oh_jupyter.editor.engine import apply_all, encode_new
 from oh_jupyter.editor.messages import REVIEW, plural
+from oh_jupyter.editor.notebook import Notebook
+from oh_jupyter.editor.notebook.listing import rewrite_listing
+from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.patch.applying import Patched, apply_hunks
 from oh_jupyter.editor.patch.formats import parse_patch
 from oh_jupyter.editor.patch.model import FilePatch
@@ -15,6 +18,8 @@ from oh_jupyter.editor.patch.paths import PatchPaths
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState
+from oh_jupyter.editor.text import TextFile
+from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.errors import PatchError
 
 __all__ = ["patch_files"]
@@ -119,7 +124,7 @@ class _PatchRun:
                 "overwritten."
             )
             return
-        patched = apply_hunks(staged.text, patch.hunks)
+        patched = _apply(path, staged.text, patch)
         self._put(path, patched, len(patch.hunks), where)
         if patched.problems or target is None or target == path:
             return
@@ -168,6 +173,23 @@ class _PatchRun:
             return "The patch was applied before; nothing was written.\n" + _listed(self.before)
         before = [f"{note}: nothing to do" for note in self.before]
         return f"The patch was applied.\n{_listed(self.done + before)}{REVIEW}"
+
+
+def _apply(path: Path, file: TextFile, patch: FilePatch) -> Patched:
+    """Apply the hunks to a file; to the cells of a notebook, or else to its JSON."""
+    notebook = Notebook.parse(file.text) if is_notebook(path) else None
+    if notebook is None or not patch.hunks:
+        return apply_hunks(file, patch.hunks)
+    listing = TextFile(notebook.listing().encode("utf-8", "surrogatepass"), UTF8)
+    cells = apply_hunks(listing, patch.hunks)
+    if cells.problems:
+        as_json = apply_hunks(file, patch.hunks)
+        return cells if as_json.problems else as_json
+    edit = rewrite_listing(path, file, notebook, cells.data.decode("utf-8", "surrogatepass"))
+    if edit is None:
+        return replace(cells, data=file.data)
+    note = edit[1].strip().removesuffix(".")
+    return replace(cells, data=edit[0].data, remarks=[*cells.remarks, *([note] if note else [])])
 
 
 def _listed(items: Sequence[str]) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import nbformat
 import pytest
@@ -18,8 +20,8 @@ from oh_jupyter.editor import (
     FileChangedError,
     NoReplacementError,
 )
-from oh_jupyter.editor.actions import read_file
-from oh_jupyter.events import FileReadAction
+from oh_jupyter.editor.actions import edit_file, read_file
+from oh_jupyter.events import FileEditAction, FileReadAction
 
 STREAM = v4.new_output("stream", text="".join(f"line {n}\n" for n in range(30)))
 PICTURE = v4.new_output(
@@ -565,3 +567,80 @@ def test_a_notebook_with_large_outputs(editor, workspace):
     editor.edit_cell(path, "c7", mode="move", to=0)
     editor(command="str_replace", path=path, cell="c3", old_str="y", new_str="z")
     assert cells(path)[4].source == "z"
+
+
+# patches and drafts see cells, too
+
+
+def patched(editor, path, patch):
+    return editor(command="apply_patch", path=path, content=patch)
+
+
+def unified(old, new, name="nb.ipynb"):
+    lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), name, name)
+    return "".join(lines)
+
+
+def shown(editor, path):
+    """What an agent sees, without numbers and outputs."""
+    view = editor(command="view", path=path).output.split("\n", 1)[1]
+    lines = [line.split("\t", 1) for line in view.removesuffix("\n").split("\n")]
+    return "".join(f"{text}\n" for number, text in lines if number.strip() != "out")
+
+
+@pytest.mark.parametrize("kind", ["diff", "blocks", "envelope"])
+def test_a_patch_changes_the_source_of_a_cell_and_clears_its_outputs(editor, notebook, kind):
+    old, new = "for n in x:\n    print(n)\n", "for n in x:\n    print(2 * n)\n    print()\n"
+    text = shown(editor, notebook)
+    patch = {
+        "diff": unified(text, text.replace(old, new)),
+        "blocks": f"<<<<<<< SEARCH\n{old}=======\n{new}>>>>>>> REPLACE\n",
+        "envelope": "*** Begin Patch\n*** Update File: nb.ipynb\n@@\n for n in x:\n"
+        "-    print(n)\n+    print(2 * n)\n+    print()\n*** End Patch",
+    }[kind]
+    before = cells(notebook)
+    result = patched(editor, notebook, patch)
+    after = cells(notebook)
+    assert after[3].source == new.removesuffix("\n")
+    assert after[3].outputs == []
+    assert after[:3] == before[:3]
+    assert "outputs of cell [3] (id last) were cleared" in result.output
+    editor(command="undo_edit", path=notebook)
+    assert cells(notebook) == before
+
+
+def test_a_patch_of_one_line_leaves_no_stale_output(editor, notebook):
+    patched(editor, notebook, "<<<<<<< SEARCH\nimport x\n=======\nimport y\n>>>>>>> REPLACE\n")
+    cell = cells(notebook)[1]
+    assert (cell.source, cell.outputs, cell.execution_count) == ("import y\nx.y()", [], None)
+
+
+def test_a_patch_of_the_json_still_fits(editor, notebook):
+    text = notebook.read_text()
+    patched(editor, notebook, unified(text, text.replace('"zeta": 1.5', '"zeta": 2.5')))
+    assert nbformat.read(notebook, as_version=4).metadata["zeta"] == 2.5
+
+
+def test_a_patch_does_not_change_which_cells_there_are(editor, notebook):
+    before, text = notebook.read_bytes(), shown(editor, notebook)
+    heading = next(line for line in text.splitlines() if "id=empty" in line)
+    with pytest.raises(EditorError, match="notebook_edit"):
+        patched(editor, notebook, unified(text, text.replace(f"{heading}\n", "")))
+    assert notebook.read_bytes() == before
+
+
+def test_a_draft_changes_the_source_of_a_cell(editor, notebook):
+    before = cells(notebook)
+    action = FileEditAction(
+        str(notebook),
+        content="# ... existing code ...\nfor n in x:\n    print(-n)\n",
+        impl_source="llm_based_edit",
+    )
+    observation = edit_file(action, cwd="/", editor=editor)
+    after = cells(notebook)
+    assert after[3].source == "for n in x:\n    print(-n)", observation.content
+    assert (after[3].outputs, after[:3]) == ([], before[:3])
+    assert "-    print(n)\n+    print(-n)" in observation.diff
+    headless = replace(action, content="import x\n")
+    assert "notebook_edit" in edit_file(headless, cwd="/", editor=editor).content
+    assert cells(notebook) == after

@@ -6,6 +6,7 @@ OpenHands; there every draft goes to a model, here only one that is in doubt.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,8 +18,11 @@ from oh_jupyter.editor.draft.model import DraftModel
 from oh_jupyter.editor.draft.prompts import merge_prompt
 from oh_jupyter.editor.draft.repair import check_syntax, repaired
 from oh_jupyter.editor.editor import FileEditor
-from oh_jupyter.editor.notebook.validation import check_notebook
+from oh_jupyter.editor.notebook import Notebook
+from oh_jupyter.editor.notebook.listing import rewrite_listing
+from oh_jupyter.editor.notebook.validation import check_notebook, is_notebook
 from oh_jupyter.editor.reading import read_text
+from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile
 from oh_jupyter.editor.text.unified_diff import unified_diff
 from oh_jupyter.errors import DraftError, EditorError, FileChangedError
@@ -38,6 +42,42 @@ class _Range(NamedTuple):
 
     start: int
     end: int
+
+
+@dataclass(frozen=True)
+class _Document:
+    """What a draft is about: the text of a file, or a notebook as it is shown."""
+
+    path: Path
+    file: TextFile
+    notebook: Notebook | None
+    text: TextFile  # of a notebook the headings and sources of its cells
+
+    @classmethod
+    def read(cls, path: Path) -> _Document:
+        file, _ = read_text(path, _MAX_BYTES)
+        notebook = Notebook.parse(file.text) if is_notebook(path) else None
+        if notebook is None:
+            return cls(path, file, None, file)
+        listing = notebook.listing().encode("utf-8", "surrogatepass")
+        return cls(path, file, notebook, TextFile(listing, UTF8))
+
+    def stored(self, data: bytes) -> bytes:
+        """The file, if its text becomes this data."""
+        if self.notebook is None:
+            return data
+        listing = data.decode("utf-8", "surrogatepass")
+        edit = rewrite_listing(self.path, self.file, self.notebook, listing)
+        return edit[0].data if edit is not None else self.file.data
+
+    def spliced(self, place: _Range, new: list[str]) -> str:
+        """Text of the file with other lines in a range."""
+        start, end, text = _replacement(self.text, place, new)
+        spliced = self.text.text[:start] + text + self.text.text[end:]
+        if self.notebook is None:
+            return spliced
+        data = self.stored(spliced.encode("utf-8", "surrogatepass"))
+        return TextFile(data, self.file.encoding).text
 
 
 def edit_by_draft(
@@ -79,7 +119,8 @@ def _edited(
     action: FileEditAction, path: Path, editor: FileEditor, settings: Settings
 ) -> Observation:
     editor.finish_interrupted(path)
-    file, _ = read_text(path, _MAX_BYTES)
+    document = _Document.read(path)
+    file = document.text
     lines = file.text.split("\n")
     problem = _range_problem(action.start, action.end, len(lines))
     if problem:
@@ -92,7 +133,7 @@ def _edited(
     if action.start == -1:
         at = file.line_count
         new = without_reason(action.content).removesuffix("\n").split("\n")
-        return _written(action, path, editor, file, _Range(at, at), new)
+        return _written(action, document, editor, _Range(at, at), new)
     start, end = action.start - 1, len(lines) if action.end == -1 else action.end
     if end - start > MAX_LINES + 1:
         return ErrorObservation(_too_long(action, path, lines, start, end))
@@ -103,10 +144,10 @@ def _edited(
     whole_file = place.start == 0 and place.end == file.line_count
     merged = merge(original, draft, whole_file=whole_file)
     if isinstance(merged, Merged):
-        spliced = _spliced(file, place, merged.lines)
-        doubt = check_syntax(path, file.text, spliced) if draft.markers else ""
+        spliced = document.spliced(place, merged.lines)
+        doubt = check_syntax(path, document.file.text, spliced) if draft.markers else ""
         if not doubt:
-            return _written(action, path, editor, file, place, merged.lines)
+            return _written(action, document, editor, place, merged.lines)
     else:
         doubt = merged.reason
     if settings.draft_model is None:
@@ -117,18 +158,13 @@ def _edited(
     new = repaired(
         model,
         path,
-        file.text,
+        document.file.text,
         new,
         draft=action.content,
         first=place.start + 1,
-        splice=lambda code: _spliced(file, place, code),
+        splice=lambda code: document.spliced(place, code),
     )
-    return _written(action, path, editor, file, place, new)
-
-
-def _spliced(file: TextFile, place: _Range, new: list[str]) -> str:
-    start, end, text = _replacement(file, place, new)
-    return file.text[:start] + text + file.text[end:]
+    return _written(action, document, editor, place, new)
 
 
 def _replacement(file: TextFile, place: _Range, new: list[str]) -> tuple[int, int, str]:
@@ -145,23 +181,18 @@ def _replacement(file: TextFile, place: _Range, new: list[str]) -> tuple[int, in
 
 
 def _written(
-    action: FileEditAction,
-    path: Path,
-    editor: FileEditor,
-    file: TextFile,
-    place: _Range,
-    new: list[str],
+    action: FileEditAction, document: _Document, editor: FileEditor, place: _Range, new: list[str]
 ) -> Observation:
-    start, end, text = _replacement(file, place, new)
+    path, file = document.path, document.file
     try:
-        data = file.replace(start, end, text)
+        shown = document.text.replace(*_replacement(document.text, place, new))
+        data = document.stored(shown)
     except EncodeError as error:
         raise DraftError(
             f"{path} is in {error.encoding}, which has no character {error.character!a}; nothing "
             "was changed. Use other characters, or convert the file to UTF-8 first."
         ) from None
-    after = TextFile(data, file.encoding).text
-    check_notebook(path, file.text, after)
+    check_notebook(path, file.text, TextFile(data, file.encoding).text)
 
     def compute(now: bytes | None) -> bytes:
         if now != file.data:
@@ -172,7 +203,7 @@ def _written(
 
     if data != file.data:
         editor.overwrite(path, compute)
-    return _observation(action, file.text, after)
+    return _observation(action, document.text.text, TextFile(shown, document.text.encoding).text)
 
 
 def _observation(action: FileEditAction, before: str | None, after: str) -> FileEditObservation:
