@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import json
 import os
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -93,6 +92,12 @@ class Settings:
         "Whether the directory of the kernel's Python comes first on the shell's PATH, so that "
         "python and pip are the kernel's there, too.",
         "OH_JUPYTER_SHELL_KERNEL_PYTHON",
+    )
+    server_url_file: str | None = _setting(
+        None,
+        "File into which the server writes an address below which agents' browsers can view "
+        "files; OpenHands' agents look into /tmp/oh-server-url.",
+        "OH_JUPYTER_SERVER_URL_FILE",
     )
     enable_browser: bool = _setting(True, "Whether browser actions may start a browser.")
     browser_path: str | None = _setting(
@@ -318,12 +323,15 @@ def _from_toml(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) 
     chosen = path or environ.get("OH_JUPYTER_CONFIG_FILE")
     source = Path(chosen or "config.toml").expanduser()
     try:
-        table = tomllib.loads(source.read_text(encoding="utf-8"))
+        text = source.read_text(encoding="utf-8")
+        import tomllib
+
+        table = tomllib.loads(text)
     except FileNotFoundError:
         if chosen:
             raise ConfigError(f"There is no config file {source}") from None
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as problem:
+    except (ValueError, OSError) as problem:  # no TOML, no UTF-8, no file
         if chosen:
             raise ConfigError(f"Config file {source} cannot be read: {problem}") from problem
         return {}

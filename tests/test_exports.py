@@ -11,8 +11,9 @@ PUBLIC = {
     "oh_jupyter.browser": ["BrowserEnv", "flatten_axtree"],
     "oh_jupyter.client": ["AsyncRuntimeClient", "RuntimeClient"],
     "oh_jupyter.config": [
-        *("DECISION_MESSAGE", "EVENT_MESSAGE", "OUTPUT_LIMIT", "RECEIVED_MESSAGE"),
-        *("REPLY_MESSAGE", "REQUEST_MESSAGE", "Settings", "load_settings"),
+        *("DECISION_MESSAGE", "EVENT_MESSAGE", "KERNEL_INFO_FIELD", "OUTPUT_LIMIT"),
+        *("RECEIVED_MESSAGE", "REPLY_MESSAGE", "REQUEST_MESSAGE", "SESSION_KEY_VARIABLE"),
+        *("Settings", "load_settings", "secret_variables"),
     ],
     "oh_jupyter.editor": [
         *("COMMANDS", "EditorError", "EditorParameterInvalidError"),

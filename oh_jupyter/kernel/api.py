@@ -31,7 +31,6 @@ from oh_jupyter.events.fields import build
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.events.wire import action_from_wire
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait
-from oh_jupyter.kernel.display.diff import Diff
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.storage import FileStore
 
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.editor import HistoryEntry
     from oh_jupyter.events import EventSource
+    from oh_jupyter.kernel.display.diff import Diff
     from oh_jupyter.runtime.confirmation import PendingAction
     from oh_jupyter.runtime.replay import ReplayStep
 
@@ -278,6 +278,8 @@ class Oh:
         Raises:
             EditorError: There are not as many edits, or somebody else changed the file since.
         """
+        from oh_jupyter.kernel.display.diff import Diff
+
         return Diff(self.call(self._executor.editor.diff, self._absolute(path), steps))
 
     def browse(self, url: str, *, return_axtree: bool = False) -> BrowserOutputObservation:

@@ -14,7 +14,7 @@ from oh_jupyter.events import Event
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.cells.shell_cells import ShellCells
 from oh_jupyter.kernel.control import Broadcast, ControlHandler
-from oh_jupyter.kernel.display.formatters import register_formatters, unregister_formatters
+from oh_jupyter.kernel.display.registration import register_formatters, unregister_formatters
 from oh_jupyter.kernel.magics import MAGICS
 from oh_jupyter.logs import log_json_lines
 from oh_jupyter.plugins import JupyterPlugin

@@ -45,7 +45,6 @@ from oh_jupyter.runtime.resources import (
 )
 from oh_jupyter.runtime.thread import exempt_from_debugger
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
-from oh_jupyter.runtime.transfers import Transfers
 from oh_jupyter.runtime.validation import validate
 
 if TYPE_CHECKING:
@@ -54,6 +53,7 @@ if TYPE_CHECKING:
     from oh_jupyter.editor import FileEditor
     from oh_jupyter.events.stream import EventStream
     from oh_jupyter.plugins import Plugin
+    from oh_jupyter.runtime.transfers import Transfers
     from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
 
@@ -81,7 +81,6 @@ class ActionExecutor:
         events: The log of all Actions and Observations.
         plugins: The plugins.
         confirmations: Which Actions wait for a person.
-        transfers: Uploads and downloads under way.
         mcp: The MCP servers behind the runtime.
         tools: What can be called by name: agent skills, and tools of these servers.
         last_action_time: When the last Action ended, in seconds since the epoch.
@@ -118,6 +117,7 @@ class ActionExecutor:
         self._browsers: BrowserPool | None = None
         self._secrets: set[str] = set()
         self._editor: FileEditor | None = None
+        self._transfers: Transfers | None = None
         self._starting = asyncio.Lock()
         self._threads = ThreadPoolExecutor(
             max_workers=MAX_THREADS,
@@ -129,11 +129,6 @@ class ActionExecutor:
         self.mcp = McpProxy(self.in_thread, workspace_dir, servers, self.tools.changed)
         self.tools.add("skills", skill_tools(self.in_thread, self.tools.changed))
         self.tools.add("mcp", self.mcp.tools)
-        self.transfers = Transfers(
-            self.in_thread,
-            max_upload_bytes=int(settings.max_upload_mb * 1024**2),
-            owner=shell_owner(settings),
-        )
         self.confirmations = Confirmations(
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
         )
@@ -307,6 +302,19 @@ class ActionExecutor:
         await self.plugins.set_env(variables)
 
     @property
+    def transfers(self) -> Transfers:
+        """The uploads and downloads under way."""
+        if self._transfers is None:
+            from oh_jupyter.runtime.transfers import Transfers
+
+            self._transfers = Transfers(
+                self.in_thread,
+                max_upload_bytes=int(self.settings.max_upload_mb * 1024**2),
+                owner=shell_owner(self.settings),
+            )
+        return self._transfers
+
+    @property
     def editor(self) -> FileEditor:
         """The file editor, made when it is first asked for."""
         if self._editor is None:
@@ -355,7 +363,8 @@ class ActionExecutor:
 
         It blocks the loop where it must: at interpreter exit no pool takes work any more.
         """
-        self.transfers.close()
+        if self._transfers is not None:
+            self._transfers.close()
         await self.mcp.close()
         await self.plugins.close()
         if self._shell is not None:

@@ -17,7 +17,7 @@ from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
 from oh_jupyter.runtime.executor import MIN_SECRET_CHARS, ActionExecutor
 from oh_jupyter.runtime.mcp import parse_servers
 from oh_jupyter.runtime.thread import RuntimeThread
-from oh_jupyter.storage import FileStore, InMemoryFileStore, get_file_store
+from oh_jupyter.storage import FileStore, get_file_store
 from oh_jupyter.storage.spool import spool_while_unreachable
 
 if TYPE_CHECKING:
@@ -182,5 +182,7 @@ def make_file_store(settings: Settings) -> FileStore:
     except (OhJupyterError, OSError) as problem:
         if not by_default:
             raise
+        from oh_jupyter.storage import InMemoryFileStore
+
         logger.warning("Events are kept in memory only: %s", problem)
         return InMemoryFileStore()

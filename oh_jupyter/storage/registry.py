@@ -10,13 +10,13 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.storage.base import FileStore
-from oh_jupyter.storage.webhook.changes import DeliveryReport
-from oh_jupyter.storage.webhook.signing import Signer
-from oh_jupyter.storage.webhook.store import BatchedWebHookFileStore, WebHookFileStore
+
+if TYPE_CHECKING:
+    from oh_jupyter.storage.webhook.changes import DeliveryReport
 
 __all__ = ["drain_outbox", "get_file_store", "register_store"]
 
@@ -96,6 +96,10 @@ def get_file_store(
     store = _plain_store(file_store_type, file_store_path)
     if not file_store_web_hook_url:
         return store
+
+    from oh_jupyter.storage.webhook.signing import Signer
+    from oh_jupyter.storage.webhook.store import BatchedWebHookFileStore, WebHookFileStore
+
     kind = BatchedWebHookFileStore if file_store_web_hook_batch else WebHookFileStore
     url, headers = file_store_web_hook_url, _headers(file_store_web_hook_headers)
     secret, outbox = file_store_web_hook_secret or None, file_store_web_hook_outbox
@@ -148,6 +152,9 @@ def drain_outbox(
         file_store_web_hook_outbox=file_store_web_hook_outbox,
         file_store_web_hook_secret=file_store_web_hook_secret,
     )
+    from oh_jupyter.storage.webhook.changes import DeliveryReport
+    from oh_jupyter.storage.webhook.store import WebHookFileStore
+
     if not isinstance(store, WebHookFileStore):
         return DeliveryReport(0, (), 0)
     return store.close(timeout_seconds)

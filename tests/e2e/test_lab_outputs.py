@@ -18,7 +18,8 @@ from oh_jupyter.events import (
     ErrorObservation,
     FileEditObservation,
 )
-from oh_jupyter.kernel.display.formatters import Table, observation_html
+from oh_jupyter.kernel.display.observations import observation_html
+from oh_jupyter.kernel.display.table import Table
 
 pytestmark = pytest.mark.timeout(180)
 

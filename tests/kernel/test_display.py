@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oh_jupyter.editor import FileEditor
@@ -21,10 +21,11 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.kernel.display.diff import coloured
 from oh_jupyter.kernel.display.figures import number_text, size_text
-from oh_jupyter.kernel.display.formatters import Table, observation_html
 from oh_jupyter.kernel.display.html import diff_block
 from oh_jupyter.kernel.display.hunks import Hunk, diff_lines, parse_diff
+from oh_jupyter.kernel.display.observations import observation_html
 from oh_jupyter.kernel.display.readable_diff import readable_diff
+from oh_jupyter.kernel.display.table import Table
 
 SQL = """--- q.sql
 +++ q.sql
@@ -159,6 +160,7 @@ def test_near_changes_are_shown_together(edit: Editing) -> None:
     ]  # fmt: skip
 
 
+@settings(deadline=None)  # an example writes files, and machines may be busy
 @given(st.data())
 def test_a_readable_diff_fits_the_file(tmp_path_factory, data: st.DataObject) -> None:
     line = st.sampled_from(["", "a", "b", "--", "++i", "     5\tc", "@@ -1 +1 @@"])

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from oh_jupyter.errors import StorePathError, TransferNotFoundError
 from oh_jupyter.kernel.control.rpc import Reply, Request, operation
-from oh_jupyter.runtime.transfers import StoreSink, store_pieces
 from oh_jupyter.storage.paths import path_key
+
+if TYPE_CHECKING:
+    from oh_jupyter.runtime.transfers import StoreSink
 
 __all__: list[str] = []
 
@@ -22,10 +25,12 @@ async def _upload(request: Request) -> Reply:
 
 @operation("upload_to_store")
 async def _upload_to_store(request: Request) -> Reply:
+    from oh_jupyter.runtime.transfers import StoreSink
+
     path, store = request.text("path"), request.runtime.file_store
 
     def begin() -> StoreSink:
-        return StoreSink(store.open(path, "wb"))
+        return StoreSink(lambda: store.open(path, "wb"))
 
     return Reply({"id": await request.runtime.executor.transfers.begin(begin)})
 
@@ -49,8 +54,23 @@ async def _download(request: Request) -> Reply:
     return Reply({"id": key, "name": name})
 
 
+@operation("download_file")
+async def _download_file(request: Request) -> Reply:
+    """One file as it is."""
+    from oh_jupyter.runtime.transfers.downloads import check_file, file_pieces
+
+    executor = request.runtime.executor
+    path = request.text("path")
+    source = await executor.in_thread(check_file, path)
+    size = source.stat().st_size
+    key = await executor.transfers.begin(lambda: file_pieces(source))
+    return Reply({"id": key, "name": source.name, "size": size})
+
+
 @operation("download_from_store")
 async def _download_from_store(request: Request) -> Reply:
+    from oh_jupyter.runtime.transfers import store_pieces
+
     path, store = request.text("path"), request.runtime.file_store
 
     def begin() -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from IPython.display import Image, display
 
 from oh_jupyter.events import Observation
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.display.formatters import Table, screenshot
+from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
     OhMagics,
     help_option,
@@ -102,6 +102,8 @@ class BrowseMagics(OhMagics):
         else:
             actions = "\n".join(filter(None, (rest, cell)))
             observation = self.oh.interact(actions.strip(), return_axtree=options.axtree)
+        from oh_jupyter.kernel.display.observations import screenshot
+
         picture = None if options.no_picture else screenshot(observation)
         if picture is not None:
             _show(picture)

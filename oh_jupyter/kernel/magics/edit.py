@@ -13,7 +13,7 @@ from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.display.formatters import Table
+from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
     OhMagics,
     help_option,

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 from IPython.core.error import UsageError
 from IPython.display import ProgressBar
 
-from oh_jupyter.kernel.display.formatters import Table
+from oh_jupyter.kernel.display.table import Table
 
 __all__ = ["run_evaluation"]
 

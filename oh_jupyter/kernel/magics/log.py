@@ -16,7 +16,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from oh_jupyter.events import Event
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.display.formatters import Table
+from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
     OhMagics,
     help_option,

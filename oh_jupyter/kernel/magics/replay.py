@@ -12,7 +12,7 @@ from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
 from IPython.core.magic_arguments import argument, magic_arguments
 
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.display.formatters import Table
+from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
     OhMagics,
     help_option,

@@ -6,7 +6,7 @@ import os
 from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -14,9 +14,10 @@ from IPython.core.magic import line_cell_magic, magics_class, no_var_expand, out
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.utils.io import ask_yes_no
 
+from oh_jupyter import storage
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.display.formatters import Table
+from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
     OhMagics,
     help_option,
@@ -35,16 +36,11 @@ from oh_jupyter.kernel.magics.store_views import (
     report_table,
     transfer_table,
 )
-from oh_jupyter.storage import (
-    FileStore,
-    LocalFileStore,
-    Transfer,
-    WebHookFileStore,
-    copy,
-    get_file_store,
-    sync,
-)
+from oh_jupyter.storage import FileStore, get_file_store
 from oh_jupyter.storage.paths import path_key
+
+if TYPE_CHECKING:
+    from oh_jupyter.storage import Transfer, WebHookFileStore
 
 __all__ = ["StoreMagics"]
 
@@ -175,7 +171,7 @@ class StoreMagics(OhMagics):
             return False
 
     def _hook(self) -> WebHookFileStore:
-        if isinstance(self.store, WebHookFileStore):
+        if isinstance(self.store, storage.WebHookFileStore):
             return self.store
         raise UsageError(
             "this store reports to no webhook; set file_store_web_hook_url to have one"
@@ -203,7 +199,7 @@ class StoreMagics(OhMagics):
         if cell is not None:
             self.store.write(path, cell)
             return entry_table([self.store.info(path)])
-        done = self._carry("put", copy, *_read_from(args[1]), self.store, path)
+        done = self._carry("put", storage.copy, *_read_from(args[1]), self.store, path)
         return entry_table(self.store.info(name) for name in done.copied)
 
     def _get(self, args: list[str]) -> Path | Table:
@@ -213,7 +209,7 @@ class StoreMagics(OhMagics):
         one = self.store.info(path)["type"] == "file"
         if one and os.path.isdir(target):
             target = os.path.join(target, name)
-        done = self._carry("get", copy, self.store, path, *_write_to(target))
+        done = self._carry("get", storage.copy, self.store, path, *_write_to(target))
         return Path(target).absolute() if one else transfer_table(done)
 
     def _between(self, options: Namespace, args: list[str]) -> Table:
@@ -221,9 +217,9 @@ class StoreMagics(OhMagics):
             raise UsageError(f"{options.command} needs two places: FROM and TO")
         places = (*self._place(args[0], _read_from), *self._place(args[1], _write_to))
         if options.command == "cp":
-            return transfer_table(self._carry("cp", copy, *places))
+            return transfer_table(self._carry("cp", storage.copy, *places))
         how = {"delete": options.delete, "checksum": options.checksum}
-        return transfer_table(self._carry("sync", sync, *places, **how))
+        return transfer_table(self._carry("sync", storage.sync, *places, **how))
 
     def _place(
         self, text: str, on_disk: Callable[[str], tuple[FileStore, str]]
@@ -272,7 +268,7 @@ def _other_store(name: str) -> FileStore:
             raise
         if not os.path.isdir(folder):
             raise UsageError(f"there is no folder {name}, and as a store: {problem}") from None
-        store = LocalFileStore(folder)
+        store = storage.LocalFileStore(folder)
     store.exists("no/such/file")  # so that a wrong bucket or password is known at once
     return store
 
@@ -288,9 +284,9 @@ def _read_from(text: str) -> tuple[FileStore, str]:
 def _write_to(text: str) -> tuple[FileStore, str]:
     path = os.path.realpath(os.path.expanduser(text))
     if os.path.isdir(path):
-        return LocalFileStore(path), ""
+        return storage.LocalFileStore(path), ""
     folder, name = os.path.split(path)
-    return LocalFileStore(folder), name
+    return storage.LocalFileStore(folder), name
 
 
 def _sentence(problem: OSError) -> str:

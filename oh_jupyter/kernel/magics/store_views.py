@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.kernel.display.figures import size_text
-from oh_jupyter.kernel.display.formatters import Table
-from oh_jupyter.storage import Delivery, DeliveryReport, FileStore, Transfer
-from oh_jupyter.storage.base import FileInfo
+from oh_jupyter.kernel.display.table import Table
+
+if TYPE_CHECKING:
+    from oh_jupyter.storage import Delivery, DeliveryReport, FileInfo, FileStore, Transfer
 
 __all__ = ["Tree", "delivery_table", "entry_table", "report_table", "transfer_table"]
 

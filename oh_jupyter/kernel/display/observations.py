@@ -1,27 +1,17 @@
-"""How Observations and tables look in a cell: text everywhere, HTML where it is shown.
-
-The Observations stay plain data; IPython's formatters are taught about their classes.
-"""
+"""How Observations look in a cell: text everywhere, HTML where it is shown."""
 
 from __future__ import annotations
 
 import json
 import sys
 from base64 import b64decode
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-
-from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.events import (
     BrowserOutputObservation,
     CmdOutputObservation,
     ErrorObservation,
-    FileDownloadObservation,
     FileEditObservation,
     FileReadObservation,
-    FileWriteObservation,
     IPythonRunCellObservation,
     MCPObservation,
     Observation,
@@ -29,117 +19,9 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.kernel.display import html
 from oh_jupyter.kernel.display.diff import coloured
-from oh_jupyter.kernel.display.figures import number_text
 from oh_jupyter.kernel.display.readable_diff import is_dry_run, readable_diff
 
-__all__ = ["Table", "register_formatters", "screenshot", "unregister_formatters"]
-
-_SHOWN: tuple[type[Observation], ...] = (
-    BrowserOutputObservation,
-    CmdOutputObservation,
-    ErrorObservation,
-    FileDownloadObservation,
-    FileEditObservation,
-    FileReadObservation,
-    FileWriteObservation,
-    IPythonRunCellObservation,
-    MCPObservation,
-    UserRejectObservation,
-)
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows that a magic returns: shown as a table, used as a sequence of dicts.
-
-    Attributes:
-        columns: Headings.
-        rows: Values, one tuple a row.
-        formats: How the values of a column are shown, where ``str`` is not enough.
-        summary: What a table says that is too long to be shown as a whole.
-        max_shown_rows: How many rows are shown, of the beginning and the end.
-    """
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    formats: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
-    summary: str = ""
-    max_shown_rows: int = 200
-
-    def __len__(self) -> int:
-        """Number of rows."""
-        return len(self.rows)
-
-    def __getitem__(self, index: int) -> dict[str, Any]:
-        """One row by its position."""
-        return dict(zip(self.columns, self.rows[index], strict=True))
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        """The rows, each as a dict."""
-        return (self[index] for index in range(len(self)))
-
-    def __repr__(self) -> str:
-        """The table in columns of text."""
-        if not self.rows:
-            return "(nothing)"
-        shown = list(self._shown())
-        lines = [self.columns, *(row for row in shown if not isinstance(row, str))]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        text = [line if isinstance(line, str) else _padded(line, widths) for line in shown]
-        return "\n".join([*filter(None, [self._caption]), _padded(self.columns, widths), *text])
-
-    def _repr_html_(self) -> str:
-        return html.table(self.columns, self._shown(), self._caption)
-
-    @property
-    def _caption(self) -> str | None:
-        return self.summary or None if len(self.rows) > self.max_shown_rows else None
-
-    def _shown(self) -> Iterator[tuple[str, ...] | str]:
-        """The rows as they are shown, and a remark in place of those that are not."""
-        hidden = len(self.rows) - self.max_shown_rows
-        if hidden <= 0:
-            yield from map(self._text, self.rows)
-            return
-        last = self.max_shown_rows // 4
-        yield from map(self._text, self.rows[: self.max_shown_rows - last])
-        yield f"… {hidden:,} more, all of them in the value"
-        yield from map(self._text, self.rows[len(self.rows) - last :])
-
-    def _text(self, row: tuple[Any, ...]) -> tuple[str, ...]:
-        return tuple(
-            self.formats.get(column, _value_text)(value)
-            for column, value in zip(self.columns, row, strict=True)
-        )
-
-
-def _value_text(value: Any) -> str:
-    return number_text(value) if isinstance(value, float) else str(value)
-
-
-def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
-    return "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
-
-
-def register_formatters(shell: InteractiveShell) -> None:
-    """Teach a shell to show Observations."""
-    formatters = _formatters(shell)
-    for kind in _SHOWN:
-        formatters["text/plain"].for_type(kind, _print_text)
-        formatters["text/html"].for_type(kind, observation_html)
-
-
-def unregister_formatters(shell: InteractiveShell) -> None:
-    """Make a shell forget what it was taught."""
-    formatters = _formatters(shell)
-    for kind in _SHOWN:
-        formatters["text/plain"].pop(kind, None)
-        formatters["text/html"].pop(kind, None)
-
-
-def _formatters(shell: InteractiveShell) -> Any:
-    assert shell.display_formatter is not None
-    return shell.display_formatter.formatters
+__all__ = ["observation_html", "observation_text", "screenshot", "shown_text"]
 
 
 def screenshot(observation: Observation) -> bytes | None:
@@ -152,12 +34,11 @@ def screenshot(observation: Observation) -> bytes | None:
     return b64decode(url.partition(",")[2])
 
 
-def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:
+def shown_text(observation: Observation) -> str:
+    """An Observation as plain text, a diff in colours and with context in a terminal."""
     if isinstance(observation, FileEditObservation) and observation.diff and sys.stdout.isatty():
-        text = _edit_text(coloured(readable_diff(observation)), observation)
-    else:
-        text = observation_text(observation)
-    printer.text(text)
+        return _edit_text(coloured(readable_diff(observation)), observation)
+    return observation_text(observation)
 
 
 def observation_text(observation: Observation) -> str:
@@ -172,7 +53,7 @@ def observation_text(observation: Observation) -> str:
     if isinstance(observation, BrowserOutputObservation):
         problem = observation.last_browser_action_error
         return f"{observation.url}\n{problem}".rstrip()
-    return observation.content or observation.message
+    return observation.content or observation.message or repr(observation)
 
 
 def _edit_text(diff: str, observation: FileEditObservation) -> str:
@@ -235,7 +116,8 @@ def observation_html(observation: Observation) -> str:
             html.output_block(observation.content, state),
             tone=state,
         )
-    return html.card(html.heading(observation.message), tone="ok")
+    title = observation.message or observation.content or observation.kind
+    return html.card(html.heading(title), tone="ok")
 
 
 def _command_html(observation: CmdOutputObservation) -> str:

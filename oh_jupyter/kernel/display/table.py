@@ -1,0 +1,86 @@
+"""Rows that a magic returns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from oh_jupyter.kernel.display.figures import number_text
+
+__all__ = ["Table"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that a magic returns: shown as a table, used as a sequence of dicts.
+
+    Attributes:
+        columns: Headings.
+        rows: Values, one tuple a row.
+        formats: How the values of a column are shown, where ``str`` is not enough.
+        summary: What a table says that is too long to be shown as a whole.
+        max_shown_rows: How many rows are shown, of the beginning and the end.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    formats: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    summary: str = ""
+    max_shown_rows: int = 200
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.rows)
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """One row by its position."""
+        return dict(zip(self.columns, self.rows[index], strict=True))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """The rows, each as a dict."""
+        return (self[index] for index in range(len(self)))
+
+    def __repr__(self) -> str:
+        """The table in columns of text."""
+        if not self.rows:
+            return "(nothing)"
+        shown = list(self._shown())
+        lines = [self.columns, *(row for row in shown if not isinstance(row, str))]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        text = [line if isinstance(line, str) else _padded(line, widths) for line in shown]
+        return "\n".join([*filter(None, [self._caption]), _padded(self.columns, widths), *text])
+
+    def _repr_html_(self) -> str:
+        from oh_jupyter.kernel.display import html
+
+        return html.table(self.columns, self._shown(), self._caption)
+
+    @property
+    def _caption(self) -> str | None:
+        return self.summary or None if len(self.rows) > self.max_shown_rows else None
+
+    def _shown(self) -> Iterator[tuple[str, ...] | str]:
+        """The rows as they are shown, and a remark in place of those that are not."""
+        hidden = len(self.rows) - self.max_shown_rows
+        if hidden <= 0:
+            yield from map(self._text, self.rows)
+            return
+        last = self.max_shown_rows // 4
+        yield from map(self._text, self.rows[: self.max_shown_rows - last])
+        yield f"… {hidden:,} more, all of them in the value"
+        yield from map(self._text, self.rows[len(self.rows) - last :])
+
+    def _text(self, row: tuple[Any, ...]) -> tuple[str, ...]:
+        return tuple(
+            self.formats.get(column, _value_text)(value)
+            for column, value in zip(self.columns, row, strict=True)
+        )
+
+
+def _value_text(value: Any) -> str:
+    return number_text(value) if isinstance(value, float) else str(value)
+
+
+def _padded(line: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
