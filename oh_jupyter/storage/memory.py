@@ -9,13 +9,79 @@ from __future__ import annotations
 
 import io
 import threading
-from typing import BinaryIO
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
-from oh_jupyter.storage.paths import path_key
+from oh_jupyter.storage.paths import join, path_key
 
 __all__ = ["InMemoryFileStore", "new_store"]
+
+
+class _FileDict(dict[str, str | bytes]):
+    """Files by path, and what is directly in each directory, however the dict is changed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: dict[str, dict[str, int]] = {}  # by directory; how many files each is made of
+
+    def __setitem__(self, path: str, contents: str | bytes) -> None:
+        if path not in self:
+            self._count(path_key(path), 1)
+        super().__setitem__(path, contents)
+
+    def __delitem__(self, path: str) -> None:
+        super().__delitem__(path)
+        self._count(path_key(path), -1)
+
+    def _count(self, key: str, change: int) -> None:
+        while key:
+            directory, _, name = key.rpartition("/")
+            names = self.names.setdefault(directory, {})
+            names[name] = names.get(name, 0) + change
+            if not names[name]:
+                del names[name]
+                if not names:
+                    del self.names[directory]
+            key = directory
+
+    def below(self, key: str) -> Iterator[str]:
+        """Keys of all files below a directory."""
+        for name in self.names.get(key, ()):
+            inner = join(key, name)
+            if inner in self or "/" + inner in self:
+                yield inner
+            yield from self.below(inner)
+
+    def pop(self, path: str, *default: Any) -> Any:
+        contents = super().get(path)
+        if contents is None:
+            return super().pop(path, *default)
+        del self[path]
+        return contents
+
+    def popitem(self) -> tuple[str, str | bytes]:
+        path, contents = super().popitem()
+        self._count(path_key(path), -1)
+        return path, contents
+
+    def setdefault(self, path: str, contents: Any = None) -> Any:
+        if path not in self:
+            self[path] = contents
+        return self[path]
+
+    def update(self, *files: Any, **more: Any) -> None:
+        for path, contents in dict(*files, **more).items():
+            self[path] = contents
+
+    def __ior__(self, files: Any) -> _FileDict:  # type: ignore[override,misc]
+        self.update(files)
+        return self
+
+    def clear(self) -> None:
+        super().clear()
+        self.names.clear()
 
 
 class InMemoryFileStore(KeyedFileStore):
@@ -30,7 +96,9 @@ class InMemoryFileStore(KeyedFileStore):
     """
 
     def __init__(self, files: dict[str, str] | None = None) -> None:
-        self.files: dict[str, str | bytes] = {} if files is None else files  # type: ignore[assignment]
+        self.files: dict[str, str | bytes] = (
+            _FileDict() if files is None else files  # type: ignore[assignment]
+        )
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -44,7 +112,7 @@ class InMemoryFileStore(KeyedFileStore):
     def _put_new(self, key: str, data: bytes) -> None:
         contents = _as_kept(data)
         with self._lock:
-            if self._spelling(key) in self.files or self._below(key):
+            if self._spelling(key) in self.files or self._is_directory_key(key):
                 raise self._exists_already(key)
             self.files[key] = contents
 
@@ -56,7 +124,8 @@ class InMemoryFileStore(KeyedFileStore):
         with self._lock:
             contents = self.files.get(self._spelling(key))
             if contents is None:
-                raise self._is_directory(key) if self._below(key) else self._missing(key)
+                is_directory = self._is_directory_key(key)
+                raise self._is_directory(key) if is_directory else self._missing(key)
         return contents.encode("utf-8") if isinstance(contents, str) else contents
 
     def _open_read(self, key: str) -> BinaryIO:
@@ -67,12 +136,20 @@ class InMemoryFileStore(KeyedFileStore):
         directories: dict[str, None] = {}
         files: list[str] = []
         with self._lock:
-            for below in self._below(key):
-                name, slash, _ = below[start:].partition("/")
-                if slash:
-                    directories[name] = None
-                else:
-                    files.append(name)
+            if isinstance(self.files, _FileDict):
+                for name in self.files.names.get(key, ()):
+                    inner = join(key, name)
+                    if inner in self.files.names:
+                        directories[name] = None
+                    if inner in self.files or "/" + inner in self.files:
+                        files.append(name)
+            else:
+                for below in self._below(key):
+                    name, slash, _ = below[start:].partition("/")
+                    if slash:
+                        directories[name] = None
+                    else:
+                        files.append(name)
             if not directories and not files and self._spelling(key) in self.files:
                 raise self._not_directory(key)
         return list(directories), files
@@ -87,7 +164,7 @@ class InMemoryFileStore(KeyedFileStore):
     def _info(self, key: str) -> FileInfo:
         with self._lock:
             contents = self.files.get(self._spelling(key))
-            if contents is None and not self._below(key):
+            if contents is None and not self._is_directory_key(key):
                 raise self._missing(key)
         if contents is None:
             return directory_info(key)
@@ -96,9 +173,16 @@ class InMemoryFileStore(KeyedFileStore):
 
     def _below(self, key: str) -> list[str]:
         """List the keys below this one."""
+        if isinstance(self.files, _FileDict):
+            return list(self.files.below(key))
         prefix = key + "/" if key else ""
         keys = (_key_of(path) for path in list(self.files))
         return [found for found in keys if found.startswith(prefix)]
+
+    def _is_directory_key(self, key: str) -> bool:
+        if isinstance(self.files, _FileDict):
+            return key in self.files.names
+        return bool(self._below(key))
 
     def _spelling(self, key: str) -> str:
         """Find how the dict spells the key: whoever filled it may have used a slash."""

@@ -122,6 +122,28 @@ def bench_memory(directory):
 
     ours, baseline = turns(lambda n: store.write(f"d/{n}", CONTENTS), open_and_write)
     report("memory write, 1 KB", ours, baseline, "open + write")
+    plain = {f"d/{n}": CONTENTS.decode() for n in range(1000)}
+    for path in plain:
+        store.write(path, CONTENTS)
+    ours, baseline = turns(
+        lambda n: (store.delete(f"d/{n}"), store.write(f"d/{n}", CONTENTS)),
+        lambda n: (plain.pop(f"d/{n}"), plain.__setitem__(f"d/{n}", CONTENTS.decode())),
+    )
+    report("memory delete and write, one of 1 000", ours, baseline, "a dict")
+    ours, baseline = turns(
+        lambda n: store.list("d"),
+        lambda n: sorted(path for path in plain if path.startswith("d/")),
+        files=20,
+    )
+    report("memory list, 1 000 files", ours, baseline, "sorted keys of a dict")
+    large = bytes(100 << 20)
+    ours, baseline = turns(
+        lambda n: (store.write("large", large), store.read_bytes("large")),
+        lambda n: bytes(bytearray(large)),
+        files=1,
+        rounds=5,
+    )
+    report("memory write and read of 100 MB", ours, baseline, "two copies of it")
 
 
 def bench_webhooks(directory):
@@ -140,6 +162,36 @@ def bench_webhooks(directory):
             report(f"overhead of {name}", ours - baseline, 50.0, "the limit")
             assert store.close(60).pending == 0
             store.client.close()
+    receiver.kill()
+    receiver.communicate()
+
+
+def bench_delivery(directory):
+    """How fast what waits goes out, beside the same requests by hand."""
+    import requests
+
+    receiver = subprocess.Popen([sys.executable, "-c", RECEIVER], stdout=subprocess.PIPE, text=True)
+    url = f"http://127.0.0.1:{receiver.stdout.readline().strip()}/"
+    session = requests.Session()
+
+    def by_hand(_):
+        for n in range(FILES):
+            session.post(f"{url}d/{n}", data=CONTENTS)
+
+    for outbox in (None, os.path.join(directory, "delivery")):
+        store = WebHookFileStore(InMemoryFileStore(), url, outbox=outbox)
+
+        def deliver(_, store=store):
+            for n in range(FILES):
+                store.write(f"d/{n}", CONTENTS)
+            assert store.flush().delivered == FILES
+
+        ours, baseline = turns(deliver, by_hand, files=1)
+        name = "delivery" + (", outbox" if outbox else "")
+        report(name, ours / FILES, baseline / FILES, "requests by hand")
+        store.close()
+        store.client.close()
+    session.close()
     receiver.kill()
     receiver.communicate()
 
@@ -237,6 +289,20 @@ def _bench_s3(endpoint):
     report("S3 write of 1 000 x 1 KB", ours, raw, "concurrent aiobotocore")
     ours, raw = turns(lambda _: store.read_many(names), raw_read, files=1, rounds=5)
     report("S3 read of 1 000 x 1 KB", ours, raw, "concurrent aiobotocore")
+
+    def single(call):
+        return lambda n: loop.run_until_complete(call(n))
+
+    async def delete(n):
+        await client.delete_object(Bucket="bucket", Key=f"raw/d/{n:05}")
+
+    for name, work, by_hand in (
+        ("write", lambda n: store.write(f"d/{n:05}", CONTENTS), lambda n: put(n, "raw/d")),
+        ("read", lambda n: store.read_bytes(f"d/{n:05}"), get),
+        ("delete", lambda n: store.delete(f"d/{n:05}"), delete),
+    ):
+        ours, raw = turns(work, single(by_hand), files=50, rounds=5)
+        report(f"S3 {name} of 1 KB", ours, raw, "aiobotocore")
     store.write_many({f"many/{n:05}": b"" for n in range(10_000)})
     ours, raw = turns(lambda _: store.list("many"), raw_list, files=1, rounds=5)
     report("S3 list of 10 000", ours, raw, "aiobotocore, page by page")
@@ -249,6 +315,7 @@ def main():
         bench_local(directory)
         bench_memory(directory)
         bench_webhooks(directory)
+        bench_delivery(directory)
         bench_events(directory)
         bench_s3(directory)
 

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 from file_store import FileStoreContract
 
@@ -38,3 +40,47 @@ def test_a_dict_with_leading_slashes():
 def test_stores_do_not_share_files():
     InMemoryFileStore().write("f", "x")
     assert InMemoryFileStore().list("") == []
+
+
+def test_what_others_do_with_the_dict_is_seen():
+    store = InMemoryFileStore()
+    files = store.files
+    files["d/a"] = "1"
+    files.update({"d/b": "2", "/e/c": "3"}, f="4")
+    files |= {"g/h/i": "5"}
+    assert files.setdefault("d/a", "other") == "1"
+    assert files.setdefault("j", "6") == "6"
+    assert store.list("") == ["d/", "e/", "f", "g/", "j"]
+    assert store.list("g") == ["g/h/"]
+    assert files.pop("d/a") == "1"
+    assert files.pop("nope", None) is None
+    assert files.popitem() == ("j", "6")
+    del files["f"]
+    assert store.list("") == ["d/", "e/", "g/"]
+    store.delete("g")
+    assert files == {"d/b": "2", "/e/c": "3"}
+    assert not store.exists("g")
+    files.clear()
+    assert store.list("") == []
+
+
+def test_a_file_and_a_directory_of_one_name_both_go():
+    store = InMemoryFileStore()
+    store.write("d", "file")
+    store.write("d/f", "below")
+    assert store.list("") == ["d", "d/"]
+    store.delete("d")
+    assert store.files == {}
+
+
+def test_deleting_one_file_does_not_look_at_all_others():
+    def seconds(count):
+        store = InMemoryFileStore()
+        store.write_many({f"d/{n}": "x" for n in range(count)})
+        started = time.perf_counter()
+        for n in range(500):
+            store.delete(f"d/{n}")
+        return time.perf_counter() - started
+
+    few, many = min(seconds(600) for _ in range(3)), min(seconds(60_000) for _ in range(3))
+    assert many < 10 * few
