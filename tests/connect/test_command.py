@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import os
 import stat
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from oh_jupyter.connect import CLIENTS
 
-COMMAND = "from oh_jupyter.cli import main; raise SystemExit(main())"
 FILES = {
     "claude": (".claude.json", ".mcp.json"),
     "codex": (".codex/config.toml", ".codex/config.toml"),
@@ -27,52 +26,9 @@ FILES = {
     "openhands": (".openhands/mcp.json", None),
 }
 LOADERS = {".json": json.loads, ".toml": tomllib.loads, ".yaml": yaml.safe_load}
-MOVING = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 
 
-class Place:
-    """A home, and a project in which the command is run."""
-
-    def __init__(self, root: Path) -> None:
-        self.home, self.project = root / "home", root / "project"
-        self.home.mkdir()
-        self.project.mkdir()
-        unwanted = (*MOVING, "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "OH_URL", "OH_TOKEN")
-        kept = {name: value for name, value in os.environ.items() if name not in unwanted}
-        self.environment = {**kept, "HOME": str(self.home)}
-
-    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", COMMAND, "connect", *arguments],
-            env={**self.environment, **more},
-            cwd=self.project,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert "Traceback" not in done.stderr
-        return done
-
-    def written(self, *arguments: str, **more: str) -> str:
-        done = self.run(*arguments, **more)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def refused(self, *arguments: str, **more: str) -> str:
-        done = self.run(*arguments, **more)
-        assert done.returncode == 1
-        assert not done.stdout
-        assert done.stderr.startswith("oh-jupyter: ")
-        assert done.stderr.count("\n") == 1, "one line"
-        return done.stderr
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
-
-
-def everything(place: Place) -> dict[Path, bytes]:
+def everything(place: Any) -> dict[Path, bytes]:
     folders = (place.home, place.project)
     return {
         file: file.read_bytes()
@@ -85,7 +41,7 @@ def everything(place: Place) -> dict[Path, bytes]:
 @pytest.mark.skipif(sys.platform != "linux", reason="the files are elsewhere")
 @pytest.mark.parametrize("scope", [0, 1])
 @pytest.mark.parametrize("client", FILES)
-def test_each_client_has_its_file_and_shape(place: Place, client: str, scope: int) -> None:
+def test_each_client_has_its_file_and_shape(place: Any, client: str, scope: int) -> None:
     name, option = FILES[client][scope], ("--user", "--project")[scope]
     if name is None:
         assert "has no such file" in place.refused(client, option)
@@ -114,13 +70,13 @@ def test_every_client_is_tested_here() -> None:
     assert list(FILES) == list(CLIENTS)
 
 
-def test_printing_writes_nothing(place: Place) -> None:
+def test_printing_writes_nothing(place: Any) -> None:
     for client in CLIENTS:
         assert "oh-jupyter" in place.written(client, "--print")
     assert everything(place) == {}
 
 
-def test_the_file_before_is_kept_and_its_mode(place: Place) -> None:
+def test_the_file_before_is_kept_and_its_mode(place: Any) -> None:
     file = place.home / ".claude.json"
     file.write_text('{"a": 1}')
     file.chmod(0o600)
@@ -131,7 +87,7 @@ def test_the_file_before_is_kept_and_its_mode(place: Place) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == stat.S_IMODE(backup.stat().st_mode) == 0o600
 
 
-def test_a_link_stays_one(place: Place) -> None:
+def test_a_link_stays_one(place: Any) -> None:
     real = place.home / "dotfiles.json"
     real.write_text("{}")
     (place.home / ".claude.json").symlink_to(real)
@@ -140,7 +96,7 @@ def test_a_link_stays_one(place: Place) -> None:
     assert "oh-jupyter" in real.read_text()
 
 
-def test_clients_that_were_moved_are_found(place: Place) -> None:
+def test_clients_that_were_moved_are_found(place: Any) -> None:
     for client, variable, name in (
         ("claude", "CLAUDE_CONFIG_DIR", ".claude.json"),
         ("codex", "CODEX_HOME", "config.toml"),
@@ -150,13 +106,13 @@ def test_clients_that_were_moved_are_found(place: Place) -> None:
         assert "oh-jupyter" in (place.home / "moved" / name).read_text()
 
 
-def test_where_servers_are_noted_is_told_if_it_is_unusual(place: Place) -> None:
+def test_where_servers_are_noted_is_told_if_it_is_unusual(place: Any) -> None:
     elsewhere = str(place.home / "run")
     for client in CLIENTS:
         assert elsewhere in place.written(client, "--print", JUPYTER_RUNTIME_DIR=elsewhere)
 
 
-def test_wrong_input_is_one_line_and_changes_nothing(place: Place) -> None:
+def test_wrong_input_is_one_line_and_changes_nothing(place: Any) -> None:
     assert "claude, codex" in place.refused("clod")
     broken = place.home / ".codex" / "config.toml"
     broken.parent.mkdir()
@@ -178,13 +134,13 @@ def test_wrong_input_is_one_line_and_changes_nothing(place: Place) -> None:
 
 
 @pytest.mark.skipif(not Path("/sys/kernel").is_dir(), reason="needs a file system of the kernel's")
-def test_where_nothing_can_be_written_one_line_says_so(place: Place) -> None:
+def test_where_nothing_can_be_written_one_line_says_so(place: Any) -> None:
     assert "cannot be written" in place.refused("claude", CLAUDE_CONFIG_DIR="/sys/kernel")
     assert "cannot be written" in place.refused("codex", CODEX_HOME="/sys/kernel/new")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_what_may_not_be_written_is_left_alone(place: Place) -> None:
+def test_what_may_not_be_written_is_left_alone(place: Any) -> None:
     file = place.home / ".claude.json"
     file.write_text("{}")
     file.chmod(0o400)

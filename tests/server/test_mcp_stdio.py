@@ -8,23 +8,19 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
-import requests
+from jupyter_process import TOKEN, jupyter, open_notebook
 from mcp import StdioServerParameters, stdio_client
 from mcp_client import MAJOR, McpError
 from mcp_client import launched as launched_program
-from urllib3 import Retry
 
-TOKEN = "stdio-token"
 COMMAND = "from oh_jupyter.cli import main; raise SystemExit(main())"
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
 
@@ -43,58 +39,10 @@ def places(tmp_path_factory) -> dict[str, str]:
     return {**known, **places, "HOME": str(root), "WORK": str(root / "work")}
 
 
-@contextmanager
-def jupyter(environment: dict[str, str], directory: str) -> Iterator[subprocess.Popen]:
-    """A server as people start it, in a process of its own."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
-            *(f"--port={port}", f"--IdentityProvider.token={TOKEN}", "--ServerApp.base_url=/b"),
-            "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
-        ],
-        cwd=directory,
-        env=environment,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    process.url = f"http://127.0.0.1:{port}/b"
-    while "is running at" not in (line := process.stderr.readline()):
-        assert line, "the server did not start"
-    # It says so before it listens; once it answers, it has also noted where it is.
-    with requests.Session() as session:
-        retries = Retry(connect=20, backoff_factor=0.05)
-        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
-        session.get(f"{process.url}/api", timeout=60).raise_for_status()
-    drain = threading.Thread(target=process.stderr.read)
-    drain.start()
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-        drain.join()
-        process.stderr.close()
-
-
 @pytest.fixture(scope="module")
 def server(places) -> Iterator[subprocess.Popen]:
     with jupyter(places, places["WORK"]) as process:
         yield process
-
-
-def open_notebook(url: str, name: str) -> None:
-    """As a person opens one: with a kernel."""
-    body = {"path": name, "name": name, "type": "notebook", "kernel": {"name": "python3"}}
-    request = urllib.request.Request(
-        f"{url}/api/sessions",
-        data=json.dumps(body).encode(),
-        headers={"Authorization": f"token {TOKEN}", "Content-Type": "application/json"},
-    )
-    urllib.request.urlopen(request, timeout=60).close()
 
 
 def launched(places, *arguments: str):
@@ -115,8 +63,7 @@ def test_the_running_server_is_found(server, places) -> None:
                 "run", {"command": "echo through pipes"}, progress_callback=progress
             )
             assert told(answer).startswith("through pipes")
-            names = {tool.name for tool in (await session.list_tools()).tools}
-            assert "search_dir" in names
+            assert {tool.name for tool in (await session.list_tools()).tools} == names
         assert seen
 
     asyncio.run(talk())

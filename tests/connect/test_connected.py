@@ -1,0 +1,124 @@
+"""From ``oh-jupyter connect`` to a variable that an agent changed in the open notebook."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from jupyter_process import HEADERS, TOKEN, jupyter, open_notebook
+from mcp_client import connected, launched
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: Any) -> Iterator[dict[str, str]]:
+    """A server with an open notebook: its address, and where it is noted."""
+    import os
+
+    root = tmp_path_factory.mktemp("running")
+    runtime = str(root / "runtime")
+    nbformat.write(nbformat.v4.new_notebook(), root / "open.ipynb")
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("OH_")},
+        "JUPYTER_RUNTIME_DIR": runtime,
+        "HOME": str(root),
+        "OH_JUPYTER_CONFIRMATION": "never",
+    }
+    with jupyter(environment, str(root)) as process:
+        kernel = open_notebook(process.url, "open.ipynb")
+        yield {"url": process.url, "runtime": runtime, "kernel": kernel, "root": str(root)}
+
+
+def test_a_variable_is_changed_within_a_minute(
+    place: Any, running: dict[str, str], record_property: Any
+) -> None:
+    """Each step as a person takes it, and how long it takes."""
+    seconds, began = {}, time.perf_counter()
+
+    def step(name: str) -> None:
+        seconds[name] = time.perf_counter() - began - sum(seconds.values())
+
+    said = place.written(
+        *("claude", "--project", "--notebook", "open.ipynb"),
+        JUPYTER_RUNTIME_DIR=running["runtime"],
+    )
+    assert f"/kernels/{running['kernel']} answers" in said
+    step("connect")
+    # From here on as Claude Code does it, which knows this file alone.
+    entry = json.loads((place.project / ".mcp.json").read_text())["mcpServers"]["oh-jupyter"]
+    assert entry["type"] == "stdio"
+    assert TOKEN not in json.dumps(entry)
+
+    async def talk() -> str:
+        environment = {**place.environment, **entry["env"]}
+        async with launched(entry["command"], *entry["args"], env=environment) as session:
+            step("start")
+            names = {tool.name for tool in (await session.list_tools()).tools}
+            assert "run_ipython" in names
+            step("list tools")
+            await session.call_tool("run_ipython", {"code": "answer = 42"})
+            step("change a variable")
+            answer = await session.call_tool("run_ipython", {"code": "answer"})
+            return str(answer.content[0].text)
+
+    assert asyncio.run(talk()).startswith("42")
+    for name, passed in seconds.items():
+        record_property(name, passed)
+        print(f"{name:20} {passed:6.2f} s")
+    assert sum(seconds.values()) < 60
+
+
+def test_an_address_is_written_with_the_token_for_its_owner_alone(
+    place: Any, running: dict[str, str]
+) -> None:
+    address = f"{running['url']}/lab?token={TOKEN}"
+    said = place.written("cursor", "--url", address, "--notebook", "open.ipynb")
+    assert "keep the file to yourself" in said
+    file: Path = place.home / ".cursor" / "mcp.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    entry = json.loads(file.read_text())["mcpServers"]["oh-jupyter"]
+    assert entry["headers"] == HEADERS
+
+    async def talk() -> str:
+        async with connected(entry["url"], transport="http", headers=entry["headers"]) as session:
+            answer = await session.call_tool("run_ipython", {"code": "6 * 7"})
+            return str(answer.content[0].text)
+
+    assert asyncio.run(talk()).startswith("42")
+    # From an address to the command and back, nothing of the other is left.
+    place.written("cursor", JUPYTER_RUNTIME_DIR=running["runtime"])
+    assert set(json.loads(file.read_text())["mcpServers"]["oh-jupyter"]) == {
+        *("command", "args", "env")
+    }
+
+
+def test_a_server_that_is_of_no_use_is_one_line_and_nothing_is_written(
+    place: Any, running: dict[str, str], tmp_path: Path
+) -> None:
+    noted = {"JUPYTER_RUNTIME_DIR": running["runtime"]}
+    assert "is not open in" in place.refused("claude", "--notebook", "other.ipynb", **noted)
+    url = ("--url", running["url"])
+    assert "refuses the token" in place.refused("claude", *url, "--token", "wrong")
+    gone = f"{running['url']}/oh_jupyter/kernels/00000000-0000-0000-0000-000000000000"
+    assert "no kernel" in place.refused("claude", "--url", gone, "--token", TOKEN).lower()
+    (note,) = Path(running["runtime"]).glob("jpserver-*.json")
+    about = json.loads(note.read_text())
+    runtime = tmp_path / "runtime"
+    runtime.mkdir()
+    # The same server by two names is as good as two.
+    (runtime / "jpserver-1.json").write_text(note.read_text())
+    about["url"] = about["url"].replace("localhost", "127.0.0.1")
+    (runtime / "jpserver-2.json").write_text(json.dumps(about))
+    said = place.refused("claude", JUPYTER_RUNTIME_DIR=str(runtime))
+    assert "Several Jupyter servers are running" in said
+    about["token"] = "old"
+    (runtime / "jpserver-1.json").unlink()
+    (runtime / "jpserver-2.json").write_text(json.dumps(about))
+    assert "refuses the token" in place.refused("claude", JUPYTER_RUNTIME_DIR=str(runtime))
+    assert not list(place.home.iterdir())

@@ -1,0 +1,61 @@
+"""A Jupyter server as people start it, in a process of its own, and what they do in it."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import requests
+from urllib3 import Retry
+
+TOKEN = "token-of-the-server"
+HEADERS = {"Authorization": f"token {TOKEN}"}
+
+
+@contextmanager
+def jupyter(environment: dict[str, str], directory: str) -> Iterator[subprocess.Popen]:
+    """A server in a directory, noted for other programs below JUPYTER_RUNTIME_DIR."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
+            *(f"--port={port}", f"--IdentityProvider.token={TOKEN}", "--ServerApp.base_url=/b"),
+            "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
+        ],
+        cwd=directory,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    process.url = f"http://127.0.0.1:{port}/b"
+    while "is running at" not in (line := process.stderr.readline()):
+        assert line, "the server did not start"
+    # It says so before it listens; once it answers, it has also noted where it is.
+    with requests.Session() as session:
+        retries = Retry(connect=20, backoff_factor=0.05)
+        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
+        session.get(f"{process.url}/api", timeout=60).raise_for_status()
+    drain = threading.Thread(target=process.stderr.read)
+    drain.start()
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+        drain.join()
+        process.stderr.close()
+
+
+def open_notebook(url: str, name: str) -> str:
+    """As a person opens one: with a kernel, whose id comes back."""
+    body = {"path": name, "name": name, "type": "notebook", "kernel": {"name": "python3"}}
+    answer = requests.post(f"{url}/api/sessions", json=body, headers=HEADERS, timeout=60)
+    answer.raise_for_status()
+    return str(answer.json()["kernel"]["id"])
