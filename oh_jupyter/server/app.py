@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import fields
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from jupyter_server.extension.application import ExtensionApp
@@ -81,7 +84,6 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
     def initialize_settings(self) -> None:
         """Put the state where the handlers find it."""
         server: Any = self.serverapp
-        self._restore_logging = set_up_logging(self.log, self._secrets)
         settings, given = settings_from_traits(self), explicit_settings(self)
         # Nobody may be looking at the default kernel.
         given.setdefault("confirmation", settings.confirmation or "never")
@@ -111,15 +113,39 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             wants_vscode="vscode" in settings.plugins,
             confirmation_over_rest=self.confirmation_over_rest,
         ).put_into(self.settings)
+        self._restore_logging = set_up_logging(self.log, self._secrets)
         _keep_kernels_busy(server)
 
     def initialize_handlers(self) -> None:
         """Add the endpoints."""
         self.handlers.extend(HANDLERS)
 
+    async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
+        """Tell agents where the server is, which they look for in a file; the port is known now."""
+        target = self._url_file()
+        if target is None:
+            return
+        wildcard = serverapp.ip in ("", "*", "0.0.0.0", "::")
+        base = serverapp.local_url if wildcard else serverapp.connection_url
+        key = state_of(self.settings).view_key
+        try:
+            target.unlink(missing_ok=True)
+            with open(target, "x", opener=partial(os.open, mode=0o600)) as opened:
+                opened.write(f"{base.partition('?')[0].rstrip('/')}/oh_jupyter/viewer/{key}")
+        except OSError as problem:
+            self.log.warning("server_url_file %s cannot be written: %s", target, problem.strerror)
+
+    def _url_file(self) -> Path | None:
+        path = settings_from_traits(self).server_url_file
+        return Path(path).expanduser() if path else None
+
     async def stop_extension(self) -> None:
         """End the MCP sessions, and disconnect from the kernels."""
         state = state_of(self.settings)
+        if target := self._url_file():
+            with suppress(OSError):
+                if state.view_key in target.read_text():
+                    target.unlink()
         await state.mcp.close()
         state.router.close()
         self._restore_logging()
@@ -127,6 +153,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
     def _secrets(self) -> list[str]:
         """What must not be in the log: the server's credentials, and the secret settings."""
         found = [os.environ.get(SESSION_KEY_VARIABLE, "")]
+        found.append(state_of(self.settings).view_key)
         found.append(str(getattr(getattr(self.serverapp, "identity_provider", None), "token", "")))
         if GatewayClient.initialized():
             gateway = GatewayClient.instance()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -46,6 +47,7 @@ class ServerState:
         confirmation_over_rest: Waiting actions may be approved over REST.
         activity: When the server was last asked to do something.
         results: Answers of requests with an id.
+        view_key: Lets a browser that has not logged in view files.
     """
 
     router: Router
@@ -55,6 +57,7 @@ class ServerState:
     confirmation_over_rest: bool
     activity: Activity
     results: ResultStore = field(default_factory=ResultStore)
+    view_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     def put_into(self, settings: dict[str, Any]) -> None:
         """Make it the state that handlers with these settings find."""

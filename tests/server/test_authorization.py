@@ -30,6 +30,7 @@ KERNELS = ("execute", "kernels")
 OF_THE_SERVER: dict[tuple[str, str], tuple[str, str]] = {
     ("get", "openapi.yaml"): ("read", ACTIONS),
     ("get", "requests/x"): ("execute", ACTIONS),
+    ("get", "viewer/x/view"): ("execute", ACTIONS),
     ("delete", "requests/x"): ("execute", ACTIONS),
     **{(method, "nowhere"): ("read", ACTIONS) for method in METHODS},
 }
@@ -42,6 +43,7 @@ OF_A_KERNEL: dict[tuple[str, str], tuple[str, str]] = {
     ("post", "list_files"): ("read", ACTIONS),
     ("post", "upload_file"): ("execute", ACTIONS),
     ("get", "download_files"): ("execute", ACTIONS),
+    ("get", "view"): ("execute", ACTIONS),
     ("get", "events"): ("read", EVENTS),
     ("get", "events/0"): ("read", EVENTS),
     ("get", "confirmations"): ("read", EVENTS),
@@ -134,7 +136,7 @@ def statuses(mcp_url: str, jp_root_dir: Path) -> Callable[..., Awaitable[Statuse
                 if name == "upload_file":
                     sent |= {"content": FORM[0], "headers": {**headers, "Content-Type": FORM[1]}}
                     url += f"&destination={jp_root_dir}/uploaded"
-                elif name == "download_files":
+                elif name in ("download_files", "view"):
                     url += f"&path={jp_root_dir}/uploaded"
                 elif method != "get":
                     sent |= {"json": BODIES.get(name, "x")}

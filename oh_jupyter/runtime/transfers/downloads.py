@@ -19,7 +19,7 @@ from typing import IO
 from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.runtime.transfers.file_kinds import kind_name, virtual_devices
 
-__all__ = ["check_source", "zipped"]
+__all__ = ["check_file", "check_source", "file_pieces", "zipped"]
 
 PIECE_BYTES = 1024 * 1024
 """How much is read at once, and about as much is sent at once."""
@@ -47,6 +47,21 @@ def check_source(path: str) -> Path:
     if not os.access(source, os.R_OK | (os.X_OK if source.is_dir() else 0)):
         raise TransferError(f"{path} may not be read")
     return source
+
+
+def check_file(path: str) -> Path:
+    """The path, if it is a file that can be downloaded; a TransferError if not."""
+    source = check_source(path)
+    if source.is_dir():
+        raise TransferError(f"{path} is a directory; download_files sends it as a zip file")
+    return source
+
+
+def file_pieces(source: Path) -> Iterator[bytes]:
+    """The pieces of a file."""
+    with _open_regular(source) as opened:
+        while piece := opened.read(PIECE_BYTES):
+            yield piece
 
 
 def zipped(source: Path) -> Iterator[bytes]:

@@ -148,22 +148,36 @@ def _abort(transfer: Sink | Iterator[bytes]) -> None:
 class StoreSink:
     """An upload into a file of a store that is open for writing; closing it puts it in place."""
 
-    def __init__(self, opened: IO[bytes]) -> None:
-        self._opened = opened
+    def __init__(self, begin: Callable[[], IO[bytes]]) -> None:
+        """Open the file; a TransferError if it cannot be written."""
+        try:
+            self._opened = begin()
+        except OSError as problem:
+            raise _unwritable(problem) from None
 
     def write(self, piece: bytes) -> None:
-        """Take the next piece."""
-        self._opened.write(piece)
+        """Take the next piece; a TransferError if it cannot be written."""
+        try:
+            self._opened.write(piece)
+        except OSError as problem:
+            raise _unwritable(problem) from None
 
     def finish(self) -> None:
-        """Put it in its place."""
-        self._opened.close()
+        """Put it in its place; a TransferError if it cannot be written."""
+        try:
+            self._opened.close()
+        except OSError as problem:
+            raise _unwritable(problem) from None
 
     def abort(self) -> None:
         """Forget it: a file of a store that is left by an exception does not change."""
         if not self._opened.closed:
             given_up = TransferError("The upload was given up")
             self._opened.__exit__(TransferError, given_up, None)
+
+
+def _unwritable(problem: OSError) -> TransferError:
+    return TransferError(f"The store cannot be written: {problem.strerror or problem}")
 
 
 def store_pieces(opened: IO[bytes]) -> Iterator[bytes]:

@@ -9,6 +9,7 @@ import os
 import secrets
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.transfers.file_kinds import check_replaceable
@@ -60,9 +61,11 @@ class Upload:
             self._make_directory()
             if not self._zipped:
                 check_replaceable(self._directory / self.name)
-            # Not by tempfile, which would keep the file from everybody but its owner.
             self._part = self._directory / f".oh_upload_{secrets.token_hex(8)}"
-            self._sink = self._part.open("xb")
+            unnamed = _unnamed_file(self._directory)
+            # Not by tempfile, which would keep the file from everybody but its owner.
+            self._sink = unnamed or self._part.open("xb")
+            self._contents = self._part if unnamed is None else _path_of(unnamed)
         except OSError as problem:
             raise TransferError(f"{destination} cannot be written: {problem.strerror}") from None
 
@@ -83,10 +86,14 @@ class Upload:
     def finish(self) -> None:
         """Put the file in its place, or unpack it; on a TransferError nothing was changed."""
         try:
-            self._sink.close()
+            self._sink.flush()
             if self._zipped:
-                unpack(self._part, self.name, self._directory, self._max_bytes, self._own)
+                unpack(self._contents, self.name, self._directory, self._max_bytes, self._own)
                 return
+            if self._contents != self._part:
+                # With a directory, this is the call that follows the link in /proc.
+                os.link(self._contents, self._part, src_dir_fd=self._sink.fileno())
+            self._sink.close()
             # Whoever uploads over a link means the file that it leads to.
             target = Path(os.path.realpath(self._directory / self.name))
             check_replaceable(target)
@@ -115,3 +122,18 @@ class Upload:
     def _own(self, path: Path) -> None:
         if self._owner is not None:
             os.chown(path, *self._owner)
+
+
+def _unnamed_file(directory: Path) -> IO[bytes] | None:
+    """A file that is gone with the process that writes it; None where there are none."""
+    flag = getattr(os, "O_TMPFILE", None)
+    if flag is None:
+        return None
+    try:
+        return open(os.open(directory, os.O_RDWR | flag, 0o666), "wb")
+    except OSError:  # not every file system has them
+        return None
+
+
+def _path_of(opened: IO[bytes]) -> Path:
+    return Path(f"/proc/self/fd/{opened.fileno()}")

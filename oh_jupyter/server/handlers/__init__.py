@@ -24,6 +24,7 @@ from oh_jupyter.server.handlers.runtime import (
     SkillsHandler,
 )
 from oh_jupyter.server.handlers.store import StoreHandler
+from oh_jupyter.server.handlers.view import ViewHandler
 from oh_jupyter.server.handlers.vscode import VSCodeHandler, VSCodeTokenHandler
 
 __all__ = ["HANDLERS"]
@@ -49,6 +50,7 @@ _OF_A_KERNEL: list[tuple[str, type[OhHandler]]] = [
     (r"/list_files", ListFilesHandler),
     (r"/upload_file", UploadHandler),
     (r"/download_files", DownloadHandler),
+    (r"/view", ViewHandler),
     (r"/events", EventsHandler),
     (r"/events/(?P<event_id>\d{1,15})", EventHandler),
     (r"/confirmations", ConfirmationsHandler),
@@ -68,6 +70,7 @@ _OF_A_KERNEL: list[tuple[str, type[OhHandler]]] = [
 HANDLERS: list[tuple[str, type[OhHandler]]] = [
     (r"/oh_jupyter/openapi\.yaml", OpenApiHandler),
     (r"/oh_jupyter/requests/(?P<key>[^/]+)", RequestHandler),
+    (r"/oh_jupyter/viewer/(?P<view_key>[\w-]+)/view", ViewHandler),
     *((f"/oh_jupyter{path}", handler) for path, handler in _OF_A_KERNEL),
     *(
         (rf"/oh_jupyter/kernels/(?P<kernel_id>[\w-]+){path}", handler)

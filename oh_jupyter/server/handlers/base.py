@@ -97,10 +97,12 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     Attributes:
         by_session_key: Whether the request showed the session key, which agents have.
+        by_address_key: Whether the key of an agent's browser is in the address.
         client_has_left: Whether the connection was closed before the answer.
     """
 
     by_session_key = False
+    by_address_key = False
     client_has_left = False
     _refused_unread = False
     _work: asyncio.Task[Any] | None = None
@@ -138,8 +140,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     @property
     def identity_provider(self) -> IdentityProvider:
-        """The server's, or one that knows whoever shows the session key."""
-        if self.by_session_key:
+        """The server's, or one that knows whoever shows a key."""
+        if self.by_session_key or self.by_address_key:
             return _session_key_identity()
         found: IdentityProvider = super().identity_provider
         return found
@@ -199,7 +201,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     @property
     def principal(self) -> str:
         """Who asks. A token is one principal: Jupyter makes up a user for each request with it."""
-        anonymous = self.token_authenticated and not self.by_session_key
+        anonymous = self.token_authenticated and not (self.by_session_key or self.by_address_key)
         return "" if anonymous else str(self.current_user.username)
 
     async def allowed(self, action: str, resource: str) -> bool:

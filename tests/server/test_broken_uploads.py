@@ -1,0 +1,82 @@
+"""Uploads that cannot be ended: the kernel dies, or the disk is full."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+MEGABYTE = 1024**2
+
+
+async def test_nothing_is_left_of_one_whose_kernel_dies(
+    mcp_url: str, jp_auth_header: dict[str, str], act: Any, plain_kernel: str, tmp_path: Path
+) -> None:
+    target = tmp_path / "target"
+    _, cell = await act("run_ipython", plain_kernel, code="import os; os.getpid()")
+    kernel_pid = int(cell["content"].partition("\n")[0])
+
+    async def form() -> AsyncIterator[bytes]:
+        yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
+        yield b"x" * (2 * MEGABYTE)
+        async with asyncio.timeout(60):
+            while not target.exists():
+                await asyncio.sleep(0.01)
+        # What came is being written: that must not be there afterwards.
+        os.kill(kernel_pid, signal.SIGKILL)
+        yield b"\r\n--b--\r\n"
+
+    headers = {**jp_auth_header, "Content-Type": "multipart/form-data; boundary=b"}
+    async with httpx.AsyncClient(headers=headers, timeout=60) as client:
+        address = f"{mcp_url}/kernels/{plain_kernel}/upload_file"
+        answer = await client.post(address, params={"destination": str(target)}, content=form())
+    assert answer.status_code in (404, 503), answer.text
+    assert list(target.iterdir()) == []
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of two megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)]
+    try:
+        mounted = subprocess.run(mount, capture_output=True).returncode == 0
+    except OSError:
+        mounted = False
+    if not mounted:
+        pytest.skip("no file system can be mounted here")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+class TestFullDisk:
+    @pytest.fixture
+    def jp_server_config(self, jp_server_config: dict[str, Any], disk: Path) -> dict[str, Any]:
+        return {**jp_server_config, "OhJupyter": {"file_store_path": str(disk)}}
+
+    async def test_it_is_told_by_the_store_and_by_uploads(
+        self, mcp_url: str, jp_auth_header: dict[str, str], disk: Path
+    ) -> None:
+        contents = os.urandom(4 * MEGABYTE)
+        async with httpx.AsyncClient(headers=jp_auth_header, timeout=60) as client:
+            assert (await client.put(f"{mcp_url}/store/small", content=b"x")).status_code == 204
+            answer = await client.put(f"{mcp_url}/store/large", content=contents)
+            assert (answer.status_code, answer.json()["error"]) == (400, "TransferError")
+            assert "No space left" in answer.json()["detail"]
+            answer = await client.post(
+                f"{mcp_url}/upload_file",
+                params={"destination": str(disk / "uploads")},
+                files={"file": ("large", contents)},
+            )
+            assert (answer.status_code, answer.json()["error"]) == (400, "TransferError")
+            assert (await client.get(f"{mcp_url}/store/small")).content == b"x"
+            assert (await client.get(f"{mcp_url}/store/large")).status_code == 404
+        assert list((disk / "uploads").iterdir()) == []

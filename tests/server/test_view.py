@@ -1,0 +1,102 @@
+"""Files as a browser shows them, by login and by the key in the file of ``server_url_file``."""
+
+from __future__ import annotations
+
+import base64
+import stat
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+PIXEL = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
+    "gg=="
+)
+FILES = {
+    "a.pdf": (b"%PDF-1.4 a", "application/pdf"),
+    "a.png": (PIXEL, "image/png"),
+    "a.txt": ("héllo".encode(), "text/plain; charset=utf-8"),
+    "a.html": (b"<script>alert(1)</script>", "text/html; charset=utf-8"),
+    "a.unknown-kind": (b"\x00", "application/octet-stream"),
+    "empty.txt": (b"", "text/plain; charset=utf-8"),
+    "a.tar.gz": (b"zipped", "application/octet-stream"),
+}
+
+
+@pytest.fixture
+def url_file(tmp_path: Path) -> Path:
+    return tmp_path / "oh-server-url"
+
+
+@pytest.fixture
+def jp_server_config(jp_server_config: dict[str, Any], url_file: Path) -> dict[str, Any]:
+    return {**jp_server_config, "OhJupyter": {"server_url_file": str(url_file)}}
+
+
+@pytest.fixture
+def keyed_url(jp_serverapp: Any, http_server: Any, url_file: Path, jp_asyncio_loop: Any) -> str:
+    """What an agent reads; the server of the tests does not run the hooks of its start."""
+    (app,) = jp_serverapp.extension_manager.extension_apps["oh_jupyter"]
+    url_file.write_text("of an earlier server")
+    jp_asyncio_loop.run_until_complete(app._start_jupyter_server_extension(jp_serverapp))
+    return url_file.read_text()
+
+
+async def test_files_are_sent_as_what_they_are(
+    mcp_url: str, jp_auth_header: dict[str, str], keyed_url: str, tmp_path: Path
+) -> None:
+    async with httpx.AsyncClient(timeout=60) as client:
+        for name, (contents, kind) in FILES.items():
+            (tmp_path / name).write_bytes(contents)
+            path = {"path": str(tmp_path / name)}
+            for address, headers in ((mcp_url, jp_auth_header), (keyed_url, {})):
+                answer = await client.get(f"{address}/view", params=path, headers=headers)
+                assert (answer.status_code, answer.content) == (200, contents), answer.text
+                assert answer.headers["Content-Type"] == kind
+                assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+                assert answer.headers["X-Content-Type-Options"] == "nosniff"
+                client.cookies.clear()
+
+
+async def test_nobody_else_sees_them(
+    mcp_url: str, keyed_url: str, url_file: Path, tmp_path: Path, jp_serverapp: Any
+) -> None:
+    assert stat.S_IMODE(url_file.stat().st_mode) == 0o600
+    (tmp_path / "a.txt").write_text("secret")
+    path = {"path": str(tmp_path / "a.txt")}
+    key = keyed_url.rpartition("/")[2]
+    async with httpx.AsyncClient(timeout=60) as client:
+        for below in ("view", f"viewer/{key[:-1]}/view", "viewer/x/view", f"viewer/{key}/alive"):
+            answer = await client.get(f"{mcp_url}/{below}", params=path)
+            assert answer.status_code == 403, below
+        # The key is good for nothing else.
+        answer = await client.post(f"{keyed_url}/view", params=path, json={})
+        assert answer.status_code in (403, 405)
+    assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
+
+
+async def test_what_is_no_file_is_refused(keyed_url: str, tmp_path: Path) -> None:
+    async with httpx.AsyncClient(timeout=60) as client:
+        for path, status in ((tmp_path, 400), (tmp_path / "none", 404), ("relative", 400)):
+            answer = await client.get(f"{keyed_url}/view", params={"path": str(path)})
+            assert answer.status_code == status, answer.text
+        assert (await client.get(f"{keyed_url}/view")).status_code == 422
+
+
+async def test_an_agents_browser_opens_them(keyed_url: str, act: Any, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("found in the file")
+    page = f"{keyed_url}/view?path={tmp_path / 'note.txt'}"
+    status, observation = await act("browse", url=page)
+    assert status == 200
+    assert "found in the file" in observation["content"]
+
+
+async def test_the_address_goes_with_the_server(
+    keyed_url: str, url_file: Path, jp_serverapp: Any
+) -> None:
+    (app,) = jp_serverapp.extension_manager.extension_apps["oh_jupyter"]
+    assert keyed_url.rpartition("/")[2] in app._secrets()
+    await app.stop_extension()
+    assert not url_file.exists()
