@@ -273,6 +273,11 @@ class ActionExecutor:
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
+    @property
+    def has_shell(self) -> bool:
+        """Whether the shell has been started."""
+        return self._shell is not None
+
     async def shell(self) -> ShellSession:
         """The shell session, started when it is first asked for; a ShellError if it cannot."""
         async with self._starting:

@@ -193,6 +193,9 @@ class Router:
             self._being_restarted.discard(kernel_id)
             if kernel_id in self._unwanted:
                 self._end(kernel_id)
+        elif data.get("action") == "interrupt" and kernel_id in self._links:
+            # A signal, or a message to the kernel, stops cells only.
+            run_in_background(self._links[kernel_id].request("interrupt", load=False))
         elif data.get("action") == "shutdown":
             self._drop(kernel_id)
 

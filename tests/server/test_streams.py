@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -170,3 +171,27 @@ async def _delete(ask: Any, key: str) -> Any:
         return await ask("requests", key, method="DELETE")
     except json.JSONDecodeError:
         return 204, None
+
+
+async def test_an_interrupt_over_jupyters_own_address_stops_command_and_cell(
+    act: Any, jp_fetch: Any, plain_kernel: str, tmp_path: Path
+) -> None:
+    begun = tmp_path / "begun"
+    interrupt = ("api", "kernels", plain_kernel, "interrupt")
+    await act("run", plain_kernel, command="true")
+
+    async def asked(kind: str, **args: Any) -> Any:
+        waiting = asyncio.ensure_future(act(kind, plain_kernel, **args))
+        async with asyncio.timeout(60):
+            while not begun.exists():
+                await asyncio.sleep(0.02)
+            await jp_fetch(*interrupt, method="POST", body=b"")
+            begun.unlink()
+            return (await waiting)[1]
+
+    command = f"touch '{begun}'; sleep 1000"
+    ended = await asked("run", command=command, blocking=True)
+    assert ended["extras"]["metadata"]["exit_code"] == 130
+    code = f"open({str(begun)!r}, 'w').close(); import time; time.sleep(1000)"
+    assert "KeyboardInterrupt" in (await asked("run_ipython", code=code))["content"]
+    assert (await act("run", plain_kernel, command="echo goes on"))[1]["content"] == "goes on"

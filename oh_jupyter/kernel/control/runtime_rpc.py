@@ -63,6 +63,15 @@ async def _peek(request: Request) -> Reply:
     return Reply({"text": text})
 
 
+@operation("interrupt")
+async def _interrupt(request: Request) -> Reply:
+    """Interrupt the command that runs in the shell, as the kernel's own interrupt does cells."""
+    executor = request.runtime.executor
+    if executor.has_shell:
+        await executor.in_thread((await executor.shell()).interrupt)
+    return Reply()
+
+
 @operation("confirmations")
 async def _confirmations(request: Request) -> Reply:
     waiting = [
