@@ -69,9 +69,11 @@ class LiveKernel:
             elif message["msg_type"] == "error":
                 output += "\n".join(content["traceback"])
 
-        self.client.execute_interactive(
+        reply = self.client.execute_interactive(
             code, output_hook=collect, timeout=timeout, allow_stdin=allow_stdin
         )
+        if reply["content"]["status"] == "aborted":  # it came while a failed cell was cleared up
+            return self.execute(code, timeout, allow_stdin=allow_stdin)
         return output
 
     def start(self, code: str) -> str:

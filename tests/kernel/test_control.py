@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,7 @@ def test_a_cell_is_carried_out_in_the_shell_of_the_person(kernel) -> None:
 
 
 @pytest.mark.parametrize("code", ["import time; time.sleep(600)", "while True: pass"])
-def test_actions_answer_while_a_cell_runs(fresh_kernel, code: str) -> None:
-    kernel = fresh_kernel
+def test_actions_answer_while_a_cell_runs(kernel, code: str) -> None:
     path = kernel.directory / "note.txt"
     cell = kernel.start(code)
     begun = time.monotonic()
@@ -48,11 +48,36 @@ def test_actions_answer_while_a_cell_runs(fresh_kernel, code: str) -> None:
     assert kernel.act("run", command="echo after")["content"] == "after"
 
 
-def test_a_cell_of_the_agent_waits_for_the_cell_of_the_person(fresh_kernel) -> None:
-    cell = fresh_kernel.start("import time; time.sleep(1); first = 'done'")
-    observation = fresh_kernel.act("run_ipython", code="first")
-    assert observation["content"].startswith("'done'")
-    assert fresh_kernel.finish(cell)["status"] == "ok"
+HOLDING = "import time; from pathlib import Path\nwhile not Path('go').exists(): time.sleep(0.01)\n"
+"""A cell that runs until there is a file."""
+
+
+@pytest.fixture
+def go(kernel) -> Iterator[Path]:
+    """The file for which cells and magics wait, in the kernel's directory."""
+    kernel.execute(f"%cd -q {kernel.directory}")
+    kernel.execute(f"%oh_run cd {kernel.directory}")
+    for name in ("go", "pid", "begun"):
+        (kernel.directory / name).unlink(missing_ok=True)
+    yield kernel.directory / "go"
+    (kernel.directory / "go").touch()
+
+
+def sent_cell(kernel, code: str) -> str:
+    """Send an agent's cell, and return when it is under way."""
+    action = {"action": "run_ipython", "args": {"code": code}}
+    asked = kernel.send("execute_action", {"action": action})
+    while not kernel.ask("status")[0]["runtime"]["running"]:
+        pass
+    return str(asked)
+
+
+def test_a_cell_of_the_agent_waits_for_the_cell_of_the_person(kernel, go: Path) -> None:
+    cell = kernel.start(f"{HOLDING}first = 'done'")
+    asked = sent_cell(kernel, "first")
+    go.touch()
+    assert kernel.reply(asked)[1]["content"].startswith("'done'")
+    assert kernel.finish(cell)["status"] == "ok"
 
 
 WAITING = "out = %oh_run echo $$ > pid; while [ ! -e go ]; do sleep 0.05; done; echo done"
@@ -66,21 +91,19 @@ def wait_for(path: Path) -> None:
         time.sleep(0.02)
 
 
-def test_a_cell_of_the_agent_runs_inside_a_magic_that_waits(fresh_kernel) -> None:
-    kernel = fresh_kernel
+def test_a_cell_of_the_agent_runs_inside_a_magic_that_waits(kernel, go: Path) -> None:
     cell = kernel.start(WAITING)
     wait_for(kernel.directory / "pid")
     code = "import asyncio; await asyncio.sleep(0.01); found = 6 * 7\nprint('in it')\nfound"
     observation = kernel.act("run_ipython", code=code)
     assert observation["content"].startswith("in it\n42\n")
     assert "ZeroDivisionError" in kernel.act("run_ipython", code="1/0")["content"]
-    (kernel.directory / "go").touch()
+    go.touch()
     assert kernel.finish(cell)["status"] == "ok"
     assert kernel.execute("print(out.content, found)") == "done 42\n"
 
 
-def test_taking_a_cell_back_leaves_the_magic_around_it_alone(fresh_kernel) -> None:
-    kernel = fresh_kernel
+def test_taking_a_cell_back_leaves_the_magic_around_it_alone(kernel, go: Path) -> None:
     cell = kernel.start(WAITING)
     wait_for(kernel.directory / "pid")
     endless = "from pathlib import Path; Path('begun').touch()\nwhile True: pass"
@@ -90,7 +113,7 @@ def test_taking_a_cell_back_leaves_the_magic_around_it_alone(fresh_kernel) -> No
     kernel.send("cancel", key="mine")
     assert kernel.reply(asked)[0]["status"] == "error"
     assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
-    (kernel.directory / "go").touch()
+    go.touch()
     assert kernel.finish(cell)["status"] == "ok"
     assert kernel.execute("print(out.content)") == "done\n"
 
@@ -103,19 +126,21 @@ def test_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
     assert kernel.act("run_ipython", code="'well'")["content"].startswith("'well'")
 
 
-def test_a_waiting_cell_whose_time_is_over_never_starts(fresh_kernel) -> None:
-    cell = fresh_kernel.start("import time\ntime.sleep(3)\nran = False")
-    observation = fresh_kernel.act("run_ipython", timeout=0.5, code="ran = True")
+def test_a_waiting_cell_whose_time_is_over_never_starts(kernel, go: Path) -> None:
+    cell = kernel.start(f"{HOLDING}ran = False")
+    observation = kernel.act("run_ipython", timeout=0.1, code="ran = True")
     assert "timed out" in observation["content"]
-    assert fresh_kernel.finish(cell)["status"] == "ok"
-    assert fresh_kernel.execute("ran") == "False"
+    go.touch()
+    assert kernel.finish(cell)["status"] == "ok"
+    assert kernel.execute("ran") == "False"
 
 
-def test_a_failing_cell_of_the_person_does_not_abort_the_agents(fresh_kernel) -> None:
-    cell = fresh_kernel.start("import time; time.sleep(1); 1/0")
-    observation = fresh_kernel.act("run_ipython", code="40 + 2")
-    assert observation["content"].startswith("42")
-    assert fresh_kernel.finish(cell)["ename"] == "ZeroDivisionError"
+def test_a_failing_cell_of_the_person_does_not_abort_the_agents(kernel, go: Path) -> None:
+    cell = kernel.start(f"{HOLDING}1/0")
+    asked = sent_cell(kernel, "40 + 2")
+    go.touch()
+    assert kernel.reply(asked)[1]["content"].startswith("42")
+    assert kernel.finish(cell)["ename"] == "ZeroDivisionError"
 
 
 def test_no_output_is_ever_lost(kernel) -> None:
@@ -156,13 +181,15 @@ def test_agent_skills_are_in_the_namespace_and_take_no_name_away(fresh_kernel) -
     assert observation["content"].startswith("(True, 'mine')")
 
 
-def test_the_kernel_follows_the_shell(fresh_kernel) -> None:
-    (fresh_kernel.directory / "inner").mkdir()
-    fresh_kernel.act("run_ipython", code="1")
-    fresh_kernel.act("run", command="cd inner")
-    observation = fresh_kernel.act("run_ipython", code="import os; os.getcwd()")
-    assert observation["content"].startswith(f"'{fresh_kernel.directory / 'inner'}'")
-    assert f"directory: {fresh_kernel.directory / 'inner'}]" in observation["content"]
+def test_the_kernel_follows_the_shell(kernel) -> None:
+    (kernel.directory / "inner").mkdir()
+    kernel.act("run", command=f"cd {kernel.directory}")
+    kernel.act("run_ipython", code="1")
+    kernel.act("run", command="cd inner")
+    observation = kernel.act("run_ipython", code="import os; os.getcwd()")
+    assert observation["content"].startswith(f"'{kernel.directory / 'inner'}'")
+    assert f"directory: {kernel.directory / 'inner'}]" in observation["content"]
+    kernel.act("run", command="cd ..")
 
 
 @pytest.mark.parametrize(

@@ -198,11 +198,11 @@ def test_loading_twice_and_reloading_work(fresh_kernel) -> None:
     assert fresh_kernel.execute("'oh' in globals()") == "False"
 
 
-def test_an_interrupted_magic_leaves_the_shell_alive(fresh_kernel) -> None:
-    fresh_kernel.execute("%oh_run keep=1")
-    cell = fresh_kernel.start("%oh_run -b sleep 600")
-    while not json.dumps(fresh_kernel.ask("status")[0]["runtime"]["running"]).count("sleep"):
+def test_an_interrupted_magic_leaves_the_shell_alive(kernel) -> None:
+    kernel.execute("%oh_run keep=1")
+    cell = kernel.start("%oh_run -b sleep 600")
+    while not json.dumps(kernel.ask("status")[0]["runtime"]["running"]).count("sleep"):
         pass
-    fresh_kernel.manager.interrupt_kernel()
-    assert fresh_kernel.finish(cell)["status"] == "error"
-    assert fresh_kernel.execute("%oh_run echo keep=$keep").endswith("keep=1")
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(cell)["status"] == "error"
+    assert kernel.execute("%oh_run echo keep=$keep").endswith("keep=1")
