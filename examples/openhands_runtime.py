@@ -56,6 +56,12 @@ ADVICE = {
 }
 """What to do about answers that no later action would change."""
 
+RESTARTED = (
+    "[The kernel was restarted since the last action: its variables, the shell with its directory "
+    "and variables, and the browser are new. The session's environment variables are set again "
+    "from the next action on.]\n"
+)
+
 
 class JupyterRuntime(ActionExecutionClient):
     """OpenHands' own client of the action-execution protocol, pointed to ``oh_jupyter``."""
@@ -76,6 +82,9 @@ class JupyterRuntime(ActionExecutionClient):
             raise AgentRuntimeUnavailableError(
                 'OH_URL is not set: start JupyterLab, then eval "$(oh-jupyter env)"'
             )
+        self._generation: str | None = None
+        self._restarted = False
+        self._env_vars: dict[str, str] = {}
         super().__init__(*args, **kwargs)
         self.session.headers["Authorization"] = f"token {self.token}"
 
@@ -122,13 +131,18 @@ class JupyterRuntime(ActionExecutionClient):
             AgentRuntimeUnavailableError: The server or the kernel is not there any more.
         """
         try:
-            return super().send_action_for_execution(action)
+            observation = super().send_action_for_execution(action)
         except RequestHTTPError as problem:
-            return ErrorObservation(str(problem.detail or problem))
+            observation = ErrorObservation(str(problem.detail or problem))
         except AgentRuntimeTimeoutError as problem:
-            return ErrorObservation(
+            observation = ErrorObservation(
                 f"{problem}. It was taken back; it may have waited for approval"
             )
+        if self._restarted:
+            self._restarted = False
+            self.add_env_vars(self._env_vars)
+            observation.content = RESTARTED + observation.content
+        return observation
 
     def add_env_vars(self, env_vars: dict[str, str]) -> None:
         """Set variables in shell and kernel, for as long as these live.
@@ -142,6 +156,7 @@ class JupyterRuntime(ActionExecutionClient):
         values = {name.upper(): value for name, value in env_vars.items()}
         if not values:
             return
+        self._env_vars |= values
         exports = " ".join(f"{name}={shlex.quote(value)}" for name, value in values.items())
         done = self.run(CmdRunAction(f"export {exports}"))
         if not isinstance(done, CmdOutputObservation) or done.exit_code != 0:
@@ -161,7 +176,9 @@ class JupyterRuntime(ActionExecutionClient):
     def _send_action_server_request(self, method: str, url: str, **kwargs: Any) -> httpx.Response:
         """Send a request, and say what to do when there is nobody to answer it."""
         try:
-            return super()._send_action_server_request(method, url, **kwargs)
+            answer = super()._send_action_server_request(method, url, **kwargs)
+            self._note_generation(answer.headers.get("X-OH-Jupyter-Generation"))
+            return answer
         except httpx.NetworkError as problem:
             raise AgentRuntimeDisconnectedError(
                 f"{self.url} cannot be reached ({problem}): is the Jupyter server running?"
@@ -173,3 +190,10 @@ class JupyterRuntime(ActionExecutionClient):
             raise AgentRuntimeDisconnectedError(
                 f"{url} answers {status} ({problem.detail}): {ADVICE[status]}"
             ) from problem
+
+    def _note_generation(self, generation: str | None) -> None:
+        """Notice that the kernel's runtime is another one than at the last action."""
+        if generation is None:
+            return
+        self._restarted = self._restarted or self._generation not in (None, generation)
+        self._generation = generation

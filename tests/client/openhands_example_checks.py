@@ -259,5 +259,22 @@ def a_kernel_that_dies_is_told_of() -> None:
     found = plugged.run_action(IPythonRunCellAction("import os; os._exit(1)"))
     assert type(found) is ErrorObservation
     assert "the state of its runtime is lost" in found.content, found.content
+    again = plugged.run_action(CmdRunAction("echo again")).content
+    assert again.startswith("[The kernel was restarted since the last action"), again
+    assert again.endswith("]\nagain"), again
     assert plugged.run_action(CmdRunAction("echo again")).content == "again"
+    plugged.close()
+
+
+@check
+def a_restart_between_two_actions_is_told_of() -> None:
+    kernel = open_notebook("restarts.ipynb")
+    plugged = runtime(get_runtime_cls(EXAMPLE), sid="restarts", env_vars={"MINE": "kept"})
+    asyncio.run(plugged.connect())
+    assert plugged.run_action(CmdRunAction("echo $MINE")).content == "kept"
+    jupyter("POST", f"api/kernels/{kernel}/restart")
+    told = plugged.run_action(IPythonRunCellAction("1 + 1")).content
+    assert told.startswith("[The kernel was restarted since the last action"), told
+    assert "2" in told.partition("]")[2]
+    assert plugged.run_action(CmdRunAction("echo $MINE")).content == "kept"
     plugged.close()

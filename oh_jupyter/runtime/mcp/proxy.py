@@ -92,7 +92,7 @@ class McpProxy:
             run_in_background(self._tell_when_started(task))
             problems.append(
                 f"MCP server {starting[task]!r} has not answered within "
-                f"{SYNC_TIMEOUT_SECONDS:.0f} s. It goes on starting; its tools are there when it has"
+                f"{SYNC_TIMEOUT_SECONDS:.0f} s. It goes on starting; its tools come when it has"
             )
         return problems
 
