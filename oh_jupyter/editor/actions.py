@@ -15,9 +15,10 @@ from oh_jupyter.config import Settings
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
-from oh_jupyter.editor.text.edits import write_lines
+from oh_jupyter.editor.text.edits import write_range
 from oh_jupyter.editor.text.encoding import Encoding, detect
-from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.editor.text.line_ranges import LineSeeker
+from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.editor.text.views import data_url
 from oh_jupyter.errors import EditorError
 from oh_jupyter.events import (
@@ -45,6 +46,9 @@ _MEDIA_TYPES = {
     ".ogg": "video/ogg",
 }
 _BINARY = "ERROR_BINARY_FILE"
+_MAX_READ_BYTES = 32 * 1024 * 1024  # of one Observation
+_STREAMED_BYTES = 1024 * 1024  # above it a range of lines is read alone
+_HEAD_BYTES = 64 * 1024  # from which the encoding of such a file is known
 _NEW_FILE_MODE = 0o664
 
 
@@ -72,7 +76,11 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
         if path.is_dir():
             raise IsADirectoryError
         editor.finish_interrupted(path)
-        check_regular(path)
+        size = check_regular(path)
+        if media_type is None and size > _STREAMED_BYTES and (action.start > 0 or action.end != -1):
+            return _read_lines(path, action)
+        if size > _MAX_READ_BYTES:
+            return ErrorObservation(_too_much(path, size))
         data, _ = atomic_write.read(path)
     except FileNotFoundError:
         return ErrorObservation(f"File not found: {path}. Your current working directory is {cwd}.")
@@ -91,6 +99,39 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
     except UnicodeDecodeError:
         return ErrorObservation(f"File could not be decoded as utf-8: {path}.")
     return FileReadObservation(_select(text, action.start, action.end), path=str(path))
+
+
+def _read_lines(path: Path, action: FileReadAction) -> Observation:
+    """Read lines of a large file, of which the rest is passed over."""
+    with open(path, "rb") as stream:
+        head = stream.read(_HEAD_BYTES)
+        encoding = detect(head[: head.rfind(b"\n") + 1] or head)
+        if encoding is None:
+            return ErrorObservation(_BINARY)
+        if encoding.name.startswith(("utf-16", "utf-32")):  # a line feed has several bytes there
+            return ErrorObservation(
+                f"File {path} cannot be read by lines: it is in {encoding.name} and larger than "
+                f"{_STREAMED_BYTES // 1024**2} MB. Use Python code to read it."
+            )
+        data = LineSeeker(stream).read(action.start, action.end, _MAX_READ_BYTES)
+    if data is None:
+        return ErrorObservation(_too_much(path, os.path.getsize(path)))
+    try:
+        text = data.removeprefix(encoding.bom).decode(encoding.name)
+    except UnicodeDecodeError:
+        file = TextFile.parse(data)  # it begins as UTF-8, and is something else further down
+        if file is None:
+            return ErrorObservation(_BINARY)
+        text = file.text
+    return FileReadObservation(to_newlines(text), path=str(path))
+
+
+def _too_much(path: Path, size: int) -> str:
+    return (
+        f"File {path} cannot be read: it has {size / 1024**2:.0f} MB, and at most "
+        f"{_MAX_READ_BYTES // 1024**2} MB are read at once. Read a range of its lines with `start` "
+        "and `end`, or use Python code."
+    )
 
 
 def _view(action: FileReadAction, editor: FileEditor, *, binary_refused: bool) -> Observation:
@@ -191,7 +232,7 @@ def _written(action: FileWriteAction, old: bytes | None) -> bytes:
     data = old or b""
     mark = data[:3] if data.startswith(codecs.BOM_UTF8) else b""
     file = TextFile(data, Encoding("utf-8", mark))
-    return write_lines(file, action.content, action.start, action.end).data
+    return write_range(file, action.content, action.start, action.end)[0]
 
 
 def edit_file(

@@ -1,8 +1,10 @@
 import stat
+import time
 
 import pytest
 
 from oh_jupyter.config import Settings
+from oh_jupyter.editor import FileEditor
 from oh_jupyter.editor.actions import edit_file, read_file, write_file
 from oh_jupyter.events import (
     ErrorObservation,
@@ -245,3 +247,89 @@ def test_edits_are_linted_where_that_is_set(editor, write, monkeypatch):
     assert linted(Settings(enable_auto_lint=True))
     monkeypatch.setenv("ENABLE_AUTO_LINT", "true")  # as a client does, in a running kernel
     assert linted(Settings())
+
+
+# large files
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory):
+    """A file of 64 MB, whose last line has no newline."""
+    path = tmp_path_factory.mktemp("large") / "a.log"
+    with open(path, "wb") as file:
+        for block in range(16):
+            file.write(
+                b"".join(b"%010d\n" % n for n in range(block * 381_300, (block + 1) * 381_300))
+            )
+        file.write(b"end")
+    return path, 16 * 381_300 + 1
+
+
+def lines_of(editor, path, start, end):
+    action = FileReadAction(str(path), start=start, end=end)
+    return read_file(action, cwd="/", editor=editor).content
+
+
+def test_lines_of_a_large_file_are_read_alone(editor, large):
+    path, count = large
+    start = time.process_time()
+    assert lines_of(editor, path, 3_000_000, 3_000_002) == "0003000000\n0003000001\n"
+    assert lines_of(editor, path, 0, 1) == "0000000000\n"
+    assert lines_of(editor, path, count - 2, -1) == f"{count - 2:010}\nend"
+    # A start near the end is pulled back, as in a small file.
+    for beyond in (count - 1, count, count + 5):
+        assert lines_of(editor, path, beyond, count + 9) == f"{count - 2:010}\nend"
+    assert lines_of(editor, path, count + 5, -1) == ""
+    assert time.process_time() - start < 3
+
+
+def test_large_and_small_files_are_read_alike(editor, tmp_path):
+    small, large = tmp_path / "small.txt", tmp_path / "large.txt"
+    filler = "x" * 200_000
+    for ending in ("", "\n"):
+        text = "\n".join(f"{n} ü {{}}" for n in range(7)) + ending
+        small.write_text(text.format(*"." * 7))
+        large.write_text(text.format(*[filler] * 7))
+        for start in range(9):
+            for end in (-1, 0, 1, 3, 6, 7, 8, 20):
+                expected = lines_of(editor, small, start, end)
+                assert lines_of(editor, large, start, end).replace(filler, ".") == expected
+
+
+def test_a_large_file_is_not_read_as_a_whole(editor, large):
+    path, _ = large
+    observation = read_file(FileReadAction(str(path)), cwd="/", editor=editor)
+    assert isinstance(observation, ErrorObservation)
+    assert "64 MB" in observation.content
+    assert "`start` and `end`" in observation.content
+    assert "64 MB" in lines_of(editor, path, 1, -1)
+
+
+def size_of(folder):
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+
+
+def test_a_file_that_is_written_anew_is_stored_once(editor, tmp_path):
+    path = tmp_path / "a.txt"
+    texts = [f"{n} the quick brown fox\n" * 40_000 for n in range(4)]
+    for text in texts:
+        write_file(FileWriteAction(str(path), text), cwd="/", editor=editor)
+    stored = sum(
+        file.stat().st_size for file in (tmp_path / "history").rglob("*") if file.is_file()
+    )
+    assert stored < 1.05 * sum(map(len, texts))
+    for text in texts[-2::-1]:
+        editor(command="undo_edit", path=path)
+        assert path.read_text() == text
+
+
+def test_what_is_larger_than_the_history_is_not_kept_in_it(tmp_path):
+    path, history = tmp_path / "a.txt", tmp_path / "history"
+    editor = FileEditor(tmp_path, history_dir=history, history_mb=1)
+    for text in ("small\n", "x" * 70_000_000 + "\n", "small\n"):
+        write_file(FileWriteAction(str(path), text), cwd="/", editor=editor)
+        assert path.stat().st_size == len(text)
+        assert size_of(history) < 100_000
+    write_file(FileWriteAction(str(path), "more\n"), cwd="/", editor=editor)
+    editor(command="undo_edit", path=path)
+    assert path.read_text() == "small\n"

@@ -110,7 +110,7 @@ def test_several_processes_share_the_size(workspace, folder):
     assert size_of(folder) < LIMIT * 1.4
     editor = FileEditor(workspace, history_dir=folder)
     kept = [undone(editor, workspace / f"{name}{n}.txt") for name in "ab" for n in range(5)]
-    assert 6 < sum(kept) <= 30
+    assert 6 < sum(kept) <= LIMIT / 10_000  # a step needs at least one more content
 
 
 def test_the_number_of_edits_is_settable(workspace, folder, write):

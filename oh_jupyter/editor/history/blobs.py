@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+from collections import deque
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -20,23 +21,24 @@ def digest_of(content: bytes | None) -> str | None:
 
 
 class Digests:
-    """SHA-256 digests, with a cache of the last one.
+    """SHA-256 digests, with a cache of the last ones.
 
     An edit ends with the content that the next one starts from, and comparing two
     contents is ten times as fast as hashing one.
     """
 
     def __init__(self) -> None:
-        self._last: tuple[bytes, str] = b"", hashlib.sha256().hexdigest()
+        self._last: deque[tuple[bytes, str]] = deque(maxlen=2)
 
     def of(self, content: bytes | None) -> str | None:
         """SHA-256 in hexadecimal; None for a file that is not there."""
         if content is None:
             return None
-        last, digest = self._last
-        if last != content:
-            digest = hashlib.sha256(content).hexdigest()
-            self._last = content, digest
+        for known, digest in tuple(self._last):
+            if known == content:
+                return digest
+        digest = hashlib.sha256(content).hexdigest()
+        self._last.append((content, digest))
         return digest
 
 
@@ -53,11 +55,11 @@ class Blobs:
         self.folder = folder
         self.written = 0
 
-    def put(self, content: bytes) -> str:
+    def put(self, content: bytes, digest: str | None = None) -> str:
         """Store a content; the reference that ``get`` takes."""
         if len(content) <= _MAX_INLINE_BYTES:
             return "=" + base64.b64encode(content).decode("ascii")
-        return self.put_file(content)
+        return self.put_file(content, digest)
 
     def put_file(self, content: bytes, digest: str | None = None) -> str:
         """Store a content as a file, however small; its digest."""
@@ -65,13 +67,12 @@ class Blobs:
         target = self.folder / digest
         if not (target.exists() and target.stat().st_size == len(content)):
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary = self.folder / f"{digest}.tmp"
             try:
-                temporary.write_bytes(content)
-                os.replace(temporary, target)
+                # A part of it, after a crash, has another size, or at least another digest.
+                target.write_bytes(content)
             except OSError:  # a full disk is not to be filled with half of a content
                 with suppress(OSError):
-                    os.unlink(temporary)
+                    os.unlink(target)
                 raise
             self.written += len(content)
         return digest

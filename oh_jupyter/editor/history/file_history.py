@@ -29,6 +29,9 @@ from oh_jupyter.editor.text.delta import common_ends
 __all__ = ["ConcurrentWriteError", "FileHistory"]
 
 
+_ALWAYS_KEPT_BYTES = 64 * 1024 * 1024  # of the last edit, which can be undone whatever the limit
+
+
 class FileHistory:
     """The history of one file, while its lock is held."""
 
@@ -78,6 +81,10 @@ class FileHistory:
         files: tuple[str, ...] = (),
     ) -> Timeline:
         """Timeline with one more step, and without the oldest ones where there are too many."""
+        size = len(old or b"") + len(new or b"")
+        if size > max(self._limits[1], _ALWAYS_KEPT_BYTES):
+            # One step would be over the limit of all: nothing is kept, rather than too much.
+            return Timeline(self.blobs.digests.of(new), attributes=self.timeline.attributes)
         step = Step.between(
             old, new, self.blobs, command=command, time=time.time(), several_places=several_places
         )
@@ -107,7 +114,7 @@ class FileHistory:
 
     def prepare(self, timeline: Timeline, content: bytes | None) -> None:
         """Write the intent of a change."""
-        if content is not None:
+        if content is not None and timeline.steps:
             self.blobs.put_file(content, timeline.head)
         self._write_intent(timeline)
 

@@ -113,8 +113,11 @@ def _oldest(timelines: dict[Path, Timeline], excess: int) -> dict[Path, int]:
             break
         timeline = timelines[folder]
         blobs = Blobs(folder / "blobs")
+        kept = {ref for step in timeline.steps[number:] for ref in step.blobs}
         for step in timeline.steps[counts[folder] : number]:
-            excess -= len(step.text) + sum(map(blobs.size, step.blobs))
+            freed = set(step.blobs) - kept
+            excess -= len(step.text) + sum(map(blobs.size, freed))
+            kept |= freed
         counts[folder] = max(counts[folder], number)
         if counts[folder] == len(timeline.steps) and timeline.head is not None:
             excess -= blobs.size(timeline.head)

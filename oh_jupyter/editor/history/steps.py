@@ -12,6 +12,8 @@ from oh_jupyter.editor.text.delta import Delta, Hunk, apply, compare, invert
 
 __all__ = ["Step"]
 
+_REWRITTEN_SHARE = 0.9  # of the bytes; above it nothing that others change can be kept apart
+
 
 @dataclass(frozen=True)
 class Step:
@@ -55,9 +57,16 @@ class Step:
         several_places: bool = False,
     ) -> Step:
         """Step between two contents; None stands for no file."""
-        delta = compare(old or b"", new or b"", lines=external or several_places)
+        before, after = old or b"", new or b""
+        delta = compare(before, after, lines=external or several_places)
         step = cls(command, time, (), old is not None, new is not None, external)
-        return step.with_delta(delta, blobs)
+        changed = sum(len(hunk.old) + len(hunk.new) for hunk in delta)
+        if changed < _REWRITTEN_SHARE * (len(before) + len(after)):
+            return step.with_delta(delta, blobs)
+        # Both contents as a whole are stored anyway, as the heads before and after it.
+        old_reference = blobs.put(before, blobs.digests.of(before))
+        new_reference = blobs.put(after, blobs.digests.of(after))
+        return replace(step, hunks=((0, old_reference, new_reference),))
 
     def delta(self, blobs: Blobs) -> Delta:
         """Delta with the bytes loaded."""
@@ -88,3 +97,11 @@ class Step:
         """The references to contents that are files of their own."""
         references = (reference for _, old, new in self.hunks for reference in (old, new))
         return tuple(reference for reference in references if not reference.startswith("="))
+
+    def sizes(self, blobs: Blobs) -> dict[str, int]:
+        """Bytes on the disk of each of ``blobs``, looked up once."""
+        known: dict[str, int] | None = self.__dict__.get("_sizes")
+        if known is None:
+            known = {reference: blobs.size(reference) for reference in self.blobs}
+            self.__dict__["_sizes"] = known
+        return known

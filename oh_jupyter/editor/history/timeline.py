@@ -145,11 +145,14 @@ class Timeline:
     def prune(self, blobs: Blobs, max_steps: int, max_bytes: int) -> Timeline:
         """Timeline without the oldest steps where there are too many; the newest stays."""
         edits, size, keep = 0, 0, 0
+        counted: dict[str, int] = {}
         for step in reversed(self.steps):
             edits += not step.external
             size += len(step.text)
-            if step.blobs:
-                size += sum(map(blobs.size, step.blobs))
+            for reference, stored in step.sizes(blobs).items():
+                if reference not in counted:
+                    counted[reference] = stored
+                    size += stored
             if keep and (edits > max_steps or size > max_bytes):
                 break
             keep += 1

@@ -23,6 +23,7 @@ __all__ = [
     "replace_range",
     "replace_ranges",
     "write_lines",
+    "write_range",
 ]
 
 SNIPPET_LINES = 4
@@ -165,15 +166,23 @@ def write_lines(file: TextFile, content: str, start: int, end: int) -> Edit:
     Content that does not end in a newline gets one; content that does gets no other,
     so that writing what was read changes nothing.
     """
+    data, at, line = write_range(file, content, start, end)
+    after = SNIPPET_LINES + content.removesuffix("\n").count("\n") + bool(content) - 1
+    return Edit(data, at, line, SNIPPET_LINES - 1, after)
+
+
+def write_range(file: TextFile, content: str, start: int, end: int) -> tuple[bytes, int, int]:
+    """Bytes of ``write``, and the offset and the line, counted from 1, where it begins."""
+    new = content if content.endswith("\n") or not content else content + "\n"
+    if start <= 0 and end == -1:
+        return encoded(file, 0, len(file.text), new, "content"), 0, 1
     count = file.line_count
     first = min(max(start, 0), count)
     last = count if end == -1 else min(max(end, first), count)
-    new = content if content.endswith("\n") or not content else content + "\n"
     at, to = file.offset_of_line(first + 1), file.offset_of_line(last + 1)
     unterminated = first == count and file.text != "" and not file.text.endswith("\n")
     data = encoded(file, at, to, "\n" * (unterminated and bool(new)) + new, "content")
-    after = SNIPPET_LINES + new.count("\n") - 1
-    return Edit(data, at, first + 1 - unterminated, SNIPPET_LINES - 1, after)
+    return data, at, first + 1 - unterminated
 
 
 def encoded(file: TextFile, start: int, end: int, new: str, parameter: str) -> bytes:

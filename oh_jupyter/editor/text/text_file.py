@@ -94,6 +94,8 @@ class TextFile:
 
     def replace(self, start: int, end: int, new: str) -> bytes:
         """Bytes of the file with other text in the place of a range."""
+        if start == 0 and end == len(self.text) and self._raw is self.text and "\r" not in new:
+            return self.encoding.bom + self._encode(new)
         return self.replace_many([(start, end, new)])
 
     def replace_many(self, replacements: Iterable[tuple[int, int, str]]) -> bytes:
@@ -117,7 +119,8 @@ class TextFile:
 
     def _fitted(self, start: int, end: int, new: str) -> tuple[int, int, str]:
         """Cut a replacement down to what changes, with the line ends of its surroundings."""
-        new = new.replace("\r\n", "\n")
+        if "\r" in new:  # to look for two signs takes as long as to write the file
+            new = new.replace("\r\n", "\n")
         prefix, suffix = common_ends(self.text[start:end], new)
         start, end, new = start + prefix, end - suffix, new[prefix : len(new) - suffix]
         first, last = self._to_raw(start), self._to_raw(end)
