@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from oh_jupyter.errors import BrowserError
+
 if TYPE_CHECKING:
     from playwright.async_api import Route
 
@@ -40,8 +42,14 @@ async def show_pdf(route: Route) -> None:
 
 
 def pdf_to_html(path: Path) -> str:
-    """Render a PDF file as HTML."""
-    import pypdfium2
+    """Render a PDF file as HTML; BrowserError if the package for that is not installed."""
+    try:
+        import pypdfium2
+    except ImportError:
+        raise BrowserError(
+            "Showing PDFs needs the package pypdfium2. "
+            "Install it with: pip install 'oh_jupyter[documents]'"
+        ) from None
 
     document = pypdfium2.PdfDocument(path)
     try:
