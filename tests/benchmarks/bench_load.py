@@ -1,6 +1,8 @@
-"""What ``%load_ext oh_jupyter`` costs a kernel, beside what the kernel costs itself.
+"""What oh_jupyter costs a kernel, beside what the kernel costs itself.
 
-Run it with ``python tests/benchmarks/bench_load.py``. Each round uses a fresh kernel.
+Run it with ``python tests/benchmarks/bench_load.py``. Each round starts two fresh kernels, one
+without and one with ``--ext oh_jupyter``, and asks both for ``1 + 1``; in the one without,
+``%load_ext oh_jupyter`` is then measured by itself.
 """
 
 from __future__ import annotations
@@ -10,59 +12,91 @@ import os
 import statistics
 import tempfile
 import time
+from typing import NamedTuple
 
+import psutil
+from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
 ROUNDS = 7
 
-MEASURE = """
+LOAD = """
 import gc, json, os, time
-def _pages():
+def _resident():
     gc.collect()
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-_before = _pages()
+_before = _resident()
 _begun = time.perf_counter()
 get_ipython().run_line_magic("load_ext", "oh_jupyter")
 _seconds = time.perf_counter() - _begun
-print(json.dumps([_seconds, _pages() - _before, _before]))
+print(json.dumps([_seconds, _resident() - _before]))
 """
 
 
-def one_round() -> tuple[float, int, int, float]:
-    """Seconds and bytes of loading, bytes of the kernel before, seconds of its start."""
+class Cost(NamedTuple):
+    """Seconds and resident bytes."""
+
+    seconds: float
+    memory_bytes: float
+
+
+def output(client: BlockingKernelClient, code: str) -> str:
+    """What a cell prints or returns."""
+    found: list[str] = []
+
+    def collect(message: dict[str, dict[str, dict[str, str]]]) -> None:
+        content = message["content"]
+        found.append(str(content.get("text") or content.get("data", {}).get("text/plain", "")))
+
+    client.execute_interactive(code, output_hook=collect, timeout=60)
+    return "".join(found)
+
+
+def kernel_costs(*arguments: str) -> tuple[Cost, Cost | None]:
+    """From start to the first answer; and of loading, in a kernel that was started without."""
     begun = time.perf_counter()
     manager = KernelManager(kernel_name="python3")
-    manager.start_kernel()
+    manager.start_kernel(extra_arguments=list(arguments))
     client = manager.client()
     client.start_channels()
     try:
         client.wait_for_ready(timeout=60)
-        start = time.perf_counter() - begun
-        lines: list[str] = []
-        client.execute_interactive(
-            MEASURE,
-            output_hook=lambda message: lines.append(message["content"].get("text", "")),
-            timeout=60,
-        )
-        seconds, added, before = json.loads("".join(lines))
-        return seconds, added, before, start
+        assert output(client, "1 + 1") == "2"
+        seconds = time.perf_counter() - begun
+        memory_bytes = psutil.Process(manager.provisioner.pid).memory_info().rss
+        load = None if arguments else Cost(*json.loads(output(client, LOAD)))
+        return Cost(seconds, memory_bytes), load
     finally:
         client.stop_channels()
         manager.shutdown_kernel(now=True)
 
 
+def median(costs: list[Cost]) -> Cost:
+    return Cost(*(statistics.median(column) for column in zip(*costs, strict=True)))
+
+
 def main() -> None:
     """Measure and print."""
+    bare, loading, with_extension = [], [], []
     with tempfile.TemporaryDirectory() as store:
         os.environ["FILE_STORE_PATH"] = store
-        rounds = [one_round() for _ in range(ROUNDS)]
-    seconds, added, before, start = (
-        statistics.median(column) for column in zip(*rounds, strict=True)
-    )
-    print(f"{'%load_ext oh_jupyter':34} {seconds * 1000:8.1f} ms   {added / 1e6:6.1f} MB")
-    print(f"{'kernel start, without it':34} {start * 1000:8.1f} ms   {before / 1e6:6.1f} MB")
-    print(f"{'ratio':34} {seconds / start:8.2f}      {added / before:6.2f}")
+        for _ in range(ROUNDS):
+            alone, load = kernel_costs()
+            bare.append(alone)
+            loading += [load] if load is not None else []
+            with_extension.append(kernel_costs("--ext", "oh_jupyter")[0])
+    floor = median(bare)
+    rows = {
+        "kernel to its first answer, bare": floor,
+        "the same with --ext oh_jupyter": median(with_extension),
+        "%load_ext oh_jupyter by itself": median(loading),
+    }
+    for name, cost in rows.items():
+        print(
+            f"{name:34} {cost.seconds * 1000:8.1f} ms {cost.seconds / floor.seconds:6.2f}   "
+            f"{cost.memory_bytes / 1e6:6.1f} MB {cost.memory_bytes / floor.memory_bytes:6.2f}"
+        )
 
 
 if __name__ == "__main__":
