@@ -15,7 +15,7 @@ from oh_jupyter.browser.channel.urls import shortened_url, shortened_urls
 from oh_jupyter.browser.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.browser.tree_text import flatten_axtree
-from oh_jupyter.errors import BrowserError
+from oh_jupyter.errors import BrowserError, BrowserTimeoutError
 from oh_jupyter.events import (
     BrowseInteractiveAction,
     BrowserOutputObservation,
@@ -73,13 +73,15 @@ def browse(
     try:
         found = env.step(calls, timeout=timeout, include=parts, cwd=workspace_dir, token=action)
     except BrowserError as error:
+        is_timeout = isinstance(error, BrowserTimeoutError)
+        message = f"TimeoutError: {error}" if is_timeout else str(error)
         return BrowserOutputObservation(
-            content=str(error),
+            content=message,
             url=action.url if isinstance(action, BrowseURLAction) else "",
             trigger_by_action=action.kind,
             error=True,
             last_browser_action=calls,
-            last_browser_action_error=str(error),
+            last_browser_action_error=message,
         )
     if found["downloads"]:
         return _downloaded(move_downloads_to_workspace(found["downloads"], workspace_dir), calls)

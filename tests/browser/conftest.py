@@ -27,13 +27,16 @@ class Site:
     def __init__(self) -> None:
         self.pages: dict[str, tuple[bytes, dict[str, str]]] = {}
         self.requests: list[str] = []
+        self.arrivals = threading.Condition()
         self.ended = threading.Event()
         site = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 parts = urlsplit(self.path)
-                site.requests.append(parts.path)
+                with site.arrivals:
+                    site.requests.append(parts.path)
+                    site.arrivals.notify_all()
                 if parts.path in ("/204", "/401"):
                     self.send_response(int(parts.path[1:]))
                     self.send_header("WWW-Authenticate", 'Basic realm="here"')
@@ -82,6 +85,17 @@ class Site:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         self.pages[path] = (data, named)
         return self.url(path)
+
+    def when_asked_for_more(self, path: str, act: Callable[[], Any]) -> None:
+        """Act from a thread when a path is asked for once more than now."""
+        before = self.requests.count(path)
+
+        def wait() -> None:
+            with self.arrivals:
+                self.arrivals.wait_for(lambda: self.requests.count(path) > before, timeout=60)
+            act()
+
+        threading.Thread(target=wait, daemon=True).start()
 
     def url(self, path: str, host: str = "127.0.0.1") -> str:
         return f"http://{host}:{self.port}{path}"

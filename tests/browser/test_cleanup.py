@@ -12,6 +12,7 @@ import pytest
 
 from oh_jupyter.browser.channel.protocol import PARTS, LaunchSettings
 from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.browser.worker import steps
 from oh_jupyter.browser.worker.bids import FrameBids
 from oh_jupyter.browser.worker.cleanup import (
     DOCUMENTS_PER_COLLECTION,
@@ -180,3 +181,15 @@ def test_the_switch_is_added_to_the_users_options(monkeypatch):
     monkeypatch.delenv("NODE_OPTIONS")
     limit_driver_memory()
     assert os.environ["NODE_OPTIONS"].startswith('--require "')
+
+
+def test_a_stalled_download_is_waited_for_by_its_own_step(driven: Driven, site, monkeypatch):
+    monkeypatch.setattr(steps, "DOWNLOAD_TIMEOUT_SECONDS", 0.5)
+    page = site.put("/page", "<a href=/stalled style='font-size:99px'>get</a>")
+    driven.step(f'goto("{page}")')
+    seen = driven.step("mouse_click(50, 50)")
+    said = "/stalled goes on; a later step will report it when it is finished"
+    assert said in seen["notices"][0]
+    # Later steps must not wait for it at all.
+    monkeypatch.setattr(steps, "DOWNLOAD_TIMEOUT_SECONDS", 600)
+    assert driven.step("noop(0)")["notices"] == []

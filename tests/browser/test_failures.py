@@ -128,20 +128,6 @@ def test_renderer_crash(env: BrowserEnv, site):
     assert "fine" in seen["text_content"]
 
 
-@pytest.mark.parametrize("victim", [browser_process, worker_process])
-def test_kill_between_steps(env: BrowserEnv, site, victim):
-    page = site.put("/fine", "<p>fine")
-    env.step(f'goto("{page}")')
-    assert env.check_alive()
-    process = victim()
-    process.kill()
-    wait_until(lambda: not env.check_alive(5))
-    seen = env.step(f'goto("{page}")')
-    assert "fine" in seen["text_content"]
-    assert "cookies, open pages, history and what was entered are lost" in seen["notices"][0]
-    assert env.check_alive()
-
-
 PARTS_OF_THE_CHAIN = {
     "guardian": lambda p: p.cmdline()[-1:] == [str(p.ppid())],
     "worker": lambda p: p.cmdline()[-1:] == ["oh_jupyter.browser.worker.main"],
@@ -174,10 +160,15 @@ def test_each_part_of_the_chain_is_killed_in_turn(env: BrowserEnv, site, part: s
     page = site.put("/fine", "<p>fine")
     other = site.put("/other", "<p>other")
     env.step(f'goto("{page}")')
+    assert env.check_alive()
     assert killed(part) or part == "storage"
-    if part in ("guardian", "worker", "driver", "browser"):
+    is_end = part in ("guardian", "worker", "driver", "browser")
+    if is_end:
         wait_until(lambda: not env.check_alive(5))
     seen = env.step(f'goto("{other}")', timeout=30)
+    lost = "cookies, open pages, history and what was entered are lost"
+    assert any(lost in notice for notice in seen["notices"]) == is_end
+    assert env.check_alive()
     if part == "renderer":
         # It may have died in the middle of the action, which is not repeated then.
         assert "other" in seen["text_content"] or "lost" in seen["last_action_error"]
@@ -187,10 +178,12 @@ def test_each_part_of_the_chain_is_killed_in_turn(env: BrowserEnv, site, part: s
 
 
 @pytest.mark.parametrize("part", ["worker", "driver", "browser"])
-def test_each_part_of_the_chain_is_killed_during_a_step(env: BrowserEnv, part: str):
+def test_each_part_of_the_chain_is_killed_during_a_step(env: BrowserEnv, site, part: str):
     env.start()
-    threading.Timer(0.5, killed, (part,)).start()
-    seen = env.step("noop(600000)", timeout=700)
+    site.when_asked_for_more("/never", lambda: killed(part))
+    action = f'goto("{site.url("/never")}")'
+    seen = env.step(action, timeout=700)
+    assert seen["last_action"] == action
     assert "ended unexpectedly" in seen["last_action_error"]
     assert "not repeated" in seen["last_action_error"]
     assert env.step("noop(0)")["last_action_error"] == ""
@@ -218,7 +211,7 @@ def test_what_is_lost_is_said_truly(site, tmp_path: Path):
             assert env.evaluate("document.cookie + localStorage.kept") == "kept=12"
 
 
-def test_a_task_goes_on_after_a_crash():
+def test_a_task_goes_on_after_a_crash(site):
     with BrowserEnv("oh_jupyter/click-button", seed=4) as env:
         before = env.step("noop(0)")
         worker_process().kill()
@@ -226,9 +219,8 @@ def test_a_task_goes_on_after_a_crash():
         seen = env.step("noop(0)")
         assert "cookies, open pages" in seen["notices"][0]
         assert seen["text_content"] == before["text_content"]
-        timer = threading.Timer(0.5, worker_process().kill)
-        timer.start()
-        seen = env.step("noop(600000)", timeout=700)
+        site.when_asked_for_more("/never", worker_process().kill)
+        seen = env.step(f'goto("{site.url("/never")}")', timeout=700)
         assert "not repeated" in seen["last_action_error"]
         assert seen["text_content"] == before["text_content"]
         assert seen["goal"] == before["goal"]
@@ -271,9 +263,9 @@ def test_interrupt_ends_the_step_and_not_the_browser(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.step(f'goto("{page}")')
     browser = browser_process()
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    site.when_asked_for_more("/never", lambda: os.kill(os.getpid(), signal.SIGINT))
     with pytest.raises(KeyboardInterrupt):
-        env.step("noop(600000)", timeout=700)
+        env.step(f'goto("{site.url("/never")}")', timeout=700)
     seen = env.step("noop(0)")
     assert "fine" in seen["text_content"]
     assert browser.is_running()
@@ -301,20 +293,10 @@ def test_close_ends_a_waiting_step_and_all_processes(site):
     env = BrowserEnv()
     env.start()
     mine = set(psutil.Process().children(recursive=True)) - others
-    outcome: list[BaseException] = []
-
-    def wait() -> None:
-        try:
-            env.step("noop(30000)")
-        except BrowserError as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    wait_until(lambda: taken(env))
+    site.when_asked_for_more("/never", env.close)
+    with pytest.raises(BrowserError, match="closed"):
+        env.step(f'goto("{site.url("/never")}")', timeout=700)
     env.close()
-    thread.join(60)
-    assert "closed" in str(outcome[0])
     _, alive = psutil.wait_procs(list(mine), timeout=30)
     assert not alive
     with pytest.raises(BrowserError, match="closed"):
@@ -322,33 +304,13 @@ def test_close_ends_a_waiting_step_and_all_processes(site):
     env.close()
 
 
-def taken(env: BrowserEnv) -> bool:
-    """Whether another thread is carrying out a step."""
-    if env._step_lock.acquire(blocking=False):
-        env._step_lock.release()
-        return False
-    return True
-
-
 def test_a_step_is_given_up_from_another_thread(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.step(f'goto("{page}")')
     browser = browser_process()
-    outcome: list[str] = []
-
-    def wait() -> None:
-        try:
-            env.step("noop(600000)", timeout=700)
-        except BrowserError as error:
-            outcome.append(str(error))
-
-    thread = threading.Thread(target=wait)
-    thread.start()
-    wait_until(lambda: taken(env))
-    while thread.is_alive():
-        env.interrupt()
-        thread.join(0.05)
-    assert outcome == ["The step was cancelled."]
+    site.when_asked_for_more("/never", env.interrupt)
+    with pytest.raises(BrowserError, match=r"^The step was cancelled\.$"):
+        env.step(f'goto("{site.url("/never")}")', timeout=700)
     assert "fine" in env.step("noop(0)")["text_content"]
     assert browser.is_running()
 

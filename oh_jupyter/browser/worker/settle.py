@@ -83,7 +83,7 @@ class ActivityTracker:
         self._windows = 0
         self._visits: Counter[Page] = Counter()
         self._silent_frames: WeakSet[Frame] = WeakSet()
-        self._endless: WeakSet[Page] = WeakSet()
+        self._complete: WeakSet[Page] = WeakSet()
         context.on("request", self._started)
         context.on("requestfinished", self._ended)
         context.on("requestfailed", self._ended)
@@ -160,7 +160,7 @@ class ActivityTracker:
         if frame.parent_frame is None:
             gone = [each for each in self._navigations if _tab_of(each) is frame.page]
             self._navigations.difference_update(gone)
-            self._endless.discard(frame.page)
+            self._complete.discard(frame.page)
             self._changed.set()
 
     async def navigated(self, page: Page, deadline: float | None = None) -> None:
@@ -204,6 +204,8 @@ class ActivityTracker:
 
     async def _loaded(self, page: Page, start: float) -> None:
         """Wait until the page and its frames are parsed; what was in vain is not repeated."""
+        if page in self._complete:
+            return
         for state, seconds in LOAD_STATES:
             waiting = asyncio.ensure_future(page.wait_for_load_state(state, timeout=0))
             # A page that was in that state already has answered after this.
@@ -212,14 +214,15 @@ class ActivityTracker:
                 while not (waiting.done() or page.is_closed() or self.navigates(page)):
                     bound = REQUEST_TIMEOUT_SECONDS if self._pending else seconds
                     left = start + bound - time.monotonic()
-                    if left <= 0 or page in self._endless:
-                        self._endless.add(page)
+                    if left <= 0:
                         break
                     is_event = await self._task_or_change(waiting, min(left, UNRESPONSIVE_SECONDS))
                     if not is_event and not await self._answers(page):
                         raise PageUnresponsiveError
             finally:
                 _end(waiting)
+        if not self.navigates(page):
+            self._complete.add(page)
 
     async def _wait_quiet(self, page: Page, wait: str) -> None:
         """Wait in all frames at once for short timers and for a moment without changes.
