@@ -36,7 +36,13 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         ],
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "JUPYTER_RUNTIME_DIR": str(directory / "runtime")},
+        # Without extensions: a server that knows nothing of ours will do, and is up sooner.
+        env={
+            **os.environ,
+            "JUPYTER_RUNTIME_DIR": str(directory / "runtime"),
+            "JUPYTER_CONFIG_DIR": str(directory / "config"),
+            "JUPYTER_NO_CONFIG": "1",
+        },
     )
     assert process.stderr is not None
     lines = iter(process.stderr)

@@ -31,6 +31,25 @@ def session(tmp_path: Path, home: Path) -> Iterator[BashSession]:
         yield running
 
 
+class Gate:
+    """Where a command waits, by ``read x <GATE``, until a test lets it go on."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def open(self) -> None:
+        self.path.write_text("go\n")
+
+
+@pytest.fixture
+def gate(tmp_path: Path) -> Gate:
+    return Gate(tmp_path / "gate")
+
+
 @pytest.fixture
 def run(session: BashSession) -> Run:
     """Run a command and insist on a ``run`` observation."""

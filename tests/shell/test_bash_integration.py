@@ -169,7 +169,7 @@ def test_nothing_leaks_into_programs(run):
     assert not [name for name in open_files if "socket" in name or "pipe:" in name][1:]
 
 
-def test_environment(session, run):
+def test_environment(session, run, gate):
     values = {
         "A": "$x `y` !z 'q' \"d\" \\n\nsecond é 日本",
         "B": "",
@@ -180,9 +180,10 @@ def test_environment(session, run):
         f"[{value}]" for value in values.values()
     )
     assert run("printenv A").content == values["A"]
-    run("sleep 0.7")
+    run(f"read x <{gate}", timeout=0.05)
     session.set_env({"A": "set while a command runs"})
-    assert run("").exit_code == 0
+    gate.open()
+    assert run("", blocking=True).exit_code == 0
     assert run("echo $A").content == "set while a command runs"
     assert run("exit").exit_code == 0
     assert run("echo $A").content == "set while a command runs"

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-SECONDS = float(os.environ.get("STRESS_SECONDS", "8"))
+SECONDS = float(os.environ.get("STRESS_SECONDS", "5"))
 """Give more for a long run; the test's own time limit follows."""
 
 
@@ -63,4 +63,4 @@ def test_random_commands(run, session):
         assert observation.content == content, where
         assert observation.metadata.prefix == "", where
     print(f"{count} commands in {SECONDS:g} s, seed {seed}")
-    assert count > 100
+    assert count > 12 * SECONDS
