@@ -1,0 +1,270 @@
+"""A small agent that speaks the Agent Client Protocol and does what its prompt says, line by line.
+
+It needs no model: each line of the prompt is one step. ::
+
+    say hello
+    think about it
+    plan look at the file; count its lines
+    read notes.txt
+    write notes.txt: some text
+    run wc -l notes.txt
+    ask run rm notes.txt
+    tool run_ipython {"code": "total = 1 + 1"}
+
+``run`` is a terminal of the client, ``read`` and ``write`` are its files, ``ask run`` and ``ask
+write`` request permission first, and ``tool`` calls a tool of the first MCP server that the client
+gave. Lines that begin with none of these words are answered by what they say. Try it in a notebook
+with::
+
+    %env OH_JUPYTER_AGENTS={"scripted": "python examples/scripted_agent.py"}
+    %load_ext oh_jupyter
+    %oh_agent scripted say hello
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import AsyncExitStack
+from itertools import count
+from typing import Any
+
+import acp
+from acp.schema import (
+    AgentCapabilities,
+    Cost,
+    InitializeResponse,
+    LoadSessionResponse,
+    McpCapabilities,
+    NewSessionResponse,
+    PermissionOption,
+    PlanEntry,
+    PromptResponse,
+    TextContentBlock,
+    ToolCallUpdate,
+    UsageUpdate,
+)
+
+OPTIONS = [
+    PermissionOption(option_id="always", name="Always", kind="allow_always"),
+    PermissionOption(option_id="once", name="Allow", kind="allow_once"),
+    PermissionOption(option_id="no", name="Reject", kind="reject_once"),
+]
+
+
+class ScriptedAgent:
+    """Carries out the lines of a prompt."""
+
+    def __init__(self) -> None:
+        self._ids = count(1)
+        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._folders: dict[str, str] = {}
+        self._servers: dict[str, list[Any]] = {}
+        self._prompts: dict[str, int] = {}
+
+    def on_connect(self, connection: acp.Client) -> None:
+        """Keep the connection to the client."""
+        self._client = connection
+
+    async def initialize(self, protocol_version: int, **kwargs: Any) -> InitializeResponse:
+        """Say what this agent can."""
+        mcp = McpCapabilities(http=True)
+        return InitializeResponse(
+            protocol_version=acp.PROTOCOL_VERSION,
+            agent_capabilities=AgentCapabilities(load_session=True, mcp_capabilities=mcp),
+        )
+
+    async def new_session(
+        self, cwd: str, mcp_servers: list[Any] | None = None, **kwargs: Any
+    ) -> NewSessionResponse:
+        """Begin a conversation."""
+        session_id = f"{os.getpid()}-{next(self._ids)}"
+        self._begin(session_id, cwd, mcp_servers)
+        return NewSessionResponse(session_id=session_id)
+
+    async def load_session(
+        self, cwd: str, session_id: str, mcp_servers: list[Any] | None = None, **kwargs: Any
+    ) -> LoadSessionResponse:
+        """Go on with a conversation, of which this agent remembers nothing."""
+        self._begin(session_id, cwd, mcp_servers)
+        text = acp.update_agent_message_text("What was said before is told again.")
+        await self._client.session_update(session_id=session_id, update=text)
+        return LoadSessionResponse()
+
+    def _begin(self, session_id: str, cwd: str, servers: list[Any] | None) -> None:
+        self._folders[session_id] = cwd
+        self._servers[session_id] = servers or []
+        self._prompts[session_id] = 0
+
+    async def prompt(self, session_id: str, prompt: list[Any], **kwargs: Any) -> PromptResponse:
+        """Carry out the lines of a prompt."""
+        text = "\n".join(block.text for block in prompt if isinstance(block, TextContentBlock))
+        self._prompts[session_id] += 1
+        self._turns[session_id] = turn = asyncio.create_task(self._carry_out(session_id, text))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            return PromptResponse(stop_reason="cancelled")
+        usage = UsageUpdate(
+            session_update="usage_update",
+            size=1000,
+            used=len(text),
+            cost=Cost(amount=self._prompts[session_id] / 100, currency="USD"),
+        )
+        await self._client.session_update(session_id=session_id, update=usage)
+        return PromptResponse(stop_reason="end_turn")
+
+    async def cancel(self, session_id: str, **kwargs: Any) -> None:
+        """Stop in the middle of a prompt."""
+        if session_id in self._turns:
+            self._turns[session_id].cancel()
+
+    async def _carry_out(self, session_id: str, text: str) -> None:
+        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        for line in lines:
+            word, _, rest = line.partition(" ")
+            step = getattr(self, f"_do_{word}", None)
+            try:
+                if step is not None:
+                    await step(session_id, rest)
+            except acp.RequestError as problem:
+                await self._say(session_id, f"It was refused: {problem.data or problem}\n\n")
+        if not any(hasattr(self, f"_do_{line.partition(' ')[0]}") for line in lines):
+            await self._say(session_id, f"You said: {text}")
+
+    async def _say(self, session_id: str, text: str) -> None:
+        update = acp.update_agent_message_text(text)
+        await self._client.session_update(session_id=session_id, update=update)
+
+    async def _do_say(self, session_id: str, text: str) -> None:
+        for word in text.split(" "):
+            await self._say(session_id, f"{word} ")
+        await self._say(session_id, "\n\n")
+
+    async def _do_prompts(self, session_id: str, text: str) -> None:
+        await self._say(session_id, f"That was prompt {self._prompts[session_id]}.\n\n")
+
+    async def _do_think(self, session_id: str, text: str) -> None:
+        update = acp.update_agent_thought_text(text)
+        await self._client.session_update(session_id=session_id, update=update)
+
+    async def _do_plan(self, session_id: str, text: str) -> None:
+        entries = [
+            PlanEntry(content=entry.strip(), priority="medium", status="pending")
+            for entry in text.split(";")
+        ]
+        await self._client.session_update(session_id=session_id, update=acp.update_plan(entries))
+
+    def _path(self, session_id: str, name: str) -> str:
+        return os.path.join(self._folders[session_id], name)
+
+    async def _do_read(self, session_id: str, name: str) -> None:
+        path = self._path(session_id, name)
+        id = await self._start(session_id, f"Read {name}", "read", {"path": path})
+        try:
+            answer = await self._client.read_text_file(session_id=session_id, path=path)
+        except acp.RequestError:
+            await self._finish(session_id, id, status="failed")
+            raise
+        await self._finish(session_id, id, answer.content)
+
+    async def _do_write(self, session_id: str, text: str) -> None:
+        name, _, content = text.partition(": ")
+        path = self._path(session_id, name)
+        id = await self._start(session_id, f"Write {name}", "edit", {"path": path})
+        await self._write(session_id, id, path, content)
+
+    async def _write(self, session_id: str, id: str, path: str, content: str) -> None:
+        new_text = content.replace("\\n", "\n") + "\n"
+        try:
+            await self._client.write_text_file(session_id=session_id, path=path, content=new_text)
+        except acp.RequestError:
+            await self._finish(session_id, id, status="failed")
+            raise
+        diff = acp.tool_diff_content(path, new_text, None)
+        update = acp.update_tool_call(id, status="completed", content=[diff])
+        await self._client.session_update(session_id=session_id, update=update)
+
+    async def _do_run(self, session_id: str, command: str) -> None:
+        id = await self._start(session_id, command, "execute", {"command": command})
+        await self._run(session_id, id, command)
+
+    async def _run(self, session_id: str, id: str, command: str) -> None:
+        terminal = await self._client.create_terminal(session_id=session_id, command=command)
+        name = terminal.terminal_id
+        shown = acp.update_tool_call(
+            id, status="in_progress", content=[acp.tool_terminal_ref(name)]
+        )
+        await self._client.session_update(session_id=session_id, update=shown)
+        ended = await self._client.wait_for_terminal_exit(session_id=session_id, terminal_id=name)
+        await self._client.release_terminal(session_id=session_id, terminal_id=name)
+        await self._finish(session_id, id, status="failed" if ended.exit_code else "completed")
+
+    async def _do_ask(self, session_id: str, text: str) -> None:
+        word, _, rest = text.partition(" ")
+        name, _, content = rest.partition(": ")
+        path = self._path(session_id, name)
+        kind = "execute" if word == "run" else "edit"
+        title = rest if word == "run" else f"Write {name}"
+        id = await self._start(session_id, title, kind, {"command": rest})
+        changes = [acp.tool_diff_content(path, content + "\n", None)] if kind == "edit" else None
+        call = ToolCallUpdate(
+            tool_call_id=id, title=title, kind=kind, raw_input={"command": rest}, content=changes
+        )
+        answer = await self._client.request_permission(
+            session_id=session_id, tool_call=call, options=OPTIONS
+        )
+        chosen = getattr(answer.outcome, "option_id", "cancelled")
+        await self._say(session_id, f"The answer was {chosen}.\n\n")
+        if chosen != "once":
+            await self._finish(session_id, id, status="failed")
+        elif kind == "execute":
+            await self._run(session_id, id, rest)
+        else:
+            await self._write(session_id, id, path, content)
+
+    async def _do_tool(self, session_id: str, text: str) -> None:
+        from oh_jupyter.mcp_sdk.streams import http_streams
+
+        from oh_jupyter.mcp_sdk.client import Session
+
+        tool, _, arguments = text.partition(" ")
+        if not self._servers[session_id]:
+            await self._say(session_id, "There is no MCP server.\n\n")
+            return
+        server = self._servers[session_id][0]
+        given = json.loads(arguments or "{}")
+        id = await self._start(session_id, f"mcp__{server.name}__{tool}", "other", given)
+        headers = {header.name: header.value for header in server.headers}
+
+        async def ignore() -> None:
+            pass
+
+        async with AsyncExitStack() as stack:
+            reading, writing = await stack.enter_async_context(http_streams(server.url, headers))
+            made = Session(reading, writing, name="scripted", version="1", tools_changed=ignore)
+            session = await stack.enter_async_context(made)
+            result = await session.call(tool, given)
+        output = "\n".join(part.get("text", "") for part in result["content"])
+        failed = result.get("isError", False)
+        await self._finish(session_id, id, output, status="failed" if failed else "completed")
+
+    async def _start(self, session_id: str, title: str, kind: Any, arguments: Any) -> str:
+        id = f"call-{next(self._ids)}"
+        update = acp.start_tool_call(
+            id, title, kind=kind, status="in_progress", raw_input=arguments
+        )
+        await self._client.session_update(session_id=session_id, update=update)
+        return id
+
+    async def _finish(
+        self, session_id: str, id: str, output: str | None = None, status: Any = "completed"
+    ) -> None:
+        content = None if output is None else [acp.tool_content(acp.text_block(output))]
+        update = acp.update_tool_call(id, status=status, content=content)
+        await self._client.session_update(session_id=session_id, update=update)
+
+
+if __name__ == "__main__":
+    asyncio.run(acp.run_agent(ScriptedAgent()))

@@ -1,0 +1,17 @@
+"""Coding agents as guests of the runtime, by the Agent Client Protocol."""
+
+from oh_jupyter.agents.guests import GuestAgents
+from oh_jupyter.agents.registry import ENTRY_POINT_GROUP, AgentCommand, known_agents
+from oh_jupyter.agents.tool_server import ToolServer
+from oh_jupyter.agents.turn import AgentTurn, PlanEntry, ToolCall
+
+__all__ = [
+    "ENTRY_POINT_GROUP",
+    "AgentCommand",
+    "AgentTurn",
+    "GuestAgents",
+    "PlanEntry",
+    "ToolCall",
+    "ToolServer",
+    "known_agents",
+]

@@ -1,0 +1,60 @@
+"""Starting children beside the loop, so that none is left behind when the start is cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from oh_jupyter.config import SESSION_KEY_VARIABLE, secret_variables
+from oh_jupyter.process import Child, spawn
+from oh_jupyter.runtime.thread import exempt_from_debugger
+
+__all__ = ["InThread", "child_environment", "end_child", "start_child", "start_thread"]
+
+END_GRACE_SECONDS = 1.0
+
+InThread = Callable[..., Coroutine[Any, Any, Any]]
+"""``ActionExecutor.in_thread``."""
+
+
+async def start_child(in_thread: InThread, argv: Sequence[str], **options: Any) -> Child:
+    """Start a child, see ``oh_jupyter.process.spawn``."""
+    starting = asyncio.ensure_future(in_thread(spawn, argv, **options))
+    try:
+        child: Child = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_end)
+        raise
+    return child
+
+
+def _end(starting: asyncio.Future[Child]) -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        child = starting.result()
+        end_child(child)
+        for pipe in (child.stdin, child.stdout, child.stderr):
+            if pipe is not None:
+                pipe.close()
+
+
+def end_child(child: Child) -> None:
+    """End a child and all of its descendants, and reap it, without waiting."""
+    child.begin_termination(END_GRACE_SECONDS)
+    start_thread(child.terminate, END_GRACE_SECONDS)
+
+
+def start_thread(function: Callable[..., object], *args: Any) -> threading.Thread:
+    """Run blocking code beside the loop for as long as it takes, which no pool has room for."""
+    thread = threading.Thread(target=function, args=args, name="oh_jupyter-agent", daemon=True)
+    exempt_from_debugger(thread)
+    thread.start()
+    return thread
+
+
+def child_environment() -> dict[str, str]:
+    """Our environment without what is the operator's secret; an agent's own keys are in it."""
+    withheld = {SESSION_KEY_VARIABLE, *secret_variables()}
+    return {name: value for name, value in os.environ.items() if name not in withheld}

@@ -1,0 +1,386 @@
+"""Our side of the Agent Client Protocol: what an agent may ask of the runtime."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from acp import RequestError
+from acp.schema import (
+    AgentMessageChunk,
+    AgentPlanUpdate,
+    AgentThoughtChunk,
+    ContentToolCallContent,
+    CreateTerminalResponse,
+    EnvVariable,
+    FileEditToolCallContent,
+    ImageContentBlock,
+    KillTerminalResponse,
+    PermissionOption,
+    ReadTextFileResponse,
+    ReleaseTerminalResponse,
+    RequestPermissionResponse,
+    TerminalExitStatus,
+    TerminalOutputResponse,
+    TerminalToolCallContent,
+    TextContentBlock,
+    ToolCallProgress,
+    ToolCallStart,
+    ToolCallUpdate,
+    UsageUpdate,
+    WaitForTerminalExitResponse,
+    WriteTextFileResponse,
+)
+
+from oh_jupyter.agents.permissions import answer, asked_action, edited_paths, is_our_tool
+from oh_jupyter.agents.terminals import Terminal, command_line
+from oh_jupyter.agents.turn import (
+    MAX_OUTPUT_CHARS,
+    AgentTurn,
+    FileDiff,
+    Picture,
+    PlanEntry,
+    ToolCall,
+)
+from oh_jupyter.events import (
+    Action,
+    CmdRunAction,
+    ErrorObservation,
+    EventSource,
+    FileEditAction,
+    FileEditObservation,
+    FileReadAction,
+    FileWriteAction,
+    NullObservation,
+    Observation,
+    UserRejectObservation,
+)
+
+if TYPE_CHECKING:
+    from oh_jupyter.runtime import ActionExecutor
+
+__all__ = ["TOOL_SERVER", "RuntimeClient"]
+
+TOOL_SERVER = "oh"
+"""The name under which an agent gets our MCP server."""
+
+MAX_TERMINALS = 50
+
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
+
+
+def _refuse(message: str) -> NoReturn:
+    raise RequestError.invalid_params({"details": message})
+
+
+def _answered(method: Handler) -> Handler:
+    """Decorator that turns whatever goes wrong into an answer to the agent."""
+
+    @wraps(method)
+    async def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await method(*args, **kwargs)
+        except RequestError:
+            raise
+        except Exception as problem:
+            raise RequestError.internal_error({"details": str(problem)}) from problem
+
+    return wrapped  # type: ignore[return-value]
+
+
+class RuntimeClient:
+    """Answers one agent, on the runtime's loop.
+
+    Attributes:
+        turn: The turn that is under way; updates outside of one are dropped.
+        on_change: Called after each change of the turn.
+        costs: What the session has cost so far, and the currency.
+    """
+
+    def __init__(self, executor: ActionExecutor, environment: dict[str, str]) -> None:
+        self.turn: AgentTurn | None = None
+        self.on_change: Callable[[AgentTurn], None] = lambda turn: None
+        self.costs: tuple[float, str] | None = None
+        self._executor = executor
+        self._environment = environment
+        self._workspace = os.path.realpath(executor.workspace_dir)
+        self._terminals: dict[str, Terminal] = {}
+        self._terminal_count = 0
+        self._calls_of_terminals: dict[str, ToolCall] = {}
+        self._acting: set[asyncio.Task[Observation]] = set()
+        self._approved_paths: set[str] = set()
+        self._approved_commands: set[str] = set()
+
+    def begin(self, turn: AgentTurn, on_change: Callable[[AgentTurn], None]) -> None:
+        """Take in a new turn."""
+        self.turn, self.on_change = turn, on_change
+        self._approved_paths.clear()
+        self._approved_commands.clear()
+
+    def end(self) -> None:
+        """The turn is over: what is left of it is shown, and later updates are dropped."""
+        for id in self._terminals:
+            self._show_terminal(id)
+        self.turn = None
+
+    def cancel(self) -> None:
+        """Cancel what is under way for the agent here: Actions, questions and commands."""
+        for task in list(self._acting):
+            task.cancel()
+        for terminal in self._terminals.values():
+            terminal.kill()
+
+    async def _act(
+        self,
+        action: Action,
+        *,
+        approved: bool = False,
+        execute: Callable[[], Awaitable[Observation]] | None = None,
+    ) -> Observation:
+        """Carry out an Action of the agent; the Observation of a cancelled one says so."""
+        principal: EventSource = "user" if approved else "agent"
+        task = asyncio.create_task(
+            self._executor.run_action(action, "agent", principal=principal, execute=execute)
+        )
+        self._acting.add(task)
+        try:
+            # Not the task itself: to cancel the Action is no reason to leave out the answer.
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        finally:
+            self._acting.discard(task)
+        return ErrorObservation("The action was cancelled.") if task.cancelled() else task.result()
+
+    @_answered
+    async def request_permission(
+        self,
+        session_id: str,
+        tool_call: ToolCallUpdate,
+        options: list[PermissionOption],
+        **kwargs: Any,
+    ) -> RequestPermissionResponse:
+        """Ask the person if the policy wants it; our own tools ask by themselves."""
+        call = self._take_in(tool_call)
+        if call is not None and call.title:
+            tool_call = tool_call.model_copy(
+                update={
+                    "title": call.title,
+                    "kind": call.kind,
+                    "raw_input": tool_call.raw_input or call.arguments,
+                }
+            )
+        if is_our_tool(tool_call, TOOL_SERVER):
+            return answer(options, approved=True)
+        title = tool_call.title or "a tool"
+        action = asked_action(tool_call, title)
+
+        async def approve() -> Observation:
+            return NullObservation(f"The agent may carry it out: {title}")
+
+        observation = await self._act(action, execute=approve)
+        approved = isinstance(observation, NullObservation)
+        if approved:
+            self._approved_paths |= {os.path.realpath(path) for path in edited_paths(tool_call)}
+            if isinstance(action, CmdRunAction):
+                self._approved_commands.add(action.command)
+        return answer(options, approved)
+
+    def _inside(self, path: str) -> str:
+        """A path of the workspace."""
+        if "\0" in path or not os.path.isabs(path):
+            _refuse(f"{path!r} is no absolute path")
+        real = os.path.realpath(path)
+        if real != self._workspace and not Path(real).is_relative_to(self._workspace):
+            _refuse(f"{path} is outside of the workspace {self._workspace}")
+        return real
+
+    @_answered
+    async def read_text_file(
+        self,
+        session_id: str,
+        path: str,
+        line: int | None = None,
+        limit: int | None = None,
+        **kwargs: Any,
+    ) -> ReadTextFileResponse:
+        """Read a file of the workspace, or some of its lines, counted from 1."""
+        observation = await self._act(FileReadAction(self._inside(path)))
+        content = _content(observation)
+        if line is not None or limit is not None:
+            lines = content.splitlines(keepends=True)
+            first = max(0, (line or 1) - 1)
+            content = "".join(lines[first : None if limit is None else first + limit])
+        return ReadTextFileResponse(content=content)
+
+    @_answered
+    async def write_text_file(
+        self, session_id: str, path: str, content: str, **kwargs: Any
+    ) -> WriteTextFileResponse:
+        """Write a file of the workspace as an edit that can be undone."""
+        target = self._inside(path)
+        action: Action
+        if os.path.exists(target):
+            action = FileWriteAction(target, content)
+        else:
+            action = FileEditAction(target, command="create", file_text=content)
+        approved = target in self._approved_paths
+        _content(await self._act(action, approved=approved))
+        return WriteTextFileResponse()
+
+    @_answered
+    async def create_terminal(
+        self,
+        session_id: str,
+        command: str,
+        args: list[str] | None = None,
+        env: list[EnvVariable] | None = None,
+        cwd: str | None = None,
+        output_byte_limit: int | None = None,
+        **kwargs: Any,
+    ) -> CreateTerminalResponse:
+        """Start a command in a shell of its own."""
+        if sum(not terminal.ended.is_set() for terminal in self._terminals.values()) >= (
+            MAX_TERMINALS
+        ):
+            _refuse(f"{MAX_TERMINALS} commands run already")
+        shown, argv = command_line(command, args or [])
+        action = CmdRunAction(shown, is_static=True, cwd=cwd or self._workspace)
+        own = {variable.name: variable.value for variable in env or ()}
+        terminal = Terminal(
+            action, argv, self._environment | own, output_byte_limit, self._executor.in_thread
+        )
+        approved = shown in self._approved_commands
+        running = asyncio.create_task(self._act(action, approved=approved, execute=terminal.run))
+        both: set[asyncio.Future[Any]] = {running, terminal.started}
+        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        if not terminal.started.done():
+            _content(running.result())
+            _refuse(f"{shown} was not started")
+        self._terminal_count += 1
+        id = f"terminal-{self._terminal_count}"
+        self._terminals[id] = terminal
+        return CreateTerminalResponse(terminal_id=id)
+
+    def _terminal(self, id: str) -> Terminal:
+        if id not in self._terminals:
+            _refuse(f"There is no terminal {id!r}")
+        return self._terminals[id]
+
+    @_answered
+    async def terminal_output(
+        self, session_id: str, terminal_id: str, **kwargs: Any
+    ) -> TerminalOutputResponse:
+        """What a command has put out so far."""
+        terminal = self._terminal(terminal_id)
+        status = None
+        if terminal.ended.is_set():
+            status = TerminalExitStatus(exit_code=terminal.exit_code, signal=terminal.signal_name)
+        return TerminalOutputResponse(
+            output=terminal.output, truncated=terminal.truncated, exit_status=status
+        )
+
+    @_answered
+    async def wait_for_terminal_exit(
+        self, session_id: str, terminal_id: str, **kwargs: Any
+    ) -> WaitForTerminalExitResponse:
+        """Wait for the end of a command."""
+        terminal = self._terminal(terminal_id)
+        await terminal.ended.wait()
+        return WaitForTerminalExitResponse(
+            exit_code=terminal.exit_code, signal=terminal.signal_name
+        )
+
+    @_answered
+    async def kill_terminal(
+        self, session_id: str, terminal_id: str, **kwargs: Any
+    ) -> KillTerminalResponse:
+        """End a command, and keep its output."""
+        self._terminal(terminal_id).kill()
+        return KillTerminalResponse()
+
+    @_answered
+    async def release_terminal(
+        self, session_id: str, terminal_id: str, **kwargs: Any
+    ) -> ReleaseTerminalResponse:
+        """End a command, and forget it."""
+        terminal = self._terminal(terminal_id)
+        terminal.kill()
+        self._show_terminal(terminal_id)
+        del self._terminals[terminal_id]
+        return ReleaseTerminalResponse()
+
+    async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
+        """Take in what the agent says and does."""
+        turn = self.turn
+        if turn is None:
+            return
+        match update:
+            case AgentMessageChunk(content=TextContentBlock(text=text)):
+                turn.add_text(text)
+            case AgentThoughtChunk(content=TextContentBlock(text=text)):
+                turn.add_thought(text)
+            case ToolCallStart() | ToolCallProgress():
+                self._take_in(update)
+            case AgentPlanUpdate(entries=entries):
+                turn.plan = [PlanEntry(entry.content, entry.status) for entry in entries]
+            case UsageUpdate(cost=cost) if cost is not None:
+                before = self.costs[0] if self.costs is not None else 0.0
+                turn.cost = (turn.cost or 0.0) + cost.amount - before
+                turn.currency = cost.currency
+                self.costs = (cost.amount, cost.currency)
+            case _:
+                return
+        self.on_change(turn)
+
+    def _take_in(self, update: Any) -> ToolCall | None:
+        """Enter what is new of a tool call into the turn."""
+        call = None if self.turn is None else self.turn.call(update.tool_call_id)
+        if call is None:
+            return None
+        call.title = update.title or call.title
+        call.kind = update.kind or call.kind
+        call.status = update.status or call.status
+        if update.raw_input is not None:
+            call.arguments = update.raw_input
+        if update.content is not None:
+            self._take_in_content(call, update.content)
+        elif not call.output and isinstance(update.raw_output, str):
+            call.output = update.raw_output[:MAX_OUTPUT_CHARS]
+        return call
+
+    def _take_in_content(self, call: ToolCall, content: list[Any]) -> None:
+        texts: list[str] = []
+        call.diffs, call.pictures = [], []
+        for part in content:
+            match part:
+                case ContentToolCallContent(content=TextContentBlock(text=text)):
+                    texts.append(text)
+                case ContentToolCallContent(content=ImageContentBlock() as image):
+                    call.pictures.append(Picture(image.data, image.mime_type))
+                case FileEditToolCallContent():
+                    call.diffs.append(FileDiff(part.path, part.old_text, part.new_text))
+                case TerminalToolCallContent(terminal_id=id):
+                    self._calls_of_terminals[id] = call
+        call.output = "\n".join(texts)[:MAX_OUTPUT_CHARS]
+        for id in self._terminals:
+            self._show_terminal(id)
+
+    def _show_terminal(self, id: str) -> None:
+        """Let a tool call have the output of the command that it runs."""
+        if id in self._calls_of_terminals:
+            self._calls_of_terminals[id].output = self._terminals[id].output[-MAX_OUTPUT_CHARS:]
+
+
+def _content(observation: Observation) -> str:
+    """The content of an Observation; a RequestError if it is a refusal or an error."""
+    failed = isinstance(observation, ErrorObservation | UserRejectObservation)
+    refused = isinstance(observation, FileEditObservation)
+    if failed or (refused and observation.content.startswith("ERROR:\n")):
+        _refuse(observation.content.removeprefix("ERROR:\n"))
+    return observation.content

@@ -1,0 +1,156 @@
+"""Which agents there are, and how each is started."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import entry_points
+from typing import Any
+
+from oh_jupyter.errors import AgentError, AgentNotFoundError
+
+__all__ = ["ENTRY_POINT_GROUP", "AgentCommand", "find_agent", "known_agents"]
+
+ENTRY_POINT_GROUP = "oh_jupyter.agents"
+"""Entry points of this group name an AgentCommand, or a command line, of other packages."""
+
+
+@dataclass(frozen=True)
+class AgentCommand:
+    """How an agent is started.
+
+    Attributes:
+        name: What people call it.
+        command: Program and arguments; it speaks ACP on standard input and output.
+        npm_package: Package that ``npx`` runs where the program is not on the PATH.
+        installation: How it is installed.
+        session_options: ``_meta`` of ``session/new``, which takes the agent's own tools away.
+        needs_tools: Whether its own tools are off, so that it can do nothing without ours.
+    """
+
+    name: str
+    command: tuple[str, ...]
+    npm_package: str = ""
+    installation: str = ""
+    session_options: Mapping[str, Any] = field(default_factory=dict)
+    needs_tools: bool = False
+
+    def arguments(self) -> tuple[str, ...]:
+        """Program and arguments as they can be started here.
+
+        Returns:
+            The command, or the one by which npx runs its package.
+
+        Raises:
+            AgentNotFoundError: Neither the program nor npx is there.
+        """
+        program, *rest = self.command
+        found = shutil.which(program)
+        if found is not None:
+            return (found, *rest)
+        npx = shutil.which("npx") if self.npm_package else None
+        if npx is not None:
+            return (npx, "--yes", self.npm_package, *rest)
+        how = f" Install it: {self.installation}" if self.installation else ""
+        raise AgentNotFoundError(
+            f"The agent {self.name!r} is not here: no program {program!r} is on the PATH.{how}"
+        )
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether its program is on the PATH."""
+        return shutil.which(self.command[0]) is not None
+
+
+# Claude Code's tools that act on files and processes, of the releases 2.0 and 2.1.
+_CLAUDE_TOOLS = (
+    *("Bash", "BashOutput", "KillShell", "PowerShell", "Monitor", "REPL"),
+    *("Edit", "MultiEdit", "Write", "NotebookEdit", "Read", "Glob", "Grep", "LSP"),
+    *("EnterWorktree", "ExitWorktree"),
+)
+
+# apply_patch cannot be switched off for a model that Codex knows; it cannot write read-only files.
+_CODEX_OPTIONS = (
+    *("features.shell_tool=false", "features.unified_exec=false", "features.tool_search=false"),
+    *("features.multi_agent=false", 'sandbox_mode="read-only"', 'approval_policy="never"'),
+)
+
+_AGENTS = (
+    AgentCommand(
+        "claude",
+        ("claude-agent-acp",),
+        "@agentclientprotocol/claude-agent-acp",
+        "npm install -g @agentclientprotocol/claude-agent-acp",
+        {"claudeCode": {"options": {"disallowedTools": list(_CLAUDE_TOOLS)}}},
+        needs_tools=True,
+    ),
+    AgentCommand(
+        "codex",
+        ("codex-acp", *(word for option in _CODEX_OPTIONS for word in ("-c", option))),
+        "@zed-industries/codex-acp",
+        "npm install -g @zed-industries/codex-acp",
+        needs_tools=True,
+    ),
+    AgentCommand(
+        "gemini",
+        ("gemini", "--experimental-acp"),
+        "@google/gemini-cli",
+        "npm install -g @google/gemini-cli",
+    ),
+    AgentCommand("goose", ("goose", "acp"), installation="brew install block-goose-cli"),
+    AgentCommand(
+        "openhands",
+        ("openhands", "acp"),
+        installation="uv tool install openhands --python 3.12",
+    ),
+    AgentCommand("opencode", ("opencode", "acp"), "opencode-ai", "npm install -g opencode-ai"),
+)
+
+
+def known_agents(own: Mapping[str, str] | None = None) -> dict[str, AgentCommand]:
+    """The agents that can be asked for.
+
+    Args:
+        own: Command lines of the person's own, by name; they win over all others.
+
+    Returns:
+        The agents by name: those of oh_jupyter, of other packages, of the person.
+
+    Raises:
+        AgentError: A command line cannot be read.
+    """
+    agents = {agent.name: agent for agent in _AGENTS}
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            found = entry.load()
+        except Exception as problem:
+            raise AgentError(f"The agent {entry.name!r} cannot be loaded: {problem}") from problem
+        agents[entry.name] = (
+            found if isinstance(found, AgentCommand) else _from_line(entry.name, str(found))
+        )
+    return agents | {name: _from_line(name, line) for name, line in (own or {}).items()}
+
+
+def _from_line(name: str, line: str) -> AgentCommand:
+    try:
+        words = shlex.split(line)
+    except ValueError as problem:
+        words, reason = [], f": {problem}"
+    else:
+        reason = ", it is empty"
+    if not words:
+        raise AgentError(f"The command line of the agent {name!r} cannot be used{reason}")
+    return AgentCommand(name, tuple(words))
+
+
+def find_agent(name: str, own: Mapping[str, str] | None) -> AgentCommand:
+    """An agent by its name; an AgentNotFoundError if there is none."""
+    agents = known_agents(own)
+    if name not in agents:
+        raise AgentNotFoundError(
+            f"There is no agent {name!r}. Agents: {', '.join(agents)}. Add one of your own by the "
+            "setting agents"
+        )
+    return agents[name]

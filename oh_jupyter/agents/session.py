@@ -1,0 +1,360 @@
+"""A conversation with one agent: its process, the connection to it, and its turns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import acp
+from acp.schema import (
+    ClientCapabilities,
+    EnvVariable,
+    FileSystemCapabilities,
+    HttpHeader,
+    HttpMcpServer,
+    Implementation,
+    InitializeResponse,
+    McpServerStdio,
+    PromptResponse,
+)
+from pydantic import ValidationError
+
+from oh_jupyter._version import __version__
+from oh_jupyter.agents.changes import changed_files, edited_paths, unified_diff
+from oh_jupyter.agents.children import END_GRACE_SECONDS, child_environment, end_child, start_child
+from oh_jupyter.agents.client import TOOL_SERVER, RuntimeClient
+from oh_jupyter.agents.registry import AgentCommand
+from oh_jupyter.agents.tool_server import ToolServer
+from oh_jupyter.agents.transport import ChildTransport
+from oh_jupyter.agents.turn import AgentTurn
+from oh_jupyter.errors import AgentError
+from oh_jupyter.events import EventSource, MessageAction
+from oh_jupyter.process import PIPE, Child
+
+if TYPE_CHECKING:
+    from oh_jupyter.runtime import ActionExecutor
+
+__all__ = ["AgentSession"]
+
+NPX_TIMEOUT_SECONDS = 300.0
+CANCEL_TIMEOUT_SECONDS = 5.0
+"""How long an agent may take to end a cancelled turn, before it is ended itself."""
+
+MAX_WORDS_CHARS = 600
+
+_LAUNCHER = "from oh_jupyter.cli import main; raise SystemExit(main())"
+
+T = TypeVar("T")
+
+
+class AgentSession:
+    """One agent at work in the runtime. It lives on the runtime's loop.
+
+    Attributes:
+        command: Which agent it is.
+        session_id: The agent's id of the conversation.
+        turns: Prompts so far.
+        problem: Why the agent is there no more, "" while it is.
+    """
+
+    def __init__(self, executor: ActionExecutor, command: AgentCommand) -> None:
+        self.command = command
+        self.session_id = ""
+        self.turns = 0
+        self.problem = ""
+        self._executor = executor
+        environment = child_environment()
+        self._client = RuntimeClient(executor, environment)
+        self._environment = environment
+        self._busy = asyncio.Lock()
+        self._cancelling: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
+        self._info: InitializeResponse | None = None
+        self._child: Child
+        self._transport: ChildTransport
+        self._connection: acp.ClientSideConnection
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a turn is under way."""
+        return self._busy.locked()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the agent."""
+        return self._child.pid
+
+    async def start(self, tools: ToolServer | None, resume: str | None = None) -> None:
+        """Start the agent and its conversation, or go on with one by its id.
+
+        An AgentError if it does not start in time, speaks another version, or cannot resume;
+        then nothing of it is left.
+        """
+        argv = self.command.arguments()
+        timeout_seconds = self._executor.settings.agent_start_timeout
+        if "npx" in argv[0].rpartition("/")[2]:
+            timeout_seconds = max(timeout_seconds, NPX_TIMEOUT_SECONDS)
+        self._child = await start_child(
+            self._executor.in_thread,
+            argv,
+            cwd=self._executor.workspace_dir,
+            env=self._environment,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+        )
+        self._transport = ChildTransport(self._child)
+        self._connection = acp.connect_to_agent(cast(Any, self._client), self._transport)
+        self._keeping = asyncio.create_task(self._keep())
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await self._open(tools, resume)
+        except TimeoutError:
+            words = self._last_words()
+            await self.close()
+            raise AgentError(
+                f"{self.command.name} did not begin a session within {timeout_seconds:g} s.{words} "
+                "The setting agent_start_timeout allows more"
+            ) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _open(self, tools: ToolServer | None, resume: str | None) -> None:
+        info = await self._ask(
+            self._connection.initialize(
+                protocol_version=acp.PROTOCOL_VERSION,
+                client_capabilities=ClientCapabilities(
+                    fs=FileSystemCapabilities(read_text_file=True, write_text_file=True),
+                    terminal=True,
+                ),
+                client_info=Implementation(name="oh_jupyter", version=__version__),
+            )
+        )
+        if info.protocol_version != acp.PROTOCOL_VERSION:
+            raise AgentError(
+                f"{self.command.name} speaks version {info.protocol_version} of the Agent Client "
+                f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the one that is "
+                "older"
+            )
+        self._info = info
+        folder = self._executor.workspace_dir
+        servers = [] if tools is None else [self._mcp_server(tools)]
+        if resume is None:
+            options = dict(self.command.session_options)
+            created = await self._ask(
+                self._connection.new_session(cwd=folder, mcp_servers=servers, **options)
+            )
+            self.session_id = created.session_id
+            return
+        if not (info.agent_capabilities and info.agent_capabilities.load_session):
+            raise AgentError(f"{self.command.name} cannot go on with an earlier conversation")
+        await self._ask(
+            self._connection.load_session(
+                cwd=folder,
+                session_id=resume,
+                mcp_servers=servers,
+                **dict(self.command.session_options),
+            )
+        )
+        self.session_id = resume
+
+    def _mcp_server(self, tools: ToolServer) -> HttpMcpServer | McpServerStdio:
+        """Our MCP server by HTTP, or by a relay where the agent only starts programs."""
+        capabilities = self._info.agent_capabilities if self._info is not None else None
+        mcp = capabilities.mcp_capabilities if capabilities is not None else None
+        if mcp is not None and mcp.http:
+            headers = [HttpHeader(name=name, value=value) for name, value in tools.headers.items()]
+            return HttpMcpServer(
+                type="http", name=TOOL_SERVER, url=f"{tools.url}/mcp", headers=headers
+            )
+        return McpServerStdio(
+            name=TOOL_SERVER,
+            command=sys.executable,
+            args=["-c", _LAUNCHER, "mcp", "--url", tools.url],
+            env=[EnvVariable(name="OH_TOKEN", value=tools.token)],
+        )
+
+    async def _ask(self, request: Coroutine[Any, Any, T]) -> T:
+        """An answer of the agent; an AgentError if it answers with an error, wrongly or never."""
+        try:
+            return await request
+        except acp.RequestError as problem:
+            raise AgentError(f"{self.command.name}: {_told(problem)}") from None
+        except ValidationError as problem:
+            first = problem.errors()[0]
+            where = ".".join(str(part) for part in first["loc"])
+            raise AgentError(
+                f"{self.command.name} does not keep to the Agent Client Protocol: {where}: "
+                f"{first['msg']}"
+            ) from None
+        except ConnectionError:
+            raise AgentError(await self.wait_ended()) from None
+
+    async def wait_ended(self) -> str:
+        """Wait until the agent is there no more; the reason why."""
+        if self._keeping is not None:
+            await asyncio.wait({self._keeping})
+        return self.problem
+
+    async def _keep(self) -> None:
+        """See to it that no more is left of an agent that has ended, or is ended."""
+        try:
+            await self._transport.ended.wait()
+            status = None
+            if not self._transport.problem:
+                await self._executor.in_thread(self._child.terminate, END_GRACE_SECONDS)
+                status = self._child.poll()
+            how = self._transport.problem or f"it ended with status {status}"
+            self.problem = f"{self.command.name} is gone: {how}.{self._last_words()}"
+        finally:
+            self._client.cancel()
+            end_child(self._child)
+            self.problem = self.problem or f"{self.command.name} was stopped"
+
+    def _last_words(self) -> str:
+        words = self._transport.last_words[-MAX_WORDS_CHARS:].strip()
+        return f" It said: {words}" if words else ""
+
+    async def prompt(
+        self,
+        text: str,
+        *,
+        context: str = "",
+        source: EventSource = "user",
+        on_change: Callable[[AgentTurn], None] = lambda turn: None,
+        notices: tuple[str, ...] = (),
+    ) -> AgentTurn:
+        """Ask the agent, and wait until its turn is over; cancelling this cancels the turn.
+
+        ``context`` goes before the prompt, and is not in the log. An AgentError if it is gone, is
+        busy with another prompt, or answers with an error.
+        """
+        if self._cancelling is not None:
+            await asyncio.wait({self._cancelling})
+        if self._busy.locked():
+            raise AgentError(
+                f"{self.command.name} is at work on another prompt. Wait for it, or end it with "
+                f"%oh_agent stop {self.command.name}"
+            )
+        if self.problem:
+            raise AgentError(self.problem)
+        async with self._busy:
+            self.turns += 1
+            turn = AgentTurn(self.command.name, text, notices=list(notices))
+            self._executor.events.add_event(MessageAction(text), source)
+            first_id, began = self._executor.events.latest_id, time.time()
+            self._client.begin(turn, on_change)
+            try:
+                await self._take_turn(turn, f"{context}\n\n{text}" if context else text, first_id)
+            finally:
+                self._client.end()
+                self._record(turn)
+            await self._find_changes(turn, first_id, began)
+            on_change(turn)
+            return turn
+
+    async def _take_turn(self, turn: AgentTurn, text: str, first_id: int) -> None:
+        blocks: list[Any] = [acp.text_block(text)]
+        request = asyncio.create_task(
+            self._ask(self._connection.prompt(session_id=self.session_id, prompt=blocks))
+        )
+        try:
+            response = await asyncio.shield(request)
+        except asyncio.CancelledError:
+            turn.stop_reason = "cancelled"
+            self._cancelling = asyncio.create_task(self._cancel(request, turn, first_id))
+            raise
+        except AgentError:
+            turn.stop_reason = "failed"
+            raise
+        turn.stop_reason = response.stop_reason
+        if response.usage is not None:
+            usage = response.usage.model_dump(exclude={"field_meta"}, exclude_none=True)
+            turn.usage = {name: int(count) for name, count in usage.items()}
+
+    async def _cancel(
+        self, request: asyncio.Task[PromptResponse], turn: AgentTurn, first_id: int
+    ) -> None:
+        """End a turn: the agent's part of it, ours, and the agent itself if it does not obey."""
+        try:
+            self._client.cancel()
+            self._cancel_tool_calls(turn, first_id)
+            if not self.problem:
+                await self._connection.cancel(session_id=self.session_id)
+            done, _ = await asyncio.wait({request}, timeout=CANCEL_TIMEOUT_SECONDS)
+            # What began in between; and Codex tells its MCP servers nothing of a cancel.
+            self._client.cancel()
+            self._cancel_tool_calls(turn, first_id)
+            if not done:
+                self.problem = (
+                    f"{self.command.name} was ended: it did not end its turn within "
+                    f"{CANCEL_TIMEOUT_SECONDS:g} s of the interrupt"
+                )
+                await self.close()
+        except ConnectionError:
+            pass
+        finally:
+            if not request.cancel() and not request.cancelled():
+                request.exception()  # nobody waits for it any more
+            self._cancelling = None
+
+    def _cancel_tool_calls(self, turn: AgentTurn, first_id: int) -> None:
+        """Cancel the Actions that our MCP server carries out for the agent's open tool calls.
+
+        They are known by their text, which the agent tells with its tool calls.
+        """
+        told = {value for call in turn.unfinished_calls for value in _texts(call.arguments)}
+        for id, action in list(self._executor.running.items()):
+            texts = (getattr(action, name, "") for name in _MAIN_FIELDS)
+            if id > first_id and action.source == "agent" and told & set(filter(None, texts)):
+                self._executor.cancel(id)
+
+    def _record(self, turn: AgentTurn) -> None:
+        if turn.text:
+            self._executor.events.add_event(MessageAction(turn.text), "agent")
+
+    async def _find_changes(self, turn: AgentTurn, first_id: int, began: float) -> None:
+        events = self._executor.events
+
+        def find() -> None:
+            paths = edited_paths(events.search(start=first_id + 1))
+            if paths:
+                turn.changed_files = changed_files(self._executor.editor, paths, began)
+                turn.diff = unified_diff(self._executor.editor, turn.changed_files)
+
+        await self._executor.in_thread(find)
+
+    async def close(self) -> None:
+        """End the agent and all of its processes."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait({self._keeping})
+        await self._connection.close()
+        await self._executor.in_thread(self._child.terminate, END_GRACE_SECONDS)
+
+
+_MAIN_FIELDS = ("command", "code", "path", "url", "browser_actions", "name")
+
+
+def _texts(arguments: Any) -> set[str]:
+    """All texts in the arguments of a tool call, however an agent nests them."""
+    if isinstance(arguments, str):
+        return {arguments}
+    if isinstance(arguments, Mapping):
+        return {text for value in arguments.values() for text in _texts(value)}
+    if isinstance(arguments, list):
+        return {text for value in arguments for text in _texts(value)}
+    return set()
+
+
+def _told(problem: acp.RequestError) -> str:
+    """What an agent's error says, its details among it."""
+    details = problem.data.get("details") if isinstance(problem.data, dict) else problem.data
+    if isinstance(details, dict | list):
+        details = json.dumps(details)
+    return ": ".join(str(part) for part in (problem, details) if part)[:2000]

@@ -1,0 +1,137 @@
+"""Commands that an agent runs by ``terminal/*``: children of ours, in the log like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from oh_jupyter.agents.children import END_GRACE_SECONDS, InThread, start_child, start_thread
+from oh_jupyter.config import OUTPUT_LIMIT
+from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation, CmdRunAction, Observation
+from oh_jupyter.process import PIPE, Child
+
+if TYPE_CHECKING:
+    from typing import IO
+
+__all__ = ["Terminal", "command_line"]
+
+MAX_OUTPUT_BYTES = 1024**2
+"""What is kept of a command's output where the agent sets no limit."""
+
+OUTPUT_GRACE_SECONDS = 1.0
+"""How long the output of an ended command is waited for: a background job may hold it open."""
+
+READ_BYTES = 65536
+
+
+def command_line(command: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
+    """A command as it is shown, and as it is started: a whole line goes through a shell."""
+    if arguments:
+        return shlex.join([command, *arguments]), [command, *arguments]
+    if os.name == "nt":
+        return command, ["powershell", "-NoProfile", "-Command", command]
+    return command, [shutil.which("bash") or "/bin/sh", "-c", command]
+
+
+class Terminal:
+    """One command of an agent.
+
+    Attributes:
+        action: The Action that stands for it in the log.
+        started: Done when the command runs.
+        ended: Set when it has ended.
+        truncated: Whether the beginning of its output is not kept.
+        returncode: Its exit status, negative for a signal, None while it runs.
+    """
+
+    def __init__(
+        self,
+        action: CmdRunAction,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        byte_limit: int | None,
+        in_thread: InThread,
+    ) -> None:
+        self.action = action
+        self.started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.ended = asyncio.Event()
+        self.truncated = False
+        self.returncode: int | None = None
+        self._argv, self._env = list(argv), dict(env)
+        self._byte_limit = MAX_OUTPUT_BYTES if byte_limit is None else byte_limit
+        self._in_thread = in_thread
+        self._output = b""
+        self._child: Child | None = None
+
+    @property
+    def output(self) -> str:
+        """What the command has put out so far, or the end of it."""
+        return self._output.decode(errors="replace")
+
+    @property
+    def exit_code(self) -> int | None:
+        """Its exit status; None if it runs, or a signal ended it."""
+        return None if self.returncode is None or self.returncode < 0 else self.returncode
+
+    @property
+    def signal_name(self) -> str | None:
+        """The signal that ended it."""
+        if self.returncode is None or self.returncode >= 0:
+            return None
+        try:
+            return signal.Signals(-self.returncode).name
+        except ValueError:
+            return str(-self.returncode)
+
+    async def run(self) -> Observation:
+        """Run the command to its end; a ChildStartError if it cannot be started."""
+        self._child = child = await start_child(
+            self._in_thread,
+            self._argv,
+            cwd=self.action.cwd,
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            stdout=PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        loop, exited = asyncio.get_running_loop(), asyncio.Event()
+        if not self.started.done():
+            self.started.set_result(None)
+
+        def watch() -> None:
+            reader = start_thread(self._read, child.stdout)
+            self.returncode = child.wait()
+            reader.join(OUTPUT_GRACE_SECONDS)
+            with suppress(RuntimeError):  # the loop may be closed
+                loop.call_soon_threadsafe(exited.set)
+            child.terminate(END_GRACE_SECONDS)
+
+        start_thread(watch)
+        try:
+            await exited.wait()
+        finally:
+            child.begin_termination(END_GRACE_SECONDS)
+            self.ended.set()
+        code = self.returncode if self.returncode is not None else -1
+        metadata = CmdOutputMetadata(exit_code=code, working_dir=self.action.cwd)
+        content = self.output[-OUTPUT_LIMIT:]
+        return CmdOutputObservation(content, command=self.action.command, metadata=metadata)
+
+    def kill(self) -> None:
+        """Begin to end the command and all of its descendants."""
+        if self._child is not None:
+            self._child.begin_termination(END_GRACE_SECONDS)
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        with pipe, suppress(OSError, ValueError):
+            while chunk := pipe.read1(READ_BYTES):  # type: ignore[attr-defined]
+                output = self._output + chunk
+                self.truncated = self.truncated or len(output) > self._byte_limit
+                self._output = output[max(0, len(output) - self._byte_limit) :]

@@ -1,0 +1,156 @@
+"""ACP messages over the pipes of a child, which may write whatever it wants.
+
+The library's own reader logs what it cannot read and keeps no bounds; here nothing but a
+well-formed message passes, and a child that writes faster than we read has to wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import IO, Any
+
+from acp.schema import SessionNotification
+from pydantic import ValidationError
+
+from oh_jupyter.agents.children import start_thread
+from oh_jupyter.process import Child
+
+__all__ = ["ChildTransport"]
+
+MAX_MESSAGE_BYTES = 32 * 1024**2
+MAX_STRAY_LINES = 1000
+"""Lines that are no message which a child may write, such as what a library prints."""
+
+MAX_WAITING_CHUNKS = 16
+CHUNK_BYTES = 65536
+LAST_WORDS_BYTES = 4096
+
+
+class ChildTransport:
+    """The message transport of a connection, as ``acp`` wants it.
+
+    Attributes:
+        problem: Why nothing more is read, "" for the end of the child's output.
+        ended: Set when nothing more comes.
+    """
+
+    def __init__(self, child: Child) -> None:
+        self.problem = ""
+        self.ended = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._chunks: asyncio.Queue[bytes] = asyncio.Queue(MAX_WAITING_CHUNKS)
+        self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
+        self._buffer = bytearray()
+        self._scanned = 0
+        self._stray_lines = 0
+        self._last_words = b""
+        self._closed = False
+        for target, pipe in (
+            (self._read, child.stdout),
+            (self._write, child.stdin),
+            (self._listen, child.stderr),
+        ):
+            start_thread(target, pipe)
+
+    @property
+    def last_words(self) -> str:
+        """The end of what the child wrote on standard error."""
+        return self._last_words.decode(errors="replace").strip()
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Write a message, without waiting for the child to read it."""
+        self._outgoing.put(json.dumps(message).encode() + b"\n")
+
+    async def receive(self) -> dict[str, Any] | None:
+        """The next message; None at the end."""
+        while (line := await self._line()) is not None:
+            await asyncio.sleep(0)  # a flood must leave the loop to others, too
+            message = _parsed(line)
+            if message is not None and _is_understood(message):
+                return message
+            self._stray_lines += message is None and bool(line.strip())
+            if self._stray_lines > MAX_STRAY_LINES:
+                self.problem = f"it wrote more than {MAX_STRAY_LINES} lines that are no message"
+                break
+        self.ended.set()
+        return None
+
+    async def close(self) -> None:
+        """Stop reading and writing; the child's further output is thrown away."""
+        self._closed = True
+        self._outgoing.put(None)
+        while not self._chunks.empty():
+            self._chunks.get_nowait()
+        self.ended.set()
+
+    async def _line(self) -> bytes | None:
+        while (end := self._buffer.find(b"\n", self._scanned)) < 0:
+            self._scanned = len(self._buffer)
+            if self._scanned > MAX_MESSAGE_BYTES:
+                limit = MAX_MESSAGE_BYTES // 1024**2
+                self.problem = f"it sent a message of more than {limit} MiB"
+                return None
+            chunk = await self._chunks.get()
+            if not chunk:
+                return None
+            self._buffer += chunk
+        line = bytes(self._buffer[:end])
+        del self._buffer[: end + 1]
+        self._scanned = 0
+        return line
+
+    def _read(self, pipe: IO[bytes]) -> None:
+        with pipe, suppress(OSError, ValueError, RuntimeError, CancelledError):
+            while chunk := pipe.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
+                if not self._closed:
+                    self._put(chunk)
+        with suppress(RuntimeError, CancelledError):
+            self._put(b"")
+
+    def _put(self, chunk: bytes) -> None:
+        """Hand a chunk to the loop, and wait until there is room for it."""
+        putting = self._chunks.put(chunk)
+        try:
+            asyncio.run_coroutine_threadsafe(putting, self._loop).result()
+        except BaseException:
+            putting.close()
+            raise
+
+    def _write(self, pipe: IO[bytes]) -> None:
+        with suppress(OSError, ValueError), pipe:
+            while (data := self._outgoing.get()) is not None:
+                pipe.write(data)
+                pipe.flush()
+
+    def _listen(self, pipe: IO[bytes]) -> None:
+        with pipe, suppress(OSError, ValueError):
+            while chunk := pipe.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
+                self._last_words = (self._last_words + chunk)[-LAST_WORDS_BYTES:]
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """The JSON object in a line; None if there is none."""
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _is_understood(message: dict[str, Any]) -> bool:
+    """Whether a message can be acted upon; later protocols have notifications that cannot."""
+    if not isinstance(message.get("id"), str | int | None):
+        return False
+    if "method" not in message:
+        return "id" in message and isinstance(message.get("error", {}), dict)
+    if "id" in message:
+        return isinstance(message["method"], str)
+    try:
+        SessionNotification.model_validate(message.get("params"))
+    except ValidationError:
+        return False
+    return bool(message["method"] == "session/update")

@@ -1,0 +1,85 @@
+"""Agents that do not behave, each in the way that its first argument names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+HOW = sys.argv[1]
+
+
+def send(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+    sys.stdout.flush()
+
+
+def say(text: str) -> None:
+    content = {"type": "text", "text": text}
+    update = {"sessionUpdate": "agent_message_chunk", "content": content}
+    send({"method": "session/update", "params": {"sessionId": "s", "update": update}})
+
+
+def hang() -> None:
+    while True:
+        time.sleep(1000)
+
+
+def turn(id: int) -> None:
+    if HOW == "dies":
+        say("I am ")
+        print("out of memory", file=sys.stderr, flush=True)
+        sys.exit(3)
+    if HOW == "hangs":
+        child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"])
+        Path(sys.argv[2]).write_text(str(child.pid))
+        say("working")
+        hang()
+    if HOW == "floods":
+        for _ in range(60_000):
+            say("0123456789")
+        print("x" * 1_000_000, file=sys.stderr)
+    if HOW == "garbage":
+        sys.stdout.write("{" * 40 * 1024**2)
+        hang()
+    if HOW == "chats":
+        for _ in range(2000):
+            print("debug: nothing of interest")
+        hang()
+    if HOW == "confuses":
+        print("a library says hello")
+        send({"method": "session/update", "params": {"sessionId": "s", "update": {"new": 1}}})
+        send({"method": "session/later", "params": None})
+        send({"method": ["x"], "id": 5})
+        send({"id": [1], "result": None})
+        send({"id": 77, "error": "no table"})
+        send({"method": "fs/read_text_file", "id": 6, "params": {"path": 5}})
+        print("[" * 100_000)
+        say("still here")
+    if HOW == "refuses":
+        send({"id": id, "error": {"code": -32000, "message": "Authentication required"}})
+        return
+    send({"id": id, "result": {"stopReason": "end_turn"}})
+
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if HOW == "dies-at-once":
+        print("no such model", file=sys.stderr, flush=True)
+        sys.exit(7)
+    if HOW == "hangs-at-once":
+        hang()
+    if method == "initialize":
+        version = 99 if HOW == "other-version" else 1
+        result: Any = {"protocolVersion": version}
+        if HOW == "nonsense":
+            result = {"protocolVersion": "one"}
+        send({"id": message["id"], "result": result})
+    elif method == "session/new":
+        send({"id": message["id"], "result": {"sessionId": "s"}})
+    elif method == "session/prompt":
+        turn(message["id"])

@@ -1,0 +1,397 @@
+"""Agents in a runtime: real processes, no Jupyter."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import CancelledError
+from typing import Any
+
+import psutil
+import pytest
+from guest_runtime import BROKEN, Guests, command
+
+from oh_jupyter.errors import AgentError, AgentNotFoundError, ConfirmationError
+from oh_jupyter.events import (
+    CmdOutputObservation,
+    CmdRunAction,
+    FileEditAction,
+    FileWriteAction,
+    MessageAction,
+    UserRejectObservation,
+)
+
+MakeGuests = Callable[..., Guests]
+
+
+def kinds(guests: Guests) -> list[str]:
+    return [type(event).__name__ for event in guests.log()]
+
+
+def wait_for(guests: Guests, condition: Callable[[Any], bool]) -> Any:
+    """The first event that meets a condition, when it comes."""
+    found: list[Any] = []
+    seen = threading.Event()
+
+    def look(event: Any) -> None:
+        if condition(event):
+            found.append(event)
+            seen.set()
+
+    unsubscribe = guests.runtime.events.subscribe(look)
+    for event in guests.log():
+        look(event)
+    assert seen.wait(30)
+    unsubscribe()
+    return found[0]
+
+
+# What an agent says and does.
+
+
+def test_text_plan_thoughts_and_cost(guests: Guests) -> None:
+    seen: list[str] = []
+    turn = guests.prompt(
+        "plan look; count\nthink hm\nsay hello world",
+        on_change=lambda turn: seen.append(turn.text),
+    )
+    assert (turn.text, turn.thoughts, turn.stop_reason) == ("hello world ", "hm", "end_turn")
+    assert [(entry.content, entry.status) for entry in turn.plan] == [
+        ("look", "pending"),
+        ("count", "pending"),
+    ]
+    assert (turn.cost, turn.currency) == (0.01, "USD")
+    assert "hello " in seen[:-1]  # it came word by word
+
+
+def test_the_conversation_is_in_the_log(guests: Guests) -> None:
+    guests.prompt("say hello", context=lambda: "You are in a notebook.")
+    asked, answered = guests.log()
+    assert isinstance(asked, MessageAction)
+    assert (asked.source, asked.content) == ("user", "say hello")
+    assert (answered.source, answered.content) == ("agent", "hello ")
+
+
+def test_a_following_prompt_goes_on_and_a_new_one_begins_afresh(guests: Guests) -> None:
+    assert "prompt 1." in guests.prompt("prompts").text
+    assert "prompt 2." in guests.prompt("prompts", agent=None).text
+    assert "prompt 1." in guests.prompt("prompts", new=True).text
+    assert guests.prompt("prompts").cost == pytest.approx(0.01)
+
+
+def test_the_context_is_told_once(guests: Guests) -> None:
+    here = "You are here."
+    assert guests.prompt("x", context=lambda: here).text == f"You said: {here}\n\nx"
+    assert guests.prompt("y", context=lambda: here).text == "You said: y"
+
+
+def test_a_file_is_written_through_the_editor_and_undone(guests: Guests) -> None:
+    target = guests.folder / "deep" / "notes.txt"
+    target.parent.mkdir()
+    turn = guests.prompt("write deep/notes.txt: one\\ntwo\nread deep/notes.txt")
+    assert target.read_text() == "one\ntwo\n"
+    assert turn.steps[1].output == "one\ntwo\n"
+    assert (turn.steps[0].diffs[0].path, turn.steps[0].kind) == (str(target), "edit")
+    assert "+one" in turn.diff
+    assert turn.changed_files == {str(target): 1}
+    guests.prompt("write deep/notes.txt: three")
+    assert target.read_text() == "three\n"
+    guests.runtime.submit_action(FileEditAction(str(target), "undo_edit"), "user").result(30)
+    assert target.read_text() == "one\ntwo\n"
+
+
+def test_a_whole_turn_is_undone(guests: Guests) -> None:
+    (guests.folder / "a.txt").write_text("before\n")
+    turn = guests.prompt("write a.txt: x\nwrite b.txt: y\nwrite a.txt: z")
+    assert len(turn.changed_files) == 2
+    guests.call(guests.agents.undo(turn))
+    assert (guests.folder / "a.txt").read_text() == "before\n"
+    assert not (guests.folder / "b.txt").exists()
+    assert turn.changed_files == {}
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../elsewhere.txt", "link/x.txt"])
+def test_a_path_outside_of_the_workspace_is_refused(guests: Guests, path: str) -> None:
+    (guests.folder / "link").symlink_to("/tmp")
+    turn = guests.prompt(f"read {path}\nwrite {path}: x\nsay going on")
+    assert turn.text.count("is outside of the workspace") == 2
+    assert "going on" in turn.text
+    assert "FileReadAction" not in kinds(guests)
+
+
+def test_a_command_runs_and_is_in_the_log(guests: Guests) -> None:
+    turn = guests.prompt("run echo out; echo err >&2; exit 3")
+    assert (turn.steps[0].output, turn.steps[0].status) == ("out\nerr\n", "failed")
+    action, observation = guests.log()[1:3]
+    assert isinstance(action, CmdRunAction)
+    assert isinstance(observation, CmdOutputObservation)
+    assert (observation.content, observation.exit_code) == ("out\nerr\n", 3)
+
+
+def test_a_command_is_not_told_what_the_operator_keeps_secret(guests: Guests, monkeypatch) -> None:
+    monkeypatch.setenv("OH_JUPYTER_KERNEL_TOKEN", "very-secret")
+    monkeypatch.setenv("MODEL_KEY", "the agent's own affair")
+    turn = guests.prompt("run env", new=True)
+    assert "very-secret" not in turn.steps[0].output
+    assert "MODEL_KEY=the agent's own affair" in turn.steps[0].output
+
+
+# Permission: one policy, one question for one act.
+
+
+def test_what_a_policy_without_questions_allows(guests: Guests) -> None:
+    turn = guests.prompt("ask run echo yes\nask write a.txt: b")
+    assert turn.text.count("The answer was once.") == 2
+    assert (turn.steps[0].output, (guests.folder / "a.txt").read_text()) == ("yes\n", "b\n")
+
+
+@pytest.mark.parametrize("policy", ["risky", "always"])
+def test_a_permission_is_one_question_and_what_is_approved_is_done(
+    make_guests: MakeGuests, policy: str
+) -> None:
+    guests = make_guests(confirmation=policy)
+    confirmations = guests.runtime.executor.confirmations
+    future = guests.start("ask run echo yes\nask write a.txt: b")
+    for kind in (CmdRunAction, FileEditAction):
+        event = wait_for(guests, lambda event, kind=kind: isinstance(event, kind))
+        guests.call(resolve(confirmations, event.id, True))
+    turn = future.result(60)
+    assert turn.steps[0].output == "yes\n"
+    assert (guests.folder / "a.txt").read_text() == "b\n"
+    assert not confirmations.waiting
+
+
+async def resolve(confirmations: Any, id: int, approved: bool) -> None:
+    confirmations.resolve(id, approved)
+
+
+def test_what_is_rejected_is_not_done(make_guests: MakeGuests) -> None:
+    guests = make_guests(confirmation="risky")
+    future = guests.start("ask run touch done.txt\nsay going on")
+    event = wait_for(guests, lambda event: isinstance(event, CmdRunAction))
+    guests.call(resolve(guests.runtime.executor.confirmations, event.id, False))
+    turn = future.result(60)
+    assert turn.text.startswith("The answer was no.")
+    assert "going on" in turn.text
+    assert not (guests.folder / "done.txt").exists()
+    assert any(isinstance(event, UserRejectObservation) for event in guests.log())
+    with pytest.raises(ConfirmationError):
+        guests.call(resolve(guests.runtime.executor.confirmations, event.id, True))
+
+
+def test_an_agent_that_does_not_ask_is_asked_about_all_the_same(make_guests: MakeGuests) -> None:
+    guests = make_guests(confirmation="always")
+    future = guests.start("write a.txt: b\nrun echo x")
+    for approved, kind in ((False, FileEditAction), (False, CmdRunAction)):
+        event = wait_for(guests, lambda event, kind=kind: isinstance(event, kind))
+        guests.call(resolve(guests.runtime.executor.confirmations, event.id, approved))
+    turn = future.result(60)
+    assert turn.text.count("Action has been rejected by the user!") == 2
+    assert not (guests.folder / "a.txt").exists()
+
+
+def test_an_approval_is_for_what_was_shown(make_guests: MakeGuests) -> None:
+    guests = make_guests(confirmation="always")
+    future = guests.start("ask write a.txt: b\nwrite other.txt: c")
+    for approved in (True, False):
+        event = wait_for(
+            guests, lambda event: event.id in guests.runtime.executor.confirmations.waiting
+        )
+        guests.call(resolve(guests.runtime.executor.confirmations, event.id, approved))
+    future.result(60)
+    assert (guests.folder / "a.txt").exists()
+    assert not (guests.folder / "other.txt").exists()
+
+
+# Interrupt.
+
+
+def test_an_interrupt_ends_what_runs_and_the_conversation_goes_on(guests: Guests) -> None:
+    future = guests.start("run sleep 1000; echo never\nsay never")
+    wait_for(guests, lambda event: isinstance(event, CmdRunAction))
+    future.cancel()
+    with pytest.raises(CancelledError):
+        future.result(60)
+    assert "prompt 2." in guests.prompt("prompts").text
+    observation = wait_for(guests, lambda event: event.cause is not None)
+    assert "cancelled" in observation.content
+    agent = psutil.Process(guests.agents.at_work["scripted"].pid)
+    assert agent.is_running()
+    assert not [child for child in psutil.Process().children(True) if child.name() == "sleep"]
+
+
+def test_an_interrupt_while_a_person_is_asked_withdraws_the_question(
+    make_guests: MakeGuests,
+) -> None:
+    guests = make_guests(confirmation="always")
+    future = guests.start("ask run echo x")
+    wait_for(guests, lambda event: isinstance(event, CmdRunAction))
+    future.cancel()
+    assert "prompt 2." in guests.prompt("prompts").text
+    assert not guests.runtime.executor.confirmations.waiting
+
+
+def test_an_agent_that_does_not_obey_is_ended_with_all_of_its_processes(
+    make_guests: MakeGuests, tmp_path
+) -> None:
+    pid_file = tmp_path / "pid"
+    guests = make_guests(agents={"broken": command(BROKEN, "hangs", str(pid_file))})
+    working = threading.Event()
+    future = guests.start("x", "broken", on_change=lambda turn: working.set())
+    assert working.wait(30)
+    agent = psutil.Process(guests.agents.at_work["broken"].pid)
+    below = psutil.Process(int(pid_file.read_text()))
+    future.cancel()
+    assert not psutil.wait_procs([agent, below], timeout=60)[1]
+    assert guests.agents.at_work == {}
+    assert guests.prompt("say the runtime goes on").text == "the runtime goes on "
+
+
+def test_a_second_prompt_meanwhile_is_refused(guests: Guests) -> None:
+    future = guests.start("run sleep 1000")
+    wait_for(guests, lambda event: isinstance(event, CmdRunAction))
+    with pytest.raises(AgentError, match="at work on another prompt"):
+        guests.prompt("say hello")
+    with pytest.raises(AgentError, match="at work on another prompt"):
+        guests.prompt("say hello", new=True)
+    future.cancel()
+
+
+def test_stopping_and_closing_leave_nothing(make_guests: MakeGuests) -> None:
+    guests = make_guests()
+    guests.prompt("say hello")
+    agent = psutil.Process(guests.agents.at_work["scripted"].pid)
+    assert guests.call(guests.agents.stop("scripted")) == ["scripted"]
+    assert not psutil.wait_procs([agent], timeout=30)[1]
+    guests.prompt("say hello")
+    agent = psutil.Process(guests.agents.at_work["scripted"].pid)
+    guests.runtime.close()
+    assert not psutil.wait_procs([agent], timeout=30)[1]
+
+
+# Agents that do not behave.
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("dies-at-once", "broken is gone: it ended with status 7. It said: no such model"),
+        ("dies", "broken is gone: it ended with status 3. It said: out of memory"),
+        ("other-version", "speaks version 99 of the Agent Client Protocol"),
+        ("nonsense", "does not keep to the Agent Client Protocol: protocolVersion"),
+        ("refuses", "broken: Authentication required"),
+        ("garbage", "it sent a message of more than 32 MiB"),
+        ("chats", "it wrote more than 1000 lines that are no message"),
+    ],
+)
+def test_what_an_agent_does_wrong_is_one_clear_error(
+    make_guests: MakeGuests, how: str, message: str, capfd
+) -> None:
+    guests = make_guests(agents={"broken": command(BROKEN, how)})
+    with pytest.raises(AgentError) as problem:
+        guests.prompt("x", "broken")
+    assert message in str(problem.value)
+    assert guests.prompt("say the runtime goes on").text == "the runtime goes on "
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_an_agent_that_does_not_begin_is_given_up(make_guests: MakeGuests) -> None:
+    guests = make_guests(
+        agents={"broken": command(BROKEN, "hangs-at-once")}, agent_start_timeout=1.0
+    )
+    with pytest.raises(AgentError, match="did not begin a session within 1 s"):
+        guests.prompt("x", "broken")
+
+
+def test_a_flood_is_bounded_and_leaves_the_runtime_to_others(make_guests: MakeGuests) -> None:
+    guests = make_guests(agents={"broken": command(BROKEN, "floods")})
+    flooding = threading.Event()
+    future = guests.start("x", "broken", on_change=lambda turn: flooding.set())
+    assert flooding.wait(30)
+    written = guests.runtime.submit_action(FileWriteAction("a.txt", "x"), "user").result(10)
+    assert written.path.endswith("a.txt")
+    turn = future.result(60)
+    assert (len(turn.text), turn.truncated) == (200_000, True)
+
+
+def test_what_is_no_message_is_passed_over(make_guests: MakeGuests, capfd) -> None:
+    guests = make_guests(agents={"broken": command(BROKEN, "confuses")})
+    assert guests.prompt("x", "broken").text == "still here"
+    assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_dead_agent_is_replaced_and_that_is_said(guests: Guests) -> None:
+    guests.prompt("say hello")
+    session = guests.agents.at_work["scripted"]
+    psutil.Process(session.pid).kill()
+    assert "it ended with status -9" in guests.call(session.wait_ended())
+    turn = guests.prompt("prompts")
+    assert "prompt 1." in turn.text
+    assert "A new conversation began" in turn.notices[0]
+
+
+# Which agents there are.
+
+
+def test_an_unknown_agent(guests: Guests) -> None:
+    with pytest.raises(
+        AgentNotFoundError, match=r"no agent 'clod'\. Agents: claude, codex, gemini"
+    ):
+        guests.prompt("x", "clod")
+
+
+def test_an_agent_that_is_not_installed(guests: Guests, monkeypatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    for name, how in (
+        ("claude", "npm install -g @agentclientprotocol/claude-agent-acp"),
+        ("goose", "Install it: "),
+    ):
+        with pytest.raises(AgentNotFoundError) as problem:
+            guests.prompt("x", name)
+        assert how in str(problem.value)
+
+
+def test_an_agent_whose_own_tools_are_off_needs_the_server(make_guests, monkeypatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda program: f"/bin/{program}")
+    with pytest.raises(AgentError, match="no Jupyter server that runs here has this kernel"):
+        make_guests().prompt("x", "claude")
+
+
+def test_without_the_library_it_is_said_how_to_get_it(guests: Guests, monkeypatch) -> None:
+    for name in ("acp", "oh_jupyter.agents.session"):
+        monkeypatch.delitem(__import__("sys").modules, name, raising=False)
+    monkeypatch.setitem(__import__("sys").modules, "acp", None)
+    with pytest.raises(AgentError, match=r'pip install "oh_jupyter\[agents\]"'):
+        guests.prompt("x")
+
+
+@pytest.mark.parametrize("line", ["", "'open"])
+def test_a_command_line_that_cannot_be_used(make_guests: MakeGuests, line: str) -> None:
+    with pytest.raises(AgentError, match="command line of the agent 'mine' cannot be used"):
+        make_guests(agents={"mine": line}).prompt("x", "mine")
+
+
+def test_nobody_is_asked(guests: Guests) -> None:
+    with pytest.raises(AgentError, match="Say which agent"):
+        guests.prompt("x", None)
+    with pytest.raises(AgentError, match="Say what scripted is to do"):
+        guests.prompt("  ", "scripted")
+
+
+# A conversation that outlives its kernel.
+
+
+def test_a_conversation_is_resumed_by_a_later_runtime(tmp_path, make_guests: MakeGuests) -> None:
+    with pytest.raises(AgentError, match="no earlier conversation"):
+        make_guests().prompt("x", resume=True)
+    first = make_guests()
+    first.prompt("say hello")
+    saved = first.runtime.file_store.read(first.runtime.file_store.list("agents")[0])
+    (session_id,) = json.loads(saved).values()
+    later = make_guests()
+    later.runtime.file_store.write(first.runtime.file_store.list("agents")[0], saved)
+    turn = later.prompt("prompts", resume=True, context=lambda: "never told")
+    assert later.agents.at_work["scripted"].session_id == session_id
+    assert "prompt 1." in turn.text
+    assert "told again" not in turn.text
