@@ -644,3 +644,24 @@ def test_a_draft_changes_the_source_of_a_cell(editor, notebook):
     headless = replace(action, content="import x\n")
     assert "notebook_edit" in edit_file(headless, cwd="/", editor=editor).content
     assert cells(notebook) == after
+
+
+def test_the_first_edit_loads_no_checks_that_notebooks_do_not_need(notebook, tmp_path):
+    program = """if True:
+        import sys
+        from oh_jupyter.editor import FileEditor
+        path, history = sys.argv[1:]
+        editor = FileEditor(history_dir=history)
+        editor(command="str_replace", path=path, old_str="import x", new_str="import y")
+        editor.edit_cell(path, 0, "new", mode="insert")
+        editor(command="create", path=path + ".ipynb", file_text=open(path).read())
+        print([name for name in ("jsonschema", "rfc3987_syntax") if name in sys.modules])
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(notebook), str(tmp_path / "history")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "[]\n"
+    nbformat.validate(nbformat.read(notebook, as_version=4))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +43,7 @@ EMPTY = """{
 CELL_TYPES = ("code", "markdown", "raw")
 """The types of cells."""
 
-_NEWEST_MINOR = 5
+_MAJOR, _NEWEST_MINOR = 4, 5
 
 
 def is_notebook(path: Path) -> bool:
@@ -145,13 +147,45 @@ def _repeated_id(cells: list[Any]) -> str | None:
     return None
 
 
+def _fits(value: dict[str, Any], minor: int, kind: str | None) -> bool:
+    """Whether a value fits the schema; False also where that cannot be told at once.
+
+    nbformat's validator says what is wrong, but importing it takes a second or more: it
+    loads jsonschema, and with that all checks of formats, none of which notebooks have.
+    """
+    try:
+        check = _compiled(minor, kind)
+        check(value)
+    except (ImportError, OSError, ValueError):  # what the check raises is a ValueError
+        return False
+    return True
+
+
+@cache
+def _compiled(minor: int, kind: str | None) -> Callable[[dict[str, Any]], object]:
+    fastjsonschema = importlib.import_module("fastjsonschema")
+    spec = importlib.util.find_spec("nbformat")  # finds it without importing it
+    if spec is None or not spec.submodule_search_locations:
+        raise ImportError("nbformat")
+    folder = Path(spec.submodule_search_locations[0], f"v{_MAJOR}")
+    schema = json.loads((folder / f"nbformat.v{_MAJOR}.{minor}.schema.json").read_bytes())
+    if kind is not None:
+        schema = {key: schema[key] for key in ("$schema", "definitions")}
+        schema["$ref"] = f"#/definitions/{kind}"
+    compiled: Callable[[dict[str, Any]], object]
+    compiled = fastjsonschema.compile(schema, use_default=False, use_formats=False)
+    return compiled
+
+
 def _first_violation(value: dict[str, Any], minor: int, kind: str | None = None) -> str | None:
-    """Compare a notebook, or a part of one, with Jupyter's schema."""
+    """First violation of Jupyter's schema by a notebook, or by a part of one."""
+    if minor <= _NEWEST_MINOR and _fits(value, minor, kind):
+        return None
     validator = importlib.import_module("nbformat.validator")
     # Minor versions newer than the library only add fields.
     newest = min(minor, _NEWEST_MINOR)
     for problem in validator.iter_validate(
-        value, kind, version=4, version_minor=newest, relax_add_props=minor > newest
+        value, kind, version=_MAJOR, version_minor=newest, relax_add_props=minor > newest
     ):
         place = "".join(f"[{step!r}]" for step in problem.path)
         return f"{problem.message[:300]}" + (f" at {place}" if place else "")
