@@ -60,7 +60,7 @@ class ActionSecurityRisk(IntEnum):
     HIGH = 2
 
 
-@dataclass(kw_only=True)
+@dataclass(kw_only=True, repr=False, eq=False)
 class Action(Event):
     """Something to be done. ``kind`` is its type on the wire.
 
@@ -89,7 +89,7 @@ class Action(Event):
             self.blocking = blocking
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class CmdRunAction(Action):
     """Run a command in the session's shell, or send input to the one that runs.
 
@@ -124,7 +124,7 @@ class CmdRunAction(Action):
         return f"Running command: {self.command}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class IPythonRunCellAction(Action):
     """Run a cell in the kernel's main shell.
 
@@ -152,7 +152,7 @@ class IPythonRunCellAction(Action):
         return f"Running Python code interactively: {self.code}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class FileReadAction(Action):
     """Read a file.
 
@@ -182,7 +182,7 @@ class FileReadAction(Action):
         return f"Reading file: {self.path}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class FileWriteAction(Action):
     """Write a file, or replace a range of its lines.
 
@@ -210,7 +210,7 @@ class FileWriteAction(Action):
         return f"Writing file: {self.path}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class FileEditAction(Action):
     """Edit a file by an editor command, or by a draft to merge.
 
@@ -266,7 +266,7 @@ class FileEditAction(Action):
         return f"Editing file: {self.path} ({self.command or 'draft'})"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class BrowseURLAction(Action):
     """Open a page and return its text.
 
@@ -290,7 +290,7 @@ class BrowseURLAction(Action):
         return f"Browsing the URL: {self.url}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class BrowseInteractiveAction(Action):
     """Carry out browser actions, written in BrowserGym's high-level language.
 
@@ -316,7 +316,7 @@ class BrowseInteractiveAction(Action):
         return f"Interacting with the browser: {self.browser_actions}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class MCPAction(Action):
     """Call a tool by its name.
 

@@ -35,7 +35,7 @@ OBSERVATIONS: dict[str, type[Observation]] = {}
 """Every Observation class by its type on the wire; a subclass with a ``kind`` registers itself."""
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class Observation(Event):
     """What came of an Action. ``kind`` is its type on the wire.
 
@@ -84,7 +84,7 @@ class CmdOutputMetadata:
     suffix: str = ""
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class CmdOutputObservation(Observation):
     """The output of a shell command.
 
@@ -116,7 +116,7 @@ class CmdOutputObservation(Observation):
         return self.exit_code == 0
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class IPythonRunCellObservation(Observation):
     """The output of a cell.
 
@@ -141,7 +141,7 @@ class IPythonRunCellObservation(Observation):
         return True
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class FileReadObservation(Observation):
     """The content of a file.
 
@@ -161,7 +161,7 @@ class FileReadObservation(Observation):
         return f"I read the file {self.path}."
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class FileWriteObservation(Observation):
     """A file was written; the content is empty.
 
@@ -179,7 +179,7 @@ class FileWriteObservation(Observation):
         return f"I wrote to the file {self.path}."
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class FileEditObservation(Observation):
     """What an edit did, or ``ERROR:`` and why it did nothing.
 
@@ -210,7 +210,7 @@ class FileEditObservation(Observation):
         return f"I edited the file {self.path}."
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class BrowserOutputObservation(Observation):
     """What a page looked like after a browser action.
 
@@ -259,7 +259,7 @@ class BrowserOutputObservation(Observation):
         return f"Visited {self.url}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class FileDownloadObservation(Observation):
     """A browser action downloaded a file.
 
@@ -277,7 +277,7 @@ class FileDownloadObservation(Observation):
         return f"Downloaded the file at location: {self.file_path}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class ErrorObservation(Observation):
     """An Action could not be carried out; the content says why.
 
@@ -290,7 +290,7 @@ class ErrorObservation(Observation):
     error_id: str = ""
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class MCPObservation(Observation):
     """The result of an MCP tool, as JSON text.
 
@@ -305,7 +305,7 @@ class MCPObservation(Observation):
     arguments: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class NullObservation(Observation):
     """Nothing to observe."""
 
@@ -317,14 +317,14 @@ class NullObservation(Observation):
         return "No observation"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class AgentThinkObservation(Observation):
     """A thought was noted."""
 
     kind: ClassVar[str] = "think"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class UserRejectObservation(Observation):
     """The person declined the Action."""
 

@@ -40,7 +40,7 @@ RecallType = Literal["workspace_context", "knowledge"]
 """What is recalled: facts about the workspace, or what microagents know."""
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class AgentThinkAction(Action):
     """A thought of the agent, kept in the log.
 
@@ -59,7 +59,7 @@ class AgentThinkAction(Action):
         return f"I am thinking...: {self.thought}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class AgentFinishAction(Action):
     """The agent is done.
 
@@ -82,7 +82,7 @@ class AgentFinishAction(Action):
         return self.thought or self.final_thought
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class MessageAction(Action):
     """A message between person and agent.
 
@@ -109,7 +109,7 @@ class MessageAction(Action):
         return self.content
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class NullAction(Action):
     """Nothing to do."""
 
@@ -122,7 +122,7 @@ class NullAction(Action):
         return "No action"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class SystemMessageAction(Action):
     """The instructions that an agent begins with.
 
@@ -147,7 +147,7 @@ class SystemMessageAction(Action):
         return self.content
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class AgentRejectAction(Action):
     """The agent gives the task back.
 
@@ -168,7 +168,7 @@ class AgentRejectAction(Action):
         return f"The agent gives the task back: {self.outputs.get('reason') or self.thought}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class AgentDelegateAction(Action):
     """The agent has another one do something.
 
@@ -191,7 +191,7 @@ class AgentDelegateAction(Action):
         return f"Asking {self.agent} for help"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class RecallAction(Action):
     """Something is looked for in the agent's memory.
 
@@ -214,7 +214,7 @@ class RecallAction(Action):
         return f"Recalling: {self.query}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class ChangeAgentStateAction(Action):
     """The agent is to be in another state.
 
@@ -235,7 +235,7 @@ class ChangeAgentStateAction(Action):
         return f"The agent's state becomes {self.agent_state}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class CondensationAction(Action):
     """Events are forgotten, so that the history fits into the model's context.
 
@@ -262,7 +262,7 @@ class CondensationAction(Action):
         return f"Events are forgotten: {self.summary or 'without a summary'}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class CondensationRequestAction(Action):
     """The history is to become shorter."""
 
@@ -275,7 +275,7 @@ class CondensationRequestAction(Action):
         return "The history is to become shorter"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class TaskTrackingAction(Action):
     """The agent looks at its plan, or changes it.
 
@@ -298,7 +298,7 @@ class TaskTrackingAction(Action):
         return f"The plan has {len(self.task_list)} tasks"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class LoopRecoveryAction(Action):
     """What to do with an agent that repeats itself.
 
@@ -317,7 +317,7 @@ class LoopRecoveryAction(Action):
         return f"The agent repeats itself: option {self.option}"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class AgentDelegateObservation(Observation):
     """Another agent has done its part.
 
@@ -330,14 +330,14 @@ class AgentDelegateObservation(Observation):
     outputs: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class SuccessObservation(Observation):
     """Something worked."""
 
     kind: ClassVar[str] = "success"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class AgentStateChangedObservation(Observation):
     """The agent is in another state.
 
@@ -352,14 +352,14 @@ class AgentStateChangedObservation(Observation):
     reason: str = ""
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class AgentCondensationObservation(Observation):
     """The history became shorter."""
 
     kind: ClassVar[str] = "condense"
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class RecallObservation(Observation):
     """What was found in the agent's memory.
 
@@ -394,7 +394,7 @@ class RecallObservation(Observation):
     microagent_knowledge: list[dict[str, Any]] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class TaskTrackingObservation(Observation):
     """The plan as it is.
 
@@ -409,7 +409,7 @@ class TaskTrackingObservation(Observation):
     task_list: list[dict[str, Any]] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(repr=False, eq=False)
 class LoopDetectionObservation(Observation):
     """The agent was found to repeat itself."""
 

@@ -18,6 +18,7 @@ from oh_jupyter.events import (
     CmdRunAction,
     ErrorObservation,
     FileEditAction,
+    FileReadAction,
     MessageAction,
 )
 from oh_jupyter.events.wire import (
@@ -276,3 +277,14 @@ def test_a_hard_timeout_turns_blocking_on_unless_told_otherwise() -> None:
     assert (action.timeout, action.blocking) == (5, True)
     action.set_hard_timeout(6, blocking=False)
     assert (action.timeout, action.blocking) == (6, False)
+
+
+def test_events_are_equal_and_shown_as_dataclasses_are() -> None:
+    one, other = CmdRunAction("ls", timeout=3), CmdRunAction("ls")
+    one.id = 7  # the log around an event is neither shown nor compared
+    assert one == other
+    assert one != CmdRunAction("pwd")
+    assert one != FileReadAction("ls")
+    assert repr(FileReadAction("a")).startswith("FileReadAction(path='a', start=0, end=-1, ")
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
