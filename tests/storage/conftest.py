@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+import uuid
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -16,7 +17,7 @@ from types import SimpleNamespace
 import pytest
 import requests
 
-from oh_jupyter.storage import InMemoryFileStore
+from oh_jupyter.storage import InMemoryFileStore, S3FileStore
 from oh_jupyter.storage.webhook import delivery
 from oh_jupyter.storage.webhook.retry import RetryPolicy
 
@@ -72,16 +73,29 @@ def s3_server(tmp_path_factory):
         yield line.partition("[")[2].partition("]")[0].rstrip("/")
 
 
-@pytest.fixture
-def s3_environment(s3_server, monkeypatch):
-    """The variables by which an `S3FileStore` finds the server."""
+def _name_s3_server(address, monkeypatch):
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server)
+    monkeypatch.setenv("AWS_S3_ENDPOINT", address)
     monkeypatch.setenv("AWS_S3_SECURE", "false")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "ACCESSKEY")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "SECRETKEY")
+
+
+@pytest.fixture
+def s3_environment(s3_server, monkeypatch):
+    """The variables by which an `S3FileStore` finds the server."""
+    _name_s3_server(s3_server, monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def s3_store(s3_server):
+    """One store for many tests, since each connection of its own takes long to make."""
+    with pytest.MonkeyPatch.context() as environment:
+        _name_s3_server(s3_server, environment)
+        store = S3FileStore(f"bucket/{uuid.uuid4().hex}")
+    return store
 
 
 @pytest.fixture(scope="session")

@@ -211,7 +211,9 @@ def test_of_a_path_that_is_put_off_only_the_last_state_is_sent(make, receiver, q
     store = make(WebHookFileStore, outbox=outbox)
     for n in range(5):
         store.write("f", str(n))
-        store.flush()
+        store.write("f", f"{n} and a half")
+        assert store.flush().pending == 1
+    store.write("f", "4")
     receiver.refused = {}
     receiver.requests.clear()
     store.flush()

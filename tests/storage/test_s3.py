@@ -18,10 +18,9 @@ pytestmark = pytest.mark.usefixtures("s3_environment")
 
 
 @pytest.fixture
-def store():
-    store = S3FileStore(f"bucket/{uuid.uuid4().hex}")
-    yield store
-    store.delete("")
+def store(s3_store):
+    yield s3_store
+    s3_store.delete("")
 
 
 class TestS3(FileStoreContract):

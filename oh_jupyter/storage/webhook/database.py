@@ -8,8 +8,10 @@ one, the database is SQLite's own temporary file, which keeps what waits out of 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +31,8 @@ _SUFFIXES = (".sqlite3", ".sqlite", ".db")
 _BUSY_TIMEOUT_SECONDS = 30.0
 _MAX_LOG_PAGES = 16384  # 64 MiB, if no checkpoint was made before
 _CHECKPOINT_BYTES = 4 << 20
+_CHECKPOINT_SECONDS = 0.1
+_FREE_AGAIN_SECONDS = 1.0
 _RESERVE_BYTES = 128 << 10
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS name(name TEXT NOT NULL);
@@ -63,6 +67,7 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self.lock = threading.RLock()
         self.owner = self.name = ""
+        self._freed_at = -math.inf
         if self._is_file:
             self.connection  # noqa: B018  a place that cannot be shall be known at once
 
@@ -124,10 +129,12 @@ class Database:
 
     def free_space(self) -> None:
         """Give the reserve and the write-ahead log back to a full disk."""
-        if self._is_file:
-            with contextlib.suppress(OSError):
-                os.unlink(self._reserve)
-            self._checkpoint("TRUNCATE")
+        if not self._is_file or time.monotonic() < self._freed_at + _FREE_AGAIN_SECONDS:
+            return
+        with contextlib.suppress(OSError):
+            os.unlink(self._reserve)
+        self._checkpoint("TRUNCATE")
+        self._freed_at = time.monotonic()
 
     @property
     def _reserve(self) -> str:
@@ -138,7 +145,7 @@ class Database:
 
         with (
             contextlib.suppress(OSError, sqlite3.Error),  # the next time will do
-            contextlib.closing(sqlite3.connect(str(self.path))) as connection,
+            contextlib.closing(sqlite3.connect(str(self.path), _CHECKPOINT_SECONDS)) as connection,
         ):
             connection.execute(f"PRAGMA wal_checkpoint({mode})")
 

@@ -204,8 +204,7 @@ class DeliveryQueue:
                 timeout_seconds,
             )
             delivered, failed = self._dispatcher.results()
-            pending = self.outbox.totals()[0] - self._dispatcher.unwritten
-            return DeliveryReport(delivered, failed, max(pending, 0))
+            return DeliveryReport(delivered, failed, self._dispatcher.count_pending())
 
     def close(self, timeout_seconds: float) -> DeliveryReport:
         """Flush, and end the thread even if time runs out.

@@ -111,6 +111,7 @@ class Dispatcher:
         self._barrier = PathBarrier()  # paths that are put off
         self._accepted: list[QueuedChange] = []
         self._accepted_at = 0.0
+        self._accepting = threading.Lock()
         self._done: set[int] = set()  # of those that wait
         self._look_after_answer = False
         self._outages = 0  # rounds in a row in which nobody answered
@@ -162,10 +163,13 @@ class Dispatcher:
         """Whether requests are on their way."""
         return bool(self._flights)
 
-    @property
-    def unwritten(self) -> int:
-        """How many changes are accepted, and not yet forgotten by the outbox."""
-        return len(self._accepted)
+    def count_pending(self) -> int:
+        """Count the changes that the receiver has not accepted."""
+        with self._accepting:
+            accepted = {change.number for change in self._accepted}
+            if not accepted:
+                return self._outbox.totals()[0]
+            return sum(change.number not in accepted for change in self._outbox.pending())
 
     def fresh_not_before(self) -> float:
         """Until when a new change has to wait for the sake of those before it."""
@@ -345,6 +349,7 @@ class Dispatcher:
                 yield change
                 continue
             newest.rounds, newest.due = change.rounds, change.due
+            newest.attempts, newest.reason = change.attempts, change.reason
             self._outbox.reschedule([newest])
             self._outbox.remove([change.number])
 
@@ -429,6 +434,8 @@ class Dispatcher:
             self._flying.difference_update(change.number for change in successors)
             self._block(successors)
             self._put_off_from = min(self._put_off_from, successors[0].number)
+            if not self._interrupt.is_set():
+                self.next_look = time.time()  # of those that are put off only the last is kept
         if self._look_after_answer:
             self.next_look = min(self.next_look, max(time.time(), self.rest_until))
 
@@ -469,7 +476,8 @@ class Dispatcher:
             self.not_before, self.next_look = 0.0, time.time()
         self._outages = 0
         self._told = self._dropping = False
-        self._accepted += changes
+        with self._accepting:
+            self._accepted += changes
         with self._lock:
             self._delivered += len(changes)
         if len(self._accepted) >= _MAX_ACCEPTED:
@@ -479,8 +487,9 @@ class Dispatcher:
         """Forget what was accepted: not one by one, since each time costs a transaction."""
         self._accepted_at = time.monotonic()
         if self._accepted:
-            accepted, self._accepted = self._accepted, []
-            self._outbox.accept(accepted)
+            with self._accepting:
+                self._outbox.accept(self._accepted)
+                self._accepted = []
 
     def _is_over(self, change: QueuedChange) -> bool:
         policy = self._retry_policy

@@ -381,6 +381,9 @@ class Outbox:
 
     def totals(self) -> tuple[int, int]:
         """Count the changes that wait, and the bytes of their contents."""
+        if self._accepted:
+            pending = self.pending()
+            return len(pending), sum(change.size for change in pending)
         count = size = 0
         for database in self._databases():
             with database.lock:
@@ -388,8 +391,7 @@ class Outbox:
                     "SELECT count(*),coalesce(sum(size),0) FROM changes"
                 ).fetchone()
             count, size = count + int(found[0]), size + int(found[1])
-        size -= sum(change.size for change in self._accepted.values())
-        return count - len(self._accepted), size
+        return count, size
 
     def last_number(self) -> int:
         """Number of the newest change that waits; 0 if none does."""
