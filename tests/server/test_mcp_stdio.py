@@ -214,6 +214,8 @@ def test_what_is_no_message_is_answered_and_the_rest_goes_on(server, places) -> 
 def test_it_starts_soon(server, places) -> None:
     """Also measured against what Python and the HTTP client alone take on this machine."""
 
+    bare = [sys.executable, "-c", "import asyncio, httpx"]
+
     def seconds(program: list[str]) -> float:
         began = time.perf_counter()
         subprocess.run(program, env=places, check=True, capture_output=True)
@@ -227,9 +229,11 @@ def test_it_starts_soon(server, places) -> None:
         program.communicate(timeout=20)
         return passed
 
-    ours = min(seconds_to_answer() for _ in range(4))
-    bare = min(seconds([sys.executable, "-c", "import asyncio, httpx"]) for _ in range(4))
-    assert ours < max(1.0, 4 * bare)
+    pairs = [(seconds_to_answer(), seconds(bare)) for _ in range(4)]
+    for ours, python in pairs:
+        print(f"{ours:.2f} s until an answer; {python:.2f} s for Python and an HTTP client")
+    # The second is for a machine that is busy with other things.
+    assert min(ours for ours, _ in pairs) < 1.0 or min(ours / python for ours, python in pairs) < 5
     program = started(places, "-X", "importtime")
     opened(program)
     _, imported = program.communicate(timeout=20)
