@@ -26,11 +26,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from contextlib import AsyncExitStack
 from itertools import count
 from typing import Any
 
 import acp
+import requests
 from acp.schema import (
     AgentCapabilities,
     Cost,
@@ -51,6 +51,23 @@ OPTIONS = [
     PermissionOption(option_id="once", name="Allow", kind="allow_once"),
     PermissionOption(option_id="no", name="Reject", kind="reject_once"),
 ]
+
+
+def call_tool(url: str, headers: dict[str, str], tool: str, arguments: Any) -> dict[str, Any]:
+    """Call a tool of an MCP server, without the SDK: two requests, and the result of the last."""
+    client = {"name": "scripted", "version": "1"}
+    greeting = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    with requests.Session() as http:
+        http.headers.update(headers | {"Accept": "application/json, text/event-stream"})
+
+        def post(method: str, params: Any) -> requests.Response:
+            message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+            return http.post(url, json=message)
+
+        http.headers["Mcp-Session-Id"] = post("initialize", greeting).headers["Mcp-Session-Id"]
+        answer = post("tools/call", {"name": tool, "arguments": arguments}).text
+    body = answer if answer.startswith("{") else answer[answer.index("{") :].split("\n")[0]
+    return json.loads(body)["result"]
 
 
 class ScriptedAgent:
@@ -225,9 +242,6 @@ class ScriptedAgent:
             await self._write(session_id, id, path, content)
 
     async def _do_tool(self, session_id: str, text: str) -> None:
-        from oh_jupyter.mcp_sdk.streams import http_streams
-
-        from oh_jupyter.mcp_sdk.client import Session
 
         tool, _, arguments = text.partition(" ")
         if not self._servers[session_id]:
@@ -238,14 +252,8 @@ class ScriptedAgent:
         id = await self._start(session_id, f"mcp__{server.name}__{tool}", "other", given)
         headers = {header.name: header.value for header in server.headers}
 
-        async def ignore() -> None:
-            pass
-
-        async with AsyncExitStack() as stack:
-            reading, writing = await stack.enter_async_context(http_streams(server.url, headers))
-            made = Session(reading, writing, name="scripted", version="1", tools_changed=ignore)
-            session = await stack.enter_async_context(made)
-            result = await session.call(tool, given)
+        # As with Codex, a cancelled prompt leaves this request open.
+        result = await asyncio.to_thread(call_tool, server.url, headers, tool, given)
         output = "\n".join(part.get("text", "") for part in result["content"])
         failed = result.get("isError", False)
         await self._finish(session_id, id, output, status="failed" if failed else "completed")

@@ -148,7 +148,7 @@ class GuestAgents:
             raise AgentError(f"There is no earlier conversation with {command.name} here")
         if tools is not None:
             self._executor.events.mask([tools.token] if len(tools.token) >= 8 else [])
-            await list_tools(tools)
+            await self._executor.in_thread(list_tools, tools)
         session = AgentSession(self._executor, command)
         await session.start(tools, session_id)
         self._sessions[command.name] = session

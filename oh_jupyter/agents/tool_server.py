@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from oh_jupyter.errors import AgentError
 __all__ = ["ToolServer", "list_tools"]
 
 TIMEOUT_SECONDS = 30.0
+PROTOCOL_VERSION = "2025-06-18"
 
 
 @dataclass(frozen=True)
@@ -32,31 +33,53 @@ class ToolServer:
         return {"Authorization": f"token {self.token}"} if self.token else {}
 
 
-async def list_tools(server: ToolServer) -> list[dict[str, Any]]:
-    """Our tools, as an agent's client lists them; an AgentError if they cannot be had.
+def list_tools(server: ToolServer) -> list[str]:
+    """The names of our tools, as an agent's client lists them; an AgentError if they cannot be had.
 
     An agent whose tools cannot be had goes on without them and says nothing, and one whose
-    client connects after the first prompt would begin without them.
+    client connects after the first prompt would begin without them. Three plain requests, since
+    the SDK would cost the kernel its import.
     """
-    from oh_jupyter.mcp_sdk.client import Session
-    from oh_jupyter.mcp_sdk.streams import http_streams
-
-    async def ignore() -> None:
-        """Nobody keeps the list."""
+    import requests
 
     try:
-        async with (
-            asyncio.timeout(TIMEOUT_SECONDS),
-            http_streams(f"{server.url}/mcp", server.headers) as (reading, writing),
-            Session(
-                reading, writing, name="oh_jupyter", version=__version__, tools_changed=ignore
-            ) as session,
-        ):
-            return await session.tools()
-    except TimeoutError:
-        reason = f"no answer within {TIMEOUT_SECONDS:g} s"
-    except Exception as problem:
-        while isinstance(problem, ExceptionGroup):
-            problem = problem.exceptions[0]
-        reason = f"{type(problem).__name__}: {problem}"
-    raise AgentError(f"The tools of this kernel at {server.url}/mcp cannot be had: {reason}")
+        with requests.Session() as http:
+            http.headers.update(server.headers)
+            http.headers["Accept"] = "application/json, text/event-stream"
+            client = {"name": "oh_jupyter", "version": __version__}
+            greeting = {
+                "protocolVersion": PROTOCOL_VERSION,
+                "capabilities": {},
+                "clientInfo": client,
+            }
+            answer = _post(http, server, {"id": 1, "method": "initialize", "params": greeting})
+            if session_id := answer.headers.get("Mcp-Session-Id"):
+                http.headers["Mcp-Session-Id"] = session_id
+            _post(http, server, {"method": "notifications/initialized"})
+            answer = _post(http, server, {"id": 2, "method": "tools/list", "params": {}})
+            names = [str(tool["name"]) for tool in _result(answer.text)["tools"]]
+            if session_id:
+                http.delete(f"{server.url}/mcp", timeout=TIMEOUT_SECONDS)
+            return names
+    except (requests.RequestException, ValueError, LookupError, TypeError) as problem:
+        raise AgentError(
+            f"The tools of this kernel at {server.url}/mcp cannot be had: {problem}. Is oh_jupyter "
+            "enabled in that Jupyter server, too?"
+        ) from None
+
+
+def _post(http: Any, server: ToolServer, message: dict[str, Any]) -> Any:
+    answer = http.post(
+        f"{server.url}/mcp", json={"jsonrpc": "2.0", **message}, timeout=TIMEOUT_SECONDS
+    )
+    answer.raise_for_status()
+    return answer
+
+
+def _result(body: str) -> dict[str, Any]:
+    """The result in an answer, which is JSON or an event stream of it."""
+    if not body.lstrip().startswith("{"):
+        lines = (line.removeprefix("data:") for line in body.splitlines() if "{" in line)
+        body = next(lines, "")
+    found: dict[str, Any] = json.loads(body)["result"]
+    return found

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from oh_jupyter.agents import AgentTurn, GuestAgents, ToolServer
 from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.events import (
     Action,
@@ -56,12 +57,23 @@ class Oh:
     """
 
     def __init__(
-        self, runtime: Runtime, in_agents_cell: Callable[[], bool] = lambda: False
+        self,
+        runtime: Runtime,
+        in_agents_cell: Callable[[], bool] = lambda: False,
+        find_tools: Callable[[], ToolServer | None] = lambda: None,
+        agent_context: Callable[[], str] = lambda: "",
     ) -> None:
-        """Wrap a runtime; ``in_agents_cell`` tells whether the cell that runs now is an agent's."""
+        """Wrap a runtime.
+
+        ``in_agents_cell`` tells whether the cell that runs now is an agent's, ``find_tools`` finds
+        our MCP server for this kernel, and ``agent_context`` is what an agent is told first.
+        """
         self._runtime = runtime
         self._executor = runtime.executor
         self._in_agents_cell = in_agents_cell
+        self._find_tools = find_tools
+        self._agent_context = agent_context
+        self._agents: GuestAgents | None = None
 
     def __repr__(self) -> str:
         """Say where it works."""
@@ -81,6 +93,79 @@ class Oh:
     def cwd(self) -> str:
         """The working directory of the shell, where relative paths start."""
         return self._executor.cwd
+
+    @property
+    def agents(self) -> GuestAgents:
+        """The agents that are guests of this kernel."""
+        if self._agents is None:
+
+            async def make() -> GuestAgents:
+                return GuestAgents(self._executor, self._find_tools)
+
+            self._agents = self._runtime.submit(make()).result()
+        return self._agents
+
+    def agent(
+        self,
+        prompt: str,
+        agent: str | None = None,
+        *,
+        new: bool = False,
+        resume: bool = False,
+        on_change: Callable[[AgentTurn], None] = lambda turn: None,
+    ) -> AgentTurn:
+        """Ask a coding agent, and wait until its turn is over.
+
+        Args:
+            prompt: What it is to do.
+            agent: Which one, such as claude or codex; the one asked last when not given.
+            new: Begin a new conversation.
+            resume: Go on with the last conversation here, even that of an earlier kernel.
+            on_change: Called beside the kernel when the turn has something new.
+
+        Returns:
+            The turn: its text, steps, cost, and the diff of everything.
+
+        Raises:
+            AgentError: The agent is not installed, does not start, or does not answer.
+            KeyboardInterrupt: The wait was interrupted; the turn is cancelled.
+        """
+        return self._wait(
+            self.agents.prompt(
+                prompt,
+                agent,
+                new=new,
+                resume=resume,
+                context=self._agent_context,
+                source=self._principal(),
+                on_change=on_change,
+            )
+        )
+
+    def stop_agent(self, agent: str | None = None) -> list[str]:
+        """End an agent that is at work.
+
+        Args:
+            agent: Which one; None for all.
+
+        Returns:
+            The names of those that were ended.
+        """
+        return [] if self._agents is None else self._wait(self._agents.stop(agent))
+
+    def undo_turn(self, turn: AgentTurn) -> list[str]:
+        """Take back all edits of files that an agent's turn made.
+
+        Args:
+            turn: The turn.
+
+        Returns:
+            The files.
+
+        Raises:
+            EditorError: An edit cannot be taken back, since others changed the same place.
+        """
+        return self._wait(self.agents.undo(turn))
 
     def status(self) -> dict[str, Any]:
         """Figures of the runtime.

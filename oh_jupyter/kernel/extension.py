@@ -11,11 +11,13 @@ from typing import Any
 from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.events import Event
+from oh_jupyter.kernel.agent_context import agent_context
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.cells.shell_cells import ShellCells
 from oh_jupyter.kernel.control import Broadcast, ControlHandler
 from oh_jupyter.kernel.display.registration import register_formatters, unregister_formatters
 from oh_jupyter.kernel.magics import MAGICS
+from oh_jupyter.kernel.tool_server import find_tool_server
 from oh_jupyter.logs import log_json_lines
 from oh_jupyter.plugins import JupyterPlugin
 from oh_jupyter.runtime import Runtime
@@ -38,10 +40,15 @@ class LoadedExtension:
         plugin = JupyterPlugin(self._cells, output_limit=settings.cell_output_limit)
         self.runtime = Runtime(settings, {plugin.name: plugin})
         self._restore_logging: Callable[[], None] = lambda: None
-        self.oh = Oh(self.runtime, lambda: self._cells.is_agents)
+        kernel: Any = getattr(shell, "kernel", None)
+        self.oh = Oh(
+            self.runtime,
+            lambda: self._cells.is_agents,
+            lambda: None if kernel is None else find_tool_server(_kernel_id(kernel)),
+            partial(agent_context, shell),
+        )
         self._control: ControlHandler | None = None
         self._unsubscribe: Any = None
-        kernel: Any = getattr(shell, "kernel", None)
         if kernel is not None:
             secrets = partial(getattr, self.runtime.events, "secrets")
             self._restore_logging = log_json_lines(secrets, {"kernel_id": _kernel_id(kernel)})
@@ -66,6 +73,7 @@ class LoadedExtension:
             self._control.close()
         if self._unsubscribe is not None:
             self._unsubscribe()
+        self.oh.stop_agent()
         self.runtime.submit(self._cells.close()).result(timeout=5)
         self.runtime.close()
         self._restore_logging()

@@ -1,5 +1,6 @@
 """The magics, one module each."""
 
+from oh_jupyter.kernel.magics.agent import AgentMagics
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.browse import BrowseMagics
 from oh_jupyter.kernel.magics.confirm import ConfirmMagics
@@ -21,5 +22,6 @@ MAGICS: tuple[type[OhMagics], ...] = (
     LogMagics,
     ReplayMagics,
     ConfirmMagics,
+    AgentMagics,
 )
 """Every magics class that ``%load_ext oh_jupyter`` registers."""

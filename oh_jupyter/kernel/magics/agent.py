@@ -1,0 +1,177 @@
+"""``%oh_agent``: a coding agent as a guest of the kernel."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import Any
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
+from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.display import display
+
+from oh_jupyter.agents import AgentTurn
+from oh_jupyter.kernel.api import Oh
+from oh_jupyter.kernel.display.agent_turn import turn_bundle
+from oh_jupyter.kernel.display.live import LiveTurn
+from oh_jupyter.kernel.display.table import Table
+from oh_jupyter.kernel.magics.base import (
+    OhMagics,
+    help_option,
+    leading_options,
+    option_names,
+    unquoted,
+    wants_help,
+)
+from oh_jupyter.kernel.magics.completion import Completion
+
+__all__ = ["AgentMagics"]
+
+_COMMANDS = ("fix", "list", "stop", "use")
+_MAX_TRACEBACK_CHARS = 6000
+
+
+@magics_class
+class AgentMagics(OhMagics):
+    """Ask coding agents, and look after them."""
+
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        super().__init__(shell, oh)
+        self._failed: tuple[str, BaseException] | None = None
+        self._shown: AgentTurn | None = None
+        self._completion = Completion(
+            shell,
+            "oh_agent",
+            _COMMANDS,
+            option_names(self.oh_agent),
+            lambda text: [],
+            find_commands=self._words,
+            leading_options=True,
+        )
+        shell.events.register("post_run_cell", self._remember_failure)
+        assert shell.display_formatter is not None
+        self._formatter = shell.display_formatter.ipython_display_formatter
+        self._formatter.for_type(AgentTurn, self._show)
+
+    def close(self) -> None:
+        """Take out of the shell what was put into it."""
+        shell: Any = self.shell
+        self._completion.close()
+        shell.events.unregister("post_run_cell", self._remember_failure)
+        self._formatter.pop(AgentTurn, None)
+
+    def _words(self) -> list[str]:
+        return [*_COMMANDS, *self.oh.agents.known()]
+
+    def _remember_failure(self, result: Any) -> None:
+        problem = result.error_in_exec or result.error_before_exec
+        code = getattr(result.info, "raw_cell", "") or ""
+        if problem is not None and not code.lstrip().startswith(("%oh_agent", "%%oh_agent")):
+            self._failed = (code, problem)
+
+    def _show(self, turn: AgentTurn) -> None:
+        """Show a turn as the value of a cell, unless that cell has shown it as it went on."""
+        if turn is self._shown:
+            self._shown = None
+            return
+        display(turn_bundle(turn), raw=True)
+
+    @no_var_expand
+    @magic_arguments()
+    @help_option
+    @argument("-n", "--new", action="store_true", help="begin a new conversation")
+    @argument(
+        "-c",
+        "--continue",
+        action="store_true",
+        dest="resume",
+        help="go on with the last conversation here, even that of an earlier kernel",
+    )
+    @line_cell_magic
+    def oh_agent(self, line: str, cell: str | None = None) -> Any:
+        """Ask a coding agent, which works in this kernel while the cell shows what it does.
+
+        ``%oh_agent claude "why is df empty?"``, or the prompt in the body of ``%%oh_agent
+        claude``. Without a name it goes to the agent that was asked last, and the conversation
+        goes on. ``%oh_agent fix`` is about the last cell that failed. An interrupt ends the turn.
+
+        ``%oh_agent list`` shows which agents there are, ``use NAME`` chooses one, ``stop [NAME]``
+        ends it. The value is the turn: its text, steps, cost and diff.
+        """
+        if wants_help(self.oh_agent, line):
+            return None
+        options, rest = leading_options(self.oh_agent, line)
+        word, _, more = rest.strip().partition(" ")
+        if cell is None and word in _COMMANDS and self._is_command(word, more):
+            return self._carry_out(word, more.strip(), options.new, options.resume)
+        name, prompt = self._addressed(word, rest.strip(), more.strip())
+        if cell is not None:
+            prompt = "\n".join(filter(None, (prompt, cell.strip("\n"))))
+        return self._ask(prompt, name, options.new, options.resume)
+
+    def _is_command(self, word: str, more: str) -> bool:
+        """Whether a line is a command; "stop that" and "list the files" are prompts."""
+        return not more.strip() or more.strip() in self.oh.agents.known()
+
+    def _addressed(self, word: str, whole: str, more: str) -> tuple[str | None, str]:
+        """The agent that a line names, and what it says to it."""
+        if word in self.oh.agents.known():
+            return word, unquoted(more)
+        if re.fullmatch(r"[\w-]+", word) and re.fullmatch(r"(['\"]).*\1", more):
+            return word, unquoted(more)  # so that a name with a slip is not taken for a prompt
+        return None, unquoted(whole)
+
+    def _carry_out(self, command: str, name: str, new: bool, resume: bool) -> Any:
+        if command == "fix":
+            return self._ask(self._failure(), name or None, new, resume)
+        if command == "use":
+            if not name:
+                raise UsageError("say which agent: %oh_agent use NAME")
+            self.oh.agents.use(name)
+        elif command == "stop":
+            self.oh.stop_agent(name or None)
+            return None
+        return self._table()
+
+    def _table(self) -> Table:
+        agents = self.oh.agents
+        rows = []
+        for name, command in agents.known().items():
+            session = agents.at_work.get(name)
+            state = "at work" if session is not None and session.is_busy else "ready"
+            if session is None:
+                state = "installed" if command.is_installed else command.installation
+            mark = "•" if name == agents.current else ""
+            rows.append((mark, name, state, " ".join(command.command)[:60]))
+        return Table(("", "agent", "state", "command"), tuple(rows))
+
+    def _failure(self) -> str:
+        if self._failed is None:
+            raise UsageError("no cell has failed yet: %oh_agent fix is about the last one that did")
+        code, problem = self._failed
+        told = "".join(traceback.format_exception(problem))[-_MAX_TRACEBACK_CHARS:]
+        return (
+            "This cell of the notebook failed. Find out why, and say or make what mends it.\n\n"
+            f"```python\n{code.strip()}\n```\n\n```\n{told.strip()}\n```"
+        )
+
+    def _ask(self, prompt: str, name: str | None, new: bool, resume: bool) -> AgentTurn:
+        shell: Any = self.shell
+        live = LiveTurn(shell)
+        seen: list[AgentTurn] = []
+
+        def change(turn: AgentTurn) -> None:
+            seen[:] = [turn]
+            live.update(turn)
+
+        try:
+            turn = self.oh.agent(prompt, name, new=new, resume=resume, on_change=change)
+        except BaseException:
+            for turn in seen:  # what there is of it
+                live.finish(turn)
+            raise
+        live.finish(turn)
+        self._shown = turn
+        return turn

@@ -1,0 +1,141 @@
+"""``%oh_agent`` and ``oh.agent`` in a real kernel."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guest_runtime import BROKEN, SCRIPTED, command
+from live_kernel import LiveKernel
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
+    folder = tmp_path_factory.mktemp("workspace")
+    agents = {"scripted": command(SCRIPTED), "broken": command(BROKEN, "dies")}
+    os.environ["OH_JUPYTER_AGENTS"] = json.dumps(agents)
+    os.environ["OH_JUPYTER_CONFIRMATION"] = "never"
+    try:
+        live = LiveKernel(folder, "--ext", "oh_jupyter")
+    finally:
+        del os.environ["OH_JUPYTER_AGENTS"], os.environ["OH_JUPYTER_CONFIRMATION"]
+    yield live
+    live.close()
+
+
+def outputs(kernel: LiveKernel, code: str) -> list[dict[str, Any]]:
+    """The messages of a cell on IOPub that show something."""
+    shown: list[dict[str, Any]] = []
+    kernel.client.execute_interactive(code, output_hook=shown.append, timeout=60)
+    kinds = ("display_data", "update_display_data", "execute_result", "stream", "error")
+    return [message for message in shown if message["msg_type"] in kinds]
+
+
+def test_a_turn_is_one_display_that_is_updated(kernel: LiveKernel) -> None:
+    shown = outputs(
+        kernel,
+        "%%oh_agent scripted\nplan look; count\nsay hello world\nwrite a.txt: one\nrun echo out",
+    )
+    assert {message["msg_type"] for message in shown} <= {"display_data", "update_display_data"}
+    assert len({m["content"]["transient"]["display_id"] for m in shown}) == 1
+    data = shown[-1]["content"]["data"]
+    assert "hello world" in data["text/plain"]
+    assert "✓ echo out" in data["text/plain"]
+    markdown = data["text/markdown"]
+    assert "- ○ look" in markdown
+    assert "<details><summary" in markdown
+    assert "+one" in markdown
+    assert not any("\n" in block for block in markdown.split("\n\n") if "<details" in block)
+
+
+def test_a_following_prompt_goes_to_the_same_agent(kernel: LiveKernel) -> None:
+    kernel.execute("%oh_agent scripted say hello")
+    before = kernel.execute("turn = %oh_agent prompts")
+    assert "That was prompt" in before
+    assert "AgentTurn scripted" in kernel.execute("print(repr(turn))")
+    assert "prompt 1." in kernel.execute('%oh_agent --new scripted "prompts"')
+
+
+def test_from_python(kernel: LiveKernel) -> None:
+    assert kernel.execute(
+        "turn = oh.agent('say hi\\nwrite b.txt: two', 'scripted')\n"
+        "print(turn.text, len(turn.steps), turn.cost is not None, '+two' in turn.diff)"
+    ).startswith("hi  1 True True")
+    assert (kernel.directory / "b.txt").read_text() == "two\n"
+    kernel.execute("oh.undo_turn(turn)")
+    assert not (kernel.directory / "b.txt").exists()
+    assert "hi" in kernel.execute("turn")  # a turn shows itself as a value
+
+
+def test_the_agent_is_told_where_it_is_once(kernel: LiveKernel) -> None:
+    kernel.execute("temperatures = [1, 2]")
+    said = kernel.execute("print(oh.agent('x', 'scripted', new=True).text)")
+    assert "temperatures" in said
+    assert "No Jupyter server has this kernel" in kernel.execute("%oh_agent --new scripted x")
+    assert "temperatures" not in kernel.execute("print(oh.agent('x').text)")
+
+
+def test_fix_is_about_the_cell_that_failed(kernel: LiveKernel) -> None:
+    kernel.execute("kelvins = missing_name + 1")
+    said = kernel.execute("%oh_agent fix scripted")
+    assert "kelvins = missing_name + 1" in said
+    assert "NameError" in said
+
+
+def test_list_use_and_stop(kernel: LiveKernel) -> None:
+    kernel.execute("%oh_agent scripted say hello")
+    table = kernel.execute("%oh_agent list")
+    assert "claude" in table
+    assert "ready" in table
+    kernel.execute("%oh_agent stop scripted")
+    assert "ready" not in kernel.execute("%oh_agent list")
+    assert "•" in kernel.execute("%oh_agent use broken")
+    assert "broken is gone" in kernel.execute("%oh_agent x")
+
+
+def test_what_is_asked_wrongly(kernel: LiveKernel) -> None:
+    assert "There is no agent 'clod'" in kernel.execute('%oh_agent clod "hello"')
+    assert "unknown option --now" in kernel.execute("%oh_agent --now x")
+    assert "Say what scripted is to do" in kernel.execute("%oh_agent scripted")
+    assert "--continue" in kernel.execute("%oh_agent --help")
+
+
+def test_an_interrupt_ends_the_turn_and_keeps_what_was_shown(kernel: LiveKernel) -> None:
+    msg_id = kernel.client.execute("%%oh_agent scripted\nsay beginning\nrun sleep 1000")
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        text = str(message["content"].get("event", {}).get("args", {}).get("command", ""))
+        if text == "sleep 1000":
+            break
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(msg_id)["status"] == "error"
+    assert "hello" in kernel.execute("%oh_agent scripted say hello")
+
+
+def test_the_extension_is_reloaded_and_no_agent_is_left(kernel: LiveKernel) -> None:
+    kernel.execute("%oh_agent scripted say hello")
+    pid = int(kernel.execute("print(oh.agents.at_work['scripted'].pid)"))
+    kernel.execute("%reload_ext oh_jupyter")
+    assert not Path(f"/proc/{pid}/cmdline").exists() or not Path(f"/proc/{pid}/cmdline").read_text()
+    assert "hello" in kernel.execute("%oh_agent scripted say hello")
+
+
+def test_in_a_terminal_it_is_printed_as_it_comes(tmp_path: Path) -> None:
+    import subprocess
+
+    code = "%load_ext oh_jupyter\n%oh_agent scripted say hello world\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--no-banner", "--simple-prompt", "--quiet"],
+        input=code,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        cwd=tmp_path,
+        env={**os.environ, "OH_JUPYTER_AGENTS": json.dumps({"scripted": command(SCRIPTED)})},
+    )
+    assert "hello world" in done.stdout
