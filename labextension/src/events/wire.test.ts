@@ -77,6 +77,19 @@ describe('parseEvent', () => {
   }
 });
 
+describe('the options of an Action', () => {
+  it('are the arguments that stand beside those of OpenHands', () => {
+    const event = parseEvent({
+      id: 1,
+      action: 'edit',
+      args: { path: '/a' },
+      oh_jupyter: { replace_all: true }
+    });
+    assert.ok(event && isAction(event));
+    assert.deepEqual(event.options, { replace_all: true });
+  });
+});
+
 describe('parseMessage', () => {
   it('reads the envelope', () => {
     const message = parseMessage({ generation: 'g', seq: 7, event: RUN });

@@ -25,6 +25,8 @@ interface IEvent {
 export interface IAction extends IEvent {
   readonly action: string;
   readonly args: Readonly<Record<string, unknown>>;
+  /** Arguments that OpenHands does not know, such as `replace_all`. */
+  readonly options?: Readonly<Record<string, unknown>>;
 }
 
 /** What came of an Action. */
@@ -86,7 +88,10 @@ export function parseEvent(value: unknown): WireEvent | null {
   };
   if (typeof value.action === 'string') {
     const args = isRecord(value.args) ? value.args : {};
-    return { ...common, action: value.action, args };
+    const action = { ...common, action: value.action, args };
+    return isRecord(value.oh_jupyter)
+      ? { ...action, options: value.oh_jupyter }
+      : action;
   }
   if (typeof value.observation === 'string') {
     return {

@@ -65,7 +65,7 @@ function section(name: SectionName, kind: SectionKind, body: string): ISection {
 }
 
 function asked(
-  { action, args }: IAction,
+  { action, args, options }: IAction,
   observation: IObservation | null
 ): ISection[] {
   const thought = section('thought', 'prose', text(args, 'thought'));
@@ -79,7 +79,11 @@ function asked(
     case 'write':
       return [thought, section('text', 'code', text(args, 'content'))];
     case 'edit':
-      return [thought, ...edit(args, text(observation?.extras, 'diff') !== '')];
+      return [
+        thought,
+        ...edit(args, text(observation?.extras, 'diff') !== ''),
+        section('arguments', 'code', options ? json(options) : '')
+      ];
     case 'browse':
       return [thought];
     case 'browse_interactive':
