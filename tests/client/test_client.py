@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import re
 import signal
 import subprocess
 import sys
 import threading
-import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from live_server import TOKEN, live_server
 
 from oh_jupyter.client import AsyncRuntimeClient, RuntimeClient
 from oh_jupyter.errors import (
@@ -27,43 +26,11 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, MessageAction
 
-TOKEN = "a-token"
-
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("server")
-    environment = {
-        **os.environ,
-        "FILE_STORE_PATH": str(directory / "store"),
-        "JUPYTER_CONFIG_DIR": str(directory / "config"),
-        "JUPYTER_RUNTIME_DIR": str(directory / "run"),
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root",
-         "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", f"--IdentityProvider.token={TOKEN}",
-         "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
-         f"--ServerApp.root_dir={directory}"],
-        stderr=subprocess.PIPE, text=True, env=environment,
-    )  # fmt: skip
-    assert process.stderr is not None
-    found = None
-    for line in process.stderr:
-        if found := re.search(r"(http://127\.0\.0\.1:\d+)/", line):
-            break
-    assert found is not None
-    drain = threading.Thread(target=process.stderr.read, daemon=True)
-    drain.start()
-    with RuntimeClient(found[1], TOKEN) as client:
-        # Jupyter logs its address a little before it listens there.
-        deadline = time.monotonic() + 60
-        while not client.alive() and time.monotonic() < deadline:
-            time.sleep(0.05)
-    yield found[1]
-    process.terminate()
-    process.wait(30)
-    drain.join()
-    process.stderr.close()
+    with live_server(tmp_path_factory.mktemp("server")) as server:
+        yield server.url
 
 
 @pytest.fixture

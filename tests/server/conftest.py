@@ -3,26 +3,36 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
 import sys
-import threading
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
+from urllib.parse import quote, urlencode
 
 import pytest
 import requests
 from pytest_jupyter.jupyter_core import jp_asyncio_loop
+from pytest_jupyter.jupyter_server import jp_auth_header as own_auth_header
+from pytest_jupyter.jupyter_server import jp_fetch as own_fetch
 from pytest_jupyter.jupyter_server import jp_server_cleanup
-from tornado.httpclient import HTTPClientError
-from urllib3 import Retry
+from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPResponse
 
-sys.path.insert(0, str(Path(__file__).parent))
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 
-# Taken back from the root, which switches them off for everybody else.
-__all__ = ["jp_asyncio_loop", "jp_server_cleanup"]
+from live_server import LiveServer  # noqa: E402
+from live_server import live_server as start_live_server  # noqa: E402
+
+# The first two are taken back from the root, which switches them off for everybody else; the
+# others serve the tests that have a server of their own.
+__all__ = ["jp_asyncio_loop", "jp_server_cleanup", "own_auth_header", "own_fetch"]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "shared_server: the test may use the server and default kernel of its module"
+    )
+
 
 Ask = Callable[..., Awaitable[tuple[int, Any]]]
 
@@ -37,6 +47,46 @@ def jp_server_config(jp_server_config: dict[str, Any]) -> dict[str, Any]:
             "allow_unauthenticated_access": False,
         },
     }
+
+
+def is_shared(request: pytest.FixtureRequest) -> bool:
+    """Whether a test uses the server of its module, in a process of its own.
+
+    It does if it is marked so and wants nothing of its server but answers.
+    """
+    own = {"jp_serverapp", "jp_root_dir", "jp_base_url", "http_server_client", "monkeypatch"}
+    return (
+        request.node.get_closest_marker("shared_server") is not None
+        and not own & set(request.fixturenames)
+        and not hasattr(request.cls, "jp_server_config")
+    )
+
+
+@pytest.fixture
+def jp_auth_header(request: pytest.FixtureRequest) -> dict[str, str]:
+    if is_shared(request):
+        return dict(request.getfixturevalue("shared_server").headers)
+    return dict(request.getfixturevalue("own_auth_header"))
+
+
+@pytest.fixture
+def jp_fetch(request: pytest.FixtureRequest) -> Callable[..., Awaitable[HTTPResponse]]:
+    """Send a request to the test's own server or to that of its module."""
+    if not is_shared(request):
+        return request.getfixturevalue("own_fetch")
+    server = request.getfixturevalue("shared_server")
+
+    async def fetch(*parts: str, headers: Any = None, params: Any = None, **options: Any) -> Any:
+        path = "/".join(quote(part, safe="") for part in parts)
+        query = f"?{urlencode(params)}" if params else ""
+        given = {**server.headers, **(headers or {})}
+        client = AsyncHTTPClient(force_instance=True)
+        try:
+            return await client.fetch(f"{server.url}/{path}{query}", headers=given, **options)
+        finally:
+            client.close()
+
+    return fetch
 
 
 @pytest.fixture
@@ -72,16 +122,27 @@ def act(ask: Ask) -> Ask:
 
 
 @pytest.fixture
-def plain_kernel(jp_serverapp: Any, jp_asyncio_loop: Any) -> str:
+def plain_kernel(request: pytest.FixtureRequest) -> Iterator[str]:
     """A kernel as a notebook starts it, without oh_jupyter; its id."""
-    started = jp_serverapp.kernel_manager.start_kernel()
-    return str(jp_asyncio_loop.run_until_complete(started))
+    if not is_shared(request):
+        server, loop = map(request.getfixturevalue, ("jp_serverapp", "jp_asyncio_loop"))
+        yield str(loop.run_until_complete(server.kernel_manager.start_kernel()))
+        return
+    server = request.getfixturevalue("shared_server")
+    kernels = f"{server.url}/api/kernels"
+    kernel = requests.post(kernels, headers=server.headers, timeout=60).json()["id"]
+    yield str(kernel)
+    requests.delete(f"{kernels}/{kernel}", headers=server.headers, timeout=60)
 
 
 @pytest.fixture
-def mcp_url(jp_http_port: int, jp_base_url: str, jp_serverapp: Any, http_server: Any) -> str:
+def mcp_url(request: pytest.FixtureRequest) -> str:
     """Address of the extension, as an MCP client needs it."""
-    return f"http://127.0.0.1:{jp_http_port}{jp_base_url}oh_jupyter"
+    if is_shared(request):
+        return f"{request.getfixturevalue('shared_server').url}/oh_jupyter"
+    request.getfixturevalue("http_server")
+    port, base = map(request.getfixturevalue, ("jp_http_port", "jp_base_url"))
+    return f"http://127.0.0.1:{port}{base}oh_jupyter"
 
 
 @pytest.fixture
@@ -104,65 +165,19 @@ def mcp_connect(mcp_url: str, jp_auth_header: dict[str, str]) -> Callable[..., A
     return connect
 
 
-class LiveServer(NamedTuple):
-    """A server in a process of its own, as people start it."""
-
-    url: str
-    token: str
-    directory: Path
-
-    @property
-    def headers(self) -> dict[str, str]:
-        return {"Authorization": f"token {self.token}"}
+@pytest.fixture(scope="module")
+def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    options = (
+        "--OhJupyter.enable_browser=False",
+        # A kernel that dies more often in so short a time is otherwise given up.
+        "--KernelRestarter.restart_limit=1000",
+    )
+    with start_live_server(tmp_path_factory.mktemp("live"), *options, base="/base") as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
-def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    directory = tmp_path_factory.mktemp("live")
-    environment = {
-        **os.environ,
-        # The start-up files of whoever runs the tests take their time.
-        "HOME": str(directory),
-        "FILE_STORE_PATH": str(directory / "store"),
-        "JUPYTER_CONFIG_DIR": str(directory / "config"),
-        "JUPYTER_RUNTIME_DIR": str(directory / "run"),
-        # Nobody is there to confirm anything.
-        "OH_JUPYTER_CONFIRMATION": "never",
-    }
-    (directory / "root").mkdir()
-    token = "live-token"
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
-            *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", "--ServerApp.base_url=/base"),
-            *(f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={directory / 'root'}"),
-            "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
-            "--OhJupyter.enable_browser=False",
-            # A kernel that dies more often in so short a time is otherwise given up.
-            "--KernelRestarter.restart_limit=1000",
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if found := re.search(r"(http://127\.0\.0\.1:\d+/base)/", line):
-            break
-    else:
-        pytest.fail("the server did not start")
-    log: list[str] = []
-    drain = threading.Thread(target=lambda: log.extend(process.stderr), daemon=True)
-    drain.start()
-    server = LiveServer(found[1], token, directory)
-    with requests.Session() as session:  # its address is in the log before it listens there
-        retries = Retry(connect=20, backoff_factor=0.05)
-        session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
-        answer = session.get(f"{server.url}/oh_jupyter/alive", headers=server.headers, timeout=60)
-        answer.raise_for_status()
-    yield server
-    process.terminate()
-    process.wait(60)
-    drain.join()
-    process.stderr.close()
-    print("".join(log))  # shown if a test has failed
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """The server of the tests that are marked so, with one default kernel for all."""
+    with start_live_server(tmp_path_factory.mktemp("shared"), base="/base") as server:
+        yield server

@@ -13,6 +13,8 @@ from urllib.parse import quote
 import pytest
 from tornado.httpclient import HTTPClientError
 
+pytestmark = pytest.mark.shared_server
+
 BOUNDARY = "the-boundary"
 
 

@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
+pytestmark = pytest.mark.shared_server
+
 DEEP = 100_000
 BODIES = {
     "deep arrays": b"[" * DEEP + b"]" * DEEP,

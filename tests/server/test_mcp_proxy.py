@@ -66,6 +66,7 @@ async def test_a_server_appears_beside_our_tools(ask, mcp_connect) -> None:
             assert "it does not work" in told(failed)
 
 
+@pytest.mark.shared_server
 async def test_a_second_update_really_updates(ask, mcp_connect, plain_kernel) -> None:
     where = ("kernels", plain_kernel, "update_mcp_server")
     async with mcp_connect(plain_kernel) as session:
@@ -85,6 +86,7 @@ async def test_a_second_update_really_updates(ask, mcp_connect, plain_kernel) ->
         assert not [name for name in names if name.endswith("echo")]
 
 
+@pytest.mark.shared_server
 @pytest.mark.parametrize(
     ("body", "status", "detail"),
     [
@@ -107,6 +109,7 @@ async def test_a_bad_update_changes_nothing(ask, act, body, status: int, detail:
     assert json.loads(observation["content"])["content"][0]["text"] == "x"
 
 
+@pytest.mark.shared_server
 async def test_call_tool_mcp_is_an_action(ask, act) -> None:
     await ask("update_mcp_server", body=[small()])
     status, observation = await act("call_tool_mcp", name="echo", arguments={"text": "x"})

@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+pytestmark = pytest.mark.shared_server
+
 PINNED = json.loads((Path(__file__).parents[1] / "contracts" / "openhands_events.json").read_text())
 ACTIONS = {wire["action"]: wire for wire in PINNED if "action" in wire}
 OBSERVATIONS = {wire["observation"]: wire for wire in PINNED if "observation" in wire}

@@ -33,6 +33,7 @@ async def test_the_default_kernel_is_started_on_demand(act, ask, jp_serverapp) -
     assert info["idle_time"] < info["uptime"]
 
 
+@pytest.mark.shared_server
 async def test_an_open_kernel_gets_the_extension_when_it_is_asked(act, plain_kernel) -> None:
     status, observation = await act("run_ipython", plain_kernel, code="here = 6 * 7\nhere")
     assert status == 200
@@ -69,6 +70,7 @@ async def test_it_is_loaded_into_a_busy_kernel_too(act, plain_kernel, jp_servera
         await manager.interrupt_kernel()
 
 
+@pytest.mark.shared_server
 async def test_twenty_requests_at_once(act) -> None:
     await act("run", command="true")
     answers = await asyncio.gather(
@@ -88,6 +90,7 @@ async def test_files_are_listed(ask, act, jp_root_dir) -> None:
     assert await ask("list_files", body={"path": "missing"}) == (200, [])
 
 
+@pytest.mark.shared_server
 async def test_looking_at_events_loads_nothing_into_a_kernel(ask, plain_kernel) -> None:
     status, answer = await ask("kernels", plain_kernel, "events")
     assert status == 424
@@ -95,6 +98,7 @@ async def test_looking_at_events_loads_nothing_into_a_kernel(ask, plain_kernel) 
     assert (await ask("kernels", plain_kernel, "events", "0"))[0] == 424
 
 
+@pytest.mark.shared_server
 async def test_events_are_listed_and_shown_whole(act, ask, plain_kernel) -> None:
     await act("run", plain_kernel, command="seq 100000")
     status, listing = await ask("kernels", plain_kernel, "events", params={"start_id": "0"})
@@ -106,6 +110,7 @@ async def test_events_are_listed_and_shown_whole(act, ask, plain_kernel) -> None
     assert len(event["content"]) > len(listing["events"][1]["content"])
 
 
+@pytest.mark.shared_server
 @pytest.mark.parametrize(
     ("body", "status", "field"),
     [
@@ -131,6 +136,7 @@ async def test_an_empty_body_is_refused_before_any_kernel_starts(ask, jp_servera
     assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
 
 
+@pytest.mark.shared_server
 async def test_unknown_kernels_events_and_addresses_are_404(ask, act, plain_kernel) -> None:
     status, answer = await act("run", "no-such-kernel", command="ls")
     assert status == 404

@@ -27,6 +27,7 @@ def store(jp_fetch: Any) -> Any:
     return store
 
 
+@pytest.mark.shared_server
 async def test_files_of_the_store(store: Any, jp_fetch: Any) -> None:
     data = os.urandom(2_500_000)
     assert (await store("PUT", "a b/é.bin", data)) == (204, b"")
@@ -54,6 +55,7 @@ async def test_what_the_store_refuses(store: Any) -> None:
     assert (await store("GET", "x"))[0] == 404
 
 
+@pytest.mark.shared_server
 async def test_skills_are_listed(ask: Any) -> None:
     status, skills = await ask("skills")
     assert status == 200
