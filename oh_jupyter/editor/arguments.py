@@ -12,7 +12,7 @@ from oh_jupyter.editor.text import commands
 from oh_jupyter.editor.text.commands import Command, NewFile
 from oh_jupyter.errors import EditorError
 
-__all__ = ["COMMANDS", "Arguments", "prepare"]
+__all__ = ["COMMANDS", "EDIT_COMMANDS", "Arguments", "prepare"]
 
 COMMANDS = (
     "view",
@@ -26,6 +26,9 @@ COMMANDS = (
     "notebook_edit",
 )
 """The commands that the editor knows."""
+
+EDIT_COMMANDS = ("create", "str_replace", "insert", "write", "notebook_edit")
+"""Those that ``prepare`` knows: they change one file."""
 
 _T = TypeVar("_T")
 

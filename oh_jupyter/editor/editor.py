@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.editor import engine, reading, undo
-from oh_jupyter.editor.arguments import COMMANDS, Arguments, prepare
+from oh_jupyter.editor.arguments import COMMANDS, EDIT_COMMANDS, Arguments, prepare
 from oh_jupyter.editor.batch import Transaction, check_edits, combine
 from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
 from oh_jupyter.editor.history.edit_history import (
@@ -23,6 +23,7 @@ from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState, real_path
 from oh_jupyter.editor.text.commands import Command, NewFile
+from oh_jupyter.errors import EditorError
 
 __all__ = ["COMMANDS", "FileEditor"]
 
@@ -260,6 +261,11 @@ class FileEditor:
                 "edits", edit, f"Besides command and path it may have: {names}."
             ) from None
         given.check()
+        if command not in EDIT_COMMANDS:
+            raise EditorError(
+                f"Unrecognized command {command}. The commands that can be part of one edit are: "
+                + ", ".join(EDIT_COMMANDS)
+            )
         return prepare(command, parse_path(path, self.workspace), given)
 
     @property

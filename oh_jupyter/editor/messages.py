@@ -28,6 +28,7 @@ __all__ = [
     "invalid_file",
     "missing",
     "plural",
+    "quoted",
     "still_being_written",
     "too_large",
 ]
@@ -53,6 +54,7 @@ REVIEW_INSERTION = (
     "lines, etc). Edit the file again if necessary."
 )
 DRY_RUN = "DRY RUN: nothing was written. Without `dry_run` the answer would be:\n"
+_MAX_QUOTED_CHARS = 4000
 BINARY = "File appears to be binary and this file type cannot be read or edited by this tool."
 
 
@@ -65,7 +67,8 @@ def missing(command: str, parameter: str) -> EditorParameterMissingError:
 
 def invalid(parameter: str, value: object, hint: str) -> EditorParameterInvalidError:
     """Error of an unusable value; ``hint`` says what is wrong and what to do instead."""
-    return EditorParameterInvalidError(f"Invalid `{parameter}` parameter: {value}. {hint}")
+    shown = quoted(value) if isinstance(value, str) else value
+    return EditorParameterInvalidError(f"Invalid `{parameter}` parameter: {shown}. {hint}")
 
 
 def invalid_file(path: object, reason: str) -> FileValidationError:
@@ -97,6 +100,15 @@ def still_being_written(path: object) -> FileChangedError:
     return FileChangedError(
         f"Somebody else keeps writing {path}; nothing was changed. Try again later."
     )
+
+
+def quoted(text: str) -> str:
+    """Text as it is repeated in a message; of a long one the start and the end."""
+    if len(text) <= _MAX_QUOTED_CHARS:
+        return text
+    half = _MAX_QUOTED_CHARS // 2
+    left_out = len(text) - 2 * half
+    return f"{text[:half]}[... {left_out} characters are left out here ...]{text[-half:]}"
 
 
 def plural(count: int, noun: str) -> str:

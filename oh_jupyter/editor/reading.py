@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from oh_jupyter.editor.files import atomic_write
@@ -14,7 +15,7 @@ from oh_jupyter.editor.messages import (
     invalid_file,
     too_large,
 )
-from oh_jupyter.editor.notebook.validation import is_notebook
+from oh_jupyter.editor.notebook.validation import is_notebook, max_bytes_of
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.views import (
@@ -41,8 +42,9 @@ def read_text(path: Path, max_file_bytes: int) -> tuple[TextFile, atomic_write.F
 def _read(path: Path, max_file_bytes: int) -> tuple[bytes, atomic_write.Fingerprint]:
     try:
         size = check_regular(path)
-        if size > max_file_bytes:
-            raise too_large(path, size, max_file_bytes)
+        limit = max_bytes_of(path, max_file_bytes)
+        if size > limit:
+            raise too_large(path, size, limit)
         return atomic_write.read(path)
     except OSError as error:
         raise cannot_read(path, error) from None
@@ -52,7 +54,7 @@ def view(
     path: Path, view_range: list[int] | tuple[int, int] | None, max_file_bytes: int
 ) -> tuple[EditorResult, bytes | None]:
     """View of a path, and the content that was shown if it can be edited."""
-    if path.is_dir():
+    if os.path.isdir(path):
         return _view_directory(path, view_range), None
     suffix = path.suffix.lower()
     if suffix in IMAGE_TYPES:

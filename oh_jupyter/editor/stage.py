@@ -14,7 +14,7 @@ from oh_jupyter.editor.files.paths import check_path, exists
 from oh_jupyter.editor.history.commit import FileChange
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.messages import too_large
-from oh_jupyter.editor.notebook.validation import check_notebook, new_notebook
+from oh_jupyter.editor.notebook.validation import check_notebook, max_bytes_of, new_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import EditorState, real_path
 from oh_jupyter.editor.text import conflicts
@@ -111,7 +111,7 @@ class Stage:
         if data is None:
             staged.new = staged.text = None
             return staged
-        limit = self.state.max_file_bytes
+        limit = max_bytes_of(path, self.state.max_file_bytes)
         if len(data) > limit:
             raise too_large(path, len(data), limit)
         before = staged.text or staged.old_text

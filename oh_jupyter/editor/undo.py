@@ -16,7 +16,7 @@ from oh_jupyter.editor.messages import DRY_RUN, cannot_read, cannot_write, plura
 from oh_jupyter.editor.reading import show_text
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import real_path
-from oh_jupyter.editor.text.conflicts import changed_error
+from oh_jupyter.editor.text.conflicts import short_diff
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.unified_diff import unified_diff
 from oh_jupyter.errors import EditorError, FileChangedError, NoHistoryError
@@ -156,12 +156,21 @@ def _step(
         what = "edit history" if command == "undo_edit" else "undone edit"
         raise NoHistoryError(f"No {what} found for {path}.") from None
     except Conflict as conflict:
-        raise changed_error(path, _text(conflict.before), _text(current)) from None
+        raise _conflict(path, command, _text(conflict.before), _text(current)) from None
     except (LookupError, ValueError) as error:
         raise EditorError(
             f"The edit history of {path} is damaged ({error}); nothing was changed. "
             "Its steps cannot be undone any more."
         ) from None
+
+
+def _conflict(path: Path, command: str, before: str, now: str) -> FileChangedError:
+    what = "undone" if command == "undo_edit" else "redone"
+    return FileChangedError(
+        f"{path} was changed by somebody else in the place that would be {what}; nothing was "
+        "changed. Take that change back first, or write the place as it is to be with "
+        f"`str_replace`. What they changed:\n{short_diff(path, before, now)}"
+    )
 
 
 def _told(

@@ -26,7 +26,7 @@ from pathlib import Path
 
 from oh_jupyter.editor.files.locks import locked
 
-__all__ = ["InterruptedEdit", "LockHolder", "find_interrupted", "held", "lock_name"]
+__all__ = ["InterruptedEdit", "LockHolder", "find_interrupted", "held", "is_private", "lock_name"]
 
 if sys.platform == "win32":
     import tempfile
@@ -131,7 +131,7 @@ def _remove(file: str, descriptor: int) -> None:
 def find_interrupted(path: Path) -> LockHolder | None:
     """Editor that died while it changed a file, if any; creates nothing and does not wait."""
     # Mostly there is no lock at all, and no need to follow links to a file.
-    places = [place for place in lock_folders() if _has_locks(place) and _is_ours(place)]
+    places = [place for place in lock_folders() if _has_locks(place) and is_private(place)]
     if not places:
         return None
     real = os.path.realpath(path)
@@ -184,20 +184,20 @@ def lock_folders() -> list[str]:
 def _lock_folder() -> str | None:
     """Find the folder of the locks; None if there is none that only this user can write."""
     for place in lock_folders():
-        if _is_ours(place):
+        if is_private(place):
             return place
         try:
             os.mkdir(place, 0o700)
         except OSError as error:
             if error.errno not in _UNUSABLE_ERRNOS:
                 raise
-        if _is_ours(place):
+        if is_private(place):
             return place
     _warn()
     return None
 
 
-def _is_ours(place: str) -> bool:
+def is_private(place: str) -> bool:
     """Whether nobody else can have put a file there, or a link, and we can."""
     try:
         info = os.lstat(place)

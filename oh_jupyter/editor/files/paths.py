@@ -43,7 +43,7 @@ def check_path(command: str, path: Path, *, restorable: bool) -> None:
         raise invalid("path", path, hint + similar(path))
     if command == "view":
         return
-    if path.is_dir():
+    if os.path.isdir(path):
         raise invalid(
             "path",
             path,

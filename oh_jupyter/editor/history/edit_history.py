@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from oh_jupyter.editor.files.file_lock import InterruptedEdit, LockHolder, held
+from oh_jupyter.editor.files.file_lock import InterruptedEdit, LockHolder, held, is_private
 from oh_jupyter.editor.files.locks import locked
 from oh_jupyter.editor.history.blobs import Digests
 from oh_jupyter.editor.history.commit import recover
@@ -64,10 +64,25 @@ def default_folder(workspace: Path) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError:
-        import tempfile
-
-        return Path(tempfile.mkdtemp(prefix="oh_jupyter_history_"))
+        return _temporary_folder(folder.name)
     return folder
+
+
+def _temporary_folder(name: str) -> Path:
+    """Folder of this user below the temporary directory, the same for every process."""
+    import tempfile
+
+    user = os.geteuid() if hasattr(os, "geteuid") else 0
+    folder = Path(tempfile.gettempdir(), f"oh_jupyter_history_{user}")
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    if not is_private(str(folder)):  # somebody else made it, and could write there
+        import atexit
+        import shutil
+
+        folder = Path(tempfile.mkdtemp(prefix="oh_jupyter_history_"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder / name
 
 
 class EditHistory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from oh_jupyter.editor.messages import invalid
+from oh_jupyter.editor.messages import invalid, quoted
 from oh_jupyter.editor.notebook.cells import Notebook
 from oh_jupyter.editor.notebook.edits import CellReference, insert_lines, replace_text
 from oh_jupyter.editor.notebook.structure import change_cell
@@ -55,8 +55,8 @@ def cell_replace(
         from oh_jupyter.editor.text.fuzzy import explain_absence
 
         raise NoReplacementError(
-            f"No replacement was performed, old_str `{old.strip()}` did not appear verbatim in "
-            f"{path}. It was sought in the sources of the cells, as `view` shows them."
+            f"No replacement was performed, old_str `{quoted(old.strip())}` did not appear "
+            f"verbatim in {path}. It was sought in the sources of the cells, as `view` shows them."
             + explain_absence(notebook.listing(), old, new)
         )
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor.messages import invalid, plural
+from oh_jupyter.editor.messages import invalid, plural, quoted
 from oh_jupyter.editor.notebook import conflicts
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.json_spans import Style, indentation_at, splice
@@ -129,14 +129,14 @@ def _check_count(
     if expected is not None and len(found) != expected:
         raise NoReplacementError(
             f"No replacement was performed. Expected {plural(expected, 'occurrence')} of old_str "
-            f"`{wanted}` in {path}, found {len(found)} in lines {numbers}."
+            f"`{quoted(wanted)}` in {path}, found {len(found)} in lines {numbers}."
         )
     if len(found) > 1 and not every:
         names = sorted({cell.index for cell, _ in found})
         hint = f" They are in the cells {names[:_MAX_LISTED]}; `cell` chooses one."
         raise NoReplacementError(
-            f"No replacement was performed. Multiple occurrences of old_str `{wanted}` in lines "
-            f"{numbers}. Please ensure it is unique." + (hint if len(names) > 1 else "")
+            f"No replacement was performed. Multiple occurrences of old_str `{quoted(wanted)}` in "
+            f"lines {numbers}. Please ensure it is unique." + (hint if len(names) > 1 else "")
         )
 
 

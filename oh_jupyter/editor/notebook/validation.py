@@ -19,6 +19,7 @@ __all__ = [
     "check_notebook",
     "is_cell",
     "is_notebook",
+    "max_bytes_of",
     "new_notebook",
 ]
 
@@ -44,11 +45,17 @@ CELL_TYPES = ("code", "markdown", "raw")
 """The types of cells."""
 
 _MAJOR, _NEWEST_MINOR = 4, 5
+_NOTEBOOK_FACTOR = 10
 
 
 def is_notebook(path: Path) -> bool:
     """Whether a file is a notebook, by its name."""
     return path.suffix.lower() == ".ipynb"
+
+
+def max_bytes_of(path: Path, max_file_bytes: int) -> int:
+    """Limit of the size of a file; most of a notebook may be outputs, which are cut when shown."""
+    return max_file_bytes * _NOTEBOOK_FACTOR if is_notebook(path) else max_file_bytes
 
 
 def new_notebook(path: Path, text: str) -> str:

@@ -15,7 +15,7 @@ from oh_jupyter.editor.text.line_diff import Change
 from oh_jupyter.editor.text.unified_diff import changed_lines, unified_diff
 from oh_jupyter.errors import FileChangedError
 
-__all__ = ["changed_error", "check_change", "check_lines", "check_matches"]
+__all__ = ["changed_error", "check_change", "check_lines", "check_matches", "short_diff"]
 
 _MAX_DIFF_CHARS = 4000
 
@@ -63,14 +63,20 @@ def check_change(path: Path, shown: str, text: str, new: str) -> str:
 
 def changed_error(path: Path, shown: str, text: str) -> FileChangedError:
     """Error of a conflict, with the diff since the file was shown."""
-    diff = unified_diff(shown, text, str(path), context=2)
-    if len(diff) > _MAX_DIFF_CHARS:
-        diff = diff[:_MAX_DIFF_CHARS] + "\n... (the rest of the difference is left out)"
+    diff = short_diff(path, shown, text)
     return FileChangedError(
         f"{path} was changed by somebody else since it was last shown here, where this command "
         "would change it too; nothing was written. Look at the difference, then adapt the "
         f"command, or repeat it if it is still right.\n{diff}"
     )
+
+
+def short_diff(path: Path, old: str, new: str) -> str:
+    """Unified diff of a length that can be part of a message."""
+    diff = unified_diff(old, new, str(path), context=2)
+    if len(diff) > _MAX_DIFF_CHARS:
+        diff = diff[:_MAX_DIFF_CHARS] + "\n... (the rest of the difference is left out)"
+    return diff
 
 
 def _note(path: Path, changes: list[Change]) -> str:

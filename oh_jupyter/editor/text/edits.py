@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from oh_jupyter.editor.messages import invalid, plural
+from oh_jupyter.editor.messages import invalid, plural, quoted
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
 
@@ -57,9 +57,10 @@ def find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, in
     """
     wanted, first = _first(file, old, new, path)
     if file.text.find(wanted, first + max(1, len(wanted))) >= 0 or (not wanted and file.text):
+        lines = line_numbers(file.text, _starts(file.text, wanted))
         raise NoReplacementError(
-            f"No replacement was performed. Multiple occurrences of old_str `{wanted}` in lines "
-            f"{line_numbers(file.text, _starts(file.text, wanted))}. Please ensure it is unique."
+            f"No replacement was performed. Multiple occurrences of old_str `{quoted(wanted)}` in "
+            f"lines {lines}. Please ensure it is unique."
         )
     return first, first + len(wanted)
 
@@ -75,7 +76,7 @@ def find_all(
     if expected is not None and len(starts) != expected:
         raise NoReplacementError(
             f"No replacement was performed. Expected {plural(expected, 'occurrence')} of old_str "
-            f"`{wanted}` in {path}, found {len(starts)} in lines "
+            f"`{quoted(wanted)}` in {path}, found {len(starts)} in lines "
             f"{line_numbers(file.text, starts)}."
         )
     return [(start, start + len(wanted)) for start in starts]
@@ -92,8 +93,8 @@ def _first(file: TextFile, old: str, new: str, path: Path) -> tuple[str, int]:
         from oh_jupyter.editor.text.fuzzy import explain_absence
 
         raise NoReplacementError(
-            f"No replacement was performed, old_str `{wanted}` did not appear verbatim in {path}."
-            + explain_absence(file.text, to_newlines(old), to_newlines(new))
+            f"No replacement was performed, old_str `{quoted(wanted)}` did not appear verbatim "
+            f"in {path}." + explain_absence(file.text, to_newlines(old), to_newlines(new))
         )
     return wanted, first
 

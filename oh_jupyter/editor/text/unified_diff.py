@@ -42,7 +42,11 @@ def _differing(old: str, new: str, context: int) -> tuple[int, list[str], list[s
         end -= 1
     tail = len(old) - end
     before, after = old[start + 1 : end], new[start + 1 : len(new) - tail]
-    return old.count("\n", 0, start + 1), before.split("\n"), after.split("\n")
+    lines = before.split("\n"), after.split("\n")
+    if not (old and new) and (old or new).endswith("\n"):
+        for each in lines:  # a file that is not there has no line, and none is behind the last
+            each.pop()
+    return old.count("\n", 0, start + 1), *lines
 
 
 def unified_diff(old: str, new: str, path: str, context: int = 0) -> str:

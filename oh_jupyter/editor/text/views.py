@@ -39,6 +39,13 @@ def clip(text: str, notice: str) -> str:
     return text[:MAX_VIEW_CHARS] + notice
 
 
+def _clip_lines(text: str, notice: str) -> str:
+    """Whole lines within the first 16,000 characters, and a notice for the rest."""
+    if len(text) <= MAX_VIEW_CHARS:
+        return text
+    return text[: text.rfind("\n", 0, MAX_VIEW_CHARS) + 1] + notice
+
+
 def number_lines(text: str, description: object, first: int = 1) -> str:
     """Text as ``cat -n`` shows it, with a heading."""
     lines = clip(text, TEXT_CLIPPED).split("\n")
@@ -95,7 +102,7 @@ def list_directory(path: Path) -> str:
     for name in names:
         if not name.startswith("."):
             entries += _with_children(path / name)
-    listing = clip("\n".join(map(_printable, entries)), DIRECTORY_CLIPPED)
+    listing = _clip_lines("\n".join(map(_printable, entries)), DIRECTORY_CLIPPED)
     hidden = sum(name.startswith(".") for name in names)
     text = (
         f"Here's the files and directories up to 2 levels deep in {path}, "
