@@ -59,3 +59,8 @@ def open_notebook(url: str, name: str) -> str:
     answer = requests.post(f"{url}/api/sessions", json=body, headers=HEADERS, timeout=60)
     answer.raise_for_status()
     return str(answer.json()["kernel"]["id"])
+
+
+def shut_down(url: str, kernel: str) -> None:
+    """As a person shuts a kernel down."""
+    requests.delete(f"{url}/api/kernels/{kernel}", headers=HEADERS, timeout=60).raise_for_status()

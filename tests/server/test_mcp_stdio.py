@@ -16,7 +16,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-from jupyter_process import TOKEN, jupyter, open_notebook
+from jupyter_process import TOKEN, jupyter, open_notebook, shut_down
 from mcp import StdioServerParameters, stdio_client
 from mcp_client import MAJOR, McpError
 from mcp_client import launched as launched_program
@@ -296,6 +296,22 @@ def test_a_server_that_was_restarted_elsewhere_is_found_again(places, tmp_path) 
             with jupyter(environment, places["WORK"]):
                 answer = await session.call_tool("run", {"command": "echo three"})
                 assert told(answer).startswith("three")
+
+    asyncio.run(talk())
+
+
+def test_a_kernel_that_is_gone_is_said_and_another_is_found(server, places) -> None:
+    kernel = open_notebook(server.url, "open.ipynb")
+
+    async def talk() -> None:
+        async with launched(places, "--notebook", "open.ipynb") as session:
+            await session.call_tool("run_ipython", {"code": "mine = 1"})
+            await asyncio.to_thread(shut_down, server.url, kernel)
+            with pytest.raises(McpError, match=r"open\.ipynb is not open in"):
+                await session.call_tool("run_ipython", {"code": "mine"})
+            await asyncio.to_thread(open_notebook, server.url, "open.ipynb")
+            answer = await session.call_tool("run_ipython", {"code": "'new'"})
+            assert told(answer).startswith("'new'")
 
     asyncio.run(talk())
 
