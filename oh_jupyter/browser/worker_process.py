@@ -80,6 +80,8 @@ class WorkerProcess:
                 write_frame(self._input.fileno(), {**message, "id": number})
             except (OSError, ValueError):
                 self._answers.pop(number, None)
+                # Known here before its output is read to the end: the next request starts anew.
+                self._gone = True
                 raise WorkerGoneError("The browser process has ended.") from None
             except BaseException:
                 # Interrupted in the middle of a frame: nothing that follows could be understood.

@@ -138,7 +138,9 @@ class BrowseMagics(OhMagics):
         return seen
 
     def _text(self, _: str) -> None:
-        print(self._look("text_content")["text_content"].rstrip())
+        from oh_jupyter.browser.channel.urls import shortened_urls
+
+        print(shortened_urls(self._look("text_content")["text_content"].rstrip()))
 
     def _marks(self, _: str) -> None:
         from base64 import b64decode
@@ -147,9 +149,11 @@ class BrowseMagics(OhMagics):
         _show(b64decode(picture["set_of_marks"].partition(",")[2]))
 
     def _tabs(self, _: str) -> Table:
+        from oh_jupyter.browser.channel.urls import shortened_url
+
         seen = self._look()
         rows = [
-            (number, "→" if number == seen["active_page_index"] else "", title, url)
+            (number, "→" if number == seen["active_page_index"] else "", title, shortened_url(url))
             for number, (title, url) in enumerate(
                 zip(seen["open_pages_titles"], seen["open_pages_urls"], strict=True)
             )
