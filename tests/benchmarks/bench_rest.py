@@ -1,8 +1,9 @@
 """What an Action costs through REST, over what the server's HTTP costs by itself.
 
 Run it with ``python tests/benchmarks/bench_rest.py``. The floors are ``GET alive`` of the same
-server and, for a megabyte, an address of the same server that sends back what it gets; both are
-measured in turn with the rest. The floor of the start is the same server without the extension.
+server; for a megabyte, an address of the same server that has a kernel send back what it gets;
+for a cell, Jupyter's own client at a kernel without the extension. All are measured in turn with
+the rest. The floor of the start is the same server without the extension.
 Memory is the proportional set size of the server, its kernel and everything below.
 """
 
@@ -23,6 +24,7 @@ from typing import Any
 
 import psutil
 import requests
+from jupyter_client.manager import start_new_kernel
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
@@ -34,6 +36,7 @@ MEGABYTE = ("x" * 79 + "\n") * 13107
 ECHO = """
 from jupyter_server.base.handlers import APIHandler
 from tornado import web
+from oh_jupyter.server.state import state_of
 
 class Echo(APIHandler):
     @web.authenticated
@@ -41,10 +44,27 @@ class Echo(APIHandler):
         self.set_header("Content-Type", "application/json")
         self.finish(self.request.body)
 
+class KernelEcho(APIHandler):
+    @web.authenticated
+    async def post(self):
+        link = await state_of(self.settings).router.default()
+        reply = await link.request("echo", body=self.request.body)
+        self.set_header("Content-Type", "application/json")
+        self.finish(reply.body)
+
 def _load_jupyter_server_extension(server):
-    server.web_app.add_handlers(".*", [("/echo", Echo)])
+    server.web_app.add_handlers(".*", [("/echo", Echo), ("/kernel_echo", KernelEcho)])
 """
-"""An extension of the server that does nothing but HTTP with a body."""
+"""An extension of the server that does nothing but HTTP with a body, there and to the kernel."""
+
+ECHO_OPERATION = """
+from oh_jupyter.kernel.control.rpc import Reply, operation
+
+@operation("echo")
+async def echo(request):
+    return Reply(body=request.buffers[0])
+"""
+"""What makes a kernel send back what it gets."""
 
 
 def action(kind: str, **args: Any) -> dict[str, Any]:
@@ -121,8 +141,25 @@ def starts(directory: str) -> tuple[float, float]:
     return statistics.median(taken[False]), statistics.median(taken[True])
 
 
-def measure(server: Server, directory: str, cells_too: bool) -> dict[str, tuple[float, float]]:
-    """Median and 95th percentile by name, each round taking all in turn."""
+class BareKernel:
+    """A kernel without the extension, and Jupyter's own client of it."""
+
+    def __init__(self) -> None:
+        self.manager, self.client = start_new_kernel()
+
+    def cell(self) -> None:
+        """Run a cell until its reply and all of its outputs are there."""
+        self.client.execute_interactive("1+1", output_hook=lambda message: None, timeout=60)
+
+    def stop(self) -> None:
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+
+def measure(
+    server: Server, directory: str, bare: BareKernel | None
+) -> dict[str, tuple[float, float]]:
+    """Median and 95th percentile by name, all in turn; cells where one can run."""
     small, large = f"{directory}/small.txt", f"{directory}/large.txt"
     server.act(action("write", path=small, content="one\ntwo\n"))
     server.act(action("write", path=large, content=MEGABYTE))
@@ -134,13 +171,18 @@ def measure(server: Server, directory: str, cells_too: bool) -> dict[str, tuple[
         "write, small": (CALLS, lambda: server.act(action("write", path=small, content="x"))),
         "edit view": (CALLS, lambda: server.act(action("edit", path=small, command="view"))),
         "echo, 1 MB (floor)": (LARGE_CALLS, lambda: server.post(f"{server.root}/echo", echoed)),
+        "to kernel, 1 MB (floor)": (
+            LARGE_CALLS,
+            lambda: server.post(f"{server.root}/kernel_echo", echoed),
+        ),
         "read, 1 MB": (LARGE_CALLS, lambda: server.act(action("read", path=large))),
         "write, 1 MB": (
             LARGE_CALLS,
             lambda: server.act(action("write", path=large, content=MEGABYTE)),
         ),
     }
-    if cells_too:
+    if bare is not None:
+        calls["bare 1+1 (floor)"] = (CALLS, bare.cell)
         calls["run_ipython 1+1"] = (CALLS, lambda: server.act(action("run_ipython", code="1+1")))
     taken: dict[str, list[float]] = {name: [] for name in calls}
     for number in range(CALLS):
@@ -156,7 +198,7 @@ def measure(server: Server, directory: str, cells_too: bool) -> dict[str, tuple[
 def show(title: str, figures: dict[str, tuple[float, float]]) -> None:
     print(f"\n{title:24} {'median ms':>10} {'p95 ms':>8} {'x floor':>8}")
     for name, (median, p95) in figures.items():
-        floor = figures["echo, 1 MB (floor)" if "1 MB" in name else "GET alive (floor)"][0]
+        floor = figures["to kernel, 1 MB (floor)" if "1 MB" in name else "GET alive (floor)"][0]
         print(f"{name:24} {median:10.2f} {p95:8.2f} {median / floor:8.1f}")
 
 
@@ -172,9 +214,13 @@ def main() -> None:
                 f"server start to first answer {first:.2f} s, {first / floor:.2f} times the "
                 f"bare server's; to first command in a kernel {time.perf_counter() - begun:.2f} s"
             )
-            server.act(action("run_ipython", code="import time, threading"))
+            server.act(action("run_ipython", code="import time, threading" + ECHO_OPERATION))
             print(f"server, kernel and shell use {server.memory():.0f} MB")
-            show("idle", measure(server, directory, cells_too=True))
+            bare = BareKernel()
+            try:
+                show("idle", measure(server, directory, bare))
+            finally:
+                bare.stop()
             for title, body in (("in time.sleep", "time.sleep(.1)"), ("in a Python loop", "pass")):
                 cell = f"end = time.monotonic() + 40\nwhile time.monotonic() < end: {body}"
                 data = json.dumps(action("run_ipython", code=cell) | {}).encode()
@@ -186,7 +232,7 @@ def main() -> None:
                     kwargs={"data": data, "timeout": 120},
                 )
                 thread.start()
-                show(f"while a cell is {title}", measure(server, directory, cells_too=False))
+                show(f"while a cell is {title}", measure(server, directory, None))
                 thread.join()
         finally:
             server.stop()
