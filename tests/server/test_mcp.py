@@ -10,6 +10,8 @@ import httpx
 import pytest
 from mcp_client import MAJOR, http_library
 
+pytestmark = pytest.mark.shared_server
+
 PIXEL = (
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJg"
     "gg=="
