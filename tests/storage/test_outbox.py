@@ -19,6 +19,7 @@ import pytest
 from oh_jupyter.errors import StorageError, StoreConfigError
 from oh_jupyter.storage import (
     BatchedWebHookFileStore,
+    DeliveryReport,
     FailedDelivery,
     InMemoryFileStore,
     LocalFileStore,
@@ -639,3 +640,19 @@ def test_anybody_can_send_what_a_killed_kernel_left(receiver, kind, tmp_path, mo
     assert drain_outbox(*settings).delivered == 1
     assert contents(receiver) == {"f": "x"}
     assert drain_outbox(*settings) == drain_outbox("memory")
+
+
+def test_what_flush_calls_delivered_is_not_sent_again(receiver, kind, outbox, make):
+    program = (
+        "import os, sys\n"
+        "from oh_jupyter.storage import *\n"
+        "store = globals()[sys.argv[1]](InMemoryFileStore(), sys.argv[2], outbox=sys.argv[3])\n"
+        "for n in range(30):\n"
+        "    store.write(f'{n}', 'x')\n"
+        "assert store.flush().pending == 0\n"
+        "os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", program, kind.__name__, receiver.url, outbox], check=True)
+    receiver.requests.clear()
+    assert make(kind, outbox=outbox).flush() == DeliveryReport(0, (), 0)
+    assert receiver.requests == []

@@ -203,6 +203,8 @@ class DeliveryQueue:
                 lambda: self._looks_done >= requested and self._dispatcher.open_from > target,
                 timeout_seconds,
             )
+            # Or it is sent again, by another process, if this one ends now.
+            self._dispatcher.write_accepted()
             delivered, failed = self._dispatcher.results()
             return DeliveryReport(delivered, failed, self._dispatcher.count_pending())
 

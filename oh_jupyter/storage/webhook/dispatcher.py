@@ -163,6 +163,14 @@ class Dispatcher:
         """Whether requests are on their way."""
         return bool(self._flights)
 
+    def write_accepted(self) -> None:
+        """Forget what was accepted: not one by one, since each time costs a transaction."""
+        with self._accepting:
+            self._accepted_at = time.monotonic()
+            if self._accepted:
+                self._outbox.accept(self._accepted)
+                self._accepted = []
+
     def count_pending(self) -> int:
         """Count the changes that the receiver has not accepted."""
         with self._accepting:
@@ -217,7 +225,7 @@ class Dispatcher:
     def _finish(self) -> None:
         self.open_from = min(self._put_off_from, *self._flying, math.inf)
         if not self._flights or time.monotonic() > self._accepted_at + _ACCEPT_SECONDS:
-            self._write_accepted()
+            self.write_accepted()
         if not self._flights:
             self._outbox.sender_lock.release()
             self._outbox.maintain()
@@ -481,15 +489,7 @@ class Dispatcher:
         with self._lock:
             self._delivered += len(changes)
         if len(self._accepted) >= _MAX_ACCEPTED:
-            self._write_accepted()
-
-    def _write_accepted(self) -> None:
-        """Forget what was accepted: not one by one, since each time costs a transaction."""
-        self._accepted_at = time.monotonic()
-        if self._accepted:
-            with self._accepting:
-                self._outbox.accept(self._accepted)
-                self._accepted = []
+            self.write_accepted()
 
     def _is_over(self, change: QueuedChange) -> bool:
         policy = self._retry_policy
