@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from oh_jupyter.editor.files.file_lock import find_interrupted
+from oh_jupyter.editor.files.edit_lock import find_interrupted
 from oh_jupyter.editor.history.edit_history import (
     EditHistory,
     default_folder,

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from oh_jupyter.editor import EditorParameterInvalidError, FileEditor, NoHistoryError
-from oh_jupyter.editor.files.locks import locked
 from oh_jupyter.editor.history.edit_history import EditHistory
+from oh_jupyter.locks import file_lock
 
 LIMIT = 400_000
 
@@ -87,7 +87,7 @@ def test_a_file_that_is_being_edited_is_left_alone(bounded, workspace, folder):
     busy = workspace / "busy.txt"
     edit(bounded, busy, 0)
     (lock,) = folder.rglob("lock")
-    with locked(lock):  # as another process does that is in the middle of an edit
+    with file_lock(lock):  # as another process does that is in the middle of an edit
         for number in range(60):
             edit(bounded, workspace / f"{number}.txt", number)
         assert lock.exists()
@@ -130,9 +130,9 @@ def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(folder, workspac
     store = EditHistory(folder)
     with store.open(path):
         (lock,) = folder.rglob("lock")
-        with pytest.raises(BlockingIOError), locked(lock, wait=False):
+        with pytest.raises(TimeoutError), file_lock(lock, timeout_seconds=0):
             pass
         lock.unlink()
         lock.parent.rmdir()
-    with locked(lock, wait=False):
+    with file_lock(lock, timeout_seconds=0):
         assert lock.exists()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.editor import EditorError, FileEditor
-from oh_jupyter.editor.files import atomic_write, file_lock
+from oh_jupyter.editor.files import atomic_write, edit_lock
 
 EDITS = 150
 
@@ -375,8 +375,8 @@ def places(tmp_path, monkeypatch):
     roots = [tmp_path / "first", tmp_path / "second"]
     for root in roots:
         root.mkdir()
-    monkeypatch.setattr(file_lock, "_ROOTS", tuple(map(str, roots)))
-    return [Path(place) for place in file_lock.lock_folders()]
+    monkeypatch.setattr(edit_lock, "_ROOTS", tuple(map(str, roots)))
+    return [Path(place) for place in edit_lock.lock_folders()]
 
 
 def held_in(places, editor, path):
@@ -418,7 +418,7 @@ def test_a_folder_of_somebody_else_is_not_used(places, editor, write):
 def test_a_lock_is_no_link_to_something_else(places, editor, write, tmp_path):
     path, victim = write("a.txt", "old"), write("victim", "untouched")
     places[0].mkdir(mode=0o700)
-    (places[0] / file_lock.lock_name(str(path))).symlink_to(victim)
+    (places[0] / edit_lock.lock_name(str(path))).symlink_to(victim)
     with pytest.raises(EditorError, match="nothing was changed"):
         replace(editor, path, "old", "new")
     assert (path.read_text(), victim.read_text()) == ("old", "untouched")
@@ -436,7 +436,7 @@ def test_edits_go_on_where_there_is_no_place_for_locks(places, editor, write, ca
 
 
 def test_the_places_depend_on_no_variable_of_the_environment(tmp_path):
-    program = "from oh_jupyter.editor.files import file_lock; print(file_lock.lock_folders())"
+    program = "from oh_jupyter.editor.files import edit_lock; print(edit_lock.lock_folders())"
     said = {
         subprocess.run(
             [sys.executable, "-c", program],

@@ -9,8 +9,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from oh_jupyter.editor.files.file_lock import InterruptedEdit, LockHolder, held, is_private
-from oh_jupyter.editor.files.locks import locked
+from oh_jupyter.editor.files.edit_lock import InterruptedEdit, LockHolder, held, is_private
 from oh_jupyter.editor.history.blobs import Digests
 from oh_jupyter.editor.history.commit import recover
 from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
@@ -18,6 +17,7 @@ from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
 from oh_jupyter.editor.history.quota import HistoryQuota
 from oh_jupyter.editor.history.timeline_files import TimelineFiles
 from oh_jupyter.errors import EditorError
+from oh_jupyter.locks import file_lock
 
 __all__ = [
     "ConcurrentWriteError",
@@ -159,7 +159,7 @@ class EditHistory:
         for real in sorted(set(reals)):
             folder = self._folder_of(real)
             try:
-                stack.enter_context(locked(folder / "lock"))
+                stack.enter_context(file_lock(folder / "lock"))
                 found[real] = FileHistory(
                     folder, Path(real), *limits, self._digests, self._files, repair=repair
                 )

@@ -16,10 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 
-from oh_jupyter.editor.files.locks import locked
 from oh_jupyter.editor.history.blobs import Blobs
 from oh_jupyter.editor.history.timeline import Timeline
 from oh_jupyter.editor.history.timeline_files import TimelineFiles
+from oh_jupyter.locks import file_lock
 
 __all__ = ["HistoryQuota"]
 
@@ -56,7 +56,7 @@ class HistoryQuota:
         excess += int(self._max_bytes * _FREED_FRACTION)
         timelines = {folder: self._read(folder) for folder in sizes}
         for folder, count in _oldest(timelines, excess).items():
-            with suppress(OSError), locked(folder / "lock", wait=False):
+            with suppress(OSError), file_lock(folder / "lock", timeout_seconds=0):
                 self._forget(folder, count)
 
     def _read(self, folder: Path) -> Timeline:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from oh_jupyter.editor.files.locks import locked
+from oh_jupyter.locks import file_lock
 
 __all__ = ["InterruptedEdit", "LockHolder", "find_interrupted", "held", "is_private", "lock_name"]
 
@@ -104,7 +104,7 @@ def held(holders: Sequence[LockHolder], is_known: Callable[[LockHolder], bool]) 
 
 @contextmanager
 def _held(file: str, holder: LockHolder, is_known: Callable[[LockHolder], bool]) -> Iterator[None]:
-    with locked(file) as descriptor:
+    with file_lock(file) as descriptor:
         before = LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES))
         if before is not None and before != holder:
             if before.is_in_the_middle and not is_known(before):
@@ -153,7 +153,7 @@ def _died_with(file: str) -> LockHolder | None:
         with open(file, "rb", buffering=0) as stream:
             holder = LockHolder.parse(stream.read(_MAX_RECORD_BYTES))
         if holder is not None and holder.is_in_the_middle:
-            with locked(file, wait=False) as descriptor:
+            with file_lock(file, timeout_seconds=0) as descriptor:
                 if LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES)) == holder:
                     return holder
                 _remove(file, descriptor)  # it is over by now
