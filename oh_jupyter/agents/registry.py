@@ -67,7 +67,7 @@ class AgentCommand:
 # Claude Code's tools that act on files and processes, of the releases 2.0 and 2.1.
 _CLAUDE_TOOLS = (
     *("Bash", "BashOutput", "KillShell", "PowerShell", "Monitor", "REPL"),
-    *("Edit", "MultiEdit", "Write", "NotebookEdit", "Read", "Glob", "Grep", "LSP"),
+    *("Edit", "Write", "NotebookEdit", "Read", "Glob", "Grep", "LSP"),
     *("EnterWorktree", "ExitWorktree"),
 )
 

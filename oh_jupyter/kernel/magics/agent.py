@@ -151,7 +151,11 @@ class AgentMagics(OhMagics):
         if self._failed is None:
             raise UsageError("no cell has failed yet: %oh_agent fix is about the last one that did")
         code, problem = self._failed
-        told = "".join(traceback.format_exception(problem))[-_MAX_TRACEBACK_CHARS:]
+        frames = problem.__traceback__
+        if frames is not None and frames.tb_next is not None:
+            frames = frames.tb_next  # the first is IPython's own
+        lines = traceback.format_exception(type(problem), problem, frames)
+        told = "".join(lines)[-_MAX_TRACEBACK_CHARS:]
         return (
             "This cell of the notebook failed. Find out why, and say or make what mends it.\n\n"
             f"```python\n{code.strip()}\n```\n\n```\n{told.strip()}\n```"
