@@ -22,6 +22,9 @@ line is added to ``~/.bashrc``, and git's global name and address stay as they a
 sandbox around the agent but the one around your Jupyter server. Closing the runtime leaves the
 kernel running.
 
+OpenHands' agents are told to look into ``/tmp/oh-server-url`` for an address where they can view
+PDFs and pictures: start JupyterLab with ``OH_JUPYTER_SERVER_URL_FILE=/tmp/oh-server-url`` for that.
+
 An action that waits for your approval longer than ``timeout`` in ``[sandbox]``, which is two
 minutes by default, is taken back, and the agent is told so.
 """
