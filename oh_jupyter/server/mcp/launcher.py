@@ -112,14 +112,16 @@ class _Relay:
                 loop.call_soon_threadsafe(self._lines.put_nowait, line)
 
         def read() -> None:
-            rest = b""
+            begun: list[bytes] = []
             # Not through sys.stdin, whose lock a thread that waits would keep at the exit.
             with suppress(OSError):  # it was closed when we were started
                 while chunk := os.read(STANDARD_INPUT, READ_BYTES):
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        put(line)
-            put(rest)
+                    *ends, rest = chunk.split(b"\n")
+                    for end in ends:
+                        put(b"".join([*begun, end]))
+                        begun.clear()
+                    begun.append(rest)
+            put(b"".join(begun))
             put(None)
 
         threading.Thread(target=read, name="standard input", daemon=True).start()
