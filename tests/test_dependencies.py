@@ -161,7 +161,10 @@ def test_it_goes_together_with_jupyter_ai(wheels: Path) -> None:
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "wanted",
-    [("oh_jupyter[agents]==999.0", "openhands-sdk", "openhands-tools"), ("oh_jupyter[openhands]==999.0",)],
+    [
+        ("oh_jupyter[agents]==999.0", "openhands-sdk", "openhands-tools"),
+        ("oh_jupyter[openhands]==999.0",),
+    ],
     ids=["beside", "extra"],
 )
 def test_it_goes_together_with_the_openhands_sdk(wheels: Path, wanted: tuple[str, ...]) -> None:
