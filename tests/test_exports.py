@@ -8,6 +8,10 @@ import pytest
 
 PUBLIC = {
     "oh_jupyter": ["__version__", "load_ipython_extension", "unload_ipython_extension"],
+    "oh_jupyter.agents": [
+        *("AgentCommand", "AgentTurn", "ENTRY_POINT_GROUP", "GuestAgents", "PlanEntry"),
+        *("ToolCall", "ToolServer", "known_agents"),
+    ],
     "oh_jupyter.browser": ["BrowserEnv", "flatten_axtree"],
     "oh_jupyter.client": ["AsyncRuntimeClient", "RuntimeClient"],
     "oh_jupyter.config": [
