@@ -63,7 +63,7 @@ def test_a_closed_directory_is_refused(tmp_path):
     closed.mkdir(mode=0o700)
     (closed / "a.txt").write_text("one\n")
     program = """if True:
-        import os, sys
+        import fcntl, os, sys  # what is imported at its first use, too
         from oh_jupyter.editor import EditorError, FileEditor
         folder = sys.argv[1]
         history = sys.argv[2]
