@@ -112,6 +112,7 @@ class Terminal:
             with suppress(RuntimeError):  # the loop may be closed
                 loop.call_soon_threadsafe(exited.set)
             child.terminate(END_GRACE_SECONDS)
+            reader.join()
 
         start_thread(watch)
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from guest_runtime import Guests
+
+from oh_jupyter.errors import RuntimeClosedError
 
 
 @pytest.fixture
@@ -24,7 +27,8 @@ def make_guests(tmp_path: Path) -> Iterator[Callable[..., Guests]]:
 
     yield make
     for guests in made:
-        guests.call(guests.agents.stop())
+        with suppress(RuntimeClosedError):  # the test has closed it
+            guests.call(guests.agents.stop())
         guests.runtime.close()
 
 
