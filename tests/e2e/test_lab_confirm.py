@@ -186,8 +186,9 @@ def test_nothing_is_approved_that_was_not_shown(notebook) -> None:
     assert page.evaluate(approve) is False
     expect(waiting_cards(page)).to_have_count(2)
     expect(waiting_cards(page).first).to_be_visible()
-    for card in waiting_cards(page).all():
-        card.get_by_role("button", name="Reject").click()
+    for left in (1, 0):
+        waiting_cards(page).first.get_by_role("button", name="Reject").click()
+        expect(waiting_cards(page)).to_have_count(left)
     assert [each.result(60)["observation"] for each in (answer, other)] == ["user_rejected"] * 2
 
 

@@ -81,7 +81,7 @@ def test_state_is_kept(run, session):
 
 def test_any_text_arrives_as_it_is(run):
     text = "é'\"`$x\\ 日本 \N{GRINNING FACE}\t" + "x" * 100_000
-    observation = run(f"print({text!r})", hidden=True)
+    observation = run(f"print({text!r})", timeout=60, blocking=True, hidden=True)
     assert observation.content == text.expandtabs(8)
     assert run('print("""a\n\n  b""")').content == "a\n\n  b"
 

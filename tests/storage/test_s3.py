@@ -38,6 +38,7 @@ class TestS3(FileStoreContract):
 
 
 def test_listing_and_deleting_more_than_a_page(store):
+    store = S3FileStore(f"{store.url}/pages")  # of its own, since it looks at the root
     store.write_many({f"d/{n:04}": str(n) for n in range(1010)})
     store.write_many({f"deep/{n:04}/f": str(n) for n in range(1005)})
     store.write("dd", "stays")

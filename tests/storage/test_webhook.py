@@ -48,12 +48,10 @@ def test_each_change_is_a_request(make, receiver):
     store.delete("a")
     store.write("empty", "")
     assert store.flush().delivered == 4
-    assert receiver.seen() == [
-        ("POST", "/a/b.txt", "grüße".encode()),
-        ("POST", "/raw", b"\xff\x00"),
-        ("DELETE", "/a", b""),
-        ("POST", "/empty", b""),
-    ]
+    below_a = [("POST", "/a/b.txt", "grüße".encode()), ("DELETE", "/a", b"")]
+    others = [("POST", "/raw", b"\xff\x00"), ("POST", "/empty", b"")]
+    assert sorted(receiver.seen()) == sorted(below_a + others)
+    assert [each for each in receiver.seen() if each in below_a] == below_a
 
 
 def test_no_slash_is_added(make, receiver):
@@ -61,7 +59,7 @@ def test_no_slash_is_added(make, receiver):
     store.write("/x", "1")
     store.write("y", "2")
     store.flush()
-    assert [path for _, path, _ in receiver.seen()] == ["/x", "y"]
+    assert sorted(path for _, path, _ in receiver.seen()) == ["/x", "y"]
 
 
 @pytest.mark.parametrize(
