@@ -34,6 +34,7 @@ PICTURE_WIDTH_PX = 760
 DOWNLOADS_DIR = ".downloads"
 
 _CALL = re.compile(r"[A-Za-z_]+\(|GET_EVAL_(GOAL|REWARDS)$")
+_EVAL = re.compile(r"\s*(--?\S+\s+)*eval(\s|$)")
 _WITH_ARGUMENT = {"save", "session", "close", "eval"}
 
 
@@ -83,7 +84,8 @@ class BrowseMagics(OhMagics):
         later; ``session [NAME]`` changes to a browser of its own; ``status``;
         ``close``. ``eval TASK … --agent FUNCTION`` tries tasks (see ``eval --help``).
         """
-        if wants_help(self.oh_browse, line):
+        # The command eval has a help of its own.
+        if not _EVAL.match(line) and wants_help(self.oh_browse, line):
             return None
         options, rest = leading_options(self.oh_browse, line)
         if options.help:
