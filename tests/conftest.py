@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
 
 pytest_plugins = ["pytest_jupyter.jupyter_server"]
+
+
+def pytest_configure() -> None:
+    # A script's shell starts what it puts in the background with interrupts ignored, and so would
+    # be the tests' own and those of their child processes.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
