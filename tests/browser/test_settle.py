@@ -91,7 +91,8 @@ def fastest(env: BrowserEnv, times: int) -> float:
 )
 def test_endless_activity_does_not_hold_it_up(env: BrowserEnv, show, bid, script):
     seen = show(button(script))
-    env.step(f'click("{bid(seen, "button")}")')
+    seen = env.step(f'click("{bid(seen, "button")}")')
+    assert seen["last_action_error"] == ""
     # The first look may wait within its bounds; after that the loop is known.
     env.step("noop(1500)")
     assert "effect" in env.step("noop(0)")["text_content"]
