@@ -21,23 +21,37 @@ InThread = Callable[..., Coroutine[Any, Any, Any]]
 
 
 async def start_child(in_thread: InThread, argv: Sequence[str], **options: Any) -> Child:
-    """Start a child, see ``oh_jupyter.process.spawn``."""
-    starting = asyncio.ensure_future(in_thread(spawn, argv, **options))
+    """Start a child, see ``oh_jupyter.process.spawn``; one that is not waited for is ended."""
+    started: list[Child] = []
+    abandoned = False
+    handing_over = threading.Lock()
+
+    def start() -> Child:
+        child = spawn(argv, **options)
+        with handing_over:
+            if abandoned:
+                _discard(child)
+            else:
+                started.append(child)
+        return child
+
     try:
-        child: Child = await asyncio.shield(starting)
+        child: Child = await in_thread(start)
     except asyncio.CancelledError:
-        starting.add_done_callback(_end)
+        # Nobody gets the result of a thread whose waiter, or whose loop, has gone.
+        with handing_over:
+            abandoned = True
+            for child in started:
+                _discard(child)
         raise
     return child
 
 
-def _end(starting: asyncio.Future[Child]) -> None:
-    if not starting.cancelled() and starting.exception() is None:
-        child = starting.result()
-        end_child(child)
-        for pipe in (child.stdin, child.stdout, child.stderr):
-            if pipe is not None:
-                pipe.close()
+def _discard(child: Child) -> None:
+    end_child(child)
+    for pipe in (child.stdin, child.stdout, child.stderr):
+        if pipe is not None:
+            pipe.close()
 
 
 def end_child(child: Child) -> None:
