@@ -1,8 +1,9 @@
 """The kernel for requests that name none: how it is started, and what if it does not start.
 
-A kernel that dies before it has answered anything would die again. Jupyter would start it six
-times and give it up, and the next request would begin anew. So such a death is an error with a
-reason, and the next attempt waits: longer after each.
+A kernel that dies before it has answered anything is started once more at once: another process
+may have taken the ports that Jupyter chose for it. If it dies again, it would go on so. Jupyter
+would start it six times and give it up, and the next request would begin anew. So such a death is
+an error with a reason, and the next attempt waits: longer after each.
 """
 
 from __future__ import annotations
@@ -57,14 +58,20 @@ class DefaultKernel:
         self._problem = ""
         self._not_before = 0.0
 
-    async def start(self) -> str:
-        """Start it; its id.
+    @property
+    def failures(self) -> int:
+        """How often in a row it died before it answered anything."""
+        return self._failures
+
+    async def start(self, *, retry: bool = False) -> str:
+        """Start it; its id. A retry of the first failure waits for nothing.
 
         Raises:
             KernelDiedError: It died at its last start, a moment ago.
             KernelError: It cannot be started.
         """
-        if (pause_seconds := self._not_before - self._clock()) > 0:
+        pause_seconds = self._not_before - self._clock()
+        if pause_seconds > 0 and not (retry and self._failures == 1):
             raise self._died(pause_seconds)
         try:
             self.id = await self._kernels.start_kernel(path=self._path, **await self._arguments())

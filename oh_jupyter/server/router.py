@@ -122,9 +122,23 @@ class Router:
             KernelDiedError: It died at its last start, a moment ago.
             KernelError: It cannot be started.
         """
+        failures = self._default.failures
+        link = await self._default_link()
+        if failures or link.ever_answered or not isinstance(link, ZmqLink):
+            return link
+        try:
+            await link.ask("kernel_info_request", {})
+        except KernelDiedError:
+            if self._default.failures != 1:
+                raise
+            return await self._default_link(retry=True)
+        return link
+
+    async def _default_link(self, *, retry: bool = False) -> KernelLink:
+        """The link to the default kernel, which may not have answered anything yet."""
         async with self._starting:
             if self._default.id is None or self._default.id not in self._kernels:
-                await self._default.start()
+                await self._default.start(retry=retry)
             link = self.link(str(self._default.id))
             try:
                 await link.open()

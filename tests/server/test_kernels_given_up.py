@@ -102,6 +102,19 @@ async def test_one_that_ends_at_once_is_named_and_not_started_again_and_again(
     assert (status, observation["content"]) == (200, "mended")
 
 
+async def test_one_that_ends_only_at_its_first_start_is_started_again(act, spec, tmp_path) -> None:
+    first = tmp_path / "first"
+    code = (
+        f"import pathlib, runpy, sys; path = pathlib.Path({str(first)!r})\n"
+        "if not path.exists(): path.touch(); raise SystemExit(1)\n"
+        "runpy.run_module('ipykernel_launcher', run_name='__main__')"
+    )
+    spec(sys.executable, "-c", code, "-f", "{connection_file}")
+    answers = await asyncio.gather(*(act("run", command="echo here") for _ in range(3)))
+    assert first.exists()
+    assert [(status, seen["content"]) for status, seen in answers] == [(200, "here")] * 3
+
+
 async def test_one_that_cannot_be_started_is_named_with_the_reason(act, spec) -> None:
     spec("/no/such/python")
     status, answer = await act("run", command="true")
