@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -57,7 +58,10 @@ if TYPE_CHECKING:
     from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
 
-__all__ = ["ActionExecutor"]
+__all__ = ["ActionExecutor", "acting_principal"]
+
+acting_principal: ContextVar[EventSource] = ContextVar("acting_principal", default="agent")
+"""Who really asked for the Action that is being carried out."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -171,6 +175,7 @@ class ActionExecutor:
         key = cast(int, action.id)
         self.running[key] = action
         self._tasks[key] = asyncio.current_task()
+        acting = acting_principal.set(principal or source)
         try:
             observation = await self.confirmations.decide(action, reason)
             if observation is None:
@@ -179,6 +184,7 @@ class ActionExecutor:
             self._record(ErrorObservation("The action was cancelled."), action)
             raise
         finally:
+            acting_principal.reset(acting)
             self.running.pop(key, None)
             self._tasks.pop(key, None)
             self.last_action_time = time.time()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -296,3 +297,19 @@ def test_the_panel_decides_on_the_control_channel_and_all_panels_hear_of_it(kern
     assert kernel.finish(running)["status"] == "error"
     again = kernel.ask("confirm", id=id, approve=True, generation=generation)[0]
     assert again["ename"] == "ConfirmationError"
+
+
+def test_an_agents_cell_inside_a_waiting_magic_is_still_an_agents(kernel, tmp_path) -> None:
+    begun, gate = tmp_path / "begun", tmp_path / "gate"
+    os.mkfifo(begun)
+    os.mkfifo(gate)
+    waiting = kernel.start(f"%oh_run --blocking echo > {begun}; cat {gate}")
+    begun.read_text()
+    approves = kernel.act("run_ipython", code="oh.confirm(99)")
+    asks = kernel.act("run_ipython", code="oh._principal()")
+    gate.write_text("open")
+    assert kernel.finish(waiting)["status"] == "ok"
+    assert "This is the cell of an agent" in approves["content"]
+    assert asks["content"].startswith("'agent'")
+    assert kernel.execute("oh._principal()") == "'user'"
+    assert kernel.execute("oh.run_ipython('oh._principal()').content").startswith("\"'user'")

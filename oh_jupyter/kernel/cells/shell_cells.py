@@ -18,6 +18,7 @@ from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait
 from oh_jupyter.kernel.cells.output_history import without_output_history
 from oh_jupyter.kernel.cells.stream_chunks import chunked_streams
+from oh_jupyter.runtime.executor import acting_principal
 
 __all__ = ["ShellCells"]
 
@@ -31,11 +32,12 @@ class ShellCells:
         self._kernel: Any = getattr(shell, "kernel", None)
         self._client: KernelClient | None = None
         self._guard = _ExecutionGuard(self._kernel) if self._kernel is not None else None
+        self._inline_agents = 0
 
     @property
     def is_agents(self) -> bool:
         """Whether the cell that runs now is an agent's."""
-        return self._guard is not None and self._guard.is_agents
+        return self._inline_agents > 0 or (self._guard is not None and self._guard.is_agents)
 
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
@@ -44,8 +46,10 @@ class ShellCells:
 
         A PluginError if there is neither a kernel nor a main thread that waits.
         """
+        # Read here: the main thread has the context of the magic that waits there.
+        is_agents = acting_principal.get() != "user"
         while (wait := MainThreadWait.current()) is not None:
-            call = wait.call(lambda: run_inline(self._shell, code, timeout, silent))
+            call = wait.call(lambda: self._run_inline(code, timeout, silent, is_agents))
             try:
                 return await asyncio.wrap_future(call.future)
             except RuntimeClosedError:
@@ -62,6 +66,16 @@ class ShellCells:
             connection = self._kernel.parent.get_connection_info()
             self._client = KernelClient(connection, self._guard.cancel)
         return await self._client.run_cell(code, timeout=timeout, silent=silent)
+
+    def _run_inline(
+        self, code: str, timeout: float | None, silent: bool, is_agents: bool
+    ) -> CellOutput:
+        """Run a cell inside the magic that waits; it may be an agent's in a person's magic."""
+        self._inline_agents += is_agents
+        try:
+            return run_inline(self._shell, code, timeout, silent)
+        finally:
+            self._inline_agents -= is_agents
 
     def peek(self) -> str:
         """The last lines of the cell that runs."""
