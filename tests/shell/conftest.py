@@ -32,7 +32,10 @@ def session(tmp_path: Path, home: Path) -> Iterator[BashSession]:
 
 
 class Gate:
-    """Where a command waits, by ``read x <GATE``, until a test lets it go on."""
+    """Where a command waits, by ``read x <GATE``, until a test lets it go on.
+
+    Each opening lets one reader through: whoever opens the path next waits at a FIFO of its own.
+    """
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
@@ -42,7 +45,11 @@ class Gate:
         return str(self.path)
 
     def open(self) -> None:
-        self.path.write_text("go\n")
+        following = self.path.with_name(f"{self.path.name}.following")
+        os.mkfifo(following)
+        with self.path.open("w") as reader_waits:
+            following.replace(self.path)
+            reader_waits.write("go\n")
 
 
 @pytest.fixture
