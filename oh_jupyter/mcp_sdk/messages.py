@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from mcp import types
 from mcp.shared.message import SessionMessage
 
 from oh_jupyter.mcp_sdk import major
+
+__all__ = ["content_objects"]
+
 
 if major() == 1:
     from mcp.types import JSONRPCMessage
@@ -35,3 +39,13 @@ def encode(message: Any) -> bytes:
     """A message of a session as one line of JSON."""
     line: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
     return line.encode() + b"\n"
+
+
+def content_objects(blocks: list[dict[str, Any]]) -> list[Any]:
+    """The objects of texts, pictures and resources."""
+    kinds: dict[str, Any] = {
+        "text": types.TextContent,
+        "image": types.ImageContent,
+        "resource": types.EmbeddedResource,
+    }
+    return [kinds[block["type"]].model_validate(block) for block in blocks]

@@ -11,8 +11,7 @@ from mcp.server.sse import SseServerTransport
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from oh_jupyter.mcp_sdk import major
-from oh_jupyter.mcp_sdk.changes import ChangeBus
-from oh_jupyter.mcp_sdk.offered import OfferedTools
+from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools
 
 if major() == 1:
     from oh_jupyter.mcp_sdk.server_v1 import TOOLS_CHANGED, make_server

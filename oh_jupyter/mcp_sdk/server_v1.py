@@ -12,8 +12,7 @@ from mcp.shared.exceptions import McpError
 from mcp.shared.message import SessionMessage
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.changes import ChangeBus
-from oh_jupyter.mcp_sdk.offered import OfferedTools, ToolCall
+from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolCall
 
 __all__ = ["TOOLS_CHANGED", "make_server"]
 

@@ -11,8 +11,7 @@ from mcp.server.subscriptions import ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 
 from oh_jupyter.errors import OhJupyterError
-from oh_jupyter.mcp_sdk.changes import ChangeBus
-from oh_jupyter.mcp_sdk.offered import OfferedTools, ToolCall
+from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolCall
 
 __all__ = ["TOOLS_CHANGED", "make_server"]
 

@@ -3,29 +3,31 @@
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from oh_jupyter.server.handlers.actions import ExecuteActionHandler, ListFilesHandler
+from oh_jupyter.server.handlers.actions import (
+    ExecuteActionHandler,
+    ListFilesHandler,
+    RequestHandler,
+)
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.events import EventHandler, EventsHandler
-from oh_jupyter.server.handlers.files import DownloadHandler, UploadHandler
-from oh_jupyter.server.handlers.info import AliveHandler, ServerInfoHandler
+from oh_jupyter.server.handlers.files import DownloadHandler, UploadHandler, ViewHandler
+from oh_jupyter.server.handlers.info import AliveHandler, OpenApiHandler, ServerInfoHandler
 from oh_jupyter.server.handlers.mcp import (
     McpHandler,
     McpMessagesHandler,
     McpSseHandler,
     UpdateMcpServerHandler,
 )
-from oh_jupyter.server.handlers.openapi import OpenApiHandler
-from oh_jupyter.server.handlers.requests import RequestHandler
 from oh_jupyter.server.handlers.runtime import (
     ConfirmationsHandler,
     ConfirmHandler,
     MarksHandler,
     ScreenshotHandler,
     SkillsHandler,
+    VSCodeHandler,
+    VSCodeTokenHandler,
 )
 from oh_jupyter.server.handlers.store import StoreHandler
-from oh_jupyter.server.handlers.view import ViewHandler
-from oh_jupyter.server.handlers.vscode import VSCodeHandler, VSCodeTokenHandler
 
 __all__ = ["HANDLERS"]
 

@@ -1,13 +1,17 @@
-"""``upload_file`` and ``download_files``: streamed to and from the kernel's machine."""
+"""Files of the kernel's machine: uploads, downloads and views, streamed."""
 
 from __future__ import annotations
 
+import hmac
+import mimetypes
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from jupyter_server.auth.decorator import authorized
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
 from tornado import web
 
 from oh_jupyter.background import run_in_background
@@ -18,10 +22,10 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.server.handlers.base import OhHandler
-from oh_jupyter.server.handlers.file_form import FileForm
 from oh_jupyter.server.links import KernelLink
 
-__all__ = ["DownloadHandler", "StreamedUploadHandler", "UploadHandler"]
+__all__ = ["DownloadHandler", "FileForm", "StreamedUploadHandler", "UploadHandler", "ViewHandler"]
+
 
 PIECE_BYTES = 1024 * 1024
 """Bytes that go to the kernel in one message."""
@@ -215,3 +219,117 @@ def _attachment(name: str) -> str:
     """The header that names a file, also one whose name is not ASCII (RFC 6266)."""
     plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "_" for c in name)
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+class FileForm:
+    """Reads a ``multipart/form-data`` body; the file is the part named ``file``.
+
+    Attributes:
+        filename: Name of the file, once its part has begun; None before.
+        complete: Whether the end of the form has arrived.
+    """
+
+    def __init__(self, content_type: str) -> None:
+        """Begin."""
+        kind, options = parse_options_header(content_type)
+        boundary = options.get(b"boundary")
+        if kind != b"multipart/form-data" or not boundary:
+            raise WireError("Send the file as multipart/form-data, in a part named 'file'", "file")
+        self.filename: str | None = None
+        self.complete = False
+        self._headers: dict[bytes, bytes] = {}
+        self._name = self._value = b""
+        self._in_file = False
+        self._pieces: list[bytes] = []
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._headers.clear,
+                "on_header_field": self._on_name,
+                "on_header_value": self._on_value,
+                "on_header_end": self._on_header,
+                "on_headers_finished": self._on_headers,
+                "on_part_data": self._on_data,
+                "on_part_end": self._on_part_end,
+                "on_end": self._on_end,
+            },
+        )
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """What of the file is in the next bytes of the body; WireError if the form is malformed."""
+        try:
+            self._parser.write(chunk)
+        except MultipartParseError as problem:
+            raise WireError(f"The form cannot be read: {problem}", "file") from None
+        pieces, self._pieces = self._pieces, []
+        return pieces
+
+    def _on_name(self, data: bytes, start: int, end: int) -> None:
+        self._name += data[start:end]
+
+    def _on_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _on_header(self) -> None:
+        self._headers[self._name.lower()] = self._value
+        self._name = self._value = b""
+
+    def _on_headers(self) -> None:
+        _, options = parse_options_header(self._headers.get(b"content-disposition", b""))
+        if options.get(b"name") == b"file" and self.filename is None:
+            self.filename = options.get(b"filename", b"").decode("utf-8", "replace")
+            self._in_file = True
+
+    def _on_data(self, data: bytes, start: int, end: int) -> None:
+        if self._in_file:
+            self._pieces.append(data[start:end])
+
+    def _on_part_end(self) -> None:
+        self._in_file = False
+
+    def _on_end(self) -> None:
+        self.complete = True
+
+
+BYTES = "application/octet-stream"
+
+
+class ViewHandler(OhHandler):
+    """GET a file as what it is: PDFs, pictures and texts are shown, others downloaded.
+
+    OpenHands' agents open such an address in a browser that has logged in nowhere. So there is
+    one with a key in it, which is in the file that the setting ``server_url_file`` names.
+    """
+
+    async def admit(self, **kwargs: Any) -> None:
+        """Let in who knows the key in the address."""
+        given = str(self.path_kwargs.get("view_key") or "")
+        self.by_address_key = hmac.compare_digest(given.encode(), self.state.view_key.encode())
+        await super().admit(**kwargs)
+
+    @property
+    def content_security_policy(self) -> str:
+        """Whatever is in the file, it does nothing in the name of this server."""
+        return "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'"
+
+    @web.authenticated
+    @authorized("execute", resource="oh_jupyter:actions")
+    async def get(self, kernel_id: str | None = None, view_key: str | None = None) -> None:
+        """Send the file."""
+        path = self.path_argument("path")
+        if path is None:
+            raise WireError("Say which file to view: ?path=/absolute/path", "path")
+        link = await self.link(kernel_id)
+        self.state.activity.touch()
+        reply = await link.request("download_file", {"path": path})
+        self.set_header("Content-Type", _type_of(str(reply.fields["name"])))
+        self.set_header("X-Content-Type-Options", "nosniff")
+        self.set_header("Cache-Control", "no-store")
+        await self.send_pieces(link, reply.fields["id"])
+
+
+def _type_of(name: str) -> str:
+    kind, encoding = mimetypes.guess_type(name)
+    if kind is None or encoding is not None:
+        return BYTES
+    return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind

@@ -1,9 +1,10 @@
-"""``alive`` and ``server_info``: whether server and kernel are there, and how they do."""
+"""``alive``, ``server_info`` and ``openapi.yaml``: what there is, and how it does."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from functools import cache
 
 import psutil
 from jupyter_server.auth.decorator import authorized
@@ -12,8 +13,9 @@ from tornado import web
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import KernelError
 from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.schemas import OPENAPI
 
-__all__ = ["AliveHandler", "ServerInfoHandler"]
+__all__ = ["AliveHandler", "OpenApiHandler", "ServerInfoHandler"]
 
 
 STATUS_TIMEOUT_SECONDS = 1.0
@@ -90,3 +92,18 @@ def _resources(process: psutil.Process) -> dict[str, object]:
         },
         "io": io,
     }
+
+
+@cache
+def _contents() -> bytes:
+    return OPENAPI.read_bytes()
+
+
+class OpenApiHandler(OhHandler):
+    """GET the description of the REST interface."""
+
+    @web.authenticated
+    @authorized("read", resource="oh_jupyter:actions")
+    async def get(self) -> None:
+        """Send it as YAML (RFC 9512)."""
+        self.finish(_contents(), set_content_type="application/yaml")

@@ -9,7 +9,7 @@ from tornado import web
 
 from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler
 from oh_jupyter.server.mcp.asgi import Exchange
-from oh_jupyter.server.mcp.skills_shown import skills_shown
+from oh_jupyter.server.mcp.toolbox import skills_shown
 
 __all__ = ["McpHandler", "McpMessagesHandler", "McpSseHandler", "UpdateMcpServerHandler"]
 

@@ -17,9 +17,8 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
 )
 from oh_jupyter.schema import Schema, fields_schema
-from oh_jupyter.server.mcp.cell_text import raised
 from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.results import Result, of_observation
+from oh_jupyter.server.mcp.results import Result, of_observation, raised
 from oh_jupyter.server.mcp.toolbox import Caller, Tool
 
 __all__ = ["action_tools"]

@@ -11,8 +11,7 @@ from typing import Any
 from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
 from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.mcp.results import Result, of_observation, result, text, text_alone
-from oh_jupyter.server.mcp.skills_shown import skills_shown
-from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema
+from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema, skills_shown
 from oh_jupyter.server.router import Router
 
 __all__ = ["Kernel", "KernelTools", "state_tools"]

@@ -8,11 +8,25 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any
 
-from oh_jupyter.server.mcp.cell_text import cell_blocks, named, raised
-from oh_jupyter.server.mcp.documents import Cell, Document, new_cell, position
 from oh_jupyter.server.mcp.kernel import Kernel
-from oh_jupyter.server.mcp.notebooks import Notebooks, OpenNotebook
-from oh_jupyter.server.mcp.results import Result, failure, of_observation, result, text
+from oh_jupyter.server.mcp.notebooks import (
+    Cell,
+    Document,
+    Notebooks,
+    OpenNotebook,
+    new_cell,
+    position,
+)
+from oh_jupyter.server.mcp.results import (
+    Result,
+    cell_blocks,
+    failure,
+    named,
+    of_observation,
+    raised,
+    result,
+    text,
+)
 from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema
 
 __all__ = ["notebook_tools"]

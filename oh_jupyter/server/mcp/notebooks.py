@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
+from abc import ABC, abstractmethod
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from oh_jupyter.errors import KernelNotFoundError
-from oh_jupyter.server.mcp.documents import Document, LiveDocument, StoredDocument
+from jupyter_core.utils import ensure_async
+from tornado import web
 
-__all__ = ["Notebooks", "OpenNotebook"]
+from oh_jupyter.errors import FileChangedError, KernelNotFoundError, WireError
+
+__all__ = [
+    "Cell",
+    "Document",
+    "LiveDocument",
+    "Notebooks",
+    "OpenNotebook",
+    "Reference",
+    "StoredDocument",
+    "new_cell",
+]
 
 
 @dataclass(frozen=True)
@@ -97,3 +111,230 @@ class Notebooks:
             if hasattr(app, "get_document") and not getattr(app, "disable_rtc", False):
                 return app
         return None
+
+
+Cell = dict[str, Any]
+"""A cell of the notebook format."""
+
+Reference = int | str
+"""A cell: its position, from 0 or from the end, or its id."""
+
+
+def new_cell(kind: str, source: str) -> Cell:
+    """A new code, markdown or raw cell."""
+    cell: Cell = {"cell_type": kind, "id": uuid.uuid4().hex[:8], "metadata": {}, "source": source}
+    return {**cell, "outputs": [], "execution_count": None} if kind == "code" else cell
+
+
+def position(cells: list[Cell], reference: Reference) -> int:
+    """Position of the cell that a reference means, from 0; WireError if there is none."""
+    for index, cell in enumerate(cells):
+        if isinstance(reference, str) and cell.get("id") == reference:
+            return index
+    number = reference if isinstance(reference, int) else _number(reference)
+    if number is None or not -len(cells) <= number < len(cells):
+        raise WireError(
+            f"There is no cell {reference!r}: the notebook has {len(cells)} cells, counted from 0",
+            "cell",
+        )
+    return number % len(cells)
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.lstrip("-").isdigit() else None
+
+
+class Document(ABC):
+    """The cells of one notebook.
+
+    Attributes:
+        path: Where the notebook is, relative to the server's root.
+        note: What the person has to know after a change, or "".
+    """
+
+    path: str
+    note: str = ""
+
+    @abstractmethod
+    async def cells(self) -> list[Cell]:
+        """All cells, as they are now."""
+
+    @abstractmethod
+    async def insert(self, index: int, cell: Cell) -> None:
+        """Put a cell in at an index, the number of cells for the end."""
+
+    @abstractmethod
+    async def set_source(self, reference: Reference, source: str, kind: str | None = None) -> None:
+        """Change the text of a cell, and its type if one is given; the rest of it stays."""
+
+    @abstractmethod
+    async def set_outputs(
+        self, reference: Reference, outputs: list[dict[str, Any]], count: int | None
+    ) -> None:
+        """Replace the outputs and the execution count of a code cell."""
+
+    @abstractmethod
+    async def delete(self, reference: Reference) -> None:
+        """Take a cell out."""
+
+    async def move(self, reference: Reference, index: int) -> None:
+        """Put a cell elsewhere; the index is that of afterwards."""
+        cells = await self.cells()
+        cell = cells[position(cells, reference)]
+        await self.delete(reference)
+        await self.insert(index, cell)
+
+
+class StoredDocument(Document):
+    """A notebook file, changed through the server's contents manager."""
+
+    note = (
+        "The file was changed on disk: if the notebook is open in a tab, JupyterLab asks the "
+        "person whether to load it again (with jupyter-collaboration it would show at once)."
+    )
+
+    def __init__(self, path: str, contents: Any, lock: asyncio.Lock) -> None:
+        """Name a notebook below the server's root; the lock keeps our changes from overlapping."""
+        self.path = path
+        self._contents = contents
+        self._lock = lock
+
+    async def cells(self) -> list[Cell]:
+        """All cells, see ``Document.cells``."""
+        # While it is saved, the file is not whole.
+        async with self._lock:
+            return list((await self._load())["content"]["cells"])
+
+    async def _load(self) -> dict[str, Any]:
+        try:
+            model: dict[str, Any] = await ensure_async(
+                self._contents.get(self.path, type="notebook", content=True)
+            )
+        except web.HTTPError as problem:
+            reason = problem.log_message or problem.reason
+            raise KernelNotFoundError(
+                f"There is no notebook {self.path!r} to be read: {reason}. list_notebooks tells "
+                "which are open; other paths are relative to the server's root"
+            ) from problem
+        return model
+
+    async def _change(self, edit: Callable[[list[Cell], bool], None]) -> None:
+        async with self._lock:
+            model = await self._load()
+            notebook = model["content"]
+            has_ids = (notebook["nbformat"], notebook["nbformat_minor"]) >= (4, 5)
+            edit(notebook["cells"], has_ids)
+            now = await ensure_async(self._contents.get(self.path, content=False))
+            if now["last_modified"] != model["last_modified"]:
+                raise FileChangedError(
+                    f"{self.path} was saved by somebody else at the same moment; nothing was "
+                    "changed. Read the cells again, then repeat the change"
+                )
+            saved = {"type": "notebook", "format": "json", "content": notebook}
+            await ensure_async(self._contents.save(saved, self.path))
+
+    async def insert(self, index: int, cell: Cell) -> None:
+        """Put a cell in, see ``Document.insert``."""
+        await self._change(
+            lambda cells, has_ids: cells.insert(index, cell if has_ids else _without_id(cell))
+        )
+
+    async def set_source(self, reference: Reference, source: str, kind: str | None = None) -> None:
+        """Change the text of a cell, see ``Document.set_source``."""
+
+        def edit(cells: list[Cell], has_ids: bool) -> None:
+            index = position(cells, reference)
+            cells[index]["source"] = source
+            if kind not in (None, cells[index]["cell_type"]):
+                changed = _of_kind(cells[index], str(kind))
+                cells[index] = changed if has_ids else _without_id(changed)
+
+        await self._change(edit)
+
+    async def set_outputs(
+        self, reference: Reference, outputs: list[dict[str, Any]], count: int | None
+    ) -> None:
+        """Put outputs below a code cell, see ``Document.set_outputs``."""
+
+        def edit(cells: list[Cell], has_ids: bool) -> None:
+            cells[position(cells, reference)].update(outputs=outputs, execution_count=count)
+
+        await self._change(edit)
+
+    async def delete(self, reference: Reference) -> None:
+        """Take a cell out, see ``Document.delete``."""
+        await self._change(lambda cells, _: cells.__delitem__(position(cells, reference)))
+
+    async def move(self, reference: Reference, index: int) -> None:
+        """Put a cell elsewhere, see ``Document.move``; all in one change."""
+        await self._change(
+            lambda cells, _: cells.insert(index, cells.pop(position(cells, reference)))
+        )
+
+
+class LiveDocument(Document):
+    """The shared document of jupyter-collaboration, which saves itself."""
+
+    def __init__(self, path: str, shared: Any) -> None:
+        """Take a ``jupyter_ydoc.YNotebook``, not a copy."""
+        self.path = path
+        self._shared = shared
+
+    async def cells(self) -> list[Cell]:
+        """All cells, see ``Document.cells``."""
+        return self._cells()
+
+    def _cells(self) -> list[Cell]:
+        # Ids are hidden from notebooks of older formats, but the shared cells have them.
+        ycells = self._shared.ycells
+        return [
+            {**self._shared.get_cell(index), "id": ycells[index].get("id")}
+            for index in range(len(ycells))
+        ]
+
+    async def insert(self, index: int, cell: Cell) -> None:
+        """Put a cell in, see ``Document.insert``."""
+        self._shared.ycells.insert(index, self._shared.create_ycell(cell))
+
+    async def set_source(self, reference: Reference, source: str, kind: str | None = None) -> None:
+        """Change the text of a cell, see ``Document.set_source``."""
+        cells = self._cells()
+        index = position(cells, reference)
+        if kind not in (None, cells[index]["cell_type"]):
+            self._shared.set_cell(index, _of_kind({**cells[index], "source": source}, str(kind)))
+            return
+        text = self._shared.ycells[index]["source"]
+        with self._shared.ydoc.transaction():
+            text.clear()
+            text += source
+
+    async def set_outputs(
+        self, reference: Reference, outputs: list[dict[str, Any]], count: int | None
+    ) -> None:
+        """Put outputs below a code cell, see ``Document.set_outputs``."""
+        from pycrdt import Map, Text  # type: ignore[import-not-found]
+
+        cell = self._shared.ycells[position(self._cells(), reference)]
+        with self._shared.ydoc.transaction():
+            cell["execution_count"] = count
+            cell["outputs"].clear()
+            for output in outputs:
+                # Streams grow while a cell runs, so their text is a shared one.
+                grows = output.get("output_type") == "stream"
+                cell["outputs"].append(
+                    Map({**output, "text": Text(output["text"])} if grows else output)
+                )
+
+    async def delete(self, reference: Reference) -> None:
+        """Take a cell out, see ``Document.delete``."""
+        del self._shared.ycells[position(self._cells(), reference)]
+
+
+def _of_kind(cell: Cell, kind: str) -> Cell:
+    """The same cell as one of another type."""
+    made = new_cell(kind, cell["source"])
+    return {**made, "id": cell.get("id") or made["id"], "metadata": dict(cell["metadata"])}
+
+
+def _without_id(cell: Cell) -> Cell:
+    return {name: value for name, value in cell.items() if name != "id"}

@@ -107,7 +107,7 @@ def _parameter(name: str, described: dict[str, Any], required: bool) -> inspect.
 
 def _content(found: Result) -> Any:
     """Content blocks, as functions of that server return them; an error is raised."""
-    from oh_jupyter.mcp_sdk.content import content_objects
+    from oh_jupyter.mcp_sdk.messages import content_objects
 
     if found.get("isError"):
         told = [block["text"] for block in found["content"] if block["type"] == "text"]

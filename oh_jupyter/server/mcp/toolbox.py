@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.mcp.results import Result, bounded, failure
 
-__all__ = ["Caller", "Source", "Tool", "Toolbox", "schema"]
+__all__ = ["Caller", "Source", "Tool", "Toolbox", "schema", "skills_shown"]
+
+skills_shown: ContextVar[bool] = ContextVar("skills_shown", default=False)
+"""Whether agent skills are listed; a session runs in the context of the request that began it."""
 
 
 class Caller(Protocol):
