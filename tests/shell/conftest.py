@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction
-from oh_jupyter.shell import BashSession
+from oh_jupyter.shell import BashSession, ShellSession
 
 Run = Callable[..., CmdOutputObservation]
 
@@ -26,7 +26,7 @@ def session(tmp_path: Path, home: Path) -> Iterator[BashSession]:
     work_dir = tmp_path / "work"
     work_dir.mkdir()
     with BashSession(
-        work_dir, no_change_timeout_seconds=0.5, env={**os.environ, "HOME": str(home)}
+        work_dir, no_change_timeout_seconds=60, env={**os.environ, "HOME": str(home)}
     ) as running:
         yield running
 
@@ -69,3 +69,31 @@ def run(session: BashSession) -> Run:
         return observation
 
     return run  # type: ignore[return-value]
+
+
+@pytest.fixture
+def start(session: ShellSession, run: Run) -> Run:
+    """Run a command that goes on, or give it input: all that it has written until it rests.
+
+    Part of that may be named in ``shown``: a loaded machine takes its time between two writes.
+    """
+
+    def start(
+        command: str, shown: str | Callable[[str], bool] = "", **arguments: object
+    ) -> CmdOutputObservation:
+        is_shown = shown if callable(shown) else lambda content: shown in content
+        patient, session.NO_CHANGE_TIMEOUT_SECONDS = session.NO_CHANGE_TIMEOUT_SECONDS, 0.2
+        try:
+            observation = run(command, **arguments)
+            content = observation.content
+            while not is_shown(content):
+                assert observation.exit_code == -1, f"{shown!r} is not in {content!r}"
+                observation = run("")
+                content += observation.content
+        finally:
+            session.NO_CHANGE_TIMEOUT_SECONDS = patient
+        assert observation.exit_code == -1, f"it has ended: {content!r}"
+        observation.content = content
+        return observation
+
+    return start

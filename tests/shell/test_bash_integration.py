@@ -124,8 +124,8 @@ def test_prompt_is_the_users_while_a_command_runs(run):
     assert run('echo "$PS1$PS2"').content == "mine> more>"
 
 
-def test_interrupted_change_of_the_prompt(run):
-    run("PROMPT_COMMAND=(true) PS1='$ '; sleep 100")
+def test_interrupted_change_of_the_prompt(run, start):
+    start("PROMPT_COMMAND=(true) PS1='$ '; sleep 100")
     ended = run("C-c", is_input=True)
     assert ended.exit_code == 130
     assert run("echo next").content == "next"
@@ -141,25 +141,23 @@ def test_exec_bash_stays_the_same_session(run):
     assert run("(exit 3)").exit_code == 3
 
 
-def test_sub_shells_are_commands_that_run(run):
-    for start in ("bash --norc", "su nobody -s /bin/bash"):
-        if start.startswith("su") and os.geteuid() != 0:
+def test_sub_shells_are_commands_that_run(run, start):
+    for shell in ("bash --norc", "su nobody -s /bin/bash"):
+        if shell.startswith("su") and os.geteuid() != 0:
             continue
-        assert run(start).exit_code == -1
-        assert run("echo $((40+2))", is_input=True).content.startswith("42")
+        start(shell)
+        assert "<42>" in start('echo "<$((40+2))>"', shown="<42>", is_input=True).content
         ended = run("exit 6", is_input=True)
         assert ended.exit_code == 6
         assert run("echo out").content == "out"
 
 
-def test_full_screen_programs(run):
+def test_full_screen_programs(run, start):
     for program, quit_keys in (("less /etc/services", "q"), ("vim", ":q!"), ("top", "q")):
         if run(f"command -v {program.split()[0]}").exit_code:
             continue
-        shown = run(program, timeout=3)
-        assert shown.exit_code == -1
-        assert len(shown.content.splitlines()) > 10
-        assert run(quit_keys, is_input=True, blocking=True, timeout=10).exit_code == 0
+        start(program, shown=lambda content: len(content.splitlines()) > 10)
+        assert run(quit_keys, is_input=True, blocking=True).exit_code == 0
         assert run("echo after").content == "after"
 
 

@@ -20,18 +20,8 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def until(run, text: str, observation):
-    """Wait until a program has shown something; a loaded machine takes its time."""
-    shown = observation.content
-    for _ in range(30):
-        if text in shown:
-            return shown
-        shown += run("").content
-    raise AssertionError(f"{text!r} is not in {shown!r}")
-
-
 @pytest.mark.parametrize(
-    "start",
+    "command",
     [
         "sudo -u nobody bash --norc",
         "sudo su nobody -s /bin/bash",
@@ -39,18 +29,18 @@ def until(run, text: str, observation):
         "sudo su - PERSON",
     ],
 )
-def test_sub_shell(run, start):
-    if "PERSON" in start:
+def test_sub_shell(run, start, command):
+    if "PERSON" in command:
         if not PEOPLE:
             pytest.skip("no user with an ordinary shell")
-        start = start.replace("PERSON", PEOPLE[0])
-    assert run(start).exit_code == -1
-    user = "nobody" if "nobody" in start else PEOPLE[0]
-    until(run, f"<{user}42>", run('echo "<$(id -un)$((40+2))>"', is_input=True))
+        command = command.replace("PERSON", PEOPLE[0])
+    start(command)
+    user = "nobody" if "nobody" in command else PEOPLE[0]
+    start('echo "<$(id -un)$((40+2))>"', shown=f"<{user}42>", is_input=True)
     # An interrupt ends what runs in the sub-shell, not the sub-shell.
-    until(run, "up", run("echo up; sleep 100; echo no", is_input=True))
-    run("C-c", is_input=True)
-    until(run, "still 42", run("echo still $((40+2))", is_input=True))
+    start("echo up$((40+2)); sleep 100; echo no", shown="up42", is_input=True)
+    start("C-c", is_input=True)
+    start("echo still $((40+2))", shown="still 42", is_input=True)
     ended = run("exit 6", is_input=True, blocking=True)
     assert ended.exit_code == 6
     assert run("id -un", blocking=True).content == "root"
