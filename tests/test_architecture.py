@@ -42,6 +42,7 @@ MAY_IMPORT = {
     "logs": BASE | {"events"},
     "traits": BASE | {"config"},
     "kernel": LOW | ROOMS | {"agents", "cells", "plugins", "runtime", "traits", "logs"},
+    "openhands": LOW | {"runtime", "kernel", "client"},
     "server": BASE | {"events", "config", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},
     "connect": BASE | {"events", "config", "server", "client"},

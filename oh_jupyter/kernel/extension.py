@@ -23,7 +23,7 @@ from oh_jupyter.plugins import JupyterPlugin
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.traits import KernelTraits, settings_from_traits
 
-__all__ = ["LoadedExtension", "load", "unload"]
+__all__ = ["LoadedExtension", "load", "loaded", "unload"]
 
 _ATTRIBUTE = "_oh_jupyter"
 
@@ -106,6 +106,13 @@ def load(shell: InteractiveShell) -> LoadedExtension:
         loaded = LoadedExtension(shell)
         setattr(shell, _ATTRIBUTE, loaded)
     return loaded
+
+
+def loaded() -> LoadedExtension | None:
+    """What is loaded into the shell of this process, if it is a kernel that has loaded it."""
+    from IPython.core.getipython import get_ipython
+
+    return getattr(get_ipython(), _ATTRIBUTE, None)
 
 
 def unload(shell: InteractiveShell) -> None:

@@ -1,0 +1,171 @@
+"""The runtime that the tools work on: this kernel's, or one behind a Jupyter server."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from typing import TYPE_CHECKING, Any, Protocol
+
+from oh_jupyter.errors import AgentError, OhJupyterError
+from oh_jupyter.events import Action, ErrorObservation, Observation
+
+if TYPE_CHECKING:
+    from oh_jupyter.runtime import Runtime
+
+__all__ = ["Connection", "KernelConnection", "ServerConnection", "connect", "connection"]
+
+CANCELLED = "The action was cancelled."
+
+Start = Callable[[Coroutine[Any, Any, Observation]], Future[Observation]]
+
+
+class Connection(Protocol):
+    """A way to have Actions carried out as an agent's."""
+
+    def execute(
+        self, action: Action, started: Callable[[Future[Observation]], None]
+    ) -> Observation:
+        """Carry out an Action; cancelling the future that ``started`` is told cancels it."""
+        ...
+
+
+class KernelConnection:
+    """The runtime of the kernel that this process is."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+
+    def execute(
+        self, action: Action, started: Callable[[Future[Observation]], None]
+    ) -> Observation:
+        """Carry out an Action, whose cells this thread runs meanwhile if it is the main one."""
+        from oh_jupyter.kernel.cells.main_thread import MainThreadWait
+
+        def start(coroutine: Coroutine[Any, Any, Observation]) -> Future[Observation]:
+            future = self._runtime.submit(coroutine)
+            started(future)
+            return future
+
+        coroutine = self._runtime.executor.run_action(action, "agent")
+        if threading.current_thread() is threading.main_thread():
+            return MainThreadWait().wait_for(start, coroutine)
+        return start(coroutine).result()
+
+
+class ServerConnection:
+    """A runtime behind a Jupyter server, over REST."""
+
+    def __init__(self, url: str, token: str = "", kernel_id: str | None = None) -> None:
+        from anyio.from_thread import start_blocking_portal
+
+        from oh_jupyter.client import AsyncRuntimeClient
+
+        self._client = AsyncRuntimeClient(url, token, kernel_id)
+        self._opened = start_blocking_portal()
+        self._portal = self._opened.__enter__()
+
+    def execute(
+        self, action: Action, started: Callable[[Future[Observation]], None]
+    ) -> Observation:
+        """Carry out an Action; an interrupt takes it back."""
+        future: Future[Observation] = self._portal.start_task_soon(self._client.execute, action)
+        started(future)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._portal.call(self._client.close)
+        self._opened.__exit__(None, None, None)
+
+
+_connected: Connection | None = None
+
+
+def connect(url: str, token: str = "", kernel_id: str | None = None) -> ServerConnection:
+    """Let the tools of all later conversations of this process work on a kernel elsewhere.
+
+    Args:
+        url: The Jupyter server's address, or that of the extension or of a kernel on it.
+        token: The server's token.
+        kernel_id: An open kernel; None for the default one.
+
+    Returns:
+        The connection, to be closed at the end.
+    """
+    global _connected
+    _connected = found = ServerConnection(url, token, kernel_id)
+    return found
+
+
+def connection() -> Connection:
+    """The connection that was made, this kernel's, or that of OH_URL; an AgentError if none is."""
+    global _connected
+    if _connected is None:
+        _connected = _of_this_kernel() or _of_environment()
+    return _connected
+
+
+def _of_this_kernel() -> Connection | None:
+    if "IPython" not in sys.modules:
+        return None
+    from oh_jupyter.kernel.extension import loaded
+
+    extension = loaded()
+    return None if extension is None else KernelConnection(extension.runtime)
+
+
+def _of_environment() -> Connection:
+    url = os.environ.get("OH_URL", "")
+    if not url:
+        raise AgentError(
+            "There is no kernel to work in: load oh_jupyter in this one with %load_ext oh_jupyter, "
+            'or name another by eval "$(oh-jupyter env)", or by oh_jupyter.openhands.connect(url)'
+        )
+    return ServerConnection(url, os.environ.get("OH_TOKEN", ""))
+
+
+class Interruptible:
+    """Actions under way on a connection, which can be cancelled from another thread."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._running: set[Future[Observation]] = set()
+        self._interrupted: set[Future[Observation]] = set()
+        self._lock = threading.Lock()
+
+    def execute(self, action: Action) -> Observation:
+        """Carry out an Action; an interrupt and an error of ours are Observations, too."""
+        mine: list[Future[Observation]] = []
+
+        def started(future: Future[Observation]) -> None:
+            mine.append(future)
+            with self._lock:
+                self._running.add(future)
+
+        try:
+            return self._connection.execute(action, started)
+        except OhJupyterError as problem:
+            return ErrorObservation(str(problem))
+        except (CancelledError, KeyboardInterrupt):
+            if not self._interrupted & set(mine):
+                raise
+            return ErrorObservation(CANCELLED)
+        finally:
+            with self._lock:
+                self._running -= set(mine)
+                self._interrupted -= set(mine)
+
+    def interrupt(self) -> None:
+        """Cancel what is under way; from any thread."""
+        with self._lock:
+            running = list(self._running)
+            self._interrupted |= self._running
+        for future in running:
+            future.cancel()

@@ -1,0 +1,171 @@
+"""A stock agent of the SDK whose loop runs in the kernel of a notebook."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def carry_out(kernel: Any, *steps: Any) -> list[str]:
+    """What the tools gave an agent that does these steps."""
+    code = f"print('\\n' + json.dumps(carry_out(*json.loads({json.dumps(steps)!r}))))"
+    shown = kernel.execute(code, timeout=120)
+    found = [line for line in shown.splitlines() if line.startswith("[")]
+    assert found, shown
+    return json.loads(found[-1])
+
+
+def wait_for_command(kernel: Any, command: str) -> int:
+    """The id of the Action of a command, when it comes."""
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        event = message["content"].get("event", {})
+        if event.get("args", {}).get("command") == command:
+            return int(event["id"])
+
+
+def test_a_variable_a_file_a_cell_and_a_page(kernel: Any) -> None:
+    kernel.execute("secret_number = 4711")
+    file, page = kernel.directory / "a.txt", kernel.directory / "page.html"
+    page.write_text("<h1>Title</h1><p>Words <a href='x'>link</a></p><button>Push</button>")
+    found = carry_out(
+        kernel,
+        ("ipython", {"code": "print(secret_number + 1)\nfrom_the_agent = secret_number * 2"}),
+        ("file_editor", {"command": "create", "path": str(file), "file_text": "one\n"}),
+        ("file_editor", {"command": "view", "path": str(file)}),
+        ("terminal", {"command": "cat a.txt; exit_code() { return 3; }; exit_code"}),
+        ("browser_navigate", {"url": page.as_uri()}),
+        ("browser_get_state", {"include_screenshot": True}),
+        ("browser_get_content", {"extract_links": True}),
+        ("browser_list_tabs", {}),
+    )
+    cell, created, viewed, command, _, state, content, tabs = found
+    assert cell.startswith("4712")
+    assert "9422" in kernel.execute("print(from_the_agent)")
+    assert "created successfully" in created
+    assert "     1\tone" in viewed
+    assert command.startswith("one\n")
+    assert command.endswith("[Command finished with exit code 3]")
+    assert command.count("exit code") == 1
+    assert "button 'Push'" in state
+    assert state.endswith("(image)")
+    assert content.startswith("## Title\n\nWords\n[link](file://")
+    assert tabs == f"0000: {page.as_uri()} (active)"
+    kernel.execute("oh.edit('undo_edit', 'a.txt')")
+    assert not file.exists()
+
+
+def test_elements_are_clicked_and_filled_by_their_numbers(kernel: Any) -> None:
+    page = kernel.directory / "form.html"
+    page.write_text(
+        "<input id=name><button onclick='heading.textContent = document.all.name.value'>Go</button>"
+        "<h1 id=heading>empty</h1><iframe srcdoc='<button>within</button>'></iframe>"
+    )
+    (state,) = carry_out(kernel, ("browser_navigate", {"url": page.as_uri()}))
+    (state,) = carry_out(kernel, ("browser_get_state", {}))
+
+    def number(element: str) -> int:
+        (line,) = [line for line in state.splitlines() if element in line]
+        return int(line.strip()[1:].partition("]")[0])
+
+    assert number("button 'within'") >= 100_000
+    *_, told = carry_out(
+        kernel,
+        ("browser_type", {"index": number("textbox"), "text": "Ada"}),
+        ("browser_click", {"index": number("button 'Go'")}),
+        ("browser_click", {"index": 99}),
+        ("browser_scroll", {"direction": "down"}),
+        ("browser_get_content", {}),
+    )
+    assert "## Ada" in told
+
+
+def test_the_cells_of_a_notebook(kernel: Any) -> None:
+    path = kernel.directory / "sums.ipynb"
+    kernel.execute(
+        "import nbformat\nnotebook = nbformat.v4.new_notebook()\n"
+        "notebook.cells = [nbformat.v4.new_code_cell('one = 1')]\n"
+        f"nbformat.write(notebook, {str(path)!r})"
+    )
+    viewed, inserted, first, second, missing, undone = carry_out(
+        kernel,
+        ("notebook", {"command": "view", "path": str(path)}),
+        (
+            "notebook",
+            {"command": "insert", "path": str(path), "cell": 0, "source": "print(one + 1)"},
+        ),
+        ("notebook", {"command": "run", "path": str(path), "cell": 0}),
+        ("notebook", {"command": "run", "path": str(path), "cell": 1}),
+        ("notebook", {"command": "run", "path": str(path), "cell": 7}),
+        ("file_editor", {"command": "undo_edit", "path": str(path)}),
+    )
+    assert "one = 1" in viewed
+    assert "new cell [1]" in inserted
+    assert not first.startswith("!")
+    assert second.startswith("2\n")
+    assert "has no code cell 7; it has 2 cells" in missing
+    assert "undone successfully" in undone
+    assert len(json.loads(path.read_text())["cells"]) == 1
+
+
+def test_what_cannot_be_done_is_an_error_that_the_model_reads(kernel: Any) -> None:
+    view, cell, notebook = carry_out(
+        kernel,
+        ("file_editor", {"command": "view", "path": "/no/such/file"}),
+        ("ipython", {"code": "1/0"}),
+        ("notebook", {"command": "run", "path": "/no/such.ipynb", "cell": 0}),
+    )
+    assert view.startswith("!")
+    assert "ZeroDivisionError" in cell
+    assert notebook.startswith("!")
+
+
+def test_a_loop_on_the_main_thread_runs_cells_too(kernel: Any) -> None:
+    kernel.execute("given = 20")
+    shown = kernel.execute(
+        "c = begin(('ipython', {'code': 'print(given + 1)'}))\nc.run()\nprint(observed(c))"
+    )
+    assert "'21\\n" in shown
+
+
+@pytest.mark.parametrize("approve", [True, False])
+def test_a_question_is_asked_once(kernel: Any, approve: bool) -> None:
+    file = kernel.directory / f"{approve}.txt"
+    file.touch(mode=0o600)
+    command = f"chmod 777 {file}"
+    msg_id = kernel.start(f"found = carry_out(('terminal', {{'command': {command!r}}}))")
+    id = wait_for_command(kernel, command)
+    fields, _ = kernel.ask("confirm", id=id, approve=approve)
+    assert fields["status"] == "ok", fields
+    assert kernel.finish(msg_id)["status"] == "ok"
+    assert file.stat().st_mode & 0o777 == (0o777 if approve else 0o600)
+    assert ("rejected by the user" in kernel.execute("print(found)")) is not approve
+
+
+def test_an_interrupt_ends_what_it_runs_and_the_conversation_goes_on(kernel: Any) -> None:
+    msg_id = kernel.start(
+        "c = begin(('terminal', {'command': 'sleep 1000'}))\noh_jupyter.openhands.run(c)"
+    )
+    wait_for_command(kernel, "sleep 1000")
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(msg_id)["ename"] == "KeyboardInterrupt"
+    assert "paused" in kernel.execute("print(c.state.execution_status.value)")
+    shown = kernel.execute(
+        "c.send_message('Go on.')\noh_jupyter.openhands.run(c)\n"
+        "print(c.state.execution_status.value, observed(c), oh.status()['running'])"
+    )
+    assert "finished" in shown
+    assert shown.rstrip().endswith("[]")
+
+
+def test_the_log_says_that_it_was_an_agent(kernel: Any) -> None:
+    carry_out(kernel, ("terminal", {"command": "echo for the log"}))
+    shown = kernel.execute(
+        "print([event.source for event in oh.events.search() "
+        "if getattr(event, 'command', '') == 'echo for the log'])"
+    )
+    assert shown.startswith("['agent', 'agent']")
