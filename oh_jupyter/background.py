@@ -1,17 +1,21 @@
-"""Tasks that nobody awaits, held until they end: an asyncio loop holds its tasks weakly."""
+"""Work beside the caller: tasks that nobody awaits, and threads with or without a loop."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
-from typing import Any
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from typing import Any, TypeVar
 
-__all__ = ["run_in_background"]
+__all__ = ["LoopThread", "exempt_from_debugger", "run_in_background", "start_thread"]
 
+T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 _tasks: set[asyncio.Task[Any]] = set()
+"""Held until they end: an asyncio loop holds its tasks weakly."""
 
 
 def run_in_background(work: Coroutine[Any, Any, Any]) -> None:
@@ -25,3 +29,49 @@ def _ended(task: asyncio.Task[Any]) -> None:
     _tasks.discard(task)
     if not task.cancelled() and task.exception() is not None:
         logger.debug("A background task failed: %s", task.exception())
+
+
+def exempt_from_debugger(thread: threading.Thread) -> None:
+    """Keep a thread running at breakpoints, as ipykernel does its own; call it before the start."""
+    thread.pydev_do_not_trace = True  # type: ignore[attr-defined]
+    thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
+
+
+def start_thread(target: Callable[[], object], name: str) -> threading.Thread:
+    """Start a daemon thread that a debugger leaves alone when it stops all others."""
+    thread = threading.Thread(target=target, name=name, daemon=True)
+    exempt_from_debugger(thread)
+    thread.start()
+    return thread
+
+
+class LoopThread:
+    """A daemon thread that runs an asyncio loop until it is stopped; ``loop`` is the loop."""
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = start_thread(self._run, name)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine on the loop, from any thread; cancelling the future cancels it.
+
+        Context variables of the caller are visible in it.
+        """
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def stop(self) -> None:
+        """Stop the loop and wait for the thread."""
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.join()
+
+    def join(self, timeout_seconds: float | None = None) -> None:
+        """Wait until the loop was stopped, unless this is its thread."""
+        if threading.current_thread() is not self._thread:
+            self._thread.join(timeout_seconds)

@@ -8,9 +8,9 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
+from oh_jupyter.background import exempt_from_debugger
 from oh_jupyter.config import SESSION_KEY_VARIABLE, secret_variables
 from oh_jupyter.process import Child, spawn
-from oh_jupyter.runtime.thread import exempt_from_debugger
 
 __all__ = ["InThread", "child_environment", "end_child", "start_child", "start_thread"]
 

@@ -1,15 +1,20 @@
-"""What an agent is told of the notebook before its first prompt."""
+"""What a guest agent is told of this kernel: its notebook, and the server that has its tools."""
 
 from __future__ import annotations
 
+import json
 import os
-from pathlib import PurePath
+from collections.abc import Iterator
+from pathlib import Path, PurePath
 from types import FunctionType, ModuleType
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-__all__ = ["agent_context"]
+from oh_jupyter.agents import ToolServer
+
+__all__ = ["agent_context", "find_tool_server"]
+
 
 MAX_NAMES = 50
 
@@ -33,3 +38,42 @@ def agent_context(shell: InteractiveShell) -> str:
         "of the MCP server oh work in it: run_ipython runs a cell on the person's variables, run a "
         f"command, and edits of files can be undone. Variables so far: {variables}."
     )
+
+
+TIMEOUT_SECONDS = 5.0
+
+
+def find_tool_server(kernel_id: str) -> ToolServer | None:
+    """The address of this kernel on a server of this user that has it; None if there is none.
+
+    The files of running servers tell their addresses and tokens; each is asked for the kernel,
+    the one that started this process first.
+    """
+    import requests
+
+    for info in _running_servers():
+        base, token = str(info.get("url", "")).rstrip("/"), str(info.get("token") or "")
+        headers = {"Authorization": f"token {token}"} if token else {}
+        try:
+            answer = requests.get(
+                f"{base}/api/kernels/{kernel_id}", headers=headers, timeout=TIMEOUT_SECONDS
+            )
+        except requests.RequestException:
+            continue
+        if answer.ok:
+            return ToolServer(f"{base}/oh_jupyter/kernels/{kernel_id}", token)
+    return None
+
+
+def _running_servers() -> Iterator[dict[str, Any]]:
+    from jupyter_core.paths import jupyter_runtime_dir
+
+    parent = f"jpserver-{os.environ.get('JPY_PARENT_PID', '')}.json"
+    files = Path(jupyter_runtime_dir()).glob("jpserver-*.json")
+    for file in sorted(files, key=lambda file: file.name != parent):
+        try:
+            info = json.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            continue
+        if isinstance(info, dict):
+            yield info

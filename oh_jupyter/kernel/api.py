@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.editor import HistoryEntry
     from oh_jupyter.events import EventSource
-    from oh_jupyter.kernel.display.diff import Diff
+    from oh_jupyter.kernel.display.observations import Diff
     from oh_jupyter.runtime.confirmation import PendingAction
     from oh_jupyter.runtime.replay import ReplayStep
 
@@ -363,7 +363,7 @@ class Oh:
         Raises:
             EditorError: There are not as many edits, or somebody else changed the file since.
         """
-        from oh_jupyter.kernel.display.diff import Diff
+        from oh_jupyter.kernel.display.observations import Diff
 
         return Diff(self.call(self._executor.editor.diff, self._absolute(path), steps))
 

@@ -10,20 +10,59 @@ from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from oh_jupyter.events import Event
-from oh_jupyter.kernel.agent_context import agent_context
+from oh_jupyter.events import OBSERVATIONS, Event, Observation
+from oh_jupyter.kernel.agent_context import agent_context, find_tool_server
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.cells.shell_cells import ShellCells
 from oh_jupyter.kernel.control import Broadcast, ControlHandler
-from oh_jupyter.kernel.display.registration import register_formatters, unregister_formatters
 from oh_jupyter.kernel.magics import MAGICS
-from oh_jupyter.kernel.tool_server import find_tool_server
 from oh_jupyter.logs import log_json_lines
 from oh_jupyter.plugins import JupyterPlugin
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.traits import KernelTraits, settings_from_traits
 
-__all__ = ["LoadedExtension", "load", "loaded", "unload"]
+__all__ = [
+    "LoadedExtension",
+    "load",
+    "loaded",
+    "register_formatters",
+    "unload",
+    "unregister_formatters",
+]
+
+
+def register_formatters(shell: InteractiveShell) -> None:
+    """Teach a shell to show Observations, of whatever type."""
+    formatters = _formatters(shell)
+    for kind in OBSERVATIONS.values():  # each has a __repr__, which comes before its base's printer
+        formatters["text/plain"].for_type(kind, _print_text)
+        formatters["text/html"].for_type(kind, _html)
+
+
+def unregister_formatters(shell: InteractiveShell) -> None:
+    """Make a shell forget what it was taught."""
+    formatters = _formatters(shell)
+    for kind in OBSERVATIONS.values():
+        formatters["text/plain"].pop(kind, None)
+        formatters["text/html"].pop(kind, None)
+
+
+def _formatters(shell: InteractiveShell) -> Any:
+    assert shell.display_formatter is not None
+    return shell.display_formatter.formatters
+
+
+def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:
+    from oh_jupyter.kernel.display.observations import shown_text
+
+    printer.text(shown_text(observation))
+
+
+def _html(observation: Observation) -> str:
+    from oh_jupyter.kernel.display.observations import observation_html
+
+    return observation_html(observation)
+
 
 _ATTRIBUTE = "_oh_jupyter"
 

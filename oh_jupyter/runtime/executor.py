@@ -15,17 +15,20 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from functools import singledispatchmethod
+from functools import cache, singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from oh_jupyter.background import exempt_from_debugger
 from oh_jupyter.config import Settings
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import NotRunnableError, OhJupyterError
 from oh_jupyter.events import (
+    ACTIONS,
     Action,
     BrowseInteractiveAction,
     BrowseURLAction,
     CmdRunAction,
     ErrorObservation,
+    Event,
     EventSource,
     FileEditAction,
     FileReadAction,
@@ -34,6 +37,7 @@ from oh_jupyter.events import (
     MCPAction,
     Observation,
 )
+from oh_jupyter.events.fields import check_field, check_seconds
 from oh_jupyter.runtime.confirmation import Confirmations
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
@@ -44,9 +48,8 @@ from oh_jupyter.runtime.resources import (
     shell_owner,
     shell_user,
 )
-from oh_jupyter.runtime.thread import exempt_from_debugger
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
-from oh_jupyter.runtime.validation import validate
+from oh_jupyter.schema import field_types
 
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
@@ -58,7 +61,35 @@ if TYPE_CHECKING:
     from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
 
-__all__ = ["ActionExecutor", "acting_principal"]
+__all__ = ["ActionExecutor", "acting_principal", "validate"]
+
+
+def validate(action: Action) -> None:
+    """Check type and fields, and bring fields into the form that their types ask for.
+
+    Raises:
+        NotRunnableError: There is nothing to execute in it, such as in a ``message``.
+        WireError: A field is of a wrong type; ``field`` names it.
+    """
+    if not action.runnable:
+        runnable = ", ".join(sorted(kind for kind, cls in ACTIONS.items() if cls.runnable))
+        raise NotRunnableError(
+            f"An action of type {action.kind!r} cannot be executed. Types that can: {runnable}",
+            "action",
+        )
+    kind: Any = type(action)
+    for name, hint in _own_fields(kind).items():
+        setattr(action, name, check_field(getattr(action, name), hint, f"args.{name}"))
+    if action.timeout is not None:
+        action.timeout = check_seconds(action.timeout, "timeout")
+
+
+@cache
+def _own_fields(kind: Any) -> dict[str, Any]:
+    """Type hints of the fields that belong neither to the log nor to all Actions."""
+    common = {*field_types(Event), "timeout"}
+    return {name: hint for name, hint in field_types(kind).items() if name not in common}
+
 
 acting_principal: ContextVar[EventSource] = ContextVar("acting_principal", default="agent")
 """Who really asked for the Action that is being carried out."""

@@ -2,33 +2,74 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import uuid
 from collections.abc import Coroutine, Mapping
 from concurrent.futures import Future
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
+from oh_jupyter.background import LoopThread
 from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import OhJupyterError, RuntimeClosedError
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
 from oh_jupyter.runtime.executor import MIN_SECRET_CHARS, ActionExecutor
 from oh_jupyter.runtime.mcp import parse_servers
-from oh_jupyter.runtime.thread import RuntimeThread
 from oh_jupyter.storage import FileStore, get_file_store
 from oh_jupyter.storage.spool import spool_while_unreachable
 
 if TYPE_CHECKING:
     from oh_jupyter.events import Action, EventSource, Observation
 
-__all__ = ["Runtime"]
+__all__ = ["Runtime", "RuntimeThread"]
+
+
+T = TypeVar("T")
+
+CLOSE_TIMEOUT_SECONDS = 10.0
+
+
+class RuntimeThread(LoopThread):
+    """The loop and thread of one runtime; another ``generation`` later means lost state."""
+
+    def __init__(self, name: str = "oh_jupyter") -> None:
+        super().__init__(name)
+        self.generation = uuid.uuid4().hex
+        self._closed = False
+
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        """Start a coroutine on the loop; a RuntimeClosedError if the thread was closed."""
+        if self._closed:
+            coroutine.close()
+            raise RuntimeClosedError(
+                "The runtime was closed. Load it again with %reload_ext oh_jupyter"
+            )
+        return super().submit(coroutine)
+
+    def close(self) -> None:
+        """Cancel what is running, stop the loop and join the thread. May be repeated."""
+        if self._closed:
+            return
+        self._closed = True
+        super().submit(self._end_tasks())
+        self.join(CLOSE_TIMEOUT_SECONDS)
+
+    async def _end_tasks(self) -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.loop.shutdown_default_executor()
+        self.loop.call_soon(self.loop.stop)
+
 
 DEFAULT_STORE = "~/.openhands"
 """Where OpenHands keeps its sessions, and so do we."""
 
-T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 

@@ -1,4 +1,8 @@
-"""Observations in the states that the protocol knows."""
+"""The replies of the protocol: Observations in the states that it knows, and its literal texts.
+
+The texts are those of OpenHands 0.62; clients and their tests compare them, and agents are
+trained on them.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +14,137 @@ import shutil
 from functools import cache
 
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
-from oh_jupyter.shell import messages
-from oh_jupyter.shell.command import Command, Report
-from oh_jupyter.shell.output.render import render
+from oh_jupyter.shell.driver import Command, Report
+from oh_jupyter.shell.output.screen import render
 
-__all__ = ["completed", "error", "last_lines", "leftover", "sent", "unfinished"]
+__all__ = [
+    "CONTINUED_PREFIX",
+    "HINT",
+    "NOTHING_TO_INTERACT_WITH",
+    "NOTHING_TO_RETRIEVE",
+    "SENT",
+    "completed",
+    "completed_suffix",
+    "error",
+    "hard_timeout_suffix",
+    "history_prefix",
+    "last_lines",
+    "leftover",
+    "leftover_prefix",
+    "memory_suffix",
+    "multiple_commands",
+    "no_change_suffix",
+    "not_executed_suffix",
+    "restarted_suffix",
+    "sent",
+    "truncate",
+    "unfinished",
+]
+
+
+HINT = (
+    "You may wait longer to see additional output by sending empty command '', "
+    "send other commands to interact with the current process, "
+    'send keys ("C-c", "C-z", "C-d") to interrupt/kill the previous command before sending your '
+    "new command, or use the timeout parameter in execute_bash for future commands."
+)
+"""What an agent can do about a command that still runs; part of three suffixes."""
+
+CONTINUED_PREFIX = "[Below is the output of the previous command.]\n"
+"""Prefix from the second reply on the same unfinished command onwards."""
+
+NOTHING_TO_RETRIEVE = "ERROR: No previous running command to retrieve logs from."
+NOTHING_TO_INTERACT_WITH = "ERROR: No previous running command to interact with."
+
+SENT = (
+    "\n[The input was sent to the command that is running. Another action waits for its output, "
+    "and gets what comes of it.]"
+)
+"""Suffix where input does not wait its turn; ours, since in the protocol it always would."""
+
+MAX_CONTENT_CHARS = 30_000
+"""Length beyond which the middle of a content is left out."""
+TRUNCATION = "\n[... Observation truncated due to length ...]\n"
+
+
+def completed_suffix(exit_code: int, key: str | None) -> str:
+    """Say that the command has ended."""
+    sent = f" CTRL+{key[-1].upper()} was sent." if key else ""
+    return f"\n[The command completed with exit code {exit_code}.{sent}]"
+
+
+def no_change_suffix(seconds: float) -> str:
+    """Say that the command printed nothing for some time."""
+    return f"\n[The command has no new output after {seconds:g} seconds. {HINT}]"
+
+
+def hard_timeout_suffix(seconds: float) -> str:
+    """Say that the hard time limit was reached."""
+    return f"\n[The command timed out after {float(seconds)} seconds. {HINT}]"
+
+
+def not_executed_suffix(command: str) -> str:
+    """Refuse a command, since another one still runs."""
+    return (
+        f'\n[Your command "{command}" is NOT executed. The previous command is still running - '
+        "You CANNOT send new commands until the previous command is completed. By setting "
+        "`is_input` to `true`, you can interact with the current process: "
+        f"{HINT}]"
+    )
+
+
+def multiple_commands(commands: list[str]) -> str:
+    """Refuse several top-level commands at once."""
+    listing = "\n".join(f"({number}) {text}" for number, text in enumerate(commands, 1))
+    return (
+        "ERROR: Cannot execute multiple commands at once.\n"
+        "Please run each command separately OR chain them into a single command via && or ;\n"
+        f"Provided commands:\n{listing}"
+    )
+
+
+def history_prefix(content: str) -> str:
+    """Say that the beginning of the output was dropped."""
+    lines = len(content.splitlines())
+    return (
+        f"[Previous command outputs are truncated. Showing the last {lines} lines "
+        "of the output below.]\n"
+    )
+
+
+def leftover_prefix(command: str, exit_code: int, content: str) -> str:
+    """Hand over what an earlier command printed after it had last been asked for.
+
+    Not in the protocol, which mixes that output into the content of the new command.
+    """
+    return (
+        f'[The previous command "{command}" completed with exit code {exit_code}. '
+        f"Its remaining output:]\n{content}\n[Below is the output of your command.]\n"
+    )
+
+
+def restarted_suffix(cwd: str) -> str:
+    """Say that the shell has ended and that there is a new one."""
+    return (
+        f"\n[The shell itself has ended. A new shell was started in {cwd}; "
+        "variables, functions and aliases of the old one are gone.]"
+    )
+
+
+def memory_suffix(used: int, limit: int) -> str:
+    """Say that the command was killed because it used ``used`` bytes, of ``limit`` MiB."""
+    return (
+        f"\n[The command was killed: its processes used {used // 1024**2} MiB of memory, "
+        f"more than the limit of {limit} MiB.]"
+    )
+
+
+def truncate(content: str) -> str:
+    """Cut the middle out of a content of more than 30 000 characters."""
+    if len(content) <= MAX_CONTENT_CHARS:
+        return content
+    half = MAX_CONTENT_CHARS // 2
+    return content[:half] + TRUNCATION + content[-half:]
 
 
 def error(content: str) -> CmdOutputObservation:
@@ -30,19 +160,19 @@ def last_lines(command: Command | None) -> str:
 
 def sent(text: str) -> CmdOutputObservation:
     """Answer input for a command whose output another action waits for; the exit code is -1."""
-    metadata = CmdOutputMetadata(suffix=messages.SENT)
+    metadata = CmdOutputMetadata(suffix=SENT)
     return CmdOutputObservation(content="", command=text, metadata=metadata)
 
 
 def unfinished(command: Command, shown: str, suffix: str, hidden: bool) -> CmdOutputObservation:
     """Report on a command that still runs, with its output since the last report."""
     content, truncated = _take(command, final=False)
-    prefix = messages.CONTINUED_PREFIX if command.replies else ""
+    prefix = CONTINUED_PREFIX if command.replies else ""
     if truncated:
-        prefix += messages.history_prefix(content)
+        prefix += history_prefix(content)
     command.replies += 1
     return CmdOutputObservation(
-        content=messages.truncate(content),
+        content=truncate(content),
         command=shown,
         metadata=CmdOutputMetadata(prefix=prefix, suffix=suffix),
         hidden=hidden,
@@ -61,7 +191,7 @@ def completed(
     """Report on a command that has ended, with its output since the last report."""
     content, truncated = _take(command, final=True)
     return CmdOutputObservation(
-        content=content if hidden else messages.truncate(content),
+        content=content if hidden else truncate(content),
         command=shown,
         metadata=CmdOutputMetadata(
             exit_code=report.exit_code,
@@ -70,8 +200,8 @@ def completed(
             hostname=platform.node(),
             working_dir=report.cwd,
             py_interpreter_path=_interpreter(report.path, report.cwd),
-            prefix=messages.history_prefix(content) if truncated else "",
-            suffix=messages.completed_suffix(report.exit_code, key),
+            prefix=history_prefix(content) if truncated else "",
+            suffix=completed_suffix(report.exit_code, key),
         ),
         hidden=hidden,
     )
@@ -82,9 +212,7 @@ def leftover(command: Command) -> str:
     content, _ = _take(command, final=True)
     if not content or command.report is None:
         return ""
-    return messages.leftover_prefix(
-        command.text, command.report.exit_code, messages.truncate(content)
-    )
+    return leftover_prefix(command.text, command.report.exit_code, truncate(content))
 
 
 def _take(command: Command, final: bool) -> tuple[str, bool]:

@@ -13,15 +13,13 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar
 
+from oh_jupyter.background import LoopThread
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
-from oh_jupyter.shell import messages, replies
-from oh_jupyter.shell.command import Command, Report
-from oh_jupyter.shell.driver import Dialect
+from oh_jupyter.shell import replies
+from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Report, control_character
 from oh_jupyter.shell.environment import check_variables, no_change_timeout
-from oh_jupyter.shell.keys import INTERRUPT, control_character
 from oh_jupyter.shell.supervisor import ShellSupervisor
-from oh_jupyter.shell.threads import LoopThread, call_on
 
 __all__ = ["ShellSession"]
 
@@ -162,8 +160,21 @@ class ShellSession:
         self.close()
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the session's loop from another thread."""
-        return call_on(self._loop, coroutine, is_ours=self._thread is not None)
+        """Run a coroutine on the session's loop from another thread (ShellError)."""
+        loop = self._loop
+        if loop is None or loop.is_closed() or (self._thread is None and not loop.is_running()):
+            coroutine.close()
+            raise ShellError(
+                "The shell session is not running: call initialize() first, and keep its event "
+                "loop running."
+            )
+        if asyncio._get_running_loop() is loop:
+            coroutine.close()
+            raise ShellError(
+                "This would block the event loop that the shell works on: "
+                "await the method whose name ends in _async instead."
+            )
+        return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
 
     # The asyncio face
 
@@ -286,16 +297,16 @@ class ShellSession:
         earlier = self._command
         await supervisor.settle(earlier)
         if earlier is None and not text:
-            return replies.error(messages.NOTHING_TO_RETRIEVE)
+            return replies.error(replies.NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
-            return replies.error(messages.NOTHING_TO_INTERACT_WITH)
+            return replies.error(replies.NOTHING_TO_INTERACT_WITH)
         commands = self.dialect.split(text)
         if len(commands) > 1:
-            return ErrorObservation(messages.multiple_commands(commands))
+            return ErrorObservation(replies.multiple_commands(commands))
         if earlier is None or (earlier.done and text and not action.is_input):
             return await self._run(action, text, key, earlier)
         if not earlier.done and text and not action.is_input:
-            suffix = messages.not_executed_suffix(text)
+            suffix = replies.not_executed_suffix(text)
             return replies.unfinished(earlier, text, suffix, action.hidden)
         if not earlier.done and text:
             self._type(text)
@@ -337,10 +348,10 @@ class ShellSession:
             # The shell had ended before, and nothing of the command was run.
             return await self._run(action, command.text, None, None)
         if outcome == "no_change":
-            suffix = messages.no_change_suffix(self.NO_CHANGE_TIMEOUT_SECONDS)
+            suffix = replies.no_change_suffix(self.NO_CHANGE_TIMEOUT_SECONDS)
             return replies.unfinished(command, shown, suffix, action.hidden)
         if outcome == "hard":
-            suffix = messages.hard_timeout_suffix(action.timeout or 0.0)
+            suffix = replies.hard_timeout_suffix(action.timeout or 0.0)
             return replies.unfinished(command, shown, suffix, action.hidden)
         self._command = None
         report = command.report
@@ -351,7 +362,7 @@ class ShellSession:
             report = Report(command.id, status, -1, path, supervisor.cwd)
         supervisor.cwd = report.cwd
         if report.refused:
-            return ErrorObservation(messages.multiple_commands(list(report.refused)))
+            return ErrorObservation(replies.multiple_commands(list(report.refused)))
         reply = replies.completed(
             command, report, shown, username=self.username, key=key, hidden=action.hidden
         )

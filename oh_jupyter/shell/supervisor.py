@@ -3,20 +3,65 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 import os
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Literal, TypeVar
 
 from oh_jupyter.errors import ChildStartError, ShellError
-from oh_jupyter.shell import messages
-from oh_jupyter.shell.command import Command
-from oh_jupyter.shell.driver import Dialect, ShellDriver
+from oh_jupyter.process import Child
+from oh_jupyter.shell import replies
+from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, ShellDriver
 from oh_jupyter.shell.environment import shell_environment
-from oh_jupyter.shell.keys import INTERRUPT
-from oh_jupyter.shell.memory_guard import MemoryGuard
 
-__all__ = ["Outcome", "ShellSupervisor"]
+__all__ = ["MemoryGuard", "Outcome", "ShellSupervisor"]
+
+
+CHECK_INTERVAL_SECONDS = 0.5
+"""Seconds between two looks."""
+
+
+class MemoryGuard:
+    """Kills what a shell has started when it uses too much memory together."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        child: Child,
+        limit: int,
+        on_kill: Callable[[int], None],
+    ) -> None:
+        self._loop = loop
+        self._child = child
+        self._limit = limit
+        self._on_kill = on_kill
+        self._timer = loop.call_later(CHECK_INTERVAL_SECONDS, self._check)
+
+    def stop(self) -> None:
+        """Stop looking."""
+        self._timer.cancel()
+
+    def _check(self) -> None:
+        used = self._child.memory_bytes()
+        if used > self._limit:
+            self._kill()
+            self._on_kill(used)
+        self._timer = self._loop.call_later(CHECK_INTERVAL_SECONDS, self._check)
+
+    def _kill(self) -> None:
+        """Kill the processes below the shell; the shell itself only if it is to blame."""
+        import psutil
+
+        with contextlib.suppress(psutil.NoSuchProcess):
+            shell = psutil.Process(self._child.pid)
+            below = shell.children(recursive=True)
+            if shell.memory_info().rss > self._limit:
+                below.append(shell)
+            for process in below:
+                with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                    process.kill()
+
 
 T = TypeVar("T")
 
@@ -181,9 +226,9 @@ class ShellSupervisor:
         """What to add to the suffix: the shell was replaced, the command was killed; mostly ""."""
         text = ""
         if command.killed_at_bytes is not None and self._max_memory_mb is not None:
-            text += messages.memory_suffix(command.killed_at_bytes, self._max_memory_mb)
+            text += replies.memory_suffix(command.killed_at_bytes, self._max_memory_mb)
         if self._restarted:
-            text += messages.restarted_suffix(self.cwd)
+            text += replies.restarted_suffix(self.cwd)
             self._restarted = False
         return text
 

@@ -19,13 +19,10 @@ from oh_jupyter.events import (
     FileEditAction,
     FileEditObservation,
 )
-from oh_jupyter.kernel.display.diff import coloured
-from oh_jupyter.kernel.display.figures import number_text, size_text
 from oh_jupyter.kernel.display.html import diff_block
-from oh_jupyter.kernel.display.hunks import Hunk, diff_lines, parse_diff
-from oh_jupyter.kernel.display.observations import observation_html
-from oh_jupyter.kernel.display.readable_diff import readable_diff
-from oh_jupyter.kernel.display.table import Table
+from oh_jupyter.kernel.display.observations import coloured, observation_html
+from oh_jupyter.kernel.display.table import Table, number_text, size_text
+from oh_jupyter.kernel.display.unified_diff import Hunk, diff_lines, parse_diff, readable_diff
 
 SQL = """--- q.sql
 +++ q.sql

@@ -7,9 +7,8 @@ import asyncio
 import pytest
 
 from oh_jupyter.errors import GatewayError
-from oh_jupyter.kernel.control import reply_cache
-from oh_jupyter.kernel.control.reply_cache import ReplyCache
-from oh_jupyter.kernel.control.rpc import Reply
+from oh_jupyter.kernel.control import rpc
+from oh_jupyter.kernel.control.rpc import Reply, ReplyCache
 
 
 def test_who_asks_again_gets_the_first_reply_before_and_after_it_is_there() -> None:
@@ -26,7 +25,7 @@ def test_who_asks_again_gets_the_first_reply_before_and_after_it_is_there() -> N
 
 
 def test_what_takes_too_much_room_is_known_to_be_done(monkeypatch) -> None:
-    monkeypatch.setattr(reply_cache, "KEPT_BYTES", 10)
+    monkeypatch.setattr(rpc, "KEPT_BYTES", 10)
 
     async def work() -> None:
         kept = ReplyCache()
@@ -40,7 +39,7 @@ def test_what_takes_too_much_room_is_known_to_be_done(monkeypatch) -> None:
 
 
 def test_it_forgets(monkeypatch) -> None:
-    monkeypatch.setattr(reply_cache, "KEPT_SECONDS", 0)
+    monkeypatch.setattr(rpc, "KEPT_SECONDS", 0)
 
     async def work() -> None:
         kept = ReplyCache()

@@ -19,8 +19,7 @@ from oh_jupyter.events import (
     NullObservation,
     UserRejectObservation,
 )
-from oh_jupyter.runtime.confirmation import REJECTED, Confirmations
-from oh_jupyter.runtime.risk import risk
+from oh_jupyter.runtime.confirmation import REJECTED, Confirmations, risk
 
 RISKY = [
     CmdRunAction("rm -rf /"),

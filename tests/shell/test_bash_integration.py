@@ -8,7 +8,7 @@ import pytest
 
 from oh_jupyter.shell import BashSession
 from oh_jupyter.shell.bash.bash_integration import read_reports
-from oh_jupyter.shell.command import Report
+from oh_jupyter.shell.driver import Report
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from oh_jupyter.shell.bash.parsing import displayed_command, is_complete, split_commands
-from oh_jupyter.shell.keys import control_character
+from oh_jupyter.shell.driver import control_character
 
 
 @pytest.mark.parametrize(

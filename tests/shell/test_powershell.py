@@ -18,7 +18,7 @@ from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
 from oh_jupyter.shell import PowerShellSession, ShellSession
 from oh_jupyter.shell import supervisor as supervisor
-from oh_jupyter.shell.messages import HINT
+from oh_jupyter.shell.replies import HINT
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-in is a POSIX program")
 

@@ -15,7 +15,7 @@ import pytest
 from oh_jupyter.errors import ConfigError, ShellError
 from oh_jupyter.events import CmdRunAction, ErrorObservation
 from oh_jupyter.shell import BashSession
-from oh_jupyter.shell.messages import HINT
+from oh_jupyter.shell.replies import HINT
 
 PREFIX = "[Below is the output of the previous command.]\n"
 

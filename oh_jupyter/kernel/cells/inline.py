@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import TextIOBase
-from typing import Any
+from typing import Any, TypeVar
 
 from IPython.core.displayhook import CapturingDisplayHook
 from IPython.core.displaypub import CapturingDisplayPublisher
@@ -15,11 +16,61 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.outputs import OutputCollector
-from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
-from oh_jupyter.kernel.cells.nested_loop import run_nested
-from oh_jupyter.kernel.cells.output_history import without_output_history
+from oh_jupyter.kernel.cells.agent_outputs import without_output_history
+from oh_jupyter.kernel.cells.main_thread import interrupt_main_thread
 
-__all__ = ["run_inline"]
+__all__ = ["run_inline", "run_nested"]
+
+
+T = TypeVar("T")
+
+
+def run_nested(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, in a thread whose own loop may be running.
+
+    A KeyboardInterrupt cancels it.
+    """
+    with _no_loop_running():
+        loop = asyncio.new_event_loop()
+        task = loop.create_task(coroutine)
+        try:
+            return loop.run_until_complete(task)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt from None  # where in the loop it came is of no interest
+        finally:
+            _end(loop)
+
+
+def _end(loop: asyncio.AbstractEventLoop) -> None:
+    """Cancel what a coroutine has left, as ``asyncio.run`` does."""
+    try:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+    finally:
+        loop.close()
+
+
+@contextmanager
+def _no_loop_running() -> Iterator[None]:
+    """Hide this thread's loop, and the task that it is in."""
+    outer = asyncio._get_running_loop()
+    if outer is None:
+        yield
+        return
+    # Only newer Pythons know one task for each thread.
+    swap = getattr(asyncio.tasks, "_swap_current_task", None)
+    task = swap(outer, None) if swap is not None else None
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(outer)
+        if swap is not None:
+            swap(outer, task)
 
 
 def run_inline(

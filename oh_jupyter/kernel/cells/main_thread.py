@@ -8,6 +8,8 @@ loop that takes calls.
 
 from __future__ import annotations
 
+import signal
+import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
@@ -15,9 +17,24 @@ from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from oh_jupyter.errors import RuntimeClosedError
-from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
 
-__all__ = ["MainThreadCall", "MainThreadWait"]
+__all__ = ["MainThreadCall", "MainThreadWait", "interrupt_main_thread"]
+
+
+def interrupt_main_thread() -> None:
+    """Raise KeyboardInterrupt in the main thread.
+
+    The signal goes to that thread and not to the process group, so that the shell, the
+    browser and other children never see it.
+    """
+    ident = threading.main_thread().ident
+    if sys.platform == "win32" or ident is None:
+        import _thread
+
+        _thread.interrupt_main()
+    else:
+        signal.pthread_kill(ident, signal.SIGINT)
+
 
 T = TypeVar("T")
 

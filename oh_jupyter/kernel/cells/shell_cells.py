@@ -13,11 +13,9 @@ from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.request import AGENT_USERNAME
 from oh_jupyter.cells.zmq import KernelClient
 from oh_jupyter.errors import PluginError, RuntimeClosedError
+from oh_jupyter.kernel.cells.agent_outputs import chunked_streams, without_output_history
 from oh_jupyter.kernel.cells.inline import run_inline
-from oh_jupyter.kernel.cells.interrupt import interrupt_main_thread
-from oh_jupyter.kernel.cells.main_thread import MainThreadWait
-from oh_jupyter.kernel.cells.output_history import without_output_history
-from oh_jupyter.kernel.cells.stream_chunks import chunked_streams
+from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
 from oh_jupyter.runtime.executor import acting_principal
 
 __all__ = ["ShellCells"]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -29,13 +31,49 @@ from oh_jupyter.errors import (
     RequestExpiredError,
     RuntimeClosedError,
 )
-from oh_jupyter.kernel.control import file_rpc, runtime_rpc, tool_rpc  # noqa: F401, they register
-from oh_jupyter.kernel.control.reply_cache import ReplyCache
-from oh_jupyter.kernel.control.rpc import Operation, Reply, Request, failure, find_operation
-from oh_jupyter.kernel.control.switch_interval import RESTORE_DELAY_SECONDS, ShortSwitchInterval
+from oh_jupyter.kernel.control import file_rpc, runtime_rpc  # noqa: F401, they register
+from oh_jupyter.kernel.control.rpc import (
+    Operation,
+    Reply,
+    ReplyCache,
+    Request,
+    failure,
+    find_operation,
+)
 from oh_jupyter.runtime import Runtime
 
-__all__ = ["ControlHandler"]
+__all__ = ["RESTORE_DELAY_SECONDS", "ControlHandler", "ShortSwitchInterval"]
+
+
+SHORT_INTERVAL_SECONDS = 0.0001
+
+RESTORE_DELAY_SECONDS = 5.0
+"""How long a reply keeps the interval short: agents seldom come with one Action only."""
+
+
+class ShortSwitchInterval:
+    """Reference count of the replies that are due; the interval is short while there are any."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._due = 0
+        self._usual_seconds = sys.getswitchinterval()
+
+    def acquire(self) -> None:
+        """Count one more, from any thread."""
+        with self._lock:
+            if self._due == 0:
+                self._usual_seconds = sys.getswitchinterval()
+                sys.setswitchinterval(min(SHORT_INTERVAL_SECONDS, self._usual_seconds))
+            self._due += 1
+
+    def release(self) -> None:
+        """Count one less; the last one restores the interval."""
+        with self._lock:
+            self._due -= 1
+            if self._due == 0:
+                sys.setswitchinterval(self._usual_seconds)
+
 
 logger = logging.getLogger(__name__)
 

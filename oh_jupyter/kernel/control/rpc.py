@@ -1,16 +1,17 @@
-"""Remote procedure calls: a request, its reply, and the table of operations."""
+"""Remote procedure calls: a request, its reply, the table of operations, and the last replies."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from oh_jupyter.errors import OhJupyterError, WireError
+from oh_jupyter.errors import GatewayError, OhJupyterError, WireError
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.runtime import Runtime
 
-__all__ = ["Operation", "Reply", "Request", "failure", "find_operation", "operation"]
+__all__ = ["Operation", "Reply", "ReplyCache", "Request", "failure", "find_operation", "operation"]
 
 
 @dataclass(frozen=True)
@@ -82,3 +83,57 @@ def failure(problem: OhJupyterError) -> Reply:
     """The reply that carries an error."""
     fields = {"status": "error", "ename": type(problem).__name__, "evalue": str(problem)}
     return Reply({**fields, "field": getattr(problem, "field", "")})
+
+
+KEPT_SECONDS = 60.0
+"""For longer than a link tries to connect again."""
+
+KEPT_BYTES = 16 * 1024**2
+"""Of all bodies together; a larger one is told to be done, and lost."""
+
+
+class ReplyCache:
+    """The requests of the last minute by key, on one loop: the kernel's control loop."""
+
+    def __init__(self) -> None:
+        self._replies: dict[str, asyncio.Future[Reply] | None] = {}
+        self._body_bytes: dict[str, int] = {}
+
+    def __contains__(self, key: str) -> bool:
+        """Whether a request with this key was seen."""
+        return key in self._replies
+
+    def expect(self, key: str) -> Callable[[Reply], None]:
+        """Note a request that is seen for the first time; what is returned takes its reply."""
+        loop = asyncio.get_running_loop()
+        future = self._replies[key] = loop.create_future()
+
+        def keep(reply: Reply) -> None:
+            future.set_result(reply)
+            self._body_bytes[key] = len(reply.body or b"")
+            loop.call_later(KEPT_SECONDS, self._forget, key)
+            self._evict()
+
+        return keep
+
+    def _evict(self) -> None:
+        """Forget what the oldest replies say; that they were given stays known."""
+        excess = sum(self._body_bytes.values()) - KEPT_BYTES
+        for key, size in list(self._body_bytes.items()):
+            if excess > 0 and size:
+                self._replies[key], self._body_bytes[key] = None, 0
+                excess -= size
+
+    def _forget(self, key: str) -> None:
+        self._replies.pop(key, None)
+        self._body_bytes.pop(key, None)
+
+    async def get(self, key: str) -> Reply:
+        """Wait for the reply to a request that was seen; a GatewayError if it is not kept."""
+        future = self._replies[key]
+        if future is None:
+            raise GatewayError(
+                "The connection broke, and the answer is too large to have been kept. What was "
+                "asked has been done; the event log has what came of it"
+            )
+        return await asyncio.shield(future)

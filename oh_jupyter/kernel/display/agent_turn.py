@@ -8,7 +8,7 @@ from typing import Any
 
 from oh_jupyter.agents import AgentTurn, ToolCall
 from oh_jupyter.kernel.display import html
-from oh_jupyter.kernel.display.figures import number_text
+from oh_jupyter.kernel.display.table import number_text
 
 __all__ = ["turn_bundle", "turn_text"]
 

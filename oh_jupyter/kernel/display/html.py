@@ -14,7 +14,7 @@ from html import escape
 from itertools import groupby
 from typing import Literal
 
-from oh_jupyter.kernel.display.hunks import LineKind, diff_lines
+from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines
 
 __all__ = ["Tone", "badge", "card", "diff_block", "folded", "heading", "output_block", "table"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from base64 import b64decode
+from typing import Any
 
 from oh_jupyter.events import (
     BrowserOutputObservation,
@@ -18,10 +19,38 @@ from oh_jupyter.events import (
     UserRejectObservation,
 )
 from oh_jupyter.kernel.display import html
-from oh_jupyter.kernel.display.diff import coloured
-from oh_jupyter.kernel.display.readable_diff import is_dry_run, readable_diff
+from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines, is_dry_run, readable_diff
 
-__all__ = ["observation_html", "observation_text", "screenshot", "shown_text"]
+__all__ = ["Diff", "coloured", "observation_html", "observation_text", "screenshot", "shown_text"]
+
+
+_COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
+"""Dim, green, red: by what a terminal calls them."""
+
+
+class Diff(str):
+    """A diff as text; only its display is more than that of any other."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        if not self:
+            return html.card(html.output_block("Nothing differs."), tone="ok")
+        return html.card(html.diff_block(self), tone="info")
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(coloured(self) if self else "Nothing differs.")
+
+
+def coloured(diff: str) -> str:
+    """A diff with a terminal's colours; unchanged where there is no terminal, as in a kernel."""
+    if not sys.stdout.isatty():
+        return diff
+    return "\n".join(_line(kind, line) for kind, line in diff_lines(diff))
+
+
+def _line(kind: LineKind, line: str) -> str:
+    return f"\x1b[{_COLOURS[kind]}m{line}\x1b[0m" if kind in _COLOURS else line
 
 
 def screenshot(observation: Observation) -> bytes | None:

@@ -3,9 +3,8 @@
 from oh_jupyter.kernel.magics.agent import AgentMagics
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.browse import BrowseMagics
-from oh_jupyter.kernel.magics.confirm import ConfirmMagics
 from oh_jupyter.kernel.magics.edit import EditMagics
-from oh_jupyter.kernel.magics.log import LogMagics
+from oh_jupyter.kernel.magics.log import ConfirmMagics, LogMagics
 from oh_jupyter.kernel.magics.replay import ReplayMagics
 from oh_jupyter.kernel.magics.run import RunMagics
 from oh_jupyter.kernel.magics.skills import SkillsMagics

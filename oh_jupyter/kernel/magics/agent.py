@@ -18,6 +18,7 @@ from oh_jupyter.kernel.display.agent_turn import turn_bundle
 from oh_jupyter.kernel.display.live import LiveTurn
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
+    Completion,
     OhMagics,
     help_option,
     leading_options,
@@ -25,7 +26,6 @@ from oh_jupyter.kernel.magics.base import (
     unquoted,
     wants_help,
 )
-from oh_jupyter.kernel.magics.completion import Completion
 
 __all__ = ["AgentMagics"]
 

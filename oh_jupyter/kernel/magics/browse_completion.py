@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.events import BrowserOutputObservation, Event
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.magics.completion import Completion, complete_path
+from oh_jupyter.kernel.magics.base import Completion, complete_path
 
 __all__ = ["BrowseCompletion"]
 

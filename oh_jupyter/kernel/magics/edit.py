@@ -15,6 +15,7 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
+    Completion,
     OhMagics,
     help_option,
     option_names,
@@ -22,10 +23,40 @@ from oh_jupyter.kernel.magics.base import (
     unquoted,
     wants_help,
 )
-from oh_jupyter.kernel.magics.completion import Completion
-from oh_jupyter.kernel.magics.raw_cell import RawCell
 
-__all__ = ["EditMagics"]
+__all__ = ["EditMagics", "RawCell"]
+
+
+class RawCell:
+    """Remembers the cell that runs, for a cell magic whose body is no Python.
+
+    IPython takes ``>>>`` and ``...`` at line starts for prompts and removes them, and the
+    indentation with them, before a magic sees the text. A file may well have such lines.
+    """
+
+    def __init__(self, shell: InteractiveShell, magic: str) -> None:
+        self._shell = shell
+        self._start = f"%%{magic}"
+        self._raw = ""
+        shell.events.register("pre_run_cell", self._remember)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._shell.events.unregister("pre_run_cell", self._remember)
+
+    def _remember(self, info: Any) -> None:
+        self._raw = info.raw_cell or ""
+
+    def body(self, line: str, cell: str) -> str:
+        """The body of the cell that runs, as it was typed; ``cell`` if nobody has typed it.
+
+        ``line`` and ``cell`` are what the magic got.
+        """
+        first, newline, body = self._raw.lstrip("\n").partition("\n")
+        if not newline or first.strip() != f"{self._start} {line}".strip():
+            return cell
+        return body if body.endswith("\n") else body + "\n"
+
 
 _LINE = ("view", "undo", "redo", "history", "diff")
 _CELL = ("create", "str_replace", "insert", "write", "draft", "patch")
@@ -151,7 +182,7 @@ def _arguments(options: Namespace, body: str) -> tuple[str, dict[str, Any]]:
 
 def _str_replace(options: Namespace, body: str) -> tuple[str, dict[str, Any]]:
     """One block is ``str_replace`` itself, several are one patch."""
-    from oh_jupyter.editor.patch.blocks import split_blocks
+    from oh_jupyter.editor.patch.formats import split_blocks
     from oh_jupyter.errors import PatchError
 
     try:

@@ -14,13 +14,13 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
+    Completion,
     OhMagics,
     help_option,
     option_names,
     parse_line,
     wants_help,
 )
-from oh_jupyter.kernel.magics.completion import Completion
 from oh_jupyter.kernel.magics.log import session_log
 
 if TYPE_CHECKING:

@@ -9,14 +9,15 @@ from IPython.core.magic_arguments import argument, magic_arguments
 from oh_jupyter.events import Observation
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.magics.base import (
+    Completion,
     OhMagics,
+    complete_path,
     help_option,
     leading_options,
     option_names,
     print_help,
     silenced_by_semicolon,
 )
-from oh_jupyter.kernel.magics.completion import Completion, complete_path
 
 __all__ = ["RunMagics"]
 

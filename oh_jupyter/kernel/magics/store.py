@@ -19,14 +19,15 @@ from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
+    Completion,
     OhMagics,
+    complete_path,
     help_option,
     option_names,
     parse_line,
     unquoted,
     wants_help,
 )
-from oh_jupyter.kernel.magics.completion import Completion, complete_path
 from oh_jupyter.kernel.magics.progress import progress_bar
 from oh_jupyter.kernel.magics.store_views import (
     StoredText,

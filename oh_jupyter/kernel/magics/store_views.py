@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.kernel.display.figures import size_text
-from oh_jupyter.kernel.display.table import Table
+from oh_jupyter.kernel.display.table import Table, size_text
 
 if TYPE_CHECKING:
     from oh_jupyter.storage import Delivery, DeliveryReport, FileInfo, FileStore, Transfer

@@ -8,7 +8,6 @@ threads, which works on every system.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -16,9 +15,9 @@ from typing import Any
 
 import anyio
 
+from oh_jupyter.background import start_thread
 from oh_jupyter.mcp_sdk.messages import decode, encode
 from oh_jupyter.process import Child
-from oh_jupyter.runtime.thread import exempt_from_debugger
 
 __all__ = ["pipes", "read_lines"]
 
@@ -86,9 +85,7 @@ def _reader(pipe: Any) -> asyncio.StreamReader:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(reader.feed_eof)
 
-    thread = threading.Thread(target=pump, name="oh_jupyter-mcp", daemon=True)
-    exempt_from_debugger(thread)
-    thread.start()
+    start_thread(pump, "oh_jupyter-mcp")
     return reader
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from oh_jupyter.errors import TransferError, TransferNotFoundError
-from oh_jupyter.runtime.transfers.file_kinds import kind_name, virtual_devices
+from oh_jupyter.runtime.file_system import kind_name, virtual_devices
 
 __all__ = ["check_file", "check_source", "file_pieces", "zipped"]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from oh_jupyter.errors import TransferError, TransferTooLargeError
-from oh_jupyter.runtime.transfers.file_kinds import check_replaceable
+from oh_jupyter.runtime.file_system import check_replaceable
 
 __all__ = ["unpack"]
 

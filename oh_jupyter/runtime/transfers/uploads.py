@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO
 
 from oh_jupyter.errors import TransferError, TransferTooLargeError
-from oh_jupyter.runtime.transfers.file_kinds import check_replaceable
+from oh_jupyter.runtime.file_system import check_replaceable
 from oh_jupyter.runtime.transfers.unpacking import unpack
 
 __all__ = ["Upload"]

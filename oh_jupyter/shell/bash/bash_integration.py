@@ -22,7 +22,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
-from oh_jupyter.shell.command import Report
+from oh_jupyter.shell.driver import Report
 
 __all__ = [
     "read_reports",

@@ -10,13 +10,15 @@ from collections.abc import Callable, Mapping
 
 from oh_jupyter.process import spawn
 from oh_jupyter.shell.bash import bash_integration
-from oh_jupyter.shell.bash.keyboard import Keyboard
 from oh_jupyter.shell.bash.parsing import is_complete
-from oh_jupyter.shell.bash.proc import is_interactive_bash, read_proc, waits_for_command_line
-from oh_jupyter.shell.bash.terminal import Terminal
-from oh_jupyter.shell.command import Command
-from oh_jupyter.shell.driver import ShellDriver
-from oh_jupyter.shell.keys import INTERRUPT
+from oh_jupyter.shell.bash.terminal import (
+    Keyboard,
+    Terminal,
+    is_interactive_bash,
+    read_proc,
+    waits_for_command_line,
+)
+from oh_jupyter.shell.driver import INTERRUPT, Command, ShellDriver
 from oh_jupyter.shell.output.markers import Marker, MarkerParser
 
 __all__ = ["Bash"]

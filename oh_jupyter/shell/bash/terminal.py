@@ -1,4 +1,4 @@
-"""Pseudo-terminals, as an event loop reads and writes them."""
+"""Pseudo-terminals, as an event loop reads and writes them, and what types on them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,23 @@ import errno
 import fcntl
 import os
 import pwd
+import signal
 import termios
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-__all__ = ["COLUMNS", "ROWS", "Terminal"]
+__all__ = [
+    "COLUMNS",
+    "ROWS",
+    "Keyboard",
+    "Terminal",
+    "is_interactive_bash",
+    "read_proc",
+    "waits_for_command_line",
+]
+
 
 ROWS = 100
 """Height that programs are told; the model in ``screen.py`` has the same."""
@@ -165,3 +176,83 @@ class Terminal:
             os.close(self.master)
             os.close(self.slave)
             self.master = self.slave = -1
+
+
+STANDARD_INPUT = b"0x0"
+LINE_BUFFER = b"0x400"
+"""Size of the buffer into which bash 5 reads command lines; the ``read`` builtin has another."""
+
+
+def read_proc(pid: int, name: str) -> bytes:
+    """Read a file of a process under /proc; empty where there is none.
+
+    ``auxv`` holds addresses that are random for each program, so it changes with ``exec``.
+    """
+    try:
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:
+        return b""
+
+
+def is_interactive_bash(pid: int) -> bool:
+    """Whether a process is, by its arguments, a bash that reads commands from its terminal."""
+    program, *options = read_proc(pid, "cmdline").split(b"\0")[:-1] or [b""]
+    return os.path.basename(program).lstrip(b"-") == b"bash" and all(
+        option.startswith(b"-") and (option.startswith(b"--") or b"c" not in option)
+        for option in options
+    )
+
+
+def waits_for_command_line(pid: int, terminal: Terminal) -> bool:
+    """Whether a bash certainly waits for a command line, and nothing typed is still unread.
+
+    The system call in which it waits says so: only command lines are read from standard input
+    into a buffer of that size.
+    """
+    return (
+        terminal.foreground() == pid
+        and not terminal.has_unread_input()
+        # Number, descriptor, address, size.
+        and read_proc(pid, "syscall").split()[1:4:2] == [STANDARD_INPUT, LINE_BUFFER]
+    )
+
+
+INTERRUPT = b"\x03"
+EXEC_SECONDS = 0.05
+"""Seconds in which a program that bash was about to start has certainly started."""
+
+
+class Keyboard:
+    """Types on a terminal on which bash runs.
+
+    Bash forks, makes the fork the foreground job, and starts the program in it. An interrupt in
+    between is caught by what is still a copy of bash, and forgotten when the program starts: in a
+    terminal a person presses the key again, and so does this class.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, terminal: Terminal, pid: int) -> None:
+        self._loop = loop
+        self._terminal = terminal
+        self._pid = pid
+
+    def type(self, data: bytes, is_running: Callable[[], bool]) -> None:
+        """Type; ``is_running`` tells later on whether the command that it is for still runs."""
+        starting = data == INTERRUPT and self._is_bash(self._terminal.foreground())
+        self._terminal.write(data)
+        if starting:
+            self._loop.call_later(EXEC_SECONDS, self._interrupt_again, is_running)
+
+    def _interrupt_again(self, is_running: Callable[[], bool]) -> None:
+        """Interrupt a program that was being started when the key was pressed."""
+        if not is_running():
+            return
+        group = self._terminal.foreground()
+        if group > 0 and not self._is_bash(group):
+            # To the group itself: bash may be back in the foreground the next instant.
+            with contextlib.suppress(OSError):
+                os.killpg(group, signal.SIGINT)
+
+    def _is_bash(self, pid: int) -> bool:
+        """Tell whether a process is bash, or a fork of it that runs no other program yet."""
+        # The command line is empty for an instant while the program is replaced.
+        return read_proc(pid, "cmdline") in (b"", read_proc(self._pid, "cmdline"))

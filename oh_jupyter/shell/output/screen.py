@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["WINDOW_ROWS", "Screen"]
+__all__ = ["WINDOW_ROWS", "Screen", "render"]
+
 
 WINDOW_ROWS = 100
 """Height of the window in lines, which absolute cursor positions count from."""
@@ -249,3 +250,40 @@ def _cells(text: str, row: list[str], column: int) -> list[str]:
         elif character.isprintable() or width == 1:
             cells.append(character)
     return cells
+
+
+COLOURS = re.compile(r"\x1b\[[0-9;:]*m")
+PLAIN_ESCAPES = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)"  # operating system commands, such as a window's title
+    r"|\x1b[()*+][0-9A-Za-z]"  # character sets
+    r"|\x1b\[\?(?:[0-9;]*)[hl](?<!1049[hl])(?<!\?47[hl])(?<!1047[hl])"  # modes
+    r"|\x1b[=>78]"
+)
+LINE_END = re.compile(r"\r+\n")
+MOVES_CURSOR = "\b\v\f\r\x1b"
+INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
+
+
+def render(data: bytes) -> str:
+    """Turn terminal output into plain text: no control characters, tabs expanded, lines trimmed."""
+    text = data.decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = PLAIN_ESCAPES.sub("", COLOURS.sub("", text))
+    if "\r" in text:
+        text = LINE_END.sub("\n", text)
+    # ``in`` is many times as fast as a regular expression, and there are few kinds.
+    if any(character in text for character in MOVES_CURSOR):
+        return _draw(text)
+    text = INVISIBLE.sub("", text)
+    if "\t" in text:
+        text = text.expandtabs(8)
+    return "\n".join([line.rstrip() for line in text.split("\n")])
+
+
+def _draw(text: str) -> str:
+    """Draw on a screen model, which takes longer and is loaded only when needed."""
+    from oh_jupyter.shell.output.screen import Screen
+
+    screen = Screen()
+    screen.feed(text)
+    return screen.text()

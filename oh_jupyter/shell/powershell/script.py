@@ -27,7 +27,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 
-from oh_jupyter.shell.command import Report
+from oh_jupyter.shell.driver import Report
 
 __all__ = ["read_report", "typed_command", "typed_script"]
 

@@ -1,0 +1,188 @@
+"""Turns of agents: each begins a checkpoint, so that a person can go back to before it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter.errors import CheckpointError
+from oh_jupyter.events import (
+    Action,
+    CmdRunAction,
+    EventSource,
+    FileEditAction,
+    FileWriteAction,
+    IPythonRunCellAction,
+    MCPAction,
+)
+
+if TYPE_CHECKING:
+    from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan
+
+__all__ = ["Turns"]
+
+logger = logging.getLogger(__name__)
+
+SETTLE_SECONDS = 2.0
+"""How long an agent is quiet until its changes are told from those of others."""
+
+
+class Turns:
+    """Begins and ends the turns of agents. It lives on the runtime's loop.
+
+    A turn that nobody announced begins with an agent's first Action that may change files, and
+    goes on until the agent paused, or somebody else changed files.
+
+    Attributes:
+        problem: Why turns have no checkpoints, "" while they have.
+    """
+
+    def __init__(
+        self,
+        in_thread: Callable[..., Awaitable[Any]],
+        workspace_dir: str,
+        *,
+        automatic: bool,
+        pause_seconds: float,
+    ) -> None:
+        self.problem = "" if automatic else "the setting checkpoints is 'off'"
+        self._in_thread = in_thread
+        self._workspace_dir = workspace_dir
+        self._pause_seconds = pause_seconds
+        self._kept: Checkpoints | None = None
+        self._turn: Checkpoint | None = None
+        self._is_announced = False
+        self._last_action_time = 0.0
+        self._lock = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._settling: asyncio.Task[None] | None = None
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """The checkpoints of the workspace."""
+        if self._kept is None:
+            from oh_jupyter.checkpoints import Checkpoints
+
+            self._kept = Checkpoints(self._workspace_dir)
+        return self._kept
+
+    async def before(self, action: Action, principal: EventSource) -> None:
+        """Begin a turn if this Action is the first of one, or end it if a person acts."""
+        if self.problem or self._is_announced or not _may_change_files(action):
+            return
+        async with self._lock:
+            self._cancel_timer()
+            try:
+                if principal == "user":
+                    await self._end()
+                elif not await self._goes_on():
+                    await self._begin(action.message, "agent")
+            except CheckpointError as problem:
+                self._give_up(problem)
+
+    def after(self, action: Action) -> None:
+        """Note that an Action ended; after a pause the changes so far are the turn's."""
+        if self._turn is None or self._is_announced or not _may_change_files(action):
+            return
+        self._last_action_time = time.monotonic()
+        self._cancel_timer()
+        self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
+
+    async def begin(self, label: str, who: str, extra: dict[str, Any] | None = None) -> None:
+        """Begin a turn that its caller will end; without a checkpoint if there can be none."""
+        if self.problem:
+            return
+        async with self._lock:
+            self._cancel_timer()
+            try:
+                await self._begin(label, who, extra)
+                self._is_announced = True
+            except CheckpointError as problem:
+                self._give_up(problem)
+
+    async def end(self) -> None:
+        """End the turn that goes on, if there is one."""
+        async with self._lock:
+            self._cancel_timer()
+            self._is_announced = False
+            try:
+                await self._end()
+            except CheckpointError as problem:
+                self._give_up(problem)
+
+    async def mark(self, label: str) -> Checkpoint:
+        """Make a checkpoint that belongs to no turn; a CheckpointError if that cannot be."""
+        async with self._lock:
+            checkpoint: Checkpoint = await self._in_thread(
+                lambda: self.checkpoints.begin(label, who="user", kind="mark")
+            )
+            return checkpoint
+
+    async def rewind(self, id: int, *, everything: bool, preview: bool) -> RewindPlan:
+        """Undo the turns since a checkpoint, or tell what that would do."""
+        async with self._lock:
+            self._cancel_timer()
+            await self._end()
+            call = self.checkpoints.preview if preview else self.checkpoints.rewind
+            plan: RewindPlan = await self._in_thread(lambda: call(id, everything=everything))
+            return plan
+
+    def close(self) -> None:
+        """Stop waiting for pauses; the last turn ends where the next one begins."""
+        self._cancel_timer()
+        if self._settling is not None:
+            self._settling.cancel()
+
+    async def _begin(self, label: str, who: str, extra: dict[str, Any] | None = None) -> None:
+        await self._end()
+        self._turn = await self._in_thread(
+            lambda: self.checkpoints.begin(label, who=who, extra=extra)
+        )
+
+    async def _end(self) -> None:
+        if self._turn is not None:
+            turn, self._turn = self._turn, None
+            await self._in_thread(lambda: self.checkpoints.end(turn.id))
+
+    async def _goes_on(self) -> bool:
+        """Whether the turn goes on: the agent did not pause, and nobody else changed a file."""
+        if self._turn is None:
+            return False
+        if self._turn.end is None:
+            return True
+        if time.monotonic() - self._last_action_time > self._pause_seconds:
+            return False
+        is_same: bool = await self._in_thread(lambda: self.checkpoints.is_at_end(self._turn))
+        return is_same
+
+    def _settle(self) -> None:
+        self._settling = asyncio.ensure_future(self._note_end())
+
+    async def _note_end(self) -> None:
+        async with self._lock:
+            if self._turn is None or self._is_announced:
+                return
+            turn = self._turn
+            try:
+                self._turn = await self._in_thread(lambda: self.checkpoints.end(turn.id))
+            except CheckpointError as problem:
+                self._give_up(problem)
+
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _give_up(self, problem: CheckpointError) -> None:
+        self._turn = None
+        self.problem = str(problem)
+        logger.warning("Turns of agents get no checkpoints any more: %s", problem)
+
+
+def _may_change_files(action: Action) -> bool:
+    if isinstance(action, FileEditAction):
+        return action.command != "view"
+    return isinstance(action, CmdRunAction | FileWriteAction | IPythonRunCellAction | MCPAction)
