@@ -21,6 +21,7 @@
     │   ├── NoHistoryError              nothing to undo or redo
     │   ├── DraftError                  a draft could not be merged without doubt
     │   └── FileChangedError            somebody else changed the file in between
+    ├── CheckpointError                 the workspace cannot be kept, or not brought back
     ├── ChildStartError                 a child process could not be started
     ├── ShellError                      the shell session could not start or answer
     ├── BrowserError                    the browser could not start or answer
@@ -64,6 +65,7 @@ __all__ = [
     "BrowserError",
     "BrowserNotFoundError",
     "BrowserTimeoutError",
+    "CheckpointError",
     "ChildStartError",
     "ConfigError",
     "ConfirmationError",
@@ -205,6 +207,10 @@ class DraftError(EditorError):
 
 class FileChangedError(EditorError):
     """Somebody else changed the file since it was last seen."""
+
+
+class CheckpointError(OhJupyterError):
+    """The files of a workspace cannot be kept as they are, or not be brought back."""
 
 
 class ChildStartError(OhJupyterError, OSError):

@@ -15,7 +15,7 @@ from oh_jupyter import errors
 
 PACKAGE = Path(oh_jupyter.__file__).parent
 
-ROOMS = {"storage", "editor", "shell", "browser", "skills"}
+ROOMS = {"storage", "editor", "shell", "browser", "skills", "checkpoints"}
 BASE = {"errors", "_version", "ansi", "background", "schema"}
 LOW = BASE | {"events", "config", "process", "locks"}
 MAY_IMPORT = {
@@ -35,6 +35,7 @@ MAY_IMPORT = {
     "shell": LOW,
     "browser": LOW,
     "skills": LOW | {"editor"},
+    "checkpoints": LOW,
     "cells": LOW,
     "plugins": LOW | ROOMS | {"cells"},
     "runtime": LOW | ROOMS | {"cells", "plugins", "mcp_sdk"},

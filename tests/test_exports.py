@@ -13,6 +13,9 @@ PUBLIC = {
         *("ToolCall", "ToolServer", "known_agents"),
     ],
     "oh_jupyter.browser": ["BrowserEnv", "flatten_axtree"],
+    "oh_jupyter.checkpoints": [
+        *("Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan"),
+    ],
     "oh_jupyter.client": ["AsyncRuntimeClient", "RuntimeClient"],
     "oh_jupyter.config": [
         *("DECISION_MESSAGE", "EVENT_MESSAGE", "KERNEL_INFO_FIELD", "OUTPUT_LIMIT"),
@@ -50,7 +53,7 @@ PUBLIC = {
     ],
     "oh_jupyter.process": ["PIPE", "Child", "spawn"],
     "oh_jupyter.runtime": ["ActionExecutor", "Runtime", "RuntimeThread", "list_directory"],
-    "oh_jupyter.shell": ["BashSession", "PowerShellSession", "ShellSession"],
+    "oh_jupyter.shell": ["BashSession", "PowerShellSession", "ShellSession", "ShellSnapshot"],
     "oh_jupyter.skills": [
         *("Skill", "add", "available", "call_skill", "documentation", "find", "on_change"),
         *("register", "registry", "remove", "schema"),

@@ -1,0 +1,281 @@
+"""What of a workspace is undone by a rewind, what others changed since, and the doing of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from oh_jupyter.checkpoints.git import Git, joined
+from oh_jupyter.checkpoints.snapshot import Entry, Snapshot, differences
+from oh_jupyter.errors import CheckpointError
+
+__all__ = ["PathChange", "RewindPlan", "apply", "plan_exact", "plan_turns"]
+
+Kind = Literal["create", "restore", "merge", "delete", "permissions"]
+
+
+@dataclass(frozen=True)
+class PathChange:
+    """What a rewind does with one path.
+
+    Attributes:
+        path: Relative to the workspace.
+        kind: ``create`` (it was deleted since), ``restore`` (its contents), ``merge`` (the turn's
+            changes are undone, later ones of others are kept), ``delete`` (it was made since) or
+            ``permissions``.
+        mode: Permission bits that it will have; None if there will be no file.
+        before: Its entry in the tree of now.
+        after: Its entry when it is done.
+    """
+
+    path: str
+    kind: Kind
+    mode: int | None = None
+    before: Entry | None = None
+    after: Entry | None = None
+
+
+@dataclass(frozen=True)
+class RewindPlan:
+    """What a rewind will do, or has done.
+
+    Attributes:
+        changes: One for each path, in the order of paths.
+        kept: Paths that others changed since, so that they stay as they are, with the reason.
+        make_directories: Directories to make.
+        remove_directories: Directories to remove if they are empty.
+    """
+
+    changes: list[PathChange] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+    make_directories: list[str] = field(default_factory=list)
+    remove_directories: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.changes or self.make_directories or self.remove_directories)
+
+    def __str__(self) -> str:
+        lines = [f"{change.kind:12}{change.path}" for change in self.changes]
+        lines += [f"{'keep':12}{path}  ({reason})" for path, reason in self.kept.items()]
+        return "\n".join(lines) or "Nothing changed since."
+
+
+CHANGED_BY_OTHERS = "changed by others since, where the turn changed it, too"
+NOT_IN_CHECKPOINT = "is not kept by checkpoints: "
+
+
+def plan_exact(git: Git, now: Snapshot, target: Snapshot) -> RewindPlan:
+    """Everything back to a moment, whoever changed it since."""
+    wanted = {path: after for path, (_, after) in differences(git, now.tree, target.tree).items()}
+    directories = _directory_changes(git, now, [(target, now)])
+    return _plan(now, _present(git, now), target, wanted, set(), {}, directories)
+
+
+def plan_turns(
+    git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot]], target: Snapshot
+) -> RewindPlan:
+    """The changes of some turns undone, from the last to the first; those of others stay.
+
+    Args:
+        git: The repository.
+        now: What is there.
+        turns: Beginning and end of each, in the order of time.
+        target: The snapshot whose permissions are to come back.
+    """
+    present = _present(git, now)
+    wanted: dict[str, Entry | None] = {}
+    merged: set[str] = set()
+    kept: dict[str, str] = {}
+    for begin, end in reversed(turns):
+        for path, (old, new) in differences(git, begin.tree, end.tree).items():
+            is_there = wanted[path] if path in wanted else present.get(path)
+            if is_there == new:
+                wanted[path] = old
+            elif is_there != old:
+                result = _merge(git, base=new, ours=is_there, theirs=old)
+                if result is None:
+                    kept[path] = CHANGED_BY_OTHERS
+                else:
+                    wanted[path] = result
+                    merged.add(path)
+    directories = _directory_changes(git, now, turns)
+    return _plan(now, present, target, wanted, merged, kept, directories)
+
+
+def _present(git: Git, now: Snapshot) -> dict[str, Entry]:
+    entries = differences(git, _EMPTY_TREE, now.tree).items()
+    return {path: after for path, (_, after) in entries if after is not None}
+
+
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it without keeping it
+
+
+def _plan(
+    now: Snapshot,
+    present: dict[str, Entry],
+    target: Snapshot,
+    wanted: dict[str, Entry | None],
+    merged: set[str],
+    kept: dict[str, str],
+    directories: tuple[list[str], list[str]],
+) -> RewindPlan:
+    changes = []
+    for path, after in sorted(wanted.items()):
+        before = present.get(path)
+        if path in kept or before == after:
+            continue
+        if path in now.left_out:
+            kept[path] = NOT_IN_CHECKPOINT + now.left_out[path]
+            continue
+        mode = None
+        if after is not None and after.is_file:
+            mode = target.permissions(path, after)
+        changes.append(PathChange(path, _kind(before, after, path in merged), mode, before, after))
+    changed = {change.path for change in changes}
+    for path, mode in _permission_changes(now, target, present).items():
+        if path not in changed and path not in kept:
+            entry = present[path]
+            changes.append(PathChange(path, "permissions", mode, entry, entry))
+    changes.sort(key=lambda change: change.path)
+    return RewindPlan(changes, dict(sorted(kept.items())), *directories)
+
+
+def _kind(before: Entry | None, after: Entry | None, is_merged: bool) -> Kind:
+    if after is None:
+        return "delete"
+    if before is None:
+        return "create"
+    return "merge" if is_merged else "restore"
+
+
+def _permission_changes(
+    now: Snapshot, target: Snapshot, present: dict[str, Entry]
+) -> dict[str, int]:
+    """Files that are unusual now or then, and whose permission bits differ."""
+    found = {}
+    for path in now.modes.keys() | target.modes.keys():
+        entry = present.get(path)
+        if entry is None or not entry.is_file:
+            continue
+        mode = target.permissions(path, entry)
+        if mode != now.permissions(path, entry) and bool(mode & 0o100) == (entry.mode == "100755"):
+            found[path] = mode
+    return found
+
+
+def _merge(
+    git: Git, *, base: Entry | None, ours: Entry | None, theirs: Entry | None
+) -> Entry | None:
+    """Three versions of a text in one; None if they cannot be, or where one is no file."""
+    if base is None or ours is None or theirs is None:
+        return None
+    if not (base.is_file and ours.is_file and theirs.is_file):
+        return None
+    contents = [git("cat-file", "blob", entry.blob) for entry in (ours, base, theirs)]
+    if any(b"\0" in content for content in contents):
+        return None
+    with tempfile.TemporaryDirectory(dir=git.directory) as folder:
+        names = []
+        for name, content in zip(("ours", "base", "theirs"), contents, strict=True):
+            names.append(os.path.join(folder, name))
+            Path(names[-1]).write_bytes(content)
+        merged = git.run("merge-file", "-p", "-q", *names)
+    if merged.returncode != 0:  # the number of conflicts
+        return None
+    blob = git("hash-object", "-w", "--stdin", "--no-filters", data=merged.stdout).decode().strip()
+    return Entry(ours.mode if theirs.mode == base.mode else theirs.mode, blob)
+
+
+def _directory_changes(
+    git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot]]
+) -> tuple[list[str], list[str]]:
+    """Directories that are gone, outermost first, and those new since, innermost first."""
+    there = _directories(git, now)
+    wanted = set(there)
+    for begin, end in reversed(turns):
+        had, has = _directories(git, begin), _directories(git, end)
+        wanted = (wanted - (has - had)) | (had - has)
+    return sorted(wanted - there), sorted(there - wanted, reverse=True)
+
+
+def _directories(git: Git, snapshot: Snapshot) -> set[str]:
+    output = git("ls-tree", "-r", "-d", "-z", "--name-only", snapshot.tree)
+    found = {os.fsdecode(name) for name in output.split(b"\0") if name}
+    for path in snapshot.empty:
+        found.add(path)
+        found |= {parent.as_posix() for parent in PurePosixPath(path).parents}
+    return found - {"."}
+
+
+def apply(git: Git, plan: RewindPlan) -> None:
+    """Do what a plan says; a part of it that was done already does no harm.
+
+    Raises:
+        CheckpointError: A path cannot be written; what is left is done by a second call.
+    """
+    root = git.work_tree
+    problems = []
+    for change in reversed(plan.changes):
+        if change.after is None:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
+                try:
+                    os.unlink(root / change.path)
+                except PermissionError as problem:
+                    problems.append(f"{change.path}: {problem.strerror}")
+    for directory in plan.remove_directories:
+        with contextlib.suppress(OSError):
+            os.rmdir(root / directory)
+    written = [c for c in plan.changes if c.after is not None and c.kind != "permissions"]
+    for change in written:
+        _clear_way(root, change.path)
+    _check_out(git, written)
+    for directory in plan.make_directories:
+        try:
+            os.makedirs(root / directory, exist_ok=True)
+        except OSError as problem:
+            problems.append(f"{directory}: {problem.strerror}")
+    for change in plan.changes:
+        if change.mode is not None:
+            try:
+                if stat.S_ISREG(os.lstat(root / change.path).st_mode):
+                    os.chmod(root / change.path, change.mode)
+            except OSError as problem:
+                problems.append(f"{change.path}: {problem.strerror}")
+    if problems:
+        raise CheckpointError(
+            f"Not everything in {str(root)!r} could be brought back: {'; '.join(problems[:5])}. "
+            "The rest was; mend these and rewind once more."
+        )
+
+
+def _clear_way(root: Path, path: str) -> None:
+    """Remove a file or link where the path needs a directory, and an empty directory there."""
+    for parent in reversed(PurePosixPath(path).parents):
+        place = root / parent
+        if parent.name and (place.is_symlink() or place.is_file()):
+            place.unlink()
+    with contextlib.suppress(OSError):
+        if not (root / path).is_symlink():
+            os.rmdir(root / path)
+    with contextlib.suppress(OSError):  # git says it better
+        os.makedirs((root / path).parent, exist_ok=True)
+
+
+def _check_out(git: Git, changes: Sequence[PathChange]) -> None:
+    if not changes:
+        return
+    with tempfile.TemporaryDirectory(dir=git.directory) as folder:
+        index = Path(folder, "index")
+        lines = joined(
+            f"{change.after.mode} {change.after.blob}\t{change.path}"
+            for change in changes
+            if change.after is not None
+        )
+        git("update-index", "-z", "--index-info", data=lines, index=index)
+        git("checkout-index", "--force", "--all", "--quiet", index=index)

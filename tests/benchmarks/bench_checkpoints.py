@@ -1,0 +1,71 @@
+"""What a checkpoint costs: ``python tests/benchmarks/bench_checkpoints.py [files]``.
+
+The baseline is ``git status`` with an index that is up to date: what any look at all files costs.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from oh_jupyter.checkpoints import Checkpoints
+
+REPETITIONS = 5
+
+
+def milliseconds(function: Callable[[], object], repetitions: int = REPETITIONS) -> float:
+    times = []
+    for _ in range(repetitions):
+        began = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times) * 1000
+
+
+def main(files: int) -> None:
+    """Print one line for each case."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder, "work")
+        for i in range(files):
+            path = root / f"{i // 2500}" / f"{i // 100 % 25}" / f"{i}.py"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(f"number = {i}\n" * (i % 100))
+        own = Path(folder, "own.git")
+        git = ["git", f"--git-dir={own}", f"--work-tree={root}"]
+        subprocess.run([*git, "init", "-q"], check=True)
+        subprocess.run([*git, "add", "-A"], check=True)
+        status = milliseconds(
+            lambda: subprocess.run([*git, "status", "-s"], stdout=subprocess.DEVNULL, check=True)
+        )
+        checkpoints = Checkpoints(root, Path(folder, "kept"))
+        first = milliseconds(lambda: checkpoints.begin("first"), 1)
+        unchanged = milliseconds(lambda: checkpoints.begin("again"))
+        (root / "0" / "0" / "1.py").write_text("changed\n")
+        changed = milliseconds(lambda: checkpoints.begin("one changed"), 1)
+        turn = checkpoints.begin("turn")
+        for i in range(100):
+            (root / "0" / "0" / f"{i}.py").write_text("changed again\n")
+        checkpoints.end(turn.id)
+        back = milliseconds(lambda: checkpoints.rewind(turn.id), 1)
+        size = sum(path.stat().st_size for path in checkpoints.directory.rglob("*"))
+        original = sum(path.stat().st_size for path in root.rglob("*.py"))
+    print(f"{files} files, {original / 2**20:.0f} MB; load {os.getloadavg()[0]:.1f}")
+    for name, value in (
+        ("git status", status),
+        ("first checkpoint", first),
+        ("checkpoint, nothing changed", unchanged),
+        ("checkpoint, one file changed", changed),
+        ("rewind of 100 files", back),
+    ):
+        print(f"{name:30} {value:9.1f} ms   {value / status:6.2f} of git status")
+    print(f"{'kept on disk':30} {size / 2**20:9.1f} MB")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 50_000)
