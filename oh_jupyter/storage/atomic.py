@@ -10,12 +10,28 @@ import io
 import os
 import tempfile
 from collections.abc import Callable
-from types import TracebackType
 
 __all__ = ["AtomicFile", "AtomicTextFile", "spooled"]
 
 
-class AtomicFile(io.BufferedWriter):
+class _AbandonedOnError(io.IOBase):
+    """A file that is published by leaving its block, and thrown away by an exception in it."""
+
+    def abandon(self) -> None:
+        """Throw the contents away. After closing it does nothing."""
+        raise NotImplementedError
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.abandon()
+
+    def __del__(self) -> None:
+        self.abandon()
+
+
+class AtomicFile(_AbandonedOnError, io.BufferedWriter):
     """A binary file for writing whose contents are published by closing it.
 
     ``publish`` is called with the temporary file still open, when all is written to it;
@@ -63,22 +79,8 @@ class AtomicFile(io.BufferedWriter):
         """Whether the contents were published or thrown away."""
         return self._settled
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
 
-    def __del__(self) -> None:
-        self.abandon()
-
-
-class AtomicTextFile(io.TextIOWrapper):
+class AtomicTextFile(_AbandonedOnError, io.TextIOWrapper):
     """A text file for writing whose contents are published by closing it."""
 
     def __init__(self, binary: AtomicFile) -> None:
@@ -89,20 +91,6 @@ class AtomicTextFile(io.TextIOWrapper):
     def abandon(self) -> None:
         """Throw the contents away. After closing it does nothing."""
         self._binary.abandon()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
-
-    def __del__(self) -> None:
-        self.abandon()
 
 
 def spooled(publish: Callable[[str], None]) -> AtomicFile:

@@ -14,20 +14,26 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import IO, Any, Literal, TypedDict
 
+from oh_jupyter.errors import StoreContentError
 from oh_jupyter.locks import thread_lock
-from oh_jupyter.storage.contents import contents_bytes
 from oh_jupyter.storage.paths import file_key, join, path_key
 
 __all__ = [
+    "Contents",
     "FileInfo",
     "FileStore",
     "OpenMode",
+    "contents_bytes",
+    "contents_text",
     "directory_info",
     "file_info",
 ]
 
 OpenMode = Literal["r", "rt", "rb", "w", "wt", "wb"]
 """How a file can be opened; text is UTF-8 and its line ends are kept as they are."""
+
+Contents = str | bytes | bytearray | memoryview
+"""What can be written: text, which is stored as UTF-8, or bytes."""
 
 
 class FileInfo(TypedDict):
@@ -54,6 +60,37 @@ def file_info(path: str, size: int, modified: datetime | None = None) -> FileInf
 def directory_info(path: str, modified: datetime | None = None) -> FileInfo:
     """Describe a directory."""
     return FileInfo(path=path, type="directory", size=None, modified=modified)
+
+
+def contents_bytes(contents: Contents, path: str) -> bytes:
+    """Encode what is written; the path is for the StoreContentError if that is not possible."""
+    if isinstance(contents, bytes):
+        return contents
+    if isinstance(contents, (bytearray, memoryview)):
+        return bytes(contents)
+    if not isinstance(contents, str):
+        raise StoreContentError(
+            f"{path!r} was not written: its contents are {type(contents).__name__}; "
+            "give str or bytes."
+        )
+    try:
+        return contents.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise StoreContentError(
+            f"{path!r} was not written: its text has a lone surrogate at position "
+            f"{error.start}, which has no UTF-8 form; write bytes instead."
+        ) from None
+
+
+def contents_text(data: bytes, path: str) -> str:
+    """Decode what is read; the path is for the StoreContentError if it is not UTF-8."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise StoreContentError(
+            f"{path!r} is not UTF-8 text (byte {error.start} of {len(data)}); "
+            "read it with read_bytes()."
+        ) from None
 
 
 class FileStore:

@@ -15,9 +15,10 @@ from oh_jupyter.storage.base import (
     FileInfo,
     FileStore,
     OpenMode,
+    contents_bytes,
+    contents_text,
     directory_info,
 )
-from oh_jupyter.storage.contents import contents_bytes, contents_text
 from oh_jupyter.storage.paths import file_key, path_key
 
 __all__ = ["KeyedFileStore"]

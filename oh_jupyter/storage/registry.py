@@ -10,15 +10,12 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.storage.base import FileStore
 
-if TYPE_CHECKING:
-    from oh_jupyter.storage.webhook.changes import DeliveryReport
-
-__all__ = ["drain_outbox", "get_file_store", "register_store"]
+__all__ = ["get_file_store", "register_store"]
 
 ENTRY_POINT_GROUP = "oh_jupyter.stores"
 
@@ -97,7 +94,7 @@ def get_file_store(
     if not file_store_web_hook_url:
         return store
 
-    from oh_jupyter.storage.webhook.signing import Signer
+    from oh_jupyter.storage.webhook.client import Signer
     from oh_jupyter.storage.webhook.store import BatchedWebHookFileStore, WebHookFileStore
 
     kind = BatchedWebHookFileStore if file_store_web_hook_batch else WebHookFileStore
@@ -112,52 +109,6 @@ def get_file_store(
     except StoreConfigError as error:
         _log.warning("Reports do not survive the process: %s", error)
         return kind(store, url, headers=headers, secret=secret)
-
-
-def drain_outbox(
-    file_store_type: str,
-    file_store_path: str | None = None,
-    file_store_web_hook_url: str | None = None,
-    file_store_web_hook_headers: Mapping[str, str] | str | None = None,
-    file_store_web_hook_batch: bool = False,
-    *,
-    file_store_web_hook_outbox: str | None = None,
-    file_store_web_hook_secret: str | None = None,
-    timeout_seconds: float = 30.0,
-) -> DeliveryReport:
-    """Send what processes that ended have left in the outbox of a configuration.
-
-    Args:
-        file_store_type: This and the others as for `get_file_store`.
-        file_store_path: As there.
-        file_store_web_hook_url: As there; without one there is nothing to send.
-        file_store_web_hook_headers: As there.
-        file_store_web_hook_batch: As there.
-        file_store_web_hook_outbox: As there.
-        file_store_web_hook_secret: As there.
-        timeout_seconds: How long it may take; what is then still waiting stays.
-
-    Returns:
-        What became of it.
-
-    Raises:
-        StoreConfigError: As `get_file_store`.
-    """
-    store = get_file_store(
-        file_store_type,
-        file_store_path,
-        file_store_web_hook_url,
-        file_store_web_hook_headers,
-        file_store_web_hook_batch,
-        file_store_web_hook_outbox=file_store_web_hook_outbox,
-        file_store_web_hook_secret=file_store_web_hook_secret,
-    )
-    from oh_jupyter.storage.webhook.changes import DeliveryReport
-    from oh_jupyter.storage.webhook.store import WebHookFileStore
-
-    if not isinstance(store, WebHookFileStore):
-        return DeliveryReport(0, (), 0)
-    return store.close(timeout_seconds)
 
 
 def _default_outbox(store: FileStore, url: str) -> str:

@@ -26,12 +26,11 @@ from oh_jupyter.storage import (
     WebHookFileStore,
     get_file_store,
 )
-from oh_jupyter.storage.registry import drain_outbox
 from oh_jupyter.storage.webhook import delivery
 from oh_jupyter.storage.webhook.changes import Change
+from oh_jupyter.storage.webhook.dispatcher import RetryPolicy
+from oh_jupyter.storage.webhook.in_flight import PathBarrier
 from oh_jupyter.storage.webhook.outbox import Outbox
-from oh_jupyter.storage.webhook.path_barrier import PathBarrier
-from oh_jupyter.storage.webhook.retry import RetryPolicy
 
 
 @pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
@@ -384,7 +383,7 @@ def test_a_disk_without_room_for_the_outbox_does_not_stop_a_write(make, receiver
     store = make(WebHookFileStore, outbox=outbox)
     store.write("f", "1")
     store.flush()
-    store._queue.outbox._database.connection.execute("PRAGMA max_page_count=1")
+    store._queue.outbox._table.database.connection.execute("PRAGMA max_page_count=1")
     store.write("big", b"x" * 60_000)
     assert store.read_bytes("big") == b"x" * 60_000
     assert store.flush().delivered == 1
@@ -637,9 +636,9 @@ def test_anybody_can_send_what_a_killed_kernel_left(receiver, kind, tmp_path, mo
     assert subprocess.run([sys.executable, "-c", program]).returncode == -9
     receiver.gate.set()
     receiver.requests.clear()
-    assert drain_outbox(*settings).delivered == 1
+    assert get_file_store(*settings).close().delivered == 1
     assert contents(receiver) == {"f": "x"}
-    assert drain_outbox(*settings) == drain_outbox("memory")
+    assert get_file_store(*settings).close() == DeliveryReport(0, (), 0)
 
 
 def test_what_flush_calls_delivered_is_not_sent_again(receiver, kind, outbox, make):

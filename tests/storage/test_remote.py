@@ -45,3 +45,16 @@ def test_two_roots_are_apart():
 
 def test_credentials_are_not_shown():
     assert "secret" not in repr(FsspecFileStore("sftp://me:secret@host/dir"))
+
+
+def test_a_directory_that_somebody_makes_while_it_is_looked_at(monkeypatch):
+    store = FsspecFileStore(f"memory://{uuid.uuid4().hex}")
+    store.write("d/f", "x")
+
+    def look_before(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(store.fs, "info", look_before)
+    assert store.info("d") == {"path": "d", "type": "directory", "size": None, "modified": None}
+    assert store.exists("d")
+    assert not store.exists("e")

@@ -26,14 +26,17 @@ from oh_jupyter.locks import file_lock
 from oh_jupyter.storage.atomic import AtomicFile
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
-from oh_jupyter.storage.local.atomic_write import (
+from oh_jupyter.storage.local.directory import (
+    Directory,
     create_file,
     delete,
+    is_link,
+    leads_to,
+    open_directory,
     open_temporary,
     replace,
     write_file,
 )
-from oh_jupyter.storage.local.directory import Directory, is_link, leads_to, open_directory
 from oh_jupyter.storage.paths import file_key, path_key
 
 __all__ = ["LocalFileStore"]

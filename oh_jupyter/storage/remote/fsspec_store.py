@@ -9,18 +9,47 @@ from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
-from oh_jupyter.errors import StorageError, StoreConfigError
+from oh_jupyter.errors import StorageError, StoreAccessError, StoreConfigError
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.paths import join, path_key
-from oh_jupyter.storage.remote.remote_errors import explain, is_missing_bucket
 
-__all__ = ["FsspecFileStore"]
+__all__ = ["FsspecFileStore", "explain"]
 
 _TIMEOUT_SECONDS = 45.0
 _MIN_BYTES_PER_SECOND = 100_000
 # fsspec's memory filesystem reports a file among the parents as FileExistsError.
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError)
+# The libraries below fsspec report the same causes by dozens of classes, which are told apart
+# by name here: importing the classes would load the libraries.
+_NO_ROUTE = {
+    "ClientConnectionError",
+    "ClientConnectorError",
+    "ClientConnectorDNSError",
+    "ConnectTimeoutError",
+    "ConnectionClosedError",
+    "EndpointConnectionError",
+    "ReadTimeoutError",
+    "ServerDisconnectedError",
+    "ServerTimeoutError",
+    "SocketTimeoutError",
+    "TransportError",
+}
+_NO_CREDENTIALS = {
+    "DefaultCredentialsError",
+    "NoCredentialsError",
+    "PartialCredentialsError",
+    "RefreshError",
+}
+_DENIED = {
+    "AccessDenied",
+    "ExpiredToken",
+    "Forbidden",
+    "InvalidAccessKeyId",
+    "SignatureDoesNotMatch",
+    "401",
+    "403",
+}
 
 
 class FsspecFileStore(KeyedFileStore):
@@ -95,7 +124,7 @@ class FsspecFileStore(KeyedFileStore):
             raise
         except FileNotFoundError as error:
             # What is written need not be there, so then it is the bucket that is not.
-            if writing or is_missing_bucket(error):
+            if writing or _is_missing_bucket(error):
                 raise explain(error, repr(self), key, self._account) from error
             raise
         except Exception as error:
@@ -276,7 +305,9 @@ class FsspecFileStore(KeyedFileStore):
             try:
                 found = self._call("info", self._full(key))
             except (FileNotFoundError, NotADirectoryError):
-                raise self._absent(key) from None
+                if not any(self._names(key)):
+                    raise self._missing(key) from None
+                found = {"type": "directory"}  # somebody has just written into it
         if found["type"] == "directory":
             return directory_info(key)
         return file_info(key, found["size"], _modified(found))
@@ -289,7 +320,7 @@ class FsspecFileStore(KeyedFileStore):
         calls = [self.fs._cat_file(self._full(key), **self._read_options) for key in wanted]
         found: dict[str, bytes] = {}
         for key, data in zip(wanted, self._gather(calls), strict=True):
-            if isinstance(data, FileNotFoundError) and not is_missing_bucket(data):
+            if isinstance(data, FileNotFoundError) and not _is_missing_bucket(data):
                 continue
             if isinstance(data, Exception):
                 raise explain(data, repr(self), key, self._account) from data
@@ -319,3 +350,47 @@ def _modified(found: Mapping[str, Any]) -> datetime | None:
         if isinstance(value, datetime):
             return value if value.tzinfo else value.replace(tzinfo=UTC)
     return None
+
+
+def explain(error: Exception, store: str, key: str, account: str) -> StorageError:
+    """Turn an error from below fsspec into a StorageError that says what to check."""
+    where = f"{store}, {key!r}" if key else store
+    chain = list(_chain(error))
+    names = {type(link).__name__ for link in chain}
+    codes = {_service_code(link) for link in chain}
+    if _is_missing_bucket(error) or isinstance(error, FileNotFoundError):
+        return StoreAccessError(f"{where}: the bucket does not exist; create it or name another.")
+    if names & _NO_CREDENTIALS:
+        return StoreAccessError(f"{where}: there are no usable credentials; check {account}.")
+    if isinstance(error, PermissionError) or codes & _DENIED:
+        return StoreAccessError(f"{where}: access was denied; check {account}.")
+    if names & _NO_ROUTE or isinstance(error, (ConnectionError, TimeoutError)):
+        return StoreAccessError(
+            f"{where}: the server cannot be reached ({_brief(error)}); "
+            "check the endpoint and the network."
+        )
+    return StorageError(f"{where}: the request failed: {_brief(error)}")
+
+
+def _is_missing_bucket(error: BaseException) -> bool:
+    """Tell whether a FileNotFoundError is about the bucket instead of the file."""
+    return any(_service_code(link) == "NoSuchBucket" for link in _chain(error))
+
+
+def _service_code(error: BaseException) -> str:
+    """Code by which the service named an error, such as ``NoSuchBucket``, or ``""``."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):
+        return str(response.get("Error", {}).get("Code", ""))
+    return str(getattr(error, "code", ""))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _brief(error: Exception) -> str:
+    text = " ".join(str(error).split()) or "no reason given"
+    return f"{type(error).__name__}: {text[:200]}"

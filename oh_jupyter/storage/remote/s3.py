@@ -7,8 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from oh_jupyter.errors import StorageError, StoreConfigError
-from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore
-from oh_jupyter.storage.remote.remote_errors import explain
+from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore, explain
 
 __all__ = ["S3FileStore"]
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-__all__ = ["Change", "Delivery", "DeliveryReport", "FailedDelivery", "RefusedError"]
+__all__ = [
+    "Change",
+    "Delivery",
+    "DeliveryCounter",
+    "DeliveryReport",
+    "FailedDelivery",
+    "RefusedError",
+]
+_MAX_FAILURES = 1000
 
 
 @dataclass(frozen=True)
@@ -87,6 +98,33 @@ class DeliveryReport:
     delivered: int
     failed: tuple[FailedDelivery, ...]
     pending: int
+
+
+class DeliveryCounter:
+    """Counts what became of changes, since it was asked the last time; for any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._delivered = 0
+        self._failed: deque[FailedDelivery] = deque(maxlen=_MAX_FAILURES)
+
+    def add_delivered(self, count: int) -> None:
+        """Count changes that were accepted."""
+        with self._lock:
+            self._delivered += count
+
+    def add_failed(self, failures: Iterable[FailedDelivery]) -> None:
+        """Note changes that were given up."""
+        with self._lock:
+            self._failed.extend(failures)
+
+    def take(self) -> tuple[int, tuple[FailedDelivery, ...]]:
+        """Count what was accepted, and list what was given up, since the last time."""
+        with self._lock:
+            delivered, failed = self._delivered, tuple(self._failed)
+            self._delivered = 0
+            self._failed.clear()
+        return delivered, failed
 
 
 class RefusedError(Exception):

@@ -7,31 +7,71 @@ and ``delete``.
 from __future__ import annotations
 
 import base64
+import binascii
 import contextlib
 import email.utils
+import hashlib
+import hmac
 import inspect
 import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import IO, Any, cast
 from urllib.parse import quote
 
+from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.storage.paths import path_key
+from oh_jupyter.storage.webhook.change_table import QueuedChange
 from oh_jupyter.storage.webhook.changes import RefusedError
-from oh_jupyter.storage.webhook.dispatcher import WebhookRequest
-from oh_jupyter.storage.webhook.outbox import QueuedChange
-from oh_jupyter.storage.webhook.signing import Signer
+from oh_jupyter.storage.webhook.in_flight import WebhookRequest
 
-__all__ = ["WebhookClient"]
+__all__ = ["Signer", "WebhookClient"]
 
 _TIMEOUT_SECONDS = 15.0
 _SHORT_ANSWER_BYTES = 65536
 _CHUNK_BYTES = 1 << 20
 # 404 is also what a proxy says while the receiver behind it is being started.
 _TEMPORARY_STATUSES = {404, 408, 425, 429}
+
+
+class Signer:
+    """Signs requests by the Standard Webhooks scheme, with several secrets while one is changed.
+
+    A secret is ``whsec_`` and base64, as the scheme has it; base64 alone is fine, too.
+    """
+
+    def __init__(self, secrets: str | Sequence[str]) -> None:
+        given = secrets.split() if isinstance(secrets, str) else list(secrets)
+        try:
+            self._keys = [
+                base64.b64decode(secret.removeprefix("whsec_"), validate=True) for secret in given
+            ]
+        except (binascii.Error, ValueError, AttributeError):
+            self._keys = []
+        if not self._keys or not all(self._keys):
+            # Without the value, and without the error that quotes it.
+            raise StoreConfigError(
+                "A secret of the webhook is not 'whsec_' and base64; "
+                "make one with: echo whsec_$(openssl rand -base64 24)"
+            ) from None
+
+    def sign(self, id: str, timestamp: str, body: bytes | IO[bytes]) -> str:
+        """Value of ``webhook-signature``, one per secret; a file is read, and rewound."""
+        hashes = [
+            hmac.new(key, f"{id}.{timestamp}.".encode(), hashlib.sha256) for key in self._keys
+        ]
+        if isinstance(body, bytes):
+            for hashing in hashes:
+                hashing.update(body)
+        else:
+            while piece := body.read(_CHUNK_BYTES):
+                for hashing in hashes:
+                    hashing.update(piece)
+            body.seek(0)
+        return " ".join(f"v1,{base64.b64encode(h.digest()).decode()}" for h in hashes)
 
 
 class WebhookClient:

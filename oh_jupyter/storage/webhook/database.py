@@ -1,4 +1,4 @@
-"""The SQLite database of an outbox: opened when needed, once in each process.
+"""The SQLite database of an outbox, opened when needed, and the files beside it.
 
 With a file, a change is safe from the death of the process as soon as it is recorded
 (write-ahead log; a loss of power can take the last moments, never the database). Without
@@ -10,23 +10,29 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import shutil
+import tempfile
 import threading
 import time
 import uuid
-from typing import TYPE_CHECKING, Any
+import weakref
+from collections.abc import Collection, Iterable
+from typing import IO, TYPE_CHECKING, Any
 
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.locks import file_lock
+from oh_jupyter.storage.webhook.changes import Change
 from oh_jupyter.storage.webhook.processes import process_identity
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["IN_MEMORY", "Database", "outbox_file"]
+__all__ = ["IN_MEMORY", "Database", "PayloadDirectory", "outbox_file"]
 
 IN_MEMORY = ":memory:"
 """In place of a path: a database that needs no disk."""
 
+_ORPHAN_SECONDS = 3600.0
 _SUFFIXES = (".sqlite3", ".sqlite", ".db")
 _BUSY_TIMEOUT_SECONDS = 30.0
 _MAX_LOG_PAGES = 16384  # 64 MiB, if no checkpoint was made before
@@ -201,3 +207,75 @@ def outbox_file(place: str | os.PathLike[str]) -> str:
     if os.path.isfile(path) or (not os.path.isdir(path) and path.endswith(_SUFFIXES)):
         return path
     return os.path.join(path, "outbox.sqlite3")
+
+
+class PayloadDirectory:
+    """Large contents, in files each written once; without an outbox they end with this object."""
+
+    def __init__(self, outbox: str | None) -> None:
+        self._directory = None if outbox is None else outbox + "-bodies"
+        self._is_temporary = outbox is None
+        self._pid = os.getpid()
+
+    def store(self, change: Change) -> tuple[str, int]:
+        """Copy the contents of a change; give the name of the copy and its size in bytes."""
+        name = uuid.uuid4().hex
+        path = os.path.join(self._existing(), name)
+        try:
+            if change.source is not None:
+                shutil.copyfile(change.source, path)
+            else:
+                with open(path, "xb") as file:
+                    file.write(change.contents)
+        except BaseException:
+            self.delete([name])
+            raise
+        return name, os.path.getsize(path)
+
+    def open(self, name: str) -> IO[bytes] | None:
+        """Open a copy; None if it is there no more."""
+        try:
+            return open(self.path(name), "rb")
+        except FileNotFoundError:
+            return None
+
+    def path(self, name: str) -> str:
+        """Where a copy is."""
+        return os.path.join(self._existing(), name)
+
+    def delete(self, names: Iterable[str]) -> None:
+        """Delete copies."""
+        for name in names:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path(name))
+
+    def close(self) -> None:
+        """Delete everything, unless it is to survive the process."""
+        if self._is_temporary and self._directory is not None:
+            _remove(self._directory, self._pid)
+            self._directory = None
+
+    def delete_orphans(self, known: Collection[str]) -> None:
+        """Delete old copies, except those known, that a killed process has left."""
+        if self._is_temporary or self._directory is None or not os.path.isdir(self._directory):
+            return
+        for entry in os.scandir(self._directory):
+            with contextlib.suppress(OSError):
+                age = time.time() - entry.stat().st_mtime
+                if entry.name not in known and age > _ORPHAN_SECONDS:
+                    os.unlink(entry.path)
+
+    def _existing(self) -> str:
+        if self._directory is None:
+            self._directory = tempfile.mkdtemp(prefix="oh-jupyter-outbox-")
+            # Not at exit: then what is in it may still have to be sent.
+            weakref.finalize(self, _remove, self._directory, os.getpid()).atexit = False
+            self._pid = os.getpid()
+        elif not self._is_temporary:
+            os.makedirs(self._directory, mode=0o700, exist_ok=True)
+        return self._directory
+
+
+def _remove(directory: str, pid: int) -> None:
+    if os.getpid() == pid:  # a forked child has a copy of the object, but not of the files
+        shutil.rmtree(directory, ignore_errors=True)

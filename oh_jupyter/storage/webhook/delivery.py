@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from oh_jupyter.storage.webhook.changes import Change, DeliveryReport
-from oh_jupyter.storage.webhook.dispatcher import Dispatcher, Send
+from oh_jupyter.storage.webhook.changes import Change, DeliveryReport, FailedDelivery
+from oh_jupyter.storage.webhook.dispatcher import Dispatcher, RetryPolicy
+from oh_jupyter.storage.webhook.in_flight import Send
 from oh_jupyter.storage.webhook.outbox import Outbox, OutboxFullError
-from oh_jupyter.storage.webhook.retry import RetryPolicy
 from oh_jupyter.storage.webhook.shutdown import close_at_exit
 
 __all__ = ["BatchPolicy", "DeliveryQueue"]
@@ -129,7 +129,9 @@ class DeliveryQueue:
                 # A full disk here is no reason to refuse the write.
                 _log.warning("A change is not reported, since it cannot be kept: %s", error)
                 reason = f"the outbox failed: {error}"
-                self._dispatcher.record_loss(change, reason)
+                self._dispatcher.counter.add_failed(
+                    [FailedDelivery(change.method, change.path, reason)]
+                )
                 self.outbox.add_dead(change, reason)
         return numbers
 
@@ -205,7 +207,7 @@ class DeliveryQueue:
             )
             # Or it is sent again, by another process, if this one ends now.
             self._dispatcher.write_accepted()
-            delivered, failed = self._dispatcher.results()
+            delivered, failed = self._dispatcher.counter.take()
             return DeliveryReport(delivered, failed, self._dispatcher.count_pending())
 
     def close(self, timeout_seconds: float) -> DeliveryReport:

@@ -9,28 +9,33 @@ from __future__ import annotations
 import contextlib
 import logging
 import math
+import random
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from queue import Empty, SimpleQueue
-from typing import IO
+from dataclasses import dataclass
 
-from oh_jupyter.storage.webhook.changes import Change, FailedDelivery, RefusedError
-from oh_jupyter.storage.webhook.outbox import Outbox, QueuedChange
-from oh_jupyter.storage.webhook.path_barrier import PathBarrier
-from oh_jupyter.storage.webhook.request_threads import RequestThreads
-from oh_jupyter.storage.webhook.retry import MAX_PAUSE_SECONDS, PROBE_SECONDS, RetryPolicy
+from oh_jupyter.storage.webhook.change_table import QueuedChange
+from oh_jupyter.storage.webhook.changes import DeliveryCounter, FailedDelivery, RefusedError
+from oh_jupyter.storage.webhook.in_flight import (
+    Flight,
+    GoneError,
+    InFlightRequests,
+    NotOursError,
+    PathBarrier,
+    Send,
+)
+from oh_jupyter.storage.webhook.outbox import Outbox
 
-__all__ = ["Dispatcher", "Send", "WebhookRequest"]
+__all__ = ["MAX_PAUSE_SECONDS", "PROBE_SECONDS", "Dispatcher", "RetryPolicy"]
+
+MAX_PAUSE_SECONDS = 120.0
+"""The longest pause between two requests for a change, even if the receiver asks for more."""
+
+PROBE_SECONDS = 10.0
+"""A new change is tried within this time, whatever pause those before it are in."""
 
 _log = logging.getLogger(__name__)
-_MAX_FAILURES = 1000
-_MAX_REQUESTS = 8
-_MAX_BYTES_SIDE_BY_SIDE = 1 << 20
-# A receiver that answers sooner gets one request at a time: more would only compete for us.
-_SLOW_ANSWER_SECONDS = 0.01
 _UNDONE_SECONDS = 1.0
 _REST_SECONDS_PER_CHANGE = 0.0001
 _MAX_ACCEPTED = 64
@@ -38,44 +43,28 @@ _ACCEPT_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
-class WebhookRequest:
-    """What one request is made of.
+class RetryPolicy:
+    """How often a request is repeated, and when.
 
     Attributes:
-        id: The same for each try.
-        changes: What it reports.
-        contents: Of each change; an open file where they are large.
+        durable: Go on after the quick tries, with growing pauses.
+        tries: Requests in quick succession.
+        pause_seconds: Between two of these.
+        backoff_seconds: The first of the growing pauses; each is four times the one before,
+            up to `MAX_PAUSE_SECONDS`, and a fifth more or less by chance.
+        give_up_seconds: Age at which a change becomes a dead letter.
     """
 
-    id: str
-    changes: Sequence[QueuedChange]
-    contents: Sequence[bytes | IO[bytes]]
+    durable: bool = False
+    tries: int = 3
+    pause_seconds: float = 1.0
+    backoff_seconds: float = 5.0
+    give_up_seconds: float = 5 * 86400.0
 
-
-Send = Callable[[WebhookRequest], None]
-"""Makes a request; raises if it was not accepted."""
-
-
-class _NotOursError(Exception):
-    """Another process sends now."""
-
-
-class _GoneError(Exception):
-    """The changes of a request were dropped before it was made."""
-
-
-@dataclass(eq=False)
-class _Flight:
-    """A request on its way."""
-
-    changes: list[QueuedChange]
-    successors: deque[QueuedChange] = field(default_factory=deque)  # of the same path, in order
-    barrier: PathBarrier = field(default_factory=PathBarrier)
-    error: Exception | None = None
-
-    def __post_init__(self) -> None:
-        for change in self.changes:
-            self.barrier.add(change.key)
+    def backoff(self, rounds: int) -> float:
+        """Seconds to wait after so many rounds of quick tries."""
+        grown: float = self.backoff_seconds * 4.0 ** min(rounds - 1, 20)
+        return min(grown, MAX_PAUSE_SECONDS / 1.2) * random.uniform(0.8, 1.2)
 
 
 class Dispatcher:
@@ -89,6 +78,7 @@ class Dispatcher:
             look; infinite if there is none.
         not_before: Until when the receiver is left alone.
         rest_until: When it is worth looking for what is new.
+        counter: What became of the changes.
     """
 
     def __init__(
@@ -99,15 +89,10 @@ class Dispatcher:
         batch_bytes: int,
         on_answer: Callable[[], None],
     ) -> None:
-        self._send = send
         self._outbox = outbox
+        self._in_flight = InFlightRequests(send, outbox, on_answer)
         self._retry_policy = retry_policy
         self._batch_bytes = batch_bytes  # contents of a full request; 0 for one change a request
-        self._on_answer = on_answer
-        self._threads = RequestThreads()
-        self._answered: SimpleQueue[_Flight] = SimpleQueue()
-        self._flights: list[_Flight] = []
-        self._flying: set[int] = set()  # numbers of their changes and of the successors
         self._barrier = PathBarrier()  # paths that are put off
         self._accepted: list[QueuedChange] = []
         self._accepted_at = 0.0
@@ -115,27 +100,16 @@ class Dispatcher:
         self._done: set[int] = set()  # of those that wait
         self._look_after_answer = False
         self._outages = 0  # rounds in a row in which nobody answered
-        self._last_try = 0.0
         self._server_asked_delay = False  # whether it was the receiver who asked us to hold
         self._retry_now = False
         self._told = self._dropping = False  # whether the log says so already
         self._put_off_from = math.inf
-        self._lock = threading.Lock()
-        self._delivered = 0
-        self._failed: deque[FailedDelivery] = deque(maxlen=_MAX_FAILURES)
+        self.counter = DeliveryCounter()
         self.next_look = self.open_from = math.inf
         self.not_before = self.rest_until = 0.0
         self._interrupt = threading.Event()
 
     # What any thread may call:
-
-    def results(self) -> tuple[int, tuple[FailedDelivery, ...]]:
-        """Count what was accepted and given up since the last time."""
-        with self._lock:
-            delivered, failed = self._delivered, tuple(self._failed)
-            self._delivered = 0
-            self._failed.clear()
-        return delivered, failed
 
     def retry_now(self) -> None:
         """Try at once what waits for a growing pause, as somebody asks for it."""
@@ -149,19 +123,15 @@ class Dispatcher:
         """Begin requests again."""
         self._interrupt.clear()
 
-    def record_loss(self, change: Change, reason: str) -> None:
-        """Note a change that could not even be kept."""
-        self._record_failures([FailedDelivery(change.method, change.path, reason)])
-
     @property
     def has_answers(self) -> bool:
         """Whether requests are over that `proceed` has not looked at."""
-        return not self._answered.empty()
+        return self._in_flight.has_answers
 
     @property
     def is_sending(self) -> bool:
         """Whether requests are on their way."""
-        return bool(self._flights)
+        return bool(self._in_flight)
 
     def write_accepted(self) -> None:
         """Forget what was accepted: not one by one, since each time costs a transaction."""
@@ -181,7 +151,7 @@ class Dispatcher:
 
     def fresh_not_before(self) -> float:
         """Until when a new change has to wait for the sake of those before it."""
-        probe = math.inf if self._server_asked_delay else self._last_try + PROBE_SECONDS
+        probe = math.inf if self._server_asked_delay else self._in_flight.last_begun + PROBE_SECONDS
         return max(min(self.not_before, probe), self.rest_until)
 
     # What the thread of the queue calls:
@@ -215,7 +185,7 @@ class Dispatcher:
 
     def close(self) -> None:
         """End the threads that make requests."""
-        self._threads.close()
+        self._in_flight.close()
 
     def _report_broken(self, error: Exception) -> None:
         _log.warning("The outbox cannot be used at the moment: %s", error)
@@ -223,10 +193,10 @@ class Dispatcher:
         self.next_look = time.time() + self._retry_policy.backoff_seconds
 
     def _finish(self) -> None:
-        self.open_from = min(self._put_off_from, *self._flying, math.inf)
-        if not self._flights or time.monotonic() > self._accepted_at + _ACCEPT_SECONDS:
+        self.open_from = min(self._put_off_from, *self._in_flight.numbers, math.inf)
+        if not self._in_flight or time.monotonic() > self._accepted_at + _ACCEPT_SECONDS:
             self.write_accepted()
-        if not self._flights:
+        if not self._in_flight:
             self._outbox.sender_lock.release()
             self._outbox.maintain()
 
@@ -248,7 +218,7 @@ class Dispatcher:
         self.next_look = self._put_off_from = math.inf
         self._look_after_answer = False
         left = 0
-        waiting = [change for change in pending if change.number not in self._flying]
+        waiting = [change for change in pending if change.number not in self._in_flight.numbers]
         for request in self._requests_to_make(waiting):
             if not self._try_or_wait(request, retry_now):
                 left += len(request)
@@ -275,9 +245,6 @@ class Dispatcher:
         for change in changes:
             self._barrier.add(change.key)
 
-    def _on_their_way(self) -> list[PathBarrier]:
-        return [flight.barrier for flight in self._flights]
-
     def _try_or_wait(self, request: list[QueuedChange], retry_now: bool) -> bool:
         """Begin a request, or leave it for later. Gives whether it is begun."""
         if not all(change.done for change in request):
@@ -285,8 +252,12 @@ class Dispatcher:
             return False
         if any(change.key in self._barrier for change in request):
             return False
-        if any(change.key in barrier for change in request for barrier in self._on_their_way()):
-            return self._follow(request)
+        if any(self._in_flight.blocks(change.key) for change in request):
+            if not self._batch_bytes and self._in_flight.follow(request[0]):
+                return True
+            self._look_after_answer = True
+            self._put_off_from = min(self._put_off_from, request[0].number)
+            return False
         late = max(change.due for change in request)
         if retry_now and all(change.tries == 0 for change in request):
             late = 0.0
@@ -301,21 +272,9 @@ class Dispatcher:
         elif any(change.key in self._barrier for change in request):
             pass  # what is above or below it was put off in between
         else:
-            self._begin(_Flight(request))
+            self._begin(request)
             return True
         return False
-
-    def _follow(self, request: list[QueuedChange]) -> bool:
-        """Let a change be sent right after the one of the same path that is on its way."""
-        change = request[0]
-        before = [flight for flight in self._flights if change.key in flight.barrier]
-        if self._batch_bytes or len(before) > 1 or before[0].barrier.blocks_around(change.key):
-            self._look_after_answer = True
-            self._put_off_from = min(self._put_off_from, change.number)
-            return False
-        before[0].successors.append(change)
-        self._flying.add(change.number)
-        return True
 
     def _requests_to_make(self, waiting: Sequence[QueuedChange]) -> Iterator[list[QueuedChange]]:
         """Go through the requests to make, oldest first."""
@@ -335,8 +294,11 @@ class Dispatcher:
             key = change.key
             if change.batch:
                 continue
-            if not change.done or any(
-                key in blocked for blocked in (self._barrier, barrier, *self._on_their_way())
+            if (
+                not change.done
+                or key in self._barrier
+                or key in barrier
+                or self._in_flight.blocks(key)
             ):
                 later.append(change)
                 barrier.add(key)
@@ -373,73 +335,30 @@ class Dispatcher:
         if batch:
             yield batch
 
-    def _begin(self, flight: _Flight) -> None:
-        changes = flight.changes
+    def _begin(self, changes: list[QueuedChange]) -> None:
         if self._batch_bytes and not changes[0].batch:
             # The same request again later, so that the receiver knows it by its id.
             for change in changes:
                 change.batch = changes[0].id
             self._outbox.reschedule(changes)
-        self._flying.update(change.number for change in changes)
-        self._flights.append(flight)
-        self._last_try = time.time()
-        self._threads.submit(lambda: self._make(flight))
-
-    def _make(self, flight: _Flight) -> None:
-        """Make a request, in a thread of its own."""
-        try:
-            self._request(flight.changes)
-        except Exception as error:
-            flight.error = error
-        except BaseException as error:  # the thread must live, and the request be over
-            flight.error = RuntimeError(type(error).__name__)
-        self._answered.put(flight)
-        self._on_answer()
-
-    def _request(self, changes: list[QueuedChange]) -> None:
-        with contextlib.ExitStack() as opened:
-            found = [
-                (change, opened.enter_context(self._outbox.payload(change.number)))
-                for change in changes
-            ]
-            there = [(change, data) for change, data in found if data is not None]
-            if not there:
-                raise _GoneError
-            if not self._outbox.sender_lock.is_held():
-                raise _NotOursError
-            sent, contents = zip(*there, strict=True)
-            self._send(WebhookRequest(changes[0].batch or changes[0].id, sent, contents))
+        self._in_flight.begin(changes)
 
     def _wait_for_room(self, size: int) -> None:
         """Wait until another request of so many bytes may be made."""
-        while self._flights:
-            size_on_the_way = sum(c.size for flight in self._flights for c in flight.changes)
-            is_full = (
-                len(self._flights) >= _MAX_REQUESTS
-                or size_on_the_way + size > _MAX_BYTES_SIDE_BY_SIDE
-            )
-            try:
-                flight = self._answered.get(timeout=None if is_full else _SLOW_ANSWER_SECONDS)
-            except Empty:
-                return
+        while flight := self._in_flight.answer_before(size):
             self._take(flight)
 
     def _take_answers(self) -> None:
-        with contextlib.suppress(Empty):
-            while True:
-                self._take(self._answered.get_nowait())
+        while flight := self._in_flight.answer():
+            self._take(flight)
 
-    def _take(self, flight: _Flight) -> None:
+    def _take(self, flight: Flight) -> None:
         """Note what became of a request, and begin the one that waited for it."""
-        self._threads.finished()
-        self._flights.remove(flight)
-        self._flying.difference_update(change.number for change in flight.changes)
         successors = flight.successors
         goes_on = self._settle(flight)
         if goes_on and successors and not self._interrupt.is_set():
-            self._begin(_Flight([successors.popleft()], successors))
+            self._in_flight.begin([successors.popleft()], successors)
         elif successors:
-            self._flying.difference_update(change.number for change in successors)
             self._block(successors)
             self._put_off_from = min(self._put_off_from, successors[0].number)
             if not self._interrupt.is_set():
@@ -447,7 +366,7 @@ class Dispatcher:
         if self._look_after_answer:
             self.next_look = min(self.next_look, max(time.time(), self.rest_until))
 
-    def _settle(self, flight: _Flight) -> bool:
+    def _settle(self, flight: Flight) -> bool:
         """Decide what an answer means. Gives whether the next change of the path may be sent."""
         retry_after: float | None = None
         answered = permanent = False
@@ -455,9 +374,9 @@ class Dispatcher:
         if error is None:
             self._accept(flight.changes)
             return True
-        if isinstance(error, _GoneError):
+        if isinstance(error, GoneError):
             return True
-        if isinstance(error, _NotOursError):
+        if isinstance(error, NotOursError):
             self.next_look = time.time()
             self._block(flight.changes)
             return False
@@ -486,8 +405,7 @@ class Dispatcher:
         self._told = self._dropping = False
         with self._accepting:
             self._accepted += changes
-        with self._lock:
-            self._delivered += len(changes)
+        self.counter.add_delivered(len(changes))
         if len(self._accepted) >= _MAX_ACCEPTED:
             self.write_accepted()
 
@@ -531,7 +449,7 @@ class Dispatcher:
 
     def _give_up(self, changes: list[QueuedChange], reason: str) -> None:
         self._outbox.give_up(changes)
-        self._record_failures(FailedDelivery(c.method, c.path, reason) for c in changes)
+        self.counter.add_failed(FailedDelivery(c.method, c.path, reason) for c in changes)
         more = f" and {len(changes) - 1} more" if len(changes) > 1 else ""
         _log.warning(
             "A change was not accepted by the receiver and is given up: %s %s%s: %s",
@@ -541,16 +459,12 @@ class Dispatcher:
             reason,
         )
 
-    def _record_failures(self, failures: Iterable[FailedDelivery]) -> None:
-        with self._lock:
-            self._failed.extend(failures)
-
     def evict(self, max_changes: int, max_bytes: int) -> None:
         """Drop what is pointless, then the oldest, if too much waits; any thread may call it."""
         count, size = self._outbox.totals()
         if count <= max_changes and size <= max_bytes:
             return
-        sending = {*self._flying, *(change.number for change in self._accepted)}
+        sending = {*self._in_flight.numbers, *(change.number for change in self._accepted)}
         waiting = [c for c in self._outbox.pending() if c.number not in sending]
         last = {change.key: change.number for change in waiting}
         pointless = [c for c in waiting if c.number != last[c.key] and not c.batch]
@@ -570,7 +484,7 @@ class Dispatcher:
         if not dropped:
             return
         self._outbox.give_up(dropped, keep_contents=False)
-        self._record_failures(FailedDelivery(c.method, c.path, c.reason) for c in dropped)
+        self.counter.add_failed(FailedDelivery(c.method, c.path, c.reason) for c in dropped)
         if not self._dropping:
             _log.warning("The receiver is too slow or away: the oldest changes are dropped")
         self._dropping = True

@@ -19,16 +19,13 @@ from urllib.parse import urlsplit
 
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.storage.atomic import AtomicTextFile, spooled
-from oh_jupyter.storage.base import FileInfo, FileStore, OpenMode
-from oh_jupyter.storage.contents import contents_bytes
+from oh_jupyter.storage.base import FileInfo, FileStore, OpenMode, contents_bytes
 from oh_jupyter.storage.paths import file_key, path_key
-from oh_jupyter.storage.webhook import dead_letters
 from oh_jupyter.storage.webhook.changes import Change, Delivery, DeliveryReport
-from oh_jupyter.storage.webhook.client import WebhookClient
+from oh_jupyter.storage.webhook.client import Signer, WebhookClient
 from oh_jupyter.storage.webhook.database import outbox_file
 from oh_jupyter.storage.webhook.delivery import BatchPolicy, DeliveryQueue
 from oh_jupyter.storage.webhook.outbox import Outbox
-from oh_jupyter.storage.webhook.signing import Signer
 
 __all__ = ["BatchedWebHookFileStore", "WebHookFileStore"]
 
@@ -129,12 +126,12 @@ class WebHookFileStore(FileStore):
         return self._queue.close(timeout)
 
     def deliveries(self) -> builtins.list[Delivery]:
-        """List the changes that the receiver does not have: waiting ones, and dead dead_letters.
+        """List the changes that the receiver does not have: waiting ones, and dead letters.
 
         Returns:
             All of them, in the order in which they happened.
         """
-        return dead_letters.deliveries(self._queue.outbox)
+        return self._queue.outbox.deliveries()
 
     def replay(self, *ids: str, force: bool = False) -> int:
         """Send dead letters again.
@@ -146,13 +143,13 @@ class WebHookFileStore(FileStore):
         Returns:
             How many wait again now; `flush` says what becomes of them.
         """
-        requeued = dead_letters.replay(self._queue.outbox, ids, force=force)
+        requeued = self._queue.outbox.replay(ids, force=force)
         if requeued:
             self._queue.wake()
         return requeued
 
     def discard(self, *ids: str) -> int:
-        """Forget dead dead_letters.
+        """Forget dead letters.
 
         Args:
             ids: Which; all when none is named.
@@ -160,7 +157,7 @@ class WebHookFileStore(FileStore):
         Returns:
             How many there were.
         """
-        return dead_letters.discard(self._queue.outbox, ids)
+        return self._queue.outbox.discard(ids)
 
     def write(self, path: str, contents: str | bytes) -> None:  # noqa: D102
         data = contents_bytes(contents, path)
