@@ -9,7 +9,8 @@
 """
 
 from oh_jupyter.shell.bash.session import BashSession
+from oh_jupyter.shell.environment import ShellSnapshot
 from oh_jupyter.shell.powershell.session import PowerShellSession
 from oh_jupyter.shell.session import ShellSession
 
-__all__ = ["BashSession", "PowerShellSession", "ShellSession"]
+__all__ = ["BashSession", "PowerShellSession", "ShellSession", "ShellSnapshot"]

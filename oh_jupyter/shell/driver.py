@@ -10,7 +10,7 @@ import asyncio
 import itertools
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from oh_jupyter.process import Child
@@ -21,6 +21,7 @@ __all__ = [
     "INTERRUPT",
     "Command",
     "Dialect",
+    "Launch",
     "Report",
     "ShellDriver",
     "control_character",
@@ -78,6 +79,17 @@ class Command:
         return self.closed and self.report is not None
 
 
+@dataclass(frozen=True)
+class Launch:
+    """How a shell is started."""
+
+    argv: list[str]
+    cwd: str
+    env: Mapping[str, str]
+    user: str | None
+    path_directory: str | None  # comes first on its PATH, after the start-up files
+
+
 class ShellDriver(ABC):
     """One process of a shell, without contract and time limits."""
 
@@ -107,22 +119,17 @@ class ShellDriver(ABC):
         return False
 
     @abstractmethod
-    def start(
-        self,
-        argv: list[str],
-        cwd: str,
-        env: Mapping[str, str],
-        user: str | None,
-        path_directory: str | None,
-    ) -> Command:
-        """Start the shell; the command is done when it is ready (ChildStartError).
-
-        ``path_directory`` comes first on its PATH, after the start-up files.
-        """
+    def start(self, launch: Launch) -> Command:
+        """Start the shell; the command is done when it is ready (ChildStartError)."""
 
     @abstractmethod
-    def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:
-        """Give the shell a command; ``status`` is what it finds as the exit status before it."""
+    def run(
+        self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
+    ) -> Command:
+        """Give the shell a command; ``status`` is what it finds as the exit status before it.
+
+        Lines of ``setup`` run before it, unseen and without a trace in the exit status.
+        """
 
     @abstractmethod
     def type_line(self, text: str) -> None:
@@ -157,4 +164,8 @@ class Dialect:
     # Into top-level commands; a shell that splits itself answers with ``Report.refused``.
     split: Callable[[str], list[str]]
     displayed: Callable[[str], str]  # as ``extras.command`` has it
+    # Lines for ``setup`` that write the exported variables to a file, NAME=VALUE and a NUL each.
+    write_variables: Callable[[str], str] | None = None
+    # Lines for ``setup`` that go to a directory, and remove variables.
+    go_back: Callable[[str, Iterable[str]], str] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)

@@ -5,15 +5,46 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from oh_jupyter.errors import ConfigError, ShellError
 
-__all__ = ["check_variables", "no_change_timeout", "shell_environment"]
+__all__ = [
+    "ShellSnapshot",
+    "check_variables",
+    "no_change_timeout",
+    "read_variables",
+    "shell_environment",
+]
 
 EXCLUDED_VARIABLES = ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "LINES", "COLUMNS", "HISTFILE")
 """These belong to the terminal or the shell that we were started from."""
 
+OWN_NAMES = ("_", "OLDPWD", "PWD", "SHLVL")
+"""Variables that a shell keeps itself."""
+
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
+
+
+@dataclass(frozen=True)
+class ShellSnapshot:
+    """Where a shell is, and what it hands to the programs that it starts.
+
+    Attributes:
+        cwd: The working directory, absolute.
+        variables: The exported variables; there may be secrets among them.
+    """
+
+    cwd: str
+    variables: Mapping[str, str] = field(repr=False)
+
+
+def read_variables(file: str) -> dict[str, str]:
+    """The variables in a file of NAME=VALUE and NUL; the shell's own and functions left out."""
+    entries = Path(file).read_bytes().split(b"\0")
+    pairs = (entry.decode("utf-8", "surrogateescape").partition("=") for entry in entries)
+    return {n: value for n, sign, value in pairs if sign and NAME.match(n) and n not in OWN_NAMES}
 
 
 def shell_environment(

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+import tempfile
 from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar
@@ -18,12 +20,20 @@ from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
 from oh_jupyter.shell import replies
 from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Report, control_character
-from oh_jupyter.shell.environment import check_variables, no_change_timeout
+from oh_jupyter.shell.environment import (
+    ShellSnapshot,
+    check_variables,
+    no_change_timeout,
+    read_variables,
+)
 from oh_jupyter.shell.supervisor import ShellSupervisor
 
 __all__ = ["ShellSession"]
 
 T = TypeVar("T")
+
+SET_UP_SECONDS = 30.0
+"""Seconds that the shell gets to tell its state, or to go back to one."""
 
 
 class ShellSession:
@@ -139,6 +149,28 @@ class ShellSession:
         """
         self._call(self.set_env_async(variables))
 
+    def snapshot(self) -> ShellSnapshot:
+        """Tell directory and exported variables; see :meth:`snapshot_async`.
+
+        Returns:
+            What :meth:`restore` takes.
+
+        Raises:
+            ShellError: A command runs, or the shell cannot tell.
+        """
+        return self._call(self.snapshot_async())
+
+    def restore(self, snapshot: ShellSnapshot) -> None:
+        """Go back to a directory and to exported variables; see :meth:`restore_async`.
+
+        Args:
+            snapshot: What :meth:`snapshot` has told, here or in another session.
+
+        Raises:
+            ShellError: A command runs, the directory is gone, or a variable is read-only.
+        """
+        self._call(self.restore_async(snapshot))
+
     def interrupt(self) -> None:
         """Press Ctrl-C in the running command, also while :meth:`execute` waits elsewhere."""
         if self._loop is not None and self._supervisor is not None:
@@ -226,6 +258,82 @@ class ShellSession:
             supervisor.export(variables)
             if not self.running and variables:
                 await supervisor.wait(supervisor.run(""))
+
+    async def snapshot_async(self) -> ShellSnapshot:
+        """Tell where the shell is and what it exports, without a trace in it.
+
+        Returns:
+            What :meth:`restore_async` takes.
+
+        Raises:
+            ShellError: A command runs, or the shell cannot tell.
+        """
+        async with self._lock:
+            return await self._snapshot()
+
+    async def _snapshot(self) -> ShellSnapshot:
+        if self.dialect.write_variables is None:
+            raise ShellError(f"{self.dialect.name} cannot tell its variables.")
+        descriptor, file = tempfile.mkstemp(prefix="oh_shell_")
+        os.close(descriptor)
+        try:
+            if self.username is not None:
+                shutil.chown(file, self.username)
+            report = await self._set_up(self.dialect.write_variables(file))
+            variables = read_variables(file)
+        finally:
+            os.unlink(file)
+        if not variables:
+            raise ShellError("The shell did not tell its variables.")
+        return ShellSnapshot(report.cwd, variables)
+
+    async def restore_async(self, snapshot: ShellSnapshot) -> None:
+        """Go back to a directory and to exported variables; those exported since are removed.
+
+        What is no exported variable stays: functions, aliases, variables of the shell alone.
+
+        Args:
+            snapshot: What :meth:`snapshot_async` has told, here or in another session.
+
+        Raises:
+            ShellError: A command runs, the directory is gone, or a variable is read-only.
+        """
+        check_variables(snapshot.variables)
+        async with self._lock:
+            now = (await self._snapshot()).variables
+            changed = {n: v for n, v in snapshot.variables.items() if now.get(n) != v}
+            removed = now.keys() - snapshot.variables.keys()
+            assert self.dialect.go_back is not None
+            supervisor = self._open()
+            supervisor.forget(removed)
+            supervisor.export(changed)
+            report = await self._set_up(self.dialect.go_back(snapshot.cwd, removed))
+            if not os.path.isdir(snapshot.cwd) or not os.path.samefile(report.cwd, snapshot.cwd):
+                raise ShellError(
+                    f"The shell cannot go back to {snapshot.cwd}; it is in {report.cwd}."
+                )
+            left = (await self._snapshot()).variables
+            kept = sorted(
+                name
+                for name in left.keys() | snapshot.variables.keys()
+                if left.get(name) != snapshot.variables.get(name)
+            )
+        if kept:
+            raise ShellError(f"These variables could not be set back: {', '.join(kept)}.")
+
+    async def _set_up(self, lines: str) -> Report:
+        """Run lines that the person does not see, in a shell that waits for a command."""
+        supervisor = self._open()
+        if self.running:
+            raise ShellError("A command runs in the shell: wait until it has ended.")
+        if supervisor.shell.exit_code is not None:
+            await supervisor.restart()
+        command = supervisor.run("", lines)
+        outcome = await supervisor.wait(command, hard=SET_UP_SECONDS)
+        if outcome != "done" or command.report is None:
+            raise ShellError("The shell does not answer: interrupt or end what runs in it.")
+        supervisor.cwd = command.report.cwd
+        return command.report
 
     async def execute_async(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
         """Run an action on the session's loop.

@@ -6,13 +6,13 @@ import asyncio
 import contextlib
 import math
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Literal, TypeVar
 
 from oh_jupyter.errors import ChildStartError, ShellError
 from oh_jupyter.process import Child
 from oh_jupyter.shell import replies
-from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, ShellDriver
+from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Launch, ShellDriver
 from oh_jupyter.shell.environment import shell_environment
 
 __all__ = ["MemoryGuard", "Outcome", "ShellSupervisor"]
@@ -123,7 +123,7 @@ class ShellSupervisor:
         for argv in command_lines:
             shell = self._dialect.driver(self._loop, self._on_change)
             try:
-                ready = shell.start(argv, directory, env, self._user, self._path_directory)
+                ready = shell.start(Launch(argv, directory, env, self._user, self._path_directory))
             except ChildStartError as error:
                 raise ShellError(f"{name} does not start: {error}") from error
             self.shell = shell
@@ -147,10 +147,10 @@ class ShellSupervisor:
         await self.start()
         self._restarted = True
 
-    def run(self, text: str) -> Command:
+    def run(self, text: str, setup: str = "") -> Command:
         """Give the shell a command; the one before must be done."""
         exports, self._pending_exports = self._pending_exports, {}
-        command = self.shell.run(text, exports)
+        command = self.shell.run(text, exports, setup=setup)
         if self._max_memory_mb is not None:
             self._guard_memory(command, self._max_memory_mb * 1024**2)
         return command
@@ -164,6 +164,12 @@ class ShellSupervisor:
         """Set variables before the next command, and in every shell that follows."""
         self.exports.update(variables)
         self._pending_exports.update(variables)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Set variables no more, in the shells that follow."""
+        for name in names:
+            self.exports.pop(name, None)
+            self._pending_exports.pop(name, None)
 
     async def wait(
         self,

@@ -442,3 +442,36 @@ def test_bad_sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("NO_CHANGE_TIMEOUT_SECONDS", "soon")
     with pytest.raises(ConfigError, match="soon"):
         BashSession(tmp_path)
+
+
+def test_a_snapshot_is_told_without_a_trace_and_can_be_gone_back_to(run, session):
+    run("mkdir 'a b' && cd 'a b' && export KEPT=$'two\\nlines \\e[1m' GONE='x y' && (exit 3)")
+    before = session.snapshot()
+    assert run("echo $?").content == "3"
+    assert before.cwd == f"{session.work_dir}/a b" == session.cwd
+    assert before.variables["KEPT"] == "two\nlines \x1b[1m"
+    assert "x y" not in repr(before)
+    run("cd / && export KEPT=other NEW=1 && unset GONE && own=stays")
+    session.set_env({"LATER": "set"})
+    session.restore(before)
+    assert session.cwd == before.cwd
+    assert run('echo "$PWD|$GONE|$own|${NEW-}|${LATER-}|${#KEPT}"').content == (
+        f"{before.cwd}|x y|stays|||{len(before.variables['KEPT'])}"
+    )
+    assert session.snapshot() == before
+    assert run("exit 0").metadata.exit_code == 0
+    assert run("echo ${LATER-gone}").content == "gone"
+
+
+def test_what_a_shell_cannot_go_back_to_is_told(run, session, start, gate):
+    run("mkdir gone && cd gone && export FIXED=1")
+    before = session.snapshot()
+    run("export FIXED=2 && readonly FIXED")
+    with pytest.raises(ShellError, match="could not be set back: FIXED"):
+        session.restore(before)
+    run("cd .. && rmdir gone")
+    with pytest.raises(ShellError, match="cannot go back to"):
+        session.restore(before)
+    start(f"read x <'{gate}'")
+    with pytest.raises(ShellError, match="A command runs"):
+        session.snapshot()

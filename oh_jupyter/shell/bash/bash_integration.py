@@ -19,20 +19,23 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from oh_jupyter.shell.driver import Report
 
 __all__ = [
     "read_reports",
+    "return_lines",
     "setup_lines",
     "typed_command",
     "typed_handshake",
     "typed_prompt",
     "typed_script",
+    "variables_lines",
 ]
 
+ENV_PROGRAM = "/usr/bin/env"
 REPORT_FIELDS = 9
 PIECE_BYTES = 200
 """Source bytes for each typed line: a terminal takes lines of at most 4095 bytes."""
@@ -196,6 +199,17 @@ def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> s
     if status is not None:
         lines.append(f"{token}_status={status}\n")
     return "".join(lines)
+
+
+def variables_lines(file: str) -> str:
+    """Lines for the ``setup`` of a command that write the exported variables to a file."""
+    return f"{ENV_PROGRAM} -0 >{shlex.quote(file)}\n"
+
+
+def return_lines(directory: str, removed: Iterable[str]) -> str:
+    """Lines for the ``setup`` of a command that go to a directory and remove variables."""
+    names = "".join(f"\\builtin unset -v {name}\n" for name in removed)
+    return f"{names}\\builtin cd -- {shlex.quote(directory)}\n"
 
 
 def _typed_eval(text: str, token: str | None = None, after: str = "") -> bytes:

@@ -18,7 +18,7 @@ from oh_jupyter.shell.bash.terminal import (
     read_proc,
     waits_for_command_line,
 )
-from oh_jupyter.shell.driver import INTERRUPT, Command, ShellDriver
+from oh_jupyter.shell.driver import INTERRUPT, Command, Launch, ShellDriver
 from oh_jupyter.shell.output.markers import Marker, MarkerParser
 
 __all__ = ["Bash"]
@@ -42,29 +42,22 @@ class Bash(ShellDriver):
         self._installing = False
         self._reinstalled_for: Command | None = None
 
-    def start(
-        self,
-        argv: list[str],
-        cwd: str,
-        env: Mapping[str, str],
-        user: str | None,
-        path_directory: str | None,
-    ) -> Command:
+    def start(self, launch: Launch) -> Command:
         """Start bash and install the integration."""
-        self._path_directory = path_directory
-        self._terminal = Terminal(self._loop, raw=False, user=user)
-        self._line = Terminal(self._loop, raw=True, user=user)
+        self._path_directory = launch.path_directory
+        self._terminal = Terminal(self._loop, raw=False, user=launch.user)
+        self._line = Terminal(self._loop, raw=True, user=launch.user)
         slave = self._terminal.slave
         try:
             self.child = spawn(
-                argv,
-                cwd=cwd,
-                env=env,
+                launch.argv,
+                cwd=launch.cwd,
+                env=launch.env,
                 stdin=slave,
                 stdout=slave,
                 stderr=slave,
                 controlling_terminal=slave,
-                user=user,
+                user=launch.user,
                 resume=True,
             )
         except OSError:
@@ -81,7 +74,9 @@ class Bash(ShellDriver):
         self._install()
         return self.command
 
-    def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:
+    def run(
+        self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
+    ) -> Command:
         """Give bash a command."""
         command = Command(str(next(self._ids)), text, self._token)
         self.command = command
@@ -91,7 +86,7 @@ class Bash(ShellDriver):
             command.id,
             text,
             complete=is_complete(text),
-            setup=bash_integration.setup_lines(self._token, exports, status),
+            setup=bash_integration.setup_lines(self._token, exports, status) + setup,
         )
         self._terminal.restore_modes()
         self._terminal.write(self._typed)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from oh_jupyter.errors import ShellError
+from oh_jupyter.shell.bash.bash_integration import return_lines, variables_lines
 from oh_jupyter.shell.bash.parsing import displayed_command, split_commands
 from oh_jupyter.shell.driver import Dialect, ShellDriver
 from oh_jupyter.shell.session import ShellSession
@@ -38,6 +39,8 @@ BASH = Dialect(
     command_lines=_command_lines,
     split=split_commands,
     displayed=displayed_command,
+    write_variables=variables_lines,
+    go_back=return_lines,
     # A pager would wait for a key that nobody presses.
     variables={"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat"},
 )

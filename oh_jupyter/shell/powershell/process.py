@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from oh_jupyter.background import start_thread
 from oh_jupyter.process import PIPE, spawn
-from oh_jupyter.shell.driver import END_OF_INPUT, INTERRUPT, Command, ShellDriver
+from oh_jupyter.shell.driver import END_OF_INPUT, INTERRUPT, Command, Launch, ShellDriver
 from oh_jupyter.shell.output.markers import Marker, MarkerParser
 from oh_jupyter.shell.powershell import script
 
@@ -134,26 +134,19 @@ class PowerShell(ShellDriver):
         self._interrupted = False
         self._status: int | None = None
 
-    def start(
-        self,
-        argv: list[str],
-        cwd: str,
-        env: Mapping[str, str],
-        user: str | None,
-        path_directory: str | None,
-    ) -> Command:
+    def start(self, launch: Launch) -> Command:
         """Start PowerShell and install the functions."""
         self._output = PipeReader(self._loop, self._on_output, "oh_jupyter-powershell-output")
         write_end = self._output.write_end
         try:
             self.child = spawn(
-                argv,
-                cwd=cwd,
-                env=env,
+                launch.argv,
+                cwd=launch.cwd,
+                env=launch.env,
                 stdin=PIPE,
                 stdout=write_end,
                 stderr=write_end,
-                user=user,
+                user=launch.user,
             )
         except OSError:
             self._output.close()
@@ -169,10 +162,12 @@ class PowerShell(ShellDriver):
             self.child.wait, self._markers.write(Marker("x")), "oh_jupyter-powershell-exit"
         )
         self.command = Command("0", "", self._token, started=True)
-        self._input.write(script.typed_script(self._token, path_directory))
+        self._input.write(script.typed_script(self._token, launch.path_directory))
         return self.command
 
-    def run(self, text: str, exports: Mapping[str, str], status: int | None = None) -> Command:
+    def run(
+        self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
+    ) -> Command:
         """Give PowerShell a command."""
         command = Command(str(next(self._ids)), text, self._token)
         self.command = command
