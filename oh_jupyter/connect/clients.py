@@ -17,7 +17,7 @@ __all__ = ["CLIENTS", "NAME", "Client", "Connection"]
 NAME = "oh-jupyter"
 """What our server is called in every client; Gemini's policies cannot name one with a "_"."""
 
-LONGEST_CALL_SECONDS = 3600
+MAX_CALL_SECONDS = 3600
 """For clients that would otherwise give a long cell up after a minute or two."""
 
 
@@ -35,20 +35,6 @@ class Connection:
     environment: Mapping[str, str] = field(default_factory=dict)
     server: RunningServer | None = None
 
-    @property
-    def url(self) -> str:
-        """The address of MCP on the server; "" if a program is started."""
-        return f"{self.server.url}/mcp" if self.server else ""
-
-    def described(self, command: str, environment: str, url: str, headers: str) -> dict[str, Any]:
-        """The parts of it that there are, under the names that a client has for them."""
-        if self.server:
-            parts = {url: self.url, headers: self.server.headers}
-        else:
-            program, *arguments = self.program
-            parts = {command: program, "args": arguments, environment: dict(self.environment)}
-        return {name: part for name, part in parts.items() if part}
-
 
 @dataclass(frozen=True)
 class Client:
@@ -57,169 +43,155 @@ class Client:
     Attributes:
         title: Its name for people.
         place: Where our entry is in its file.
-        entry: Makes an entry of a connection.
-        user: Finds the file for all that a person does; None if there is none.
-        project: Finds the file of the project in a directory; None if there is none.
+        user: The file for all that a person does, below the home directory; "" if there is none.
+        project: The file of a project, below its directory; "" if there is none.
         next_step: What to do there, once the file is written.
+        names: What it calls the command, its environment, an address, and that one's headers.
+        kinds: What it calls the two ways to reach a server, and the key for that; () if nothing.
+        extra: What else is in an entry.
+        moved: Finds another directory than the home directory for ``user``; None if it is not
+            moved.
+        finish: Brings an entry into another shape.
     """
 
     title: str
     place: Place
-    entry: Callable[[Connection], dict[str, Any]]
-    user: Callable[[], Path] | None
-    project: Callable[[Path], Path] | None
+    user: str
+    project: str
     next_step: str
+    names: tuple[str, str, str, str] = ("command", "env", "url", "headers")
+    kinds: tuple[str, str, str] | tuple[()] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    moved: Callable[[], str | Path | None] = lambda: None
+    finish: Callable[[dict[str, Any]], dict[str, Any]] = dict
+
+    def file(self, scope: str, directory: Path) -> Path | None:
+        """The file of a scope, "user" or "project" in a directory; None if there is none."""
+        if scope == "user":
+            return Path(self.moved() or Path.home(), self.user) if self.user else None
+        return directory / self.project if self.project else None
+
+    def entry(self, to: Connection) -> dict[str, Any]:
+        """What its file holds for a connection."""
+        command, environment, url, headers = self.names
+        if to.server:
+            parts: dict[str, Any] = {url: f"{to.server.url}/mcp", headers: to.server.headers}
+        else:
+            program, *arguments = to.program
+            parts = {command: program, "args": arguments, environment: dict(to.environment)}
+        described = {name: part for name, part in parts.items() if part}
+        if self.kinds:
+            key, started, reached = self.kinds
+            described = {key: reached if to.server else started, **described}
+        return self.finish({**described, **self.extra})
 
 
-def _home(*below: str) -> Callable[[], Path]:
-    return lambda: Path.home().joinpath(*below)
+def _variable(name: str) -> Callable[[], str | None]:
+    return lambda: os.environ.get(name)
 
 
-def _in_project(*below: str) -> Callable[[Path], Path]:
-    return lambda directory: directory.joinpath(*below)
-
-
-def _claude_user_file() -> Path:
-    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home()) / ".claude.json"
-
-
-def _codex_user_file() -> Path:
-    return Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "config.toml"
-
-
-def _gemini_user_file() -> Path:
-    return Path(os.environ.get("GEMINI_CLI_HOME") or Path.home()) / ".gemini" / "settings.json"
-
-
-def _goose_user_file() -> Path:
+def _settings_directory() -> Path:
+    """Where programs of the desktop keep a person's settings."""
     if sys.platform == "win32":
-        return _application_data() / "Block" / "goose" / "config" / "config.yaml"
-    base = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(base) / "goose" / "config.yaml"
+        return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Application Support"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
 
 
-def _vscode_user_file() -> Path:
+def _goose_directory() -> Path:
     if sys.platform == "win32":
-        base = _application_data()
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        base = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
-    return base / "Code" / "User" / "mcp.json"
+        return _settings_directory() / "Block" / "goose" / "config"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "goose")
 
 
-def _application_data() -> Path:
-    return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
-
-
-def _plain(to: Connection) -> dict[str, Any]:
-    return to.described("command", "env", "url", "headers")
-
-
-def _typed(to: Connection) -> dict[str, Any]:
-    return {"type": "http" if to.server else "stdio", **_plain(to)}
-
-
-def _codex(to: Connection) -> dict[str, Any]:
-    described = to.described("command", "env", "url", "http_headers")
-    return {**described, "tool_timeout_sec": LONGEST_CALL_SECONDS}
-
-
-def _gemini(to: Connection) -> dict[str, Any]:
-    described = to.described("command", "env", "httpUrl", "headers")
-    return {**described, "timeout": LONGEST_CALL_SECONDS * 1000}
-
-
-def _goose(to: Connection) -> dict[str, Any]:
-    return {
-        "enabled": True,
-        "type": "streamable_http" if to.server else "stdio",
-        "name": NAME,
-        "description": "The Jupyter notebook that is open, its variables, shell and browser",
-        **to.described("cmd", "envs", "uri", "headers"),
-        "timeout": LONGEST_CALL_SECONDS,
-    }
-
-
-def _jupyter_ai(to: Connection) -> dict[str, Any]:
+def _as_acp_does(entry: dict[str, Any]) -> dict[str, Any]:
     """An entry as ACP describes servers: lists of what has a name, and no part left out."""
-    described = {"name": NAME, **_plain(to)}
-    if to.server:
-        return {**described, "type": "http", "headers": _named(to.server.headers)}
-    return {"args": [], **described, "env": _named(to.environment)}
+    key = "headers" if "url" in entry else "env"
+    pairs = [{"name": name, "value": value} for name, value in entry.get(key, {}).items()]
+    kind = {"type": "http"} if "url" in entry else {}
+    return {"name": NAME, **({} if kind else {"args": []}), **entry, **kind, key: pairs}
 
 
-def _named(values: Mapping[str, str]) -> list[dict[str, str]]:
-    return [{"name": name, "value": value} for name, value in values.items()]
-
-
-def _openhands(to: Connection) -> dict[str, Any]:
-    return {"transport": "http" if to.server else "stdio", **_plain(to)}
-
+_JSON = Place(".json", ("mcpServers",), NAME)
+_TYPED = ("type", "stdio", "http")
 
 CLIENTS: Mapping[str, Client] = {
     "claude": Client(
-        title="Claude Code",
-        place=Place(".json", ("mcpServers",), NAME),
-        entry=_typed,
-        user=_claude_user_file,
-        project=_in_project(".mcp.json"),
-        next_step="start claude, or type /mcp in one that runs to connect",
+        "Claude Code",
+        _JSON,
+        ".claude.json",
+        ".mcp.json",
+        "start claude, or type /mcp in one that runs to connect",
+        kinds=_TYPED,
+        moved=_variable("CLAUDE_CONFIG_DIR"),
     ),
     "codex": Client(
-        title="Codex",
-        place=Place(".toml", ("mcp_servers",), NAME),
-        entry=_codex,
-        user=_codex_user_file,
-        project=_in_project(".codex", "config.toml"),
-        next_step="start codex (anew, if it runs); /mcp lists the tools",
+        "Codex",
+        Place(".toml", ("mcp_servers",), NAME),
+        "config.toml",
+        ".codex/config.toml",
+        "start codex (anew, if it runs); /mcp lists the tools",
+        names=("command", "env", "url", "http_headers"),
+        extra={"tool_timeout_sec": MAX_CALL_SECONDS},
+        moved=lambda: os.environ.get("CODEX_HOME") or Path.home() / ".codex",
     ),
     "gemini": Client(
-        title="Gemini CLI",
-        place=Place(".json", ("mcpServers",), NAME),
-        entry=_gemini,
-        user=_gemini_user_file,
-        project=_in_project(".gemini", "settings.json"),
-        next_step="start gemini (anew, if it runs); /mcp lists the tools",
+        "Gemini CLI",
+        _JSON,
+        ".gemini/settings.json",
+        ".gemini/settings.json",
+        "start gemini (anew, if it runs); /mcp lists the tools",
+        names=("command", "env", "httpUrl", "headers"),
+        extra={"timeout": MAX_CALL_SECONDS * 1000},
+        moved=_variable("GEMINI_CLI_HOME"),
     ),
     "goose": Client(
-        title="goose",
-        place=Place(".yaml", ("extensions",), NAME),
-        entry=_goose,
-        user=_goose_user_file,
-        project=None,
-        next_step="start goose session (anew, if it runs)",
+        "goose",
+        Place(".yaml", ("extensions",), NAME),
+        "config.yaml",
+        "",
+        "start goose session (anew, if it runs)",
+        names=("cmd", "envs", "uri", "headers"),
+        kinds=("type", "stdio", "streamable_http"),
+        extra={
+            "enabled": True,
+            "name": NAME,
+            "description": "The Jupyter notebook that is open, its variables, shell and browser",
+            "timeout": MAX_CALL_SECONDS,
+        },
+        moved=_goose_directory,
     ),
     "cursor": Client(
-        title="Cursor",
-        place=Place(".json", ("mcpServers",), NAME),
-        entry=_plain,
-        user=_home(".cursor", "mcp.json"),
-        project=_in_project(".cursor", "mcp.json"),
-        next_step=f"switch {NAME} on in Cursor's settings, under MCP, and open an agent's chat",
+        "Cursor",
+        _JSON,
+        ".cursor/mcp.json",
+        ".cursor/mcp.json",
+        f"switch {NAME} on in Cursor's settings, under MCP, and open an agent's chat",
     ),
     "vscode": Client(
-        title="VS Code",
-        place=Place(".json", ("servers",), NAME),
-        entry=_typed,
-        user=_vscode_user_file,
-        project=_in_project(".vscode", "mcp.json"),
-        next_step=f"run the command MCP: List Servers, start {NAME}, and open an agent's chat",
+        "VS Code",
+        Place(".json", ("servers",), NAME),
+        "Code/User/mcp.json",
+        ".vscode/mcp.json",
+        f"run the command MCP: List Servers, start {NAME}, and open an agent's chat",
+        kinds=_TYPED,
+        moved=_settings_directory,
     ),
     "jupyter-ai": Client(
-        title="Jupyter AI",
-        place=Place(".json", ("mcp_servers",), NAME, listed=True),
-        entry=_jupyter_ai,
-        user=None,
-        project=_in_project(".jupyter", "mcp_settings.json"),
-        next_step="open a new chat of a persona in this directory, or below it",
+        "Jupyter AI",
+        Place(".json", ("mcp_servers",), NAME, listed=True),
+        "",
+        ".jupyter/mcp_settings.json",
+        "open a new chat of a persona in this directory, or below it",
+        finish=_as_acp_does,
     ),
     "openhands": Client(
-        title="OpenHands",
-        place=Place(".json", ("mcpServers",), NAME),
-        entry=_openhands,
-        user=_home(".openhands", "mcp.json"),
-        project=None,
-        next_step="start openhands (anew, if it runs); /mcp lists the tools",
+        "OpenHands",
+        _JSON,
+        ".openhands/mcp.json",
+        "",
+        "start openhands (anew, if it runs); /mcp lists the tools",
+        kinds=("transport", "stdio", "http"),
     ),
 }

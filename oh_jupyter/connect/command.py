@@ -6,12 +6,12 @@ import argparse
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Connection
 from oh_jupyter.connect.entries import remove_entry, set_entry, show_entry
-from oh_jupyter.connect.files import backup_of, read_text, write_text
 from oh_jupyter.errors import ConfigError, ServerError, ServerNotFoundError
 from oh_jupyter.server.running import (
     NOT_RUNNING,
@@ -37,23 +37,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``connect`` takes."""
     parser.add_argument("client", metavar="CLIENT", help=", ".join(CLIENTS))
     parser.add_argument("--notebook", help="an open notebook, for the tools of its own kernel")
-    parser.add_argument(
-        "--url",
-        help="write this address of a Jupyter server, instead of the command that finds the one "
-        "that is running here",
-    )
+    url = "write this address of a Jupyter server, instead of the command that finds the one here"
+    parser.add_argument("--url", help=url)
     parser.add_argument("--token", help="the token for --url")
     where = parser.add_mutually_exclusive_group()
-    where.add_argument(
-        "--user", action="store_const", const="user", dest="scope", help="for all that you do"
-    )
-    where.add_argument(
-        "--project",
-        action="store_const",
-        const="project",
-        dest="scope",
-        help="for this directory alone",
-    )
+    for scope, meaning in (
+        ("user", "for all that you do"),
+        ("project", "for this directory alone"),
+    ):
+        where.add_argument(
+            f"--{scope}", action="store_const", const=scope, dest="scope", help=meaning
+        )
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--print", action="store_true", help="print what would be written")
     what.add_argument("--remove", action="store_true", help="take it away again")
@@ -85,10 +79,9 @@ def connect(options: argparse.Namespace) -> int:
 
 
 def _file(client: Client, scope: str | None) -> Path:
-    if (scope or "user") == "user" and client.user:
-        return client.user()
-    if scope != "user" and client.project:
-        return client.project(Path.cwd())
+    for each in (scope,) if scope else ("user", "project"):
+        if file := client.file(each, Path.cwd()):
+            return file
     other = "--project" if scope == "user" else "--user"
     raise ConfigError(f"{client.title} has no such file for MCP servers; use {other}")
 
@@ -135,10 +128,8 @@ def _check(server: RunningServer) -> None:
     import httpx
 
     about = {"protocolVersion": "2025-06-18", "capabilities": {}}
-    first = {
-        "method": "initialize",
-        "params": {**about, "clientInfo": {"name": NAME, "version": ""}},
-    }
+    params = {**about, "clientInfo": {"name": NAME, "version": ""}}
+    first = {"method": "initialize", "params": params}
     accepted = {"Accept": "application/json, text/event-stream"}
     address = f"{server.url}/mcp"
     with httpx.Client(
@@ -173,3 +164,48 @@ def _report(
         )
     yield f"{found.url} answers" if found else NOT_RUNNING
     yield f"Next: {client.next_step}; then ask: {QUESTION}"
+
+
+def read_text(file: Path) -> str:
+    """The text of a file, "" if there is none; ConfigError if it cannot be read."""
+    try:
+        return file.read_bytes().decode()
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"it cannot be read: {problem}") from problem
+
+
+def backup_of(file: Path) -> Path:
+    """Where a file goes before it is changed."""
+    return file.with_name(f"{file.name}.before-oh-jupyter")
+
+
+def write_text(file: Path, text: str, private: bool = False) -> None:
+    """Write a file whole or not at all, after what it held was copied beside it.
+
+    A new file is for its owner alone if it is ``private``. ConfigError if it cannot be written.
+    """
+    target = file.resolve()  # a link into somebody's dotfiles stays one
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600 if private else 0o644
+        if target.exists():
+            _replace(backup_of(target), target.read_bytes(), mode)
+        _replace(target, text.encode(), mode)
+    except OSError as problem:
+        raise ConfigError(f"it cannot be written: {problem}") from problem
+
+
+def _replace(target: Path, data: bytes, mode: int) -> None:
+    if target.exists() and not os.access(target, os.W_OK):
+        raise PermissionError(13, "Permission denied", str(target))
+    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with open(descriptor, "wb") as stream:
+            stream.write(data)
+        os.chmod(name, mode)
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise

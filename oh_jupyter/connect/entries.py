@@ -7,7 +7,7 @@ alone, nothing is done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,32 +25,14 @@ OURS = frozenset(
 """Parts of an entry that say how we are reached; what else there is may be a person's."""
 
 
-@dataclass(frozen=True)
-class _Format:
-    """How files of a kind are read, and how what is below some keys is changed in their text."""
-
-    load: Callable[[str], Any]
-    dump: Callable[[Sequence[str], Any], str]
-    replace: Callable[[str, Sequence[str], Any], str]
-    remove: Callable[[str, Sequence[str]], str]
-
-
-_FORMATS = {
-    ".json": _Format(json_text.load, json_text.dump, json_text.replace, json_text.remove),
-    ".toml": _Format(toml_text.load, toml_text.dump, toml_text.replace, toml_text.remove),
-    ".yaml": _Format(yaml_text.load, yaml_text.dump, yaml_text.replace, yaml_text.remove),
-}
+_FORMATS: dict[str, Any] = {".json": json_text, ".toml": toml_text, ".yaml": yaml_text}
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an entry is in files of a kind.
+    """Where an entry of a name is in files of a kind: below the keys of the section.
 
-    Attributes:
-        suffix: End of the files' names, which tells the format: .json, .toml or .yaml.
-        section: Keys that lead to the entries.
-        name: Name of the entry.
-        listed: Whether the entries are a list, and have their names in them.
+    The suffix is .json, .toml or .yaml; entries that are listed have their names in them.
     """
 
     suffix: str
@@ -59,8 +41,8 @@ class Place:
     listed: bool = False
 
     @property
-    def format(self) -> _Format:
-        """The format of the files."""
+    def format(self) -> Any:
+        """The module that reads and changes texts of the files' format."""
         return _FORMATS[self.suffix]
 
     def read(self, text: str) -> tuple[Any, list[Any] | dict[str, Any]]:
@@ -100,23 +82,14 @@ class Place:
 def show_entry(place: Place, entry: Mapping[str, Any]) -> str:
     """An entry as it stands in a file that has nothing else."""
     if place.listed:
-        return place.format.dump(place.section, [entry])
-    return place.format.dump([*place.section, place.name], entry)
+        return str(place.format.dump(place.section, [entry]))
+    return str(place.format.dump([*place.section, place.name], entry))
 
 
 def set_entry(place: Place, text: str, entry: Mapping[str, Any]) -> str:
-    """Add an entry to the text of a configuration file, or bring it up to date.
+    """The text of a configuration file with an entry, in which what a person has added stays.
 
-    Args:
-        place: Where the entry belongs.
-        text: What is in the file.
-        entry: What it is to hold. What a person has added to it stays.
-
-    Returns:
-        The new text; the same one if the entry is there already.
-
-    Raises:
-        ConfigError: The text cannot be read, or not be changed without touching more.
+    ConfigError if it cannot be read, or not be changed without touching more.
     """
     document, entries = place.read(text)
     old = place.entry(entries)
@@ -132,18 +105,7 @@ def set_entry(place: Place, text: str, entry: Mapping[str, Any]) -> str:
 
 
 def remove_entry(place: Place, text: str) -> str:
-    """Take an entry out of the text of a configuration file.
-
-    Args:
-        place: Where the entry is.
-        text: What is in the file.
-
-    Returns:
-        The new text; the same one if there is no such entry.
-
-    Raises:
-        ConfigError: The text cannot be read, or not be changed without touching more.
-    """
+    """The text of a configuration file without the entry; ConfigError as for ``set_entry``."""
     document, entries = place.read(text)
     if place.others(entries) == entries:
         return text

@@ -16,10 +16,6 @@ __all__ = ["major"]
 
 @cache
 def major() -> int:
-    """Major version of the SDK that is installed.
-
-    Returns:
-        1 or 2.
-    """
+    """Major version of the SDK that is installed, 1 or 2."""
     # A package of major 2 that major 1 has replaced may have left its types behind.
     return int(version("mcp").partition(".")[0])

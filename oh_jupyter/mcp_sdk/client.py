@@ -43,15 +43,7 @@ class Session:
         version: str,
         tools_changed: Callable[[], Awaitable[None]],
     ) -> None:
-        """Prepare.
-
-        Args:
-            reading: Stream of the server's messages.
-            writing: Stream of ours.
-            name: What we are called.
-            version: Our version.
-            tools_changed: Called, one call after the other, when the server says so.
-        """
+        """Prepare; ``tools_changed`` is called, one call at a time, when the server says so."""
         client = types.Implementation(name=name, version=version)
         self._session = ClientSession(
             reading, writing, client_info=client, message_handler=self._heard

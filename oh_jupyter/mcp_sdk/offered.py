@@ -15,14 +15,9 @@ __all__ = ["ChangeBus", "OfferedTools", "ToolCall"]
 
 @dataclass(frozen=True)
 class ToolCall:
-    """A call of a tool, as it came.
+    """A call of a tool, with the ASGI scope of the request that brought it.
 
-    Attributes:
-        name: The tool's name.
-        arguments: Its arguments.
-        scope: ASGI scope of the request that brought it.
-        report_progress: Tells the client a number that grows and a text; None if the client
-            does not want to know.
+    ``report_progress`` tells a number that grows and a text; None if the client is not interested.
     """
 
     name: str

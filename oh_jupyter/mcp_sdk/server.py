@@ -43,13 +43,7 @@ class ToolServer:
     ) -> None:
         """Prepare; it serves while ``running`` is entered.
 
-        Args:
-            tools: What it offers.
-            name: Its name, as clients see it.
-            version: Its version.
-            instructions: What an agent reads about all of it.
-            messages_path: Where clients of SSE send messages, below the scope's root path.
-            max_body_bytes: Bytes that a message may have, where the SDK has such a limit.
+        Clients of SSE send messages to ``messages_path``, below the scope's root path.
         """
         self._changes = ChangeBus()
         self._server = make_server(

@@ -38,15 +38,7 @@ class DefaultKernel:
         path: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin without one.
-
-        Args:
-            kernel_manager: The server's MappingKernelManager.
-            name: Its kernelspec; None for the server's default.
-            settings: Settings of oh_jupyter in it, by name.
-            path: Where it starts, relative to the server's root.
-            clock: Tells the time in seconds.
-        """
+        """Begin without one; it is started in a path relative to the server's root."""
         self.id: str | None = None
         self.settings = dict(settings or {})
         self._kernels = kernel_manager
@@ -66,9 +58,7 @@ class DefaultKernel:
     async def start(self, *, retry: bool = False) -> str:
         """Start it; its id. A retry of the first failure waits for nothing.
 
-        Raises:
-            KernelDiedError: It died at its last start, a moment ago.
-            KernelError: It cannot be started.
+        KernelDiedError if it died at its last start a moment ago, KernelError if it cannot start.
         """
         pause_seconds = self._not_before - self._clock()
         if pause_seconds > 0 and not (retry and self._failures == 1):

@@ -110,15 +110,7 @@ class RateLimit:
 
 @dataclass
 class Limits:
-    """The limits of a server.
-
-    Attributes:
-        max_body_bytes: Size of a request that is read as a whole.
-        max_upload_bytes: Size of a file that is passed on.
-        max_concurrent_actions: Actions that a kernel gets at once.
-        max_queued_actions: Actions that may wait for each kernel besides.
-        rate: How often each principal may ask.
-    """
+    """The limits of a server: of bodies, of uploads, and of what a kernel is asked at once."""
 
     max_body_bytes: int = 64 * 1024**2
     max_upload_bytes: int = 1024**3

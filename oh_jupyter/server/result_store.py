@@ -32,13 +32,9 @@ _ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
 
 @dataclass
 class StoredResult:
-    """The result of a request, which may be under way.
+    """The result of a principal's request, which may be under way.
 
-    Attributes:
-        owner: The principal whose request it is.
-        task: Yields the answer.
-        overdue: Set while the kernel is silent that has received the request.
-        size_bytes: Size of the answer.
+    ``overdue`` is set while the kernel is silent that has received the request.
     """
 
     owner: str
@@ -67,15 +63,9 @@ class ResultStore:
     ) -> StoredResult:
         """Start a request, unless there is one of that id already, which then is taken.
 
-        Args:
-            key: The client's id of it.
-            owner: The principal.
-            work: Answers it, and sets the event while its kernel is silent; it goes on when
-                the connection breaks.
-
-        Raises:
-            WireError: The id is unusable, or another principal's.
-            LimitExceededError: There are too many, all under way.
+        ``work`` answers it, and sets the event while its kernel is silent; it goes on when the
+        connection breaks. WireError if the id is unusable, or another principal's;
+        LimitExceededError if there are too many, all under way.
         """
         if not _ID.fullmatch(key):
             raise WireError(f"{ID_HEADER} must be 1 to 128 letters, digits, '-', '_', '.'", "id")

@@ -40,16 +40,7 @@ class Router:
         path: str = "",
         limits: Limits | None = None,
     ) -> None:
-        """Make a router; no kernel is touched yet.
-
-        Args:
-            kernel_manager: The server's MappingKernelManager.
-            event_logger: The server's event logger: it tells of restarts and shutdowns.
-            kernel_name: Kernelspec of the default kernel; None for the server's default.
-            settings: Settings of oh_jupyter in the default kernel, by name.
-            path: Where the default kernel starts, relative to the server's root.
-            limits: How much one kernel may be asked at once.
-        """
+        """Touch no kernel yet; ``settings`` are those of oh_jupyter in the default one."""
         self._kernels = kernel_manager
         self._events = event_logger
         self._default = DefaultKernel(
@@ -118,9 +109,7 @@ class Router:
     async def default(self) -> KernelLink:
         """The link to the default kernel, which is started if it is not there.
 
-        Raises:
-            KernelDiedError: It died at its last start, a moment ago.
-            KernelError: It cannot be started.
+        KernelDiedError if it died at its last start a moment ago, KernelError if it cannot start.
         """
         failures = self._default.failures
         link = await self._default_link()

@@ -39,15 +39,8 @@ class Activity:
 class ServerState:
     """The state of the extension on one server.
 
-    Attributes:
-        router: Knows the kernels.
-        limits: How much each client may take.
-        mcp: The MCP endpoints.
-        wants_vscode: The settings ask for the plugin ``vscode``.
-        confirmation_over_rest: Waiting actions may be approved over REST.
-        activity: When the server was last asked to do something.
-        results: Answers of requests with an id.
-        view_key: Lets a browser that has not logged in view files.
+    ``view_key`` lets a browser that has not logged in view files; ``results`` are the answers of
+    requests with an id.
     """
 
     router: Router

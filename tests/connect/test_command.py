@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from oh_jupyter.connect import CLIENTS
+from oh_jupyter.connect.clients import CLIENTS
 
 FILES = {
     "claude": (".claude.json", ".mcp.json"),

@@ -8,7 +8,7 @@ import tomllib
 import pytest
 import yaml
 
-from oh_jupyter.connect import Place, remove_entry, set_entry
+from oh_jupyter.connect.entries import Place, remove_entry, set_entry
 from oh_jupyter.errors import ConfigError
 
 JSON = Place(".json", ("mcpServers",), "ours")

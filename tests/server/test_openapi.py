@@ -16,6 +16,7 @@ import yaml
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from openapi_schemas import updated
 from openapi_spec_validator import validate
 from schemathesis import GenerationMode, checks
 
@@ -25,7 +26,7 @@ from oh_jupyter.events.wire import from_wire, to_wire
 from oh_jupyter.schema import field_types
 from oh_jupyter.server.handlers import HANDLERS, NotFoundHandler
 from oh_jupyter.server.handlers.base import OhHandler
-from oh_jupyter.server.schemas import OPENAPI, updated
+from oh_jupyter.server.handlers.info import OPENAPI
 
 DOCUMENT = yaml.safe_load(OPENAPI.read_text(encoding="utf-8"))
 METHODS = ("get", "put", "post", "delete", "patch")
@@ -37,7 +38,7 @@ def test_it_is_openapi() -> None:
 
 def test_the_generated_parts_are_those_of_the_code() -> None:
     text = OPENAPI.read_text(encoding="utf-8")
-    assert updated(text) == text, "run python -m oh_jupyter.server.schemas"
+    assert updated(text) == text, "run python tests/server/openapi_schemas.py"
 
 
 def path_of(pattern: str) -> str:

@@ -35,7 +35,7 @@ class ExecuteActionHandler(OhHandler):
         key = self.request.headers.get(ID_HEADER)
         if key is None:
             reply = await self.while_connected(
-                link.cancellable_request("execute_action", body=body)
+                link.request("execute_action", body=body, cancellable=True)
             )
         else:
             reply = await self._stored(key, link, body)
@@ -44,7 +44,7 @@ class ExecuteActionHandler(OhHandler):
 
     async def _stored(self, key: str, link: KernelLink, body: bytes) -> Reply:
         """The answer of a request with an id; KernelTimeoutError while its kernel is silent."""
-        work = partial(link.cancellable_request, "execute_action", None, body)
+        work = partial(link.request, "execute_action", None, body, cancellable=True)
         stored = self.state.results.start(
             key, self.principal, lambda overdue: work(overdue=overdue)
         )

@@ -93,12 +93,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     """Base of the handlers.
 
     Bodies come in pieces, so that none is read of who may not send it, and none is kept that
-    is too large.
-
-    Attributes:
-        by_session_key: Whether the request showed the session key, which agents have.
-        by_address_key: Whether the key of an agent's browser is in the address.
-        client_has_left: Whether the connection was closed before the answer.
+    is too large. ``by_session_key`` and ``by_address_key`` tell of the keys that agents have.
     """
 
     by_session_key = False
@@ -215,12 +210,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             raise web.HTTPError(403, "User is not authorized to execute on resource: kernels.")
 
     async def link(self, kernel_id: str | None) -> KernelLink:
-        """The link to a kernel that the user may execute code in, None for the default one.
-
-        Raises:
-            web.HTTPError: 403: the user may not.
-            KernelError: There is no such kernel, or it cannot be started.
-        """
+        """The link to a kernel that the user may execute code in, None for the default one."""
         await self.check_kernel(kernel_id)
         if kernel_id is None:
             return await self.state.router.default()

@@ -74,7 +74,7 @@ class EventsHandler(OhHandler):
                     "whole": whole,
                     "wait": HEARTBEAT_SECONDS,
                 }
-                reply = await link.cancellable_request("events", fields, load=False)
+                reply = await link.request("events", fields, load=False, cancellable=True)
                 if str(reply.fields.get("generation")) != current:
                     return  # the client comes back, and is told of the new one
                 events = json.loads(reply.body or b"[]")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hmac
 import mimetypes
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, ClassVar
 from urllib.parse import quote
@@ -65,25 +64,40 @@ class StreamedUploadHandler(OhHandler):
                 "allows no more"
             )
 
-    @property
-    def begun(self) -> bool:
-        """Whether the kernel knows of the upload."""
-        return self._target is not None
-
     def is_upload(self) -> bool:
         """Whether the request's body is to be passed on: other methods get none."""
         return self.request.method == self.upload_method
 
-    async def settle(self, begin: Callable[[], Awaitable[None]]) -> None:
+    async def data_received(self, chunk: bytes) -> None:
+        """Pass contents on."""
+        if not self.is_upload() or self.problem is not None:
+            return
+        try:
+            for piece in self.pieces(chunk):
+                if self._target is None:
+                    await self.start()
+                await self.send(piece)
+        except Exception as problem:  # raised here, it would only break the connection
+            self.problem = problem
+
+    def pieces(self, chunk: bytes) -> list[bytes]:
+        """What is to be passed on of the next bytes of the body."""
+        return [chunk]
+
+    async def start(self) -> None:
+        """Begin the upload with what the request says of it."""
+        raise NotImplementedError
+
+    async def settle(self) -> None:
         """The whole body was there: have it put in its place, or forgotten.
 
-        ``begin`` is needed if the file is empty. What went wrong while the body came is raised.
+        What went wrong while it came is raised.
         """
         try:
             if self.problem is not None:
                 raise self.problem
-            if not self.begun:
-                await begin()
+            if self._target is None:  # the file is empty
+                await self.start()
             await self.end()
         except Exception:
             await self.abandon()
@@ -149,17 +163,9 @@ class UploadHandler(StreamedUploadHandler):
         if self.is_upload():
             self._form = FileForm(self.request.headers.get("Content-Type", ""))
 
-    async def data_received(self, chunk: bytes) -> None:
-        """Pass the file on."""
-        if not self.is_upload() or self.problem is not None:
-            return
-        try:
-            for piece in self._form.feed(chunk):
-                if self._target is None:
-                    await self._begin()
-                await self.send(piece)
-        except Exception as problem:  # raised here, it would only break the connection
-            self.problem = problem
+    def pieces(self, chunk: bytes) -> list[bytes]:
+        """What of the file is in the next bytes of the form."""
+        return self._form.feed(chunk)
 
     @web.authenticated
     @authorized("execute", resource="oh_jupyter:actions")
@@ -169,7 +175,7 @@ class UploadHandler(StreamedUploadHandler):
             self.problem = WireError(
                 "There is no whole file in the form, in a part named 'file'", "file"
             )
-        await self.settle(self._begin)
+        await self.settle()
         self.finish_json(
             {
                 "filename": self._form.filename,
@@ -178,7 +184,8 @@ class UploadHandler(StreamedUploadHandler):
             }
         )
 
-    async def _begin(self) -> None:
+    async def start(self) -> None:
+        """Name the file and its folder."""
         await self.begin(
             self.path_kwargs.get("kernel_id"),
             "upload",

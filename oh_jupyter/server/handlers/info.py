@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from functools import cache
+from pathlib import Path
 
 import psutil
 from jupyter_server.auth.decorator import authorized
@@ -13,10 +14,12 @@ from tornado import web
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import KernelError
 from oh_jupyter.server.handlers.base import OhHandler
-from oh_jupyter.server.schemas import OPENAPI
 
 __all__ = ["AliveHandler", "OpenApiHandler", "ServerInfoHandler"]
 
+
+OPENAPI = Path(__file__).parent.with_name("openapi.yaml")
+"""The description of the REST interface."""
 
 STATUS_TIMEOUT_SECONDS = 1.0
 """How long a busy kernel may take to say how it does."""

@@ -23,16 +23,6 @@ class StoreHandler(StreamedUploadHandler):
     action = "write"
     upload_method = "PUT"
 
-    async def data_received(self, chunk: bytes) -> None:
-        """Pass contents on."""
-        if not self.is_upload() or self.problem is not None:
-            return
-        try:
-            await self._begin()
-            await self.send(chunk)
-        except Exception as problem:  # raised here, it would only break the connection
-            self.problem = problem
-
     @web.authenticated
     @authorized("read", resource="oh_jupyter:store")
     async def get(self, path: str = "", kernel_id: str | None = None) -> None:
@@ -52,7 +42,7 @@ class StoreHandler(StreamedUploadHandler):
     @authorized("write", resource="oh_jupyter:store")
     async def put(self, path: str = "", kernel_id: str | None = None) -> None:
         """Keep the body as a file, which becomes visible as a whole."""
-        await self.settle(self._begin)
+        await self.settle()
         self.set_status(204)
         self.finish()
 
@@ -65,7 +55,7 @@ class StoreHandler(StreamedUploadHandler):
         self.set_status(204)
         self.finish()
 
-    async def _begin(self) -> None:
-        if not self.begun:
-            fields: dict[str, Any] = {"path": self.path_kwargs.get("path") or ""}
-            await self.begin(self.path_kwargs.get("kernel_id"), "upload_to_store", **fields)
+    async def start(self) -> None:
+        """Name the file."""
+        fields: dict[str, Any] = {"path": self.path_kwargs.get("path") or ""}
+        await self.begin(self.path_kwargs.get("kernel_id"), "upload_to_store", **fields)

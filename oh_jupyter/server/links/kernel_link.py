@@ -64,12 +64,9 @@ class KernelLink(ABC):
     """Carries requests to the runtime in one kernel, on the kernel's control channel.
 
     Attributes:
-        kernel_id: The server's id of the kernel.
         concurrency: How many actions the kernel gets at once; None for any number.
         answered: Whether the kernel has answered anything since it was started, or restarted.
-        ever_answered: Whether it has answered anything at all.
         resends: Whether requests are sent once more after the connection broke.
-        causes_of_silence: Why a kernel may leave its pings unanswered, for a message.
     """
 
     resends: ClassVar[bool] = False
@@ -104,25 +101,6 @@ class KernelLink(ABC):
     async def _is_busy(self) -> bool:
         """Whether the kernel runs a cell, as far as its manager knows."""
 
-    async def cancellable_request(
-        self,
-        operation: str,
-        fields: Mapping[str, Any] | None = None,
-        body: bytes | None = None,
-        *,
-        load: bool = True,
-        overdue: asyncio.Event | None = None,
-    ) -> Reply:
-        """``request``, taken back in the kernel when this is cancelled or given up."""
-        key = uuid.uuid4().hex
-        try:
-            return await self.request(
-                operation, {**(fields or {}), "key": key}, body, load=load, overdue=overdue
-            )
-        except (asyncio.CancelledError, KernelTimeoutError):
-            run_in_background(self.request("cancel", {"key": key}, load=False))
-            raise
-
     async def request(
         self,
         operation: str,
@@ -131,28 +109,26 @@ class KernelLink(ABC):
         *,
         load: bool = True,
         overdue: asyncio.Event | None = None,
+        cancellable: bool = False,
     ) -> Reply:
-        """Ask the runtime.
+        """Ask the runtime for an operation with some fields, and a body of JSON that is passed on.
 
-        Args:
-            operation: Name of the operation.
-            fields: Its arguments.
-            body: JSON bytes that are passed on as they are.
-            load: Load oh_jupyter into the kernel first if it is not there; who only looks
-                must not change a person's kernel.
-            overdue: Set while a kernel is silent that has received it; the wait then goes on.
-
-        Raises:
-            KernelDiedError: The kernel died or restarted meanwhile.
-            KernelTimeoutError: The kernel has stopped answering.
-            KernelNotFoundError: The kernel is no more.
-            GatewayError: The gateway that runs the kernel cannot be reached.
-            ExtensionMissingError: oh_jupyter is not loaded in it, or cannot be.
-            LimitExceededError: Too many actions wait for the kernel already.
-            OhJupyterError: What the runtime refused, as the error it raised there.
+        ``load`` loads oh_jupyter into the kernel first if it is not there; who only looks must not
+        change a person's kernel. ``overdue`` is set while a kernel is silent that has received the
+        request; the wait then goes on. What is ``cancellable`` is taken back in the kernel when
+        this is cancelled or given up. What the runtime refuses is raised as the error that it
+        raised there; a kernel that cannot be reached, or died meanwhile, as a KernelError.
         """
-        async with self._slot(operation, body):
-            return await self._request(operation, fields or {}, body, load, overdue)
+        fields = dict(fields or {})
+        if cancellable:
+            fields["key"] = uuid.uuid4().hex
+        try:
+            async with self._slot(operation, body):
+                return await self._request(operation, fields, body, load, overdue)
+        except (asyncio.CancelledError, KernelTimeoutError):
+            if cancellable:
+                run_in_background(self.request("cancel", {"key": fields["key"]}, load=False))
+            raise
 
     def _slot(self, operation: str, body: bytes | None) -> AbstractAsyncContextManager[None]:
         """A place among the actions of the kernel, for those that need one."""

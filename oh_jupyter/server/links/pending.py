@@ -24,15 +24,9 @@ Message = dict[str, Any]
 class Waiting:
     """A request that waits for its reply.
 
-    Attributes:
-        reply: The reply, when it is there.
-        again: Sends the request once more, as a message of its own since kernels refuse what
-            they have had already, and returns its id; None if that could do harm.
-        ids: Ids of the messages that were sent.
-        sent: When it was sent, in seconds of the loop's clock.
-        overdue: Set while the kernel is silent that has received it, and the wait goes on; None
-            if the wait ends then.
-        received: Whether the kernel has said that it has it.
+    ``again`` sends it once more, as a message of its own since kernels refuse what they have had
+    already, and returns its id; None if that could do harm. ``overdue`` is set while the kernel
+    is silent that has received it, and the wait goes on; None if the wait ends then.
     """
 
     reply: asyncio.Future[Message]

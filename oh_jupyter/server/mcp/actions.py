@@ -60,10 +60,7 @@ class ActionTool:
     """How an Action is offered as a tool; its arguments are described where its class is.
 
     Attributes:
-        action: The Action's class.
         offered: Its fields that an agent is told of, and shared arguments.
-        description: What an agent reads about the tool.
-        hints: MCP's annotations.
         rest: How an agent gets what is left out of too long a result.
         said_otherwise: What the schema says otherwise than the class, by argument.
         required: Arguments that must be there beside those that the class requires.

@@ -26,9 +26,7 @@ Asgi = Callable[
 class Exchange:
     """One HTTP request and its response, as an ASGI application sees them.
 
-    Attributes:
-        scope: The ASGI scope.
-        gone: Set when the client has closed the connection, or is to be treated so.
+    ``gone`` is set when the client has closed the connection, or is to be treated so.
     """
 
     def __init__(self, handler: RequestHandler, body: bytes) -> None:

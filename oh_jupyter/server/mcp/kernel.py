@@ -45,11 +45,8 @@ class Kernel:
     ) -> None:
         """Name a kernel; it is started and connected to when it is first asked.
 
-        Args:
-            router: Knows the kernels.
-            kernel_id: The server's id of it; None for the default one.
-            touch: Called when the kernel is asked to do something.
-            changed: Called when an answer shows that its tools are others than before.
+        ``touch`` is called when it is asked to do something, ``changed`` when an answer shows that
+        its tools are others than before.
         """
         self._router = router
         self._touch = touch
@@ -89,7 +86,7 @@ class Kernel:
     ) -> Reply:
         """Ask the runtime in it; when this is cancelled, so is what was asked."""
         link = await self.link()
-        reply = await link.cancellable_request(operation, fields, body, load=load)
+        reply = await link.request(operation, fields, body, load=load, cancellable=True)
         if self._listed_without:
             self._listed_without = False
             self._changed()

@@ -30,14 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class OpenNotebook:
-    """A notebook with a session.
-
-    Attributes:
-        path: Where it is, relative to the server's root.
-        kernel_id: The server's id of its kernel, or None.
-        kernel_name: Kernelspec of that.
-        state: What the kernel does: idle, busy, starting.
-    """
+    """A notebook with a session, by its path below the server's root; it may have no kernel."""
 
     path: str
     kernel_id: str | None
@@ -147,9 +140,7 @@ def _number(text: str) -> int | None:
 class Document(ABC):
     """The cells of one notebook.
 
-    Attributes:
-        path: Where the notebook is, relative to the server's root.
-        note: What the person has to know after a change, or "".
+    ``note`` says what the person has to know after a change, or is "".
     """
 
     path: str

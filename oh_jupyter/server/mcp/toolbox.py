@@ -29,10 +29,6 @@ class Tool:
     """Something that an agent can call.
 
     Attributes:
-        name: Its name.
-        description: What an agent reads about it.
-        schema: JSON schema of its arguments.
-        call: Carries it out.
         hints: MCP's annotations, such as ``readOnlyHint``.
         rest: How an agent gets what is left out of too long a result; "" if nothing is.
         wire: A tool that is described already, as it is sent; the rest is then not.

@@ -1,6 +1,6 @@
 """JSON schemas of all Actions and Observations, for ``openapi.yaml``.
 
-``python -m oh_jupyter.server.schemas`` writes them into the file again, and its addresses below
+``python tests/server/openapi_schemas.py`` writes them into the file again, and its addresses below
 ``kernels/{kernel_id}``, which are those of the default kernel once more. The rest of the file is
 written by hand.
 """
@@ -12,17 +12,12 @@ import inspect
 import textwrap
 from collections.abc import Iterable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 from oh_jupyter.events import ACTIONS, OBSERVATIONS, Action, CmdOutputMetadata, Event, Observation
 from oh_jupyter.events.wire import EXTENSION_KEY
 from oh_jupyter.schema import Schema, documented_names, field_types, fields_schema
-
-__all__ = ["OPENAPI", "event_schemas", "kernel_paths", "updated"]
-
-OPENAPI = Path(__file__).with_name("openapi.yaml")
-"""The description of the REST interface."""
+from oh_jupyter.server.handlers.info import OPENAPI
 
 OF_THE_SERVER = "server"
 """Tag of the operations that belong to no kernel."""
