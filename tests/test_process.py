@@ -30,7 +30,7 @@ def output(argv: list[str], **options: object) -> bytes:
     return text
 
 
-def wait_until_gone(pids: list[int], seconds: float = 10.0) -> None:
+def wait_until_gone(pids: list[int], seconds: float = 60.0) -> None:
     _, alive = psutil.wait_procs(
         [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=seconds
     )
@@ -136,8 +136,8 @@ def test_grace_is_for_those_who_use_it() -> None:
     assert child.stdout is not None
     child.stdout.readline()
     started = time.monotonic()
-    child.terminate(grace=30)
-    assert time.monotonic() - started < 10
+    child.terminate(grace=600)
+    assert time.monotonic() - started < 60
     assert child.stdout.read() == b"bye\n"
     child.stdout.close()
     assert child.returncode == 0

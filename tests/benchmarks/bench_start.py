@@ -114,9 +114,7 @@ def main() -> None:
     """Print all figures."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
     print(f"Python {sys.version.split()[0]} in {Path(sys.prefix).name}, load {os.getloadavg()[0]}")
-    compare(
-        "kernel", rounds, lambda: kernel_start(""), lambda: kernel_start(LOAD)
-    )
+    compare("kernel", rounds, lambda: kernel_start(""), lambda: kernel_start(LOAD))
     compare("server", rounds, lambda: server_start(False), lambda: server_start(True))
 
 

@@ -265,11 +265,14 @@ def test_a_page_that_grows_while_it_is_looked_at(env: BrowserEnv, show):
 
 def test_a_part_that_never_comes_is_waited_for_once(env: BrowserEnv, show):
     show("<p>early</p><img src=/never>")
-    start = time.monotonic()
-    seen = env.step("noop(0)")
-    # Once more it would be 2.5 s.
-    assert time.monotonic() - start < 2
-    assert "early" in seen["text_content"]
+    seconds = []
+    for _ in range(5):  # the machine may be busy with other things in some of them
+        start = time.monotonic()
+        seen = env.step("noop(0)")
+        seconds.append(time.monotonic() - start)
+        assert "early" in seen["text_content"]
+    # Once more it would be 2.5 s, each time.
+    assert min(seconds) < 2
 
 
 def test_halves_of_surrogate_pairs_are_replaced(env: BrowserEnv, show):

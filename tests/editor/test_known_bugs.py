@@ -245,11 +245,11 @@ def test_20_an_import_sets_nothing_up(tmp_path):
 def test_21_many_matches_take_linear_time(replace, write):
     def seconds(lines):
         path = write("a.txt", "the same line\n" * lines)
-        start = time.perf_counter()
+        start = time.process_time()
         with pytest.raises(NoReplacementError) as caught:
             replace(path, "same", "other")
         assert len(str(caught.value)) < 2000
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     seconds(1000)
     assert seconds(80_000) < 60 * max(seconds(4000), 0.005)  # 20 times as many; squared is 400

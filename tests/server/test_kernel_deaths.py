@@ -19,7 +19,7 @@ import pytest
 
 KILLS = int(os.environ.get("STRESS_KILLS", "4"))
 
-SOON = 20.0
+SOON = 60.0
 """Seconds in which everybody must have an answer; it takes four, on a machine of one's own."""
 
 
@@ -106,7 +106,7 @@ def outcome(name: str, answer: httpx.Response | BaseException) -> str:
     return "told"
 
 
-@pytest.mark.timeout(60 + 20 * KILLS)
+@pytest.mark.timeout(60 + SOON * KILLS)
 def test_everybody_is_answered_when_the_kernel_dies(live_server: Any, tmp_path: Path) -> None:
     chance = random.Random(7)
     ends: Counter[str] = Counter()

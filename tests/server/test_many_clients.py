@@ -127,7 +127,8 @@ class Client:
     async def act_impatiently(self, command: str) -> None:
         args = {"command": command, "is_static": True, "blocking": True}
         body = {"action": {"action": "run", "args": args}}
-        await self.http.post(f"{self.below}/execute_action", json=body, timeout=0.3)
+        leaves = httpx.Timeout(60, read=0.3)
+        await self.http.post(f"{self.below}/execute_action", json=body, timeout=leaves)
 
     async def work(self, until: float, chance: random.Random) -> None:
         ways: list[Callable[[], Awaitable[None]]] = [

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import resource
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import nbformat
@@ -180,7 +180,7 @@ def test_it_ends_with_its_input_even_while_a_call_is_under_way(server, places) -
     program.stdin.write(json.dumps(asked) + "\n")
     while "notifications/progress" not in program.stdout.readline():
         pass
-    _, said = program.communicate(timeout=20)
+    _, said = program.communicate(timeout=60)
     assert program.returncode == 0
     assert "Traceback" not in said
 
@@ -197,7 +197,7 @@ def test_a_client_that_is_killed_leaves_no_orphan(server, places) -> None:
     (program,) = psutil.Process(client.pid).children()
     client.kill()
     client.wait()
-    program.wait(timeout=20)
+    program.wait(timeout=60)
     client.stderr.close()
 
 
@@ -207,7 +207,7 @@ def test_what_is_no_message_is_answered_and_the_rest_goes_on(server, places) -> 
     program.stdin.write("no JSON\n[]\n\n")
     assert json.loads(program.stdout.readline())["error"]["code"] == -32700
     assert json.loads(program.stdout.readline())["error"]["code"] == -32700
-    out, _ = program.communicate('{"jsonrpc":"2.0","id":"p","method":"ping"}\n', timeout=20)
+    out, _ = program.communicate('{"jsonrpc":"2.0","id":"p","method":"ping"}\n', timeout=60)
     assert json.loads(out) == {"jsonrpc": "2.0", "id": "p", "result": {}}
 
 
@@ -216,27 +216,27 @@ def test_it_starts_soon(server, places) -> None:
 
     bare = [sys.executable, "-c", "import asyncio, httpx"]
 
-    def seconds(program: list[str]) -> float:
-        began = time.perf_counter()
-        subprocess.run(program, env=places, check=True, capture_output=True)
-        return time.perf_counter() - began
+    def cpu_seconds(run: Callable[[], object]) -> float:
+        """Of the processes that end meanwhile: other people's load does not count."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        run()
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
-    def seconds_to_answer() -> float:
-        began = time.perf_counter()
+    def answer() -> None:
         program = started(places)
         opened(program)
-        passed = time.perf_counter() - began
-        program.communicate(timeout=20)
-        return passed
+        program.communicate(timeout=60)
 
-    pairs = [(seconds_to_answer(), seconds(bare)) for _ in range(4)]
-    for ours, python in pairs:
-        print(f"{ours:.2f} s until an answer; {python:.2f} s for Python and an HTTP client")
-    # The second is for a machine that is busy with other things.
-    assert min(ours for ours, _ in pairs) < 1.0 or min(ours / python for ours, python in pairs) < 5
+    def start_python() -> None:
+        subprocess.run(bare, env=places, check=True, capture_output=True)
+
+    ours, python = (min(cpu_seconds(run) for _ in range(3)) for run in (answer, start_python))
+    print(f"{ours:.2f} s of CPU until an answer; {python:.2f} s for Python and an HTTP client")
+    assert ours < max(1.0, 5 * python)
     program = started(places, "-X", "importtime")
     opened(program)
-    _, imported = program.communicate(timeout=20)
+    _, imported = program.communicate(timeout=60)
     names = {line.split("|")[-1].strip() for line in imported.splitlines()}
     assert "httpx" in names
     assert not names & {"mcp", "mcp_types", "pydantic", "jupyter_server", "IPython", "requests"}
