@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from oh_jupyter.errors import RuntimeClosedError, StorageError, StorePathError, WireError
+from oh_jupyter.events.blobs import MAX_INLINE_CHARS, has_blobs, join_blobs
 from oh_jupyter.events.event import Event, EventSource
 from oh_jupyter.events.masking import SecretMasker
 from oh_jupyter.events.subscribers import Subscriber, Subscribers
@@ -45,6 +46,8 @@ class EventStream:
         file_store: Where the log is kept. A session that is there already is continued.
         sid: Id of the session.
         user_id: Whose session it is, if there are several users.
+        max_inline_chars: A text with more characters, such as that of a file that was written, is
+            a file of its own in ``blobs`` beside ``events``; the event's file has its first part.
 
     Attributes:
         sid: Id of the session.
@@ -55,14 +58,23 @@ class EventStream:
         StorageError: If the store cannot be reached.
     """
 
-    def __init__(self, file_store: FileStore, sid: str, *, user_id: str | None = None) -> None:
+    def __init__(
+        self,
+        file_store: FileStore,
+        sid: str,
+        *,
+        user_id: str | None = None,
+        max_inline_chars: int = MAX_INLINE_CHARS,
+    ) -> None:
         self.sid = sid
         self.user_id = user_id
         self._store = file_store
         self._folder = _folder(sid, user_id)
         self._pid = os.getpid()
         self._masker = SecretMasker()
-        self._writer = EventWriter(file_store, self._folder, self._masker, self._renumber)
+        self._writer = EventWriter(
+            file_store, self._folder, self._masker, self._renumber, max_inline_chars
+        )
         self._subscribers = Subscribers(self._masker)
         self._lock = threading.Lock()
         self._next_id = self._writer.free_id()
@@ -135,14 +147,14 @@ class EventStream:
 
         Raises:
             FileNotFoundError: If there is none of that id.
-            StorageError: If its file is damaged.
+            StorageError: If its file is damaged, or that of one of its long texts is missing.
             WireError: If it is of a type that is not known here.
         """
         wire = self._writer.unwritten([id]).get(id)
         if wire is None:
             path = self._writer.path(id)
             wire = _parsed(self._store.read_bytes(path), path)
-        return from_wire(wire)
+        return from_wire(join_blobs(wire, self._writer.blobs, self._store.read_bytes))
 
     def encoded(self, event: Event) -> bytes:
         """The JSON of an event that was just recorded, for the one who asked for it.
@@ -163,6 +175,8 @@ class EventStream:
         end: int | None = None,
         limit: int | None = None,
         kinds: Collection[str] | None = None,
+        *,
+        whole: bool = True,
     ) -> list[Event]:
         """Read events in the order of their ids.
 
@@ -173,6 +187,8 @@ class EventStream:
             end: Id after the last, as in `range`; None for all.
             limit: How many to return at most.
             kinds: Types to return, such as ``{"run", "error"}``; None for all.
+            whole: Whether to read long texts; else, and where one is missing, there is the first
+                part of them, which says so. `get_event` reads one event as a whole.
 
         Returns:
             The events, with secrets masked.
@@ -186,6 +202,9 @@ class EventStream:
         for wire in self._wires(max(start, 0), end):
             if kinds is not None and (wire.get("action") or wire.get("observation")) not in kinds:
                 continue
+            if whole and has_blobs(wire):
+                blobs = self._writer.blobs
+                wire = join_blobs(wire, blobs, self._store.read_bytes, missing_ok=True)
             try:
                 found.append(from_wire(wire))
             except WireError as error:

@@ -27,6 +27,7 @@ from oh_jupyter.events.observation import OBSERVATIONS, CmdOutputMetadata, Obser
 from oh_jupyter.schema import field_types
 
 __all__ = [
+    "BLOBS_KEY",
     "EXTENSION_KEY",
     "EncodedEvent",
     "action_from_wire",
@@ -37,7 +38,10 @@ __all__ = [
 
 _ENVELOPE = ("id", "timestamp", "source", "cause", "tool_call_metadata", "llm_metrics")
 EXTENSION_KEY = "oh_jupyter"
-"""Key of an Action for the arguments that OpenHands does not have."""
+"""Key of an event for what OpenHands does not have."""
+
+BLOBS_KEY = "blobs"
+"""Key below it for the long texts that the log keeps in files of their own."""
 
 _ENVELOPE_TYPES = field_types(Event)
 _LOG_FIELDS = {*_ENVELOPE_TYPES, "timeout"}
@@ -156,7 +160,8 @@ def _extensions(event: Event) -> dict[str, Any]:
 
 
 def _read_extensions(cls: type[Action], envelope: dict[str, Any]) -> dict[str, Any]:
-    given = mapping(envelope.get(EXTENSION_KEY, {}), EXTENSION_KEY)
+    given = dict(mapping(envelope.get(EXTENSION_KEY, {}), EXTENSION_KEY))
+    given.pop(BLOBS_KEY, None)
     known = [f.name for f in fields(cls) if "extension" in f.metadata]
     for name in given:
         if name not in known:

@@ -23,6 +23,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import StorageError
+from oh_jupyter.events.blobs import split_blobs
 from oh_jupyter.events.event import Event
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.masking import SecretMasker
@@ -51,11 +52,14 @@ class EventWriter:
         folder: str,
         masker: SecretMasker,
         on_taken: Callable[[Callable[[], int]], None],
+        max_inline_chars: int,
     ) -> None:
         self._store = store
         self._on_taken = on_taken
         self._folder = folder
         self._session = folder.rpartition("/")[0]
+        self.blobs = f"{self._session}/blobs"
+        self._max_inline_chars = max_inline_chars
         self._is_prepared = False
         self._masker = masker
         self._changed = threading.Condition()
@@ -164,7 +168,10 @@ class EventWriter:
             if not self._is_prepared:
                 self._prepare()
                 self._is_prepared = True
-            self._create(self.path(id), self._text(encoded))
+            data, blobs = self._files(encoded)
+            for path, blob in blobs.items():
+                self._create_blob(path, blob)
+            self._create(self.path(id), data)
         except FileExistsError as error:
             return None if self._is_there(id, encoded) else error
         except Exception as error:
@@ -176,6 +183,12 @@ class EventWriter:
         create = getattr(self._store, "create", self._store.write)
         create(path, data)
         self._restrict(path, _PRIVATE_FILE)
+
+    def _create_blob(self, path: str, data: bytes) -> None:
+        """Write a long text unless it is there: what its name says is what it holds."""
+        self._restrict(self.blobs, _PRIVATE_FOLDER)
+        with contextlib.suppress(FileExistsError):
+            self._create(path, data)
 
     def _prepare(self) -> None:
         """Make the session's folders private, and describe it where nobody has done so."""
@@ -212,13 +225,15 @@ class EventWriter:
         """Tell whether a file is ours: a store may have done what it reported as failed."""
         try:
             # Two processes may well record at the same microsecond: only the whole tells.
-            return self._store.read_bytes(self.path(id)) == self._text(encoded)
+            return self._store.read_bytes(self.path(id)) == self._files(encoded)[0]
         except OSError:
             return False
 
-    def _text(self, encoded: EncodedEvent) -> bytes:
+    def _files(self, encoded: EncodedEvent) -> tuple[bytes, dict[str, bytes]]:
+        """The event's own file, and those of its long texts by path; without secrets."""
         masked = self._masker.masked(encoded.wire)
-        return encoded.json() if masked is encoded.wire else EncodedEvent(masked).json()
+        shown = encoded if masked is encoded.wire else EncodedEvent(masked)
+        return split_blobs(shown, self.blobs, self._max_inline_chars)
 
     def _renumber(self) -> int:
         """Give the queued events the ids after those that are taken; returns the next free one."""

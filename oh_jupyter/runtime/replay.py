@@ -8,9 +8,10 @@ import tempfile
 import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from oh_jupyter.config import Settings
+from oh_jupyter.errors import StorageError
 from oh_jupyter.events import Action, CmdOutputObservation, ErrorObservation, Event, Observation
 from oh_jupyter.events.masking import HIDDEN
 from oh_jupyter.events.stream import EventStream
@@ -66,6 +67,8 @@ def comparable_text(observation: Observation, workspace: str) -> str:
 
 MAX_TITLE_CHARS = 80
 
+_E = TypeVar("_E", bound=Event)
+
 
 @dataclass(frozen=True)
 class ReplayStep:
@@ -114,12 +117,12 @@ class Replayer:
         if not recorded:
             return []
         if folder is not None:
-            return self._replay(recorded, folder)
+            return self._replay(log, recorded, folder)
         with tempfile.TemporaryDirectory(prefix="oh-replay-", ignore_cleanup_errors=True) as made:
-            return self._replay(recorded, made)
+            return self._replay(log, recorded, made)
 
     def _replay(
-        self, recorded: Sequence[tuple[Action, Observation]], folder: str
+        self, log: EventStream, recorded: Sequence[tuple[Action, Observation]], folder: str
     ) -> list[ReplayStep]:
         runtime = Runtime(
             replace(
@@ -134,15 +137,24 @@ class Replayer:
             for action, before in recorded:
                 if self._stopped.is_set():
                     break
-                steps.append(self._step(runtime, action, before, folder))
+                steps.append(self._step(runtime, log, action, before, folder))
         finally:
             runtime.close()
         return steps
 
     def _step(
-        self, runtime: Runtime, action: Action, before: Observation, folder: str
+        self,
+        runtime: Runtime,
+        log: EventStream,
+        action: Action,
+        before: Observation,
+        folder: str,
     ) -> ReplayStep:
         about = (action.id or 0, action.kind, _title(action))
+        try:  # one at a time: long texts are only read for the step that needs them
+            action, before = _whole(log, action), _whole(log, before)
+        except StorageError as problem:
+            return ReplayStep(*about, "skipped", str(problem))
         text = json.dumps(to_wire(action), default=str)
         if HIDDEN in text:
             return ReplayStep(*about, "skipped", "a secret is hidden in it")
@@ -163,7 +175,7 @@ def _recorded(
     log: EventStream, until: int | None, kinds: Collection[str] | None
 ) -> list[tuple[Action, Observation]]:
     """The Actions that were carried out, each with its Observation."""
-    events = log.search(end=until)
+    events = log.search(end=until, whole=False)
     causes: dict[int | None, Event] = {e.cause: e for e in events if isinstance(e, Observation)}
     return [
         (event, observation)
@@ -173,6 +185,10 @@ def _recorded(
         and (kinds is None or event.kind in kinds)
         and isinstance(observation := causes.get(event.id), Observation)
     ]
+
+
+def _whole(log: EventStream, event: _E) -> _E:
+    return cast(_E, log.get_event(event.id)) if event.id is not None else event
 
 
 def _title(action: Action) -> str:

@@ -1,0 +1,117 @@
+"""Texts that are too long for the file of an event: each is a file of its own, named by its digest.
+
+The event holds the first part of the text, which OpenHands' readers show, and refers to the whole
+under the key of ours that they ignore: ``{"oh_jupyter": {"blobs": {"/args/content": {"key": ...,
+"bytes": ..., "sha256": ...}}}}``, where the name is a JSON pointer (RFC 6901) into the event.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from oh_jupyter.errors import StorageError
+from oh_jupyter.events.json import encode_json
+from oh_jupyter.events.wire import BLOBS_KEY, EXTENSION_KEY, EncodedEvent
+
+__all__ = ["MAX_INLINE_CHARS", "has_blobs", "join_blobs", "split_blobs"]
+
+MAX_INLINE_CHARS = 1024 * 1024
+"""Characters of a text that an event's own file holds at most."""
+
+_FIRST_PART_CHARS = 10_000
+_CODEC = "utf-8", "surrogatepass"
+
+
+def split_blobs(event: EncodedEvent, folder: str, max_chars: int) -> tuple[bytes, dict[str, bytes]]:
+    """JSON of an event with the first part of each long text, and the whole ones by their path."""
+    texts = dict(_long_texts(event.wire, "", max_chars, depth=2))
+    if not texts and len(encoded := event.json()) <= max_chars:
+        return encoded, {}
+    texts = dict(_long_texts(event.wire, "", max_chars))
+    if not texts:
+        return event.json(), {}
+    blobs: dict[str, bytes] = {}
+    references: dict[str, dict[str, Any]] = {}
+    wire = event.wire
+    for pointer, text in texts.items():
+        wire = _with(wire, pointer, f"{text[:_FIRST_PART_CHARS]}\n[... {len(text)} characters]")
+        if pointer == "/message":  # it repeats another text, and nobody reads it back
+            continue
+        data = text.encode(*_CODEC)
+        digest = hashlib.sha256(data).hexdigest()
+        key = f"{folder}/{digest}"
+        blobs[key] = data
+        references[pointer] = {"key": key, "bytes": len(data), "sha256": digest}
+    extensions = {**wire.get(EXTENSION_KEY, {}), BLOBS_KEY: references}
+    return encode_json({**wire, EXTENSION_KEY: extensions}), blobs
+
+
+def has_blobs(wire: dict[str, Any]) -> bool:
+    """Whether an event refers to texts that are files of their own."""
+    return bool(_references(wire))
+
+
+def join_blobs(
+    wire: dict[str, Any], folder: str, read: Callable[[str], bytes], *, missing_ok: bool = False
+) -> dict[str, Any]:
+    """Event with the whole texts that it refers to; StorageError for one that is not there.
+
+    With ``missing_ok`` the first part of such a text stays, and says so.
+    """
+    for pointer, reference in _references(wire).items():
+        try:
+            wire = _with(wire, pointer, _read(reference, folder, read))
+        except (LookupError, TypeError, ValueError, OSError) as error:
+            problem = (
+                f"The text {pointer!r} of event {wire.get('id')} is missing: its file in "
+                f"{folder!r} cannot be read ({error}). The event holds its first part."
+            )
+            if not missing_ok:
+                raise StorageError(problem) from error
+            wire = _with(wire, pointer, partial("{1}\n[{0}]".format, problem))
+    return wire
+
+
+def _references(wire: dict[str, Any]) -> dict[str, Any]:
+    extensions = wire.get(EXTENSION_KEY)
+    found = extensions.get(BLOBS_KEY) if isinstance(extensions, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _read(reference: dict[str, Any], folder: str, read: Callable[[str], bytes]) -> str:
+    digest = str(reference["sha256"])
+    if not digest.isalnum():  # whoever wrote the event may not choose what is read
+        raise ValueError(f"{digest!r} is no digest")
+    data = read(f"{folder}/{digest}")
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ValueError("it was changed")
+    return data.decode(*_CODEC)
+
+
+def _long_texts(
+    value: Any, pointer: str, max_chars: int, depth: int = 100
+) -> Iterator[tuple[str, str]]:
+    """Texts above a length, by their JSON pointers."""
+    if isinstance(value, str):
+        if len(value) > max_chars:
+            yield pointer, value
+    elif depth and isinstance(value, dict | list):
+        items = value.items() if isinstance(value, dict) else enumerate(value)
+        for name, inner in items:
+            escaped = str(name).replace("~", "~0").replace("/", "~1")
+            yield from _long_texts(inner, f"{pointer}/{escaped}", max_chars, depth - 1)
+
+
+def _with(value: Any, pointer: str, new: str | Callable[[str], str]) -> Any:
+    """Copy of JSON data with another text at a pointer."""
+    if not pointer:
+        return new if isinstance(new, str) else new(value)
+    escaped, _, rest = pointer[1:].partition("/")
+    name = escaped.replace("~1", "/").replace("~0", "~")
+    copy = value.copy()
+    key = int(name) if isinstance(value, list) else name
+    copy[key] = _with(value[key], f"/{rest}" if rest else "", new)
+    return copy
