@@ -92,13 +92,10 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
         return FileReadObservation(
             data_url(data, media_type), path=str(path), impl_source=action.impl_source
         )
-    if detect(data) is None:
+    file = TextFile.parse(data)
+    if file is None:
         return ErrorObservation(_BINARY)
-    try:
-        text = TextFile(data).text
-    except UnicodeDecodeError:
-        return ErrorObservation(f"File could not be decoded as utf-8: {path}.")
-    return FileReadObservation(_select(text, action.start, action.end), path=str(path))
+    return FileReadObservation(_select(file.text, action.start, action.end), path=str(path))
 
 
 def _read_lines(path: Path, action: FileReadAction) -> Observation:

@@ -76,6 +76,15 @@ def test_a_range_of_a_file_without_newline_at_the_end(read, write):
     assert read("a.txt", start=1).content == "2"
 
 
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "latin-1", "cp1251"])
+def test_read_decodes_as_the_editor_does(read, write, encoding):
+    text = "für\nzwei\n" if encoding != "cp1251" else "Привет, это обычный русский текст\nдва\n"
+    mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
+    write("other.txt", mark + text.replace("\n", "\r\n").encode(encoding))
+    assert read("other.txt").content == text
+    assert read("other.txt", start=1).content == text.split("\n")[1] + "\n"
+
+
 def test_failures_of_read(read, workspace, write):
     assert read("no.txt") == ErrorObservation(
         f"File not found: {workspace}/no.txt. Your current working directory is {workspace}."
@@ -83,8 +92,6 @@ def test_failures_of_read(read, workspace, write):
     assert read(workspace) == ErrorObservation(
         f"Path is a directory: {workspace}. You can only read files"
     )
-    latin = write("latin.txt", "für".encode("latin-1"))
-    assert read("latin.txt") == ErrorObservation(f"File could not be decoded as utf-8: {latin}.")
     write("data.bin", b"\0")
     assert read("data.bin") == ErrorObservation("ERROR_BINARY_FILE")
     assert read("a\0b").content.startswith("File ")
