@@ -162,6 +162,16 @@ class Settings:
     confirmation_timeout: float = _setting(
         300.0, "Seconds after which an action that nobody has confirmed is rejected."
     )
+    checkpoints: str = _setting(
+        "auto",
+        "Whether the workspace is kept as it is when an agent's turn begins and ends, so that "
+        "%oh_rewind can go back: auto or off. It needs git; what .gitignore excludes is not kept.",
+        "OH_JUPYTER_CHECKPOINTS",
+    )
+    checkpoint_pause: float = _setting(
+        60.0,
+        "Seconds without an Action after which the next Action of an agent begins a new turn.",
+    )
     agents: dict[str, str] | None = _setting(  # noqa: RUF009
         None,
         "Agents of your own for %oh_agent, by name: the command line of each, which speaks the "

@@ -160,6 +160,27 @@ class Checkpoints:
             f"No checkpoint {id} in {str(self.workspace)!r}; %oh_rewind lists those that are kept."
         )
 
+    def last_turn(self) -> Checkpoint:
+        """The last turn that no rewind has undone.
+
+        Raises:
+            CheckpointError: There is none.
+        """
+        entries = self.entries()
+        position = len(entries) - 1
+        while position >= 0 and entries[position].kind != "turn":
+            if entries[position].kind == "rewind":
+                # Files are since then as they were before its target.
+                target = entries[position].extra["target"]
+                position = sum(entry.id < target for entry in entries)
+            position -= 1
+        if position < 0:
+            raise CheckpointError(
+                f"No turn of an agent in {str(self.workspace)!r} is left to undo; %oh_rewind lists "
+                "the checkpoints."
+            )
+        return entries[position]
+
     def preview(self, id: int, *, everything: bool = False) -> RewindPlan:
         """Tell what ``rewind`` would do now.
 
@@ -194,9 +215,8 @@ class Checkpoints:
         """
         with self._locked() as git:
             target = self.get(id)
-            before = self._begin(
-                git, f"back to {target.id}: {target.label}", "rewind", "rewind", {}
-            )
+            label = f"back to {target.id}: {target.label}"
+            before = self._begin(git, label, "user", "rewind", {"target": target.id})
             plan = self._plan(git, before.begin, id, everything)
             try:
                 apply(git, plan)

@@ -41,7 +41,7 @@ class PathChange:
     after: Entry | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RewindPlan:
     """What a rewind will do, or has done.
 
@@ -58,12 +58,16 @@ class RewindPlan:
     remove_directories: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
+        """Whether there is anything to do."""
         return bool(self.changes or self.make_directories or self.remove_directories)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
+        """One line for each path."""
         lines = [f"{change.kind:12}{change.path}" for change in self.changes]
         lines += [f"{'keep':12}{path}  ({reason})" for path, reason in self.kept.items()]
-        return "\n".join(lines) or "Nothing changed since."
+        lines += [f"{'mkdir':12}{path}" for path in self.make_directories]
+        lines += [f"{'rmdir':12}{path}" for path in self.remove_directories]
+        return "\n".join(lines) or "Nothing was changed since by an agent."
 
 
 CHANGED_BY_OTHERS = "changed by others since, where the turn changed it, too"

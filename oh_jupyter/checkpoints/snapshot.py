@@ -68,9 +68,9 @@ class Limits:
         total_bytes: Size of what one snapshot adds.
     """
 
-    file_bytes: int = 50 << 20
-    files: int = 200_000
-    total_bytes: int = 2 << 30
+    file_bytes: int = 10 << 20
+    files: int = 100_000
+    total_bytes: int = 512 << 20
 
 
 def take(git: Git, limits: Limits) -> Snapshot:
@@ -157,8 +157,8 @@ def _changed(git: Git, limits: Limits) -> tuple[list[str], list[str], dict[str, 
             total += status.st_size
     if total > limits.total_bytes:
         raise CheckpointError(
-            f"A checkpoint of {str(git.work_tree)!r} would copy {total / 2**30:.1f} GB, more than "
-            f"{limits.total_bytes / 2**30:g} GB; leave data out by a .gitignore there."
+            f"A checkpoint of {str(git.work_tree)!r} would copy {total / 2**20:.0f} MB, more than "
+            f"{limits.total_bytes / 2**20:.0f} MB; leave data out by a .gitignore there."
         )
     return changed, removed, left_out
 

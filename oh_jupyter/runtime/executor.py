@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.background import exempt_from_debugger
 from oh_jupyter.config import Settings
-from oh_jupyter.errors import NotRunnableError, OhJupyterError
+from oh_jupyter.errors import ConfigError, NotRunnableError, OhJupyterError
 from oh_jupyter.events import (
     ACTIONS,
     Action,
@@ -49,6 +49,7 @@ from oh_jupyter.runtime.resources import (
     shell_user,
 )
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
+from oh_jupyter.runtime.turns import Turns
 from oh_jupyter.schema import field_types
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ class ActionExecutor:
         events: The log of all Actions and Observations.
         plugins: The plugins.
         confirmations: Which Actions wait for a person.
+        turns: The turns of agents, and the checkpoints at which they began.
         mcp: The MCP servers behind the runtime.
         tools: What can be called by name: agent skills, and tools of these servers.
         last_action_time: When the last Action ended, in seconds since the epoch.
@@ -167,6 +169,16 @@ class ActionExecutor:
         self.confirmations = Confirmations(
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
         )
+        if settings.checkpoints not in ("auto", "off"):
+            raise ConfigError(
+                f"The setting checkpoints must be auto or off, not {settings.checkpoints!r}"
+            )
+        self.turns = Turns(
+            self.in_thread,
+            workspace_dir,
+            automatic=settings.checkpoints == "auto",
+            pause_seconds=settings.checkpoint_pause,
+        )
         prepare_workspace(workspace_dir, shell_user(settings))
 
     @property
@@ -210,6 +222,7 @@ class ActionExecutor:
         try:
             observation = await self.confirmations.decide(action, reason)
             if observation is None:
+                await self.turns.before(action, principal or source)
                 observation = await self._observe(action, execute)
         except asyncio.CancelledError:
             self._record(ErrorObservation("The action was cancelled."), action)
@@ -218,6 +231,7 @@ class ActionExecutor:
             acting_principal.reset(acting)
             self.running.pop(key, None)
             self._tasks.pop(key, None)
+            self.turns.after(action)
             self.last_action_time = time.time()
         self._record(observation, action)
         return observation
@@ -405,6 +419,7 @@ class ActionExecutor:
 
         It blocks the loop where it must: at interpreter exit no pool takes work any more.
         """
+        self.turns.close()
         if self._transfers is not None:
             self._transfers.close()
         await self.mcp.close()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import CheckpointError
@@ -122,10 +123,18 @@ class Turns:
             return checkpoint
 
     async def rewind(self, id: int, *, everything: bool, preview: bool) -> RewindPlan:
-        """Undo the turns since a checkpoint, or tell what that would do."""
+        """Undo the turns since a checkpoint, or tell what that would do.
+
+        A CheckpointError if an agent is at work, or the files cannot be brought back.
+        """
+        if self._is_announced and not preview:
+            raise CheckpointError(
+                "An agent is at work. Wait for it, or end it with %oh_agent stop, and rewind then."
+            )
         async with self._lock:
-            self._cancel_timer()
-            await self._end()
+            if not self._is_announced:
+                self._cancel_timer()
+                await self._end()
             call = self.checkpoints.preview if preview else self.checkpoints.rewind
             plan: RewindPlan = await self._in_thread(lambda: call(id, everything=everything))
             return plan
@@ -145,7 +154,8 @@ class Turns:
     async def _end(self) -> None:
         if self._turn is not None:
             turn, self._turn = self._turn, None
-            await self._in_thread(lambda: self.checkpoints.end(turn.id))
+            if turn.end is None:  # otherwise what came since is not the agent's
+                await self._in_thread(lambda: self.checkpoints.end(turn.id))
 
     async def _goes_on(self) -> bool:
         """Whether the turn goes on: the agent did not pause, and nobody else changed a file."""
@@ -155,8 +165,10 @@ class Turns:
             return True
         if time.monotonic() - self._last_action_time > self._pause_seconds:
             return False
-        is_same: bool = await self._in_thread(lambda: self.checkpoints.is_at_end(self._turn))
-        return is_same
+        if not await self._in_thread(lambda: self.checkpoints.is_at_end(self._turn)):
+            return False
+        self._turn = replace(self._turn, end=None)
+        return True
 
     def _settle(self) -> None:
         self._settling = asyncio.ensure_future(self._note_end())

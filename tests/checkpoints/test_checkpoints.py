@@ -270,7 +270,7 @@ def test_clear_errors(root, tmp_path, monkeypatch):
         (root / name).write_text(name)
     with pytest.raises(CheckpointError, match="has 3 files, more than the 2 of which"):
         Checkpoints(root, tmp_path / "few", limits=Limits(files=2)).begin("x")
-    with pytest.raises(CheckpointError, match=r"would copy 0.0 GB, more than .* by a \.gitignore"):
+    with pytest.raises(CheckpointError, match=r"would copy 0 MB, more than .* by a \.gitignore"):
         Checkpoints(root, tmp_path / "small", limits=Limits(total_bytes=2)).begin("x")
     (tmp_path / "file").touch()
     with pytest.raises(CheckpointError, match=r"cannot be kept in .*: Not a directory"):

@@ -206,3 +206,26 @@ def test_an_interrupted_magic_leaves_the_shell_alive(kernel) -> None:
     kernel.manager.interrupt_kernel()
     assert kernel.finish(cell)["status"] == "error"
     assert kernel.execute("%oh_run echo keep=$keep").endswith("keep=1")
+
+
+def test_a_turn_of_an_agent_is_undone(kernel) -> None:
+    mine, its = kernel.directory / "mine.txt", kernel.directory / "its.txt"
+    mine.write_text("mine\n")
+    assert kernel.execute("%oh_rewind --mark 'before all'").startswith("Checkpoint ")
+    kernel.act("run", command=f"cd {kernel.directory}; echo x > its.txt; echo its >> mine.txt")
+    kernel.execute("oh.write('other.txt', 'the person writes');")
+    shown = kernel.execute("%oh_rewind last")
+    assert shown.startswith("This would be done; add --yes to do it:")
+    assert "delete      its.txt\nrestore     mine.txt" in shown
+    assert its.exists()
+    assert "delete      its.txt" in kernel.execute("%oh_rewind last --yes")
+    assert not its.exists()
+    assert mine.read_text() == "mine\n"
+    assert (kernel.directory / "other.txt").exists()
+    table = kernel.execute("%oh_rewind")
+    assert "before all" in table
+    assert "back to " in table
+    assert "CheckpointError: No checkpoint 99999 in" in kernel.execute("%oh_rewind 99999")
+    assert "takes the number of a checkpoint, or last: 'x'" in kernel.execute("%oh_rewind x")
+    assert "[-h] [-y] [--everything]" in kernel.execute("%oh_rewind --help")
+    assert "rewind" in kernel.execute("%oh_log --text rewind")

@@ -1,0 +1,105 @@
+"""``%oh_rewind``: go back to before an agent's turn."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from IPython.core.error import UsageError
+from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
+from IPython.core.magic_arguments import argument, magic_arguments
+
+from oh_jupyter.errors import CheckpointError
+from oh_jupyter.kernel.api import Oh
+from oh_jupyter.kernel.display.table import Table
+from oh_jupyter.kernel.magics.base import (
+    Completion,
+    OhMagics,
+    help_option,
+    option_names,
+    parse_line,
+    wants_help,
+)
+
+if TYPE_CHECKING:
+    from oh_jupyter.checkpoints import RewindPlan
+
+__all__ = ["RewindMagics"]
+
+
+@magics_class
+class RewindMagics(OhMagics):
+    """Undo turns of agents."""
+
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        super().__init__(shell, oh)
+        self._completion = Completion(
+            shell,
+            "oh_rewind",
+            (),
+            option_names(self.oh_rewind),
+            lambda argument: [],
+            find_commands=self._ids,
+        )
+
+    def close(self) -> None:
+        """Take out of the shell what was put into it."""
+        self._completion.close()
+
+    @output_can_be_silenced
+    @magic_arguments()
+    @help_option
+    @argument("-y", "--yes", action="store_true", help="do it; otherwise show what would be done")
+    @argument("--everything", action="store_true", help="undo what others changed since, too")
+    @argument("--mark", metavar="LABEL", help="make a checkpoint now")
+    @argument("id", nargs="?", help="number of a checkpoint, or last; the list when left out")
+    @line_magic
+    def oh_rewind(self, line: str) -> Table | RewindPlan | None:
+        """Go back to before a turn of an agent.
+
+        ``%oh_rewind`` lists the checkpoints, ``%oh_rewind last`` shows what would be undone of the
+        last turn, ``%oh_rewind last --yes`` does it, ``%oh_rewind 12 --yes`` undoes all turns since
+        12. Files come back however they were changed; what you changed since stays. Variables of
+        the kernel stay as they are. A rewind is in the list as well, to be undone.
+        """
+        if wants_help(self.oh_rewind, line):
+            return None
+        options = parse_line(self.oh_rewind, line)
+        if options.mark is not None:
+            mark = self.oh.checkpoint(options.mark.strip("'\""))
+            print(f"Checkpoint {mark.id}: {mark.label}")
+            return None
+        if options.id is None:
+            return self._table()
+        if options.id != "last" and not options.id.isdigit():
+            raise UsageError(
+                f"%oh_rewind takes the number of a checkpoint, or last: {options.id!r}"
+            )
+        id = None if options.id == "last" else int(options.id)
+        plan = self.oh.rewind(id, everything=options.everything, preview=not options.yes)
+        if not options.yes and plan:
+            print("This would be done; add --yes to do it:")
+        return plan
+
+    def _table(self) -> Table:
+        checkpoints = self.oh.checkpoints
+        rows = [
+            (
+                entry.id,
+                datetime.fromtimestamp(entry.time).strftime("%Y-%m-%d %H:%M:%S"),
+                entry.kind,
+                entry.who,
+                entry.label,
+            )
+            for entry in checkpoints
+        ]
+        if problem := self.oh.checkpoint_problem:
+            print(f"Turns get no checkpoints: {problem}")
+        return Table(("id", "when", "what", "who", "label"), tuple(rows))
+
+    def _ids(self) -> list[str]:
+        try:
+            return ["last", *(str(entry.id) for entry in self.oh.checkpoints)]
+        except CheckpointError:
+            return []

@@ -1,0 +1,169 @@
+"""Turns of agents begin and end at checkpoints, without being told to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oh_jupyter.checkpoints import Checkpoints
+from oh_jupyter.config import Settings
+from oh_jupyter.errors import CheckpointError, ConfigError
+from oh_jupyter.events import CmdRunAction, FileReadAction, FileWriteAction
+from oh_jupyter.runtime import Runtime, turns
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an agent does in these tests is its turn's until somebody says otherwise."""
+    monkeypatch.setattr(turns, "SETTLE_SECONDS", 1e6)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "work"
+
+
+def make(root: Path, **settings: Any) -> Runtime:
+    return Runtime(Settings(workspace_dir=str(root), file_store="memory", **settings))
+
+
+@pytest.fixture
+def runtime(root: Path) -> Iterator[Runtime]:
+    made = make(root)
+    yield made
+    made.close()
+
+
+def write(runtime: Runtime, path: str, text: str, source: str = "agent") -> None:
+    runtime.submit_action(FileWriteAction(path, text), source).result(60)
+
+
+def rewind(runtime: Runtime, id: int, everything: bool = False) -> Any:
+    coroutine = runtime.executor.turns.rewind(id, everything=everything, preview=False)
+    return runtime.submit(coroutine).result(60)
+
+
+def labels(runtime: Runtime) -> list[tuple[str, str]]:
+    return [(entry.kind, entry.label) for entry in runtime.executor.turns.checkpoints.entries()]
+
+
+def test_a_turn_begins_with_the_first_action_that_may_change_files(
+    runtime: Runtime, root: Path
+) -> None:
+    (root / "a.txt").write_text("before\n")
+    runtime.submit_action(FileReadAction("a.txt")).result(60)
+    assert labels(runtime) == []
+    write(runtime, "a.txt", "by the agent")
+    runtime.submit_action(CmdRunAction("echo shell > b.txt; mkdir c; rm a.txt")).result(60)
+    assert labels(runtime) == [("turn", "Writing file: a.txt")]
+    assert str(rewind(runtime, 1)) == "create      a.txt\ndelete      b.txt\nrmdir       c"
+    assert sorted(path.name for path in root.iterdir()) == ["a.txt"]
+    assert (root / "a.txt").read_text() == "before\n"
+
+
+def test_what_a_person_does_ends_a_turn_and_stays(runtime: Runtime, root: Path) -> None:
+    write(runtime, "a.txt", "agent")
+    write(runtime, "mine.txt", "person", "user")
+    write(runtime, "b.txt", "agent")
+    assert [kind for kind, _ in labels(runtime)] == ["turn", "turn"]
+    rewind(runtime, 1)
+    assert sorted(path.name for path in root.iterdir()) == ["mine.txt"]
+
+
+def test_a_pause_ends_a_turn(runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "SETTLE_SECONDS", 0.0)
+    write(runtime, "a.txt", "agent")
+    checkpoints = runtime.executor.turns.checkpoints
+    while checkpoints.entries()[0].end is None:
+        # The lock is free again when the end was noted.
+        runtime.submit(runtime.executor.turns.before(FileReadAction("x"), "agent")).result(60)
+    monkeypatch.setattr(turns, "SETTLE_SECONDS", 1e6)
+    write(runtime, "b.txt", "agent")
+    write(runtime, "c.txt", "agent")
+    assert len(labels(runtime)) == 1, "nobody else changed a file"
+    rewind(runtime, 1)
+    assert list(root.iterdir()) == []
+
+
+def test_what_changed_in_a_pause_is_not_the_agents(
+    runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(runtime, "a.txt", "agent")
+    runtime.submit(runtime.executor.turns._note_end()).result(60)
+    (root / "mine.txt").write_text("typed in an editor")
+    write(runtime, "b.txt", "agent")
+    assert len(labels(runtime)) == 2
+    rewind(runtime, 1)
+    assert sorted(path.name for path in root.iterdir()) == ["mine.txt"]
+
+
+def test_a_long_pause_begins_a_new_turn(root: Path) -> None:
+    runtime = make(root, checkpoint_pause=0.0)
+    try:
+        write(runtime, "a.txt", "1")
+        runtime.submit(runtime.executor.turns._note_end()).result(60)
+        write(runtime, "a.txt", "2")
+        assert len(labels(runtime)) == 2
+    finally:
+        runtime.close()
+
+
+def test_an_announced_turn_is_one_turn(runtime: Runtime, root: Path) -> None:
+    executor = runtime.executor
+    runtime.submit(executor.turns.begin("fix it", "claude")).result(60)
+    write(runtime, "a.txt", "agent")
+    with pytest.raises(CheckpointError, match="An agent is at work"):
+        rewind(runtime, 1)
+    runtime.submit(executor.turns.end()).result(60)
+    (entry,) = executor.turns.checkpoints.entries()
+    assert (entry.label, entry.who, entry.end is not None) == ("fix it", "claude", True)
+    rewind(runtime, 1)
+    assert list(root.iterdir()) == []
+
+
+def test_the_last_turn_that_is_not_undone(runtime: Runtime, root: Path) -> None:
+    checkpoints = runtime.executor.turns.checkpoints
+    with pytest.raises(CheckpointError, match=r"No turn of an agent in .* is left to undo"):
+        checkpoints.last_turn()
+    for name in "abc":
+        runtime.submit(runtime.executor.turns.begin(name, "agent")).result(60)
+        write(runtime, name, name)
+        runtime.submit(runtime.executor.turns.end()).result(60)
+    for names in (["a", "b"], ["a"], []):
+        rewind(runtime, checkpoints.last_turn().id)
+        assert sorted(path.name for path in root.iterdir()) == names
+    with pytest.raises(CheckpointError, match="is left to undo"):
+        checkpoints.last_turn()
+    last_rewind = checkpoints.entries()[-1]
+    rewind(runtime, last_rewind.id)
+    assert sorted(path.name for path in root.iterdir()) == ["a"]
+    assert checkpoints.last_turn().label == "a"
+
+
+def test_without_checkpoints_agents_work_as_well(
+    root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("shutil.which", lambda program: None)
+    runtime = make(root)
+    try:
+        write(runtime, "a.txt", "1")
+        write(runtime, "a.txt", "2")
+        assert (root / "a.txt").read_text() == "2\n"
+        assert caplog.text.count("Turns of agents get no checkpoints any more") == 1
+        assert "there is none on the PATH" in runtime.executor.turns.problem
+    finally:
+        runtime.close()
+
+
+def test_they_can_be_switched_off(root: Path) -> None:
+    runtime = make(root, checkpoints="off")
+    try:
+        write(runtime, "a.txt", "1")
+        assert Checkpoints(root).entries() == []
+    finally:
+        runtime.close()
+    with pytest.raises(ConfigError, match="must be auto or off, not 'on'"):
+        make(root, checkpoints="on")
