@@ -32,6 +32,7 @@ _log = logging.getLogger(__name__)
 _ANSWER_SECONDS = 5.0
 _FIRST_PAUSE_SECONDS = 2.0
 _MAX_PAUSE_SECONDS = 60.0
+_PROBED_PATH = "oh-jupyter-probe"  # asked for where nothing else is to be done
 
 
 def spool_while_unreachable(store: FileStore) -> FileStore:
@@ -183,12 +184,15 @@ class SpoolingFileStore(FileStore):
         """Send what waits, the oldest first; False if the store is still away, or refuses some."""
         refused = False
         with file_lock(os.path.join(self._directory, "lock")):
-            for path in self.pending():
-                try:
+            waiting = self.pending()
+            try:
+                if not waiting:
+                    self.file_store.exists(_PROBED_PATH)
+                for path in waiting:
                     refused = not self._deliver(path) or refused
-                except StorageError as error:
-                    _log.debug("%r is still away: %s", self.file_store, error)
-                    return False
+            except StorageError as error:
+                _log.debug("%r is still away: %s", self.file_store, error)
+                return False
         with self._lock:
             if refused or self.pending():
                 return False

@@ -83,4 +83,4 @@ def test_deleting_one_file_does_not_look_at_all_others():
         return time.perf_counter() - started
 
     few, many = min(seconds(600) for _ in range(3)), min(seconds(60_000) for _ in range(3))
-    assert many < 10 * few
+    assert many < 30 * few
