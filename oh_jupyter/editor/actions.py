@@ -15,10 +15,10 @@ from oh_jupyter.config import Settings
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
+from oh_jupyter.editor.lint import is_auto_lint
 from oh_jupyter.editor.text.edits import write_range
 from oh_jupyter.editor.text.encoding import Encoding, detect
-from oh_jupyter.editor.text.line_ranges import LineSeeker
-from oh_jupyter.editor.text.text_file import TextFile, to_newlines
+from oh_jupyter.editor.text.text_file import LineSeeker, TextFile, to_newlines
 from oh_jupyter.editor.text.views import data_url
 from oh_jupyter.errors import EditorError
 from oh_jupyter.events import (
@@ -261,7 +261,7 @@ def edit_file(
             old_str=action.old_str,
             new_str=action.new_str,
             insert_line=_line_number(action.insert_line),
-            enable_linting=action.enable_linting or _auto_lint(settings),
+            enable_linting=action.enable_linting or is_auto_lint(settings),
             content=action.content or action.file_text or ("" if is_write else None),
             start=action.start - (action.start > 0),
             end=action.end,
@@ -283,12 +283,6 @@ def edit_file(
         impl_source="oh_aci",
         diff="\n".join(line.rstrip() for line in diff.split("\n")),
     )
-
-
-def _auto_lint(settings: Settings | None) -> bool:
-    """Whether edits are linted: by setting, or by the variable that clients set later."""
-    given = os.environ.get("ENABLE_AUTO_LINT", "").strip().lower()
-    return (settings is not None and settings.enable_auto_lint) or given in ("1", "true", "yes")
 
 
 def _line_number(value: int | str | None) -> int | None:

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from oh_jupyter.editor.messages import REVIEW, invalid, missing
 from oh_jupyter.editor.notebook.validation import is_notebook, new_notebook
-from oh_jupyter.editor.text import commands
-from oh_jupyter.editor.text.commands import Command, NewFile
+from oh_jupyter.editor.text import edits
+from oh_jupyter.editor.text.edits import Command, NewFile
 from oh_jupyter.errors import EditorError
 
 __all__ = ["COMMANDS", "EDIT_COMMANDS", "Arguments", "prepare"]
@@ -76,7 +76,7 @@ def prepare(command: str, path: Path, given: Arguments) -> Command | NewFile:
         case "insert":
             line = given.required(command, "insert_line", given.insert_line)
             text = given.required(command, "new_str", given.new_str)
-            edit = commands.insert(path, line, text)
+            edit = edits.insert(path, line, text)
             if is_notebook(path):
                 from oh_jupyter.editor.notebook import commands as cells
 
@@ -84,7 +84,7 @@ def prepare(command: str, path: Path, given: Arguments) -> Command | NewFile:
             return edit
         case "write":
             text = given.required(command, "content", given.content)
-            return commands.write(path, text, given.start, given.end)
+            return edits.write(path, text, given.start, given.end)
         case "notebook_edit":
             from oh_jupyter.editor.notebook import commands as cells
 
@@ -101,7 +101,7 @@ def prepare(command: str, path: Path, given: Arguments) -> Command | NewFile:
 def _str_replace(path: Path, given: Arguments) -> Command:
     old, new = given.required("str_replace", "old_str", given.old_str), given.new_str or ""
     every, expected = given.replace_all, given.expected_replacements
-    edit = commands.str_replace(path, old, new, replace_all=every, expected=expected)
+    edit = edits.str_replace(path, old, new, replace_all=every, expected=expected)
     if not is_notebook(path):
         return edit
     from oh_jupyter.editor.notebook import commands as cells

@@ -10,7 +10,7 @@ from typing import Any
 
 from oh_jupyter.editor import engine, reading, undo
 from oh_jupyter.editor.arguments import COMMANDS, EDIT_COMMANDS, Arguments, prepare
-from oh_jupyter.editor.batch import Transaction, check_edits, combine
+from oh_jupyter.editor.engine import Transaction, check_edits, combine
 from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
 from oh_jupyter.editor.history.edit_history import (
     MAX_HISTORY_BYTES,
@@ -22,7 +22,7 @@ from oh_jupyter.editor.messages import invalid
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState, real_path
-from oh_jupyter.editor.text.commands import Command, NewFile
+from oh_jupyter.editor.text.edits import Command, NewFile
 from oh_jupyter.errors import EditorError
 
 __all__ = ["COMMANDS", "FileEditor"]

@@ -7,29 +7,43 @@ somebody else writes one of them meanwhile. All its files are written, or none.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from types import TracebackType
+from typing import Any, TypeVar
 
 from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
 from oh_jupyter.editor.files.paths import check_path
 from oh_jupyter.editor.history.commit import commit
 from oh_jupyter.editor.messages import (
     DRY_RUN,
+    REVIEW,
     cannot_write,
     invalid,
+    plural,
     still_being_written,
     too_large,
 )
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage, StagedFile
 from oh_jupyter.editor.state import EditorState, real_path
-from oh_jupyter.editor.text.commands import Command, NewFile
+from oh_jupyter.editor.text.edits import Command, NewFile
 from oh_jupyter.editor.text.views import number_lines
-from oh_jupyter.errors import FileChangedError
+from oh_jupyter.errors import EditorError, FileChangedError
 
-__all__ = ["apply", "apply_all", "encode_new", "overwrite", "stage_command"]
+__all__ = [
+    "Transaction",
+    "apply",
+    "apply_all",
+    "check_edits",
+    "combine",
+    "encode_new",
+    "overwrite",
+    "stage_command",
+]
+
 
 _MAX_ATTEMPTS = 3  # while somebody else keeps writing a file
 
@@ -164,7 +178,7 @@ def _remove(folders: list[Path]) -> None:
 
 
 def _lint(file: EditorResult) -> str:
-    from oh_jupyter.editor.lint.edit_lint import lint_report
+    from oh_jupyter.editor.lint import lint_report
 
     return f"\n{lint_report(Path(file.path), file.old_content or '', file.new_content or '')}\n"
 
@@ -220,3 +234,96 @@ def encode_new(path: Path, text: str, max_bytes: int) -> bytes:
     if len(data) > max_bytes:
         raise too_large(path, len(data), max_bytes)
     return data
+
+
+def combine(commands: list[Command | NewFile]) -> Callable[[Stage], str]:
+    """Make one edit of several commands, carried out in their order."""
+
+    def build(stage: Stage) -> str:
+        said = []
+        for number, command in enumerate(commands, 1):
+            try:
+                text, note = stage_command(stage, command)
+            except EditorError as error:
+                if len(commands) == 1:
+                    raise
+                raise type(error)(
+                    f"{error}\nThis is edit {number} of {len(commands)} ({command.name} in "
+                    f"{command.path}); nothing was changed, by none of them."
+                ) from None
+            said.append(text + note.lstrip())
+        count = plural(len({command.path for command in commands}), "file")
+        return (
+            f"{plural(len(commands), 'edit')} of {count} made together, as one step.\n"
+            + "".join(text if text.endswith("\n") else text + "\n" for text in said)
+            + REVIEW
+        )
+
+    return build
+
+
+class Transaction:
+    """Collects edits; the end of the ``with`` block makes all of them, or none.
+
+    Call it like the editor itself. Every edit is checked when it is given, on the files
+    as the edits before it leave them. If the block is left by an error, nothing is done.
+
+    Attributes:
+        result: What was done; None before the end of the block.
+    """
+
+    def __init__(
+        self,
+        stage: Stage,
+        parse: Callable[[Mapping[str, Any]], Command | NewFile],
+        make: Callable[[list[Mapping[str, Any]]], EditorResult],
+    ) -> None:
+        """Begin with no edits; ``make`` carries out those that ``parse`` accepted."""
+        self._stage = stage
+        self._parse = parse
+        self._make = make
+        self._edits: list[Mapping[str, Any]] = []
+        self.result: EditorResult | None = None
+
+    def __call__(self, **edit: Any) -> EditorResult:
+        """Add an edit.
+
+        Args:
+            **edit: The arguments of the editor for one command that changes a file.
+
+        Returns:
+            What it is going to do.
+
+        Raises:
+            EditorError: It was refused; the edits before it are still there.
+        """
+        command = self._parse(edit)
+        said, note = stage_command(self._stage, command)
+        self._edits.append(edit)
+        return replace(self._stage.at(command.path).result(dry_run=True), output=said + note)
+
+    def __enter__(self) -> Transaction:
+        """Begin."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Make all edits, unless the block failed."""
+        if kind is None and self._edits:
+            self.result = self._make(self._edits)
+
+
+def check_edits(edits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Check that edits are a list of arguments."""
+    given = [edits] if isinstance(edits, str | bytes | Mapping) else list(edits)
+    if not given or not all(isinstance(edit, Mapping) for edit in given) or given == [edits]:
+        raise invalid(
+            "edits",
+            edits,
+            "It should be a list of dicts, each with the arguments of one command.",
+        )
+    return given

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from oh_jupyter.editor.text.unified_diff import unified_diff
+from oh_jupyter.editor.text.line_diff import unified_diff
 
 __all__ = ["EditorResult"]
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from pathlib import Path
+from threading import Lock
 
 from oh_jupyter.editor.files.edit_lock import find_interrupted
 from oh_jupyter.editor.history.edit_history import (
@@ -13,9 +15,46 @@ from oh_jupyter.editor.history.edit_history import (
     state_folder,
 )
 from oh_jupyter.editor.history.journal import Journal
-from oh_jupyter.editor.last_read import LastRead
 
-__all__ = ["EditorState", "real_path"]
+__all__ = ["EditorState", "LastRead", "real_path"]
+
+
+_MAX_BYTES = 64 * 1024 * 1024
+
+
+class LastRead:
+    """Contents that were shown or written last, by real path; the oldest are evicted.
+
+    Contents are compared, not times: a file that was saved unchanged has not changed.
+    """
+
+    def __init__(self) -> None:
+        self._contents: OrderedDict[Path, bytes] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def remember(self, path: Path, content: bytes) -> None:
+        """Store what was shown or written."""
+        with self._lock:
+            self._drop(path)
+            self._contents[path] = content
+            self._size += len(content)
+            while self._size > _MAX_BYTES:
+                self._drop(next(iter(self._contents)))
+
+    def forget(self, path: Path) -> None:
+        """Drop a file that is gone."""
+        with self._lock:
+            self._drop(path)
+
+    def outdated(self, path: Path, content: bytes) -> bytes | None:
+        """Content that was shown, if it is another than the current one; else None."""
+        with self._lock:
+            shown = self._contents.get(path)
+        return None if shown == content else shown
+
+    def _drop(self, path: Path) -> None:
+        self._size -= len(self._contents.pop(path, b""))
 
 
 class EditorState:

@@ -17,8 +17,8 @@ from oh_jupyter.editor.reading import show_text
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import real_path
 from oh_jupyter.editor.text.conflicts import short_diff
+from oh_jupyter.editor.text.line_diff import unified_diff
 from oh_jupyter.editor.text.text_file import TextFile
-from oh_jupyter.editor.text.unified_diff import unified_diff
 from oh_jupyter.errors import EditorError, FileChangedError, NoHistoryError
 
 __all__ = ["diff", "undo_or_redo"]

@@ -1,16 +1,70 @@
-"""Calling a skill by name, as a tool: arguments as JSON in, an MCP result out."""
+"""Calling a skill by name, as a tool: arguments as JSON in, an MCP result out.
+
+Skills that are called as Actions run in worker threads of the kernel, beside the person's
+cells, and both print to ``sys.stdout``. While a skill runs, that is a stream which looks at
+who prints: the skill's words go to the skill's result, all others go where they always went.
+"""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from io import StringIO
 from typing import Any
 
-from oh_jupyter.skills.capture import captured_output
 from oh_jupyter.skills.catalog import signature_of
 
-__all__ = ["call_skill", "tool_result"]
+__all__ = ["call_skill", "captured_output", "tool_result"]
+
+
+_captured: ContextVar[StringIO | None] = ContextVar("oh_jupyter_skill_output", default=None)
+_lock = threading.Lock()
+_running = 0
+
+
+class _ContextStream:
+    """Writes to the buffer of the context that prints, else to the stream behind it."""
+
+    def __init__(self, stream: Any) -> None:
+        self.behind = stream
+
+    def write(self, text: str) -> int:
+        target = _captured.get()
+        written: int = (self.behind if target is None else target).write(text)
+        return written
+
+    def flush(self) -> None:
+        if _captured.get() is None:
+            self.behind.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.behind, name)
+
+
+@contextmanager
+def captured_output() -> Iterator[StringIO]:
+    """Collect what this thread (or task) prints; threads that it starts are not collected."""
+    global _running
+    buffer = StringIO()
+    token = _captured.set(buffer)
+    with _lock:
+        _running += 1
+        if not isinstance(sys.stdout, _ContextStream):
+            sys.stdout = _ContextStream(sys.stdout)
+    try:
+        yield buffer
+    finally:
+        with _lock:
+            _running -= 1
+            # Whoever put another stream there meanwhile takes it away again themselves.
+            if not _running and isinstance(sys.stdout, _ContextStream):
+                sys.stdout = sys.stdout.behind
+        _captured.reset(token)
 
 
 def call_skill(

@@ -1,11 +1,32 @@
-"""Skills to read documents as text. Each needs one package, imported at first use."""
+"""Skills to read documents, pictures, sound and films. Each package is imported at first use.
+
+Those that ask a model are offered where ``OPENAI_API_KEY`` is set when they are asked for.
+Endpoint and model come from ``OPENAI_BASE_URL`` and ``OPENAI_MODEL``; any endpoint that speaks
+OpenAI's API will do. What they print is what OpenHands' skills print.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import base64
+import mimetypes
+import os
+from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["parse_docx", "parse_latex", "parse_pdf", "parse_pptx"]
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+__all__ = [
+    "parse_audio",
+    "parse_docx",
+    "parse_image",
+    "parse_latex",
+    "parse_pdf",
+    "parse_pptx",
+    "parse_video",
+]
 
 
 def parse_pdf(file_path: str) -> None:
@@ -83,3 +104,116 @@ def _print_text(kind: str, file_path: str, read: Callable[[], str]) -> None:
         print(read())
     except Exception as error:
         print(f"Error reading {kind} file: {error}")
+
+
+_DESCRIBE = "Describe this image as detail as possible."
+_MODEL = "gpt-4o"
+_MAX_TOKENS = 500
+_MAX_FRAMES = 30  # one request each; nobody wants hundreds by accident
+
+
+def parse_audio(file_path: str, model: str = "whisper-1") -> None:
+    """Print what is said in a sound file.
+
+    Args:
+        file_path: The file.
+        model: The model that transcribes it.
+    """
+    print(f"[Transcribing audio file from {file_path}]")
+    try:
+        with open(file_path, "rb") as file:
+            transcript = _client().audio.transcriptions.create(model=model, file=file)
+        print(transcript.text)
+    except Exception as error:
+        print(f"Error transcribing audio file: {error}")
+
+
+def parse_image(file_path: str, task: str = _DESCRIBE) -> None:
+    """Print what a model says about a picture.
+
+    Args:
+        file_path: The file.
+        task: What to ask about it.
+    """
+    print(f"[Reading image file from {file_path}]")
+    try:
+        media_type = mimetypes.guess_type(file_path)[0] or "image/jpeg"
+        print(_ask(task, Path(file_path).read_bytes(), media_type))
+    except Exception as error:
+        print(f"Error with the request: {error}")
+
+
+def parse_video(file_path: str, task: str = _DESCRIBE, frame_interval: int = 30) -> None:
+    """Print what a model says about pictures of a film, at most thirty of them.
+
+    Args:
+        file_path: The file.
+        task: What to ask about each picture.
+        frame_interval: Every how many frames one is looked at; more where there would be
+            too many.
+    """
+    print(f"[Processing video file from {file_path} with frame interval {frame_interval}]")
+    task = task or "This is one frame from a video, please summarize this frame."
+    try:
+        frames = list(_frames(file_path, max(1, frame_interval)))
+    except Exception as error:
+        print(f"Error reading video file: {error}")
+        return
+    print(f"Totally {len(frames)} would be analyze...\n")
+    for index, (number, picture) in enumerate(frames, 1):
+        print(f"Process the {file_path}, current No. {number} frame...")
+        try:
+            print(f"Frame {index}'s content: {_ask(task, picture, 'image/jpeg')}\n")
+        except Exception as error:
+            print(f"Error with the request: {error}")
+
+
+def _frames(path: str, interval: int) -> Iterator[tuple[int, bytes]]:
+    """Cut pictures out of a film, with their numbers, as JPEG."""
+    cv2: Any = import_module("cv2")
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"File {path} not found.")
+    video = cv2.VideoCapture(path)
+    try:
+        if not video.isOpened():
+            raise ValueError(f"{path} is no film that can be read.")
+        total = int(video.get(cv2.CAP_PROP_FRAME_COUNT))
+        interval = max(interval, -(-total // _MAX_FRAMES))
+        number = 0
+        while video.grab():  # frames between are not decoded
+            if number % interval == 0:
+                ok, frame = video.retrieve()
+                if ok:
+                    yield number, cv2.imencode(".jpg", frame)[1].tobytes()
+            number += 1
+    finally:
+        video.release()
+
+
+def _ask(task: str, picture: bytes, media_type: str) -> str:
+    url = f"data:{media_type};base64,{base64.b64encode(picture).decode()}"
+    completion = _client().chat.completions.create(
+        model=os.environ.get("OPENAI_MODEL") or _MODEL,
+        max_tokens=int(os.environ.get("MAX_TOKEN") or _MAX_TOKENS),
+        messages=[
+            {
+                "role": "user",
+                "content": [
+                    {"type": "text", "text": task},
+                    {"type": "image_url", "image_url": {"url": url}},
+                ],
+            }
+        ],
+    )
+    return completion.choices[0].message.content or ""
+
+
+def _client() -> OpenAI:
+    from openai import OpenAI
+
+    if not os.environ.get("OPENAI_API_KEY"):
+        raise ValueError(
+            "OPENAI_API_KEY is not set. Set it, and OPENAI_BASE_URL and OPENAI_MODEL for another "
+            "endpoint or model."
+        )
+    return OpenAI()  # reads key and endpoint from the environment

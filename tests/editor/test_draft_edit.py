@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -16,8 +17,8 @@ import pytest
 from oh_jupyter.config import Settings
 from oh_jupyter.editor import FileEditor
 from oh_jupyter.editor.actions import edit_file
-from oh_jupyter.editor.draft.chunks import closest_chunks
-from oh_jupyter.editor.draft.prompts import updated_code
+from oh_jupyter.editor.draft.edit import closest_chunks
+from oh_jupyter.editor.draft.model import updated_code
 from oh_jupyter.events import ErrorObservation, FileEditAction, FileEditObservation, Observation
 
 CODE = "import os\n\n\ndef first():\n    return 1\n\n\ndef second():\n    return 2\n"
@@ -320,6 +321,41 @@ def test_what_stays_broken_is_not_written_and_the_report_says_so(draft, code, mo
     assert "NOT applied" in observation.content
     assert code.read_text() == CODE
     assert len(model.requests) == 6  # the merge and five rounds
+
+
+UNDEFINED = "# ... existing code ...\ndef second():\n    return missing\n"
+
+
+def test_a_merged_draft_is_linted_where_edits_are(draft, code, monkeypatch):
+    linting = Settings(enable_auto_lint=True)
+    assert isinstance(draft(code, UNDEFINED), FileEditObservation)
+    assert "missing" in code.read_text()
+    code.write_text(CODE)
+    observation = draft(code, UNDEFINED, linting)
+    assert isinstance(observation, ErrorObservation)
+    assert "F821 undefined name 'missing'" in observation.content
+    assert "NOT applied" in observation.content
+    assert isinstance(draft(code, UNDEFINED, enable_linting=True), ErrorObservation)
+    monkeypatch.setenv("ENABLE_AUTO_LINT", "true")
+    assert isinstance(draft(code, "print(missing)", start=-1), ErrorObservation)
+    assert code.read_text() == CODE
+
+
+def test_a_merged_draft_with_findings_is_repaired_by_the_model(draft, code, model):
+    good = CODE.replace("return 2\n", "return os\n")
+    model.replies = [f"<updated_code>\n{good}</updated_code>"]
+    settings = replace(model.settings, enable_auto_lint=True)
+    assert isinstance(draft(code, UNDEFINED, settings), FileEditObservation)
+    assert code.read_text() == good
+    assert "undefined name 'missing'" in model.requests[0]["messages"][0]["content"]
+
+
+def test_without_auto_lint_a_model_may_use_names_that_are_defined_later(draft, code, model):
+    later = CODE.replace("return 2\n", "return missing\n")
+    model.replies = [f"<updated_code>\n{later}</updated_code>"] * 2
+    assert isinstance(draft(code, DOUBT, model.settings), FileEditObservation)
+    assert code.read_text() == later
+    assert len(model.requests) == 1
 
 
 def test_a_file_that_changed_while_the_model_thought_is_not_overwritten(draft, code, model):

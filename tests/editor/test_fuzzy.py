@@ -90,8 +90,8 @@ def test_help_comes_after_the_sentence_that_clients_match(editor, write):
 
 def test_a_large_file_is_searched_quickly():
     text = "".join(f"line number {n} of the file\n" for n in range(100_000))
-    started = time.perf_counter()
+    started = time.process_time()  # whatever else the machine does
     message = explain_absence(text, "line  number 99000 of the file\nline number 1", "new")
     assert "lines 99001-99002" in message
     explain_absence(text, "nothing like it at all", "new")
-    assert time.perf_counter() - started < 5
+    assert time.process_time() - started < 5

@@ -1,5 +1,6 @@
 """Line diffs are right, as short as can be where nothing is unique, and never slow."""
 
+import random
 import time
 
 import pytest
@@ -20,6 +21,28 @@ def test_what_is_between_the_changes_is_the_same(old, new):
     for i1, i2, j1, j2 in [*changed_ranges(old, new), (len(old), len(old), len(new), len(new))]:
         assert old[i:i1] == new[j:j1]
         i, j = i2, j2
+
+
+@given(st.integers(0, 2**32), st.sampled_from([0.001, 0.03, 0.3]))
+@settings(max_examples=30, deadline=None)
+def test_large_files_that_are_compared_in_step_give_a_right_diff(seed, share):
+    draw = random.Random(seed)
+    old = [str(draw.randrange(9)) for _ in range(25_000)]
+    new = [f"x{line}" if draw.random() < share else line for line in old]
+    if seed % 3:
+        new = [line for line in new if draw.random() >= share]
+    i = j = 0
+    for i1, i2, j1, j2 in [*changed_ranges(old, new), (len(old), len(old), len(new), len(new))]:
+        assert old[i:i1] == new[j:j1]
+        i, j = i2, j2
+
+
+def test_few_changes_in_a_large_file_of_few_different_lines_are_found_one_by_one():
+    draw = random.Random(1)
+    old = [str(draw.randrange(7)) for _ in range(MANY)]
+    new = [line for number, line in enumerate(old) if number % 1000 != 500]
+    assert seconds(lambda: changed_ranges(old, new)) < 0.5
+    assert sum(i2 - i1 + j2 - j1 for i1, i2, j1, j2 in changed_ranges(old, new)) == MANY // 1000
 
 
 def longest(a, b):
@@ -65,6 +88,10 @@ WORST = {
     "every second line changed, the others alike": (
         [f"{n * (n % 2):08} the quick brown fox jumps" for n in range(MANY)],
         [f"{'other' * (n % 2)}{n * (n % 2):08} the quick brown fox jumps" for n in range(MANY)],
+    ),
+    "few different lines, one of a hundred gone": (
+        [str(n * n * n % 101 % 7) for n in range(MANY)],
+        [str(n * n * n % 101 % 7) for n in range(MANY) if n * 7919 % 104_729 % 100],
     ),
     "few different lines": (
         [str(n * n % 7) for n in range(9000)],

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from nbformat import v4
 
-from oh_jupyter.editor.lint.edit_lint import lint_report
-from oh_jupyter.editor.lint.grammars import GRAMMARS
+from oh_jupyter.editor.lint import GRAMMARS, lint_report
 
 CLEAN = "No linting issues found in the changes."
 
@@ -235,3 +234,25 @@ def test_a_report_is_part_of_what_the_editor_says(editor, workspace, write):
         command="insert", path=path, insert_line=0, new_str="y = 1", enable_linting=True
     ).output
     assert "\n\nNo linting issues found in the changes.\nReview the changes" in output
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        # The line is moved as it is, or changed in its place.
+        ("a = x\nb = 1\n", "c = 1\na = x\n", []),
+        ("a = x\n", "a = x + 1\n", []),
+        ("a = x\n", "if 1:\n    a = x\n", []),
+        # The name is gone where it was, and is used elsewhere.
+        (
+            "a = x\nb = 1\nc = 2\n",
+            "a = 5\nb = 6\nc = x\n",
+            ["- Line 3, Column 5: F821 undefined name 'x'"],
+        ),
+        ("a = x\n", "a = 1\nb = x\nc = 2\n", ["- Line 2, Column 5: F821 undefined name 'x'"]),
+    ],
+)
+def test_an_undefined_name_that_is_used_elsewhere_in_the_changed_lines_is_new(
+    lint, old, new, found
+):
+    assert lint("a.py", old, new) == (issues(*found) if found else CLEAN)

@@ -8,7 +8,7 @@ import sys
 import threading
 
 from oh_jupyter.skills import call_skill
-from oh_jupyter.skills.capture import captured_output
+from oh_jupyter.skills.calling import captured_output
 
 
 def text_of(result):

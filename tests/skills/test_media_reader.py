@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from oh_jupyter import skills
-from oh_jupyter.skills.media_reader import parse_audio, parse_image, parse_video
+from oh_jupyter.skills.file_reader import parse_audio, parse_image, parse_video
 
 
 class _Api(BaseHTTPRequestHandler):

@@ -11,24 +11,61 @@ from pathlib import Path
 from typing import NamedTuple
 
 from oh_jupyter.config import Settings
-from oh_jupyter.editor.draft.chunks import closest_chunks
 from oh_jupyter.editor.draft.markers import read_draft, without_reason
 from oh_jupyter.editor.draft.merge import Merged, merge
-from oh_jupyter.editor.draft.model import DraftModel
-from oh_jupyter.editor.draft.prompts import merge_prompt
-from oh_jupyter.editor.draft.repair import check_syntax, repaired
+from oh_jupyter.editor.draft.model import DraftModel, check_syntax, merge_prompt, repaired
 from oh_jupyter.editor.editor import FileEditor
+from oh_jupyter.editor.lint import is_auto_lint
 from oh_jupyter.editor.notebook import Notebook
-from oh_jupyter.editor.notebook.listing import rewrite_listing
+from oh_jupyter.editor.notebook.edits import rewrite_listing
 from oh_jupyter.editor.notebook.validation import check_notebook, is_notebook
 from oh_jupyter.editor.reading import read_text
 from oh_jupyter.editor.text.encoding import UTF8
+from oh_jupyter.editor.text.line_diff import common_lengths, unified_diff
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile
-from oh_jupyter.editor.text.unified_diff import unified_diff
 from oh_jupyter.errors import DraftError, EditorError, FileChangedError
 from oh_jupyter.events import ErrorObservation, FileEditAction, FileEditObservation, Observation
 
-__all__ = ["MAX_LINES", "edit_by_draft"]
+__all__ = ["CHUNK_LINES", "MAX_LINES", "Chunk", "closest_chunks", "edit_by_draft"]
+
+
+CHUNK_LINES = 20
+
+
+class Chunk(NamedTuple):
+    """Some lines of a file."""
+
+    first: int  # the first of them, counted from 1
+    lines: list[str]
+    similarity: float
+
+    @property
+    def last(self) -> int:
+        """The last line, counted from 1."""
+        return self.first + len(self.lines) - 1
+
+    def __str__(self) -> str:
+        """Show the lines with their numbers."""
+        numbered = (f"{number}|{line}" for number, line in enumerate(self.lines, self.first))
+        return "\n".join(numbered)
+
+
+def closest_chunks(lines: list[str], draft: str, count: int = 3, first: int = 1) -> list[Chunk]:
+    """Chunks of 20 lines that have most in common with a draft, the closest first.
+
+    The measure is that of OpenHands: the length of the longest common subsequence, as a
+    part of the chunk's.
+    """
+    parts = [lines[start : start + CHUNK_LINES] for start in range(0, len(lines), CHUNK_LINES)]
+    texts = ["\n".join(part) for part in parts]
+    chunks = [
+        Chunk(first + number * CHUNK_LINES, part, common / len(text) if text else 0.0)
+        for number, (part, text, common) in enumerate(
+            zip(parts, texts, common_lengths(texts, draft), strict=True)
+        )
+    ]
+    return sorted(chunks, key=lambda chunk: -chunk.similarity)[:count]
+
 
 MAX_LINES = 300
 """Lines that a draft may be about; one more is let through, as in OpenHands."""
@@ -133,7 +170,7 @@ def _edited(
     if action.start == -1:
         at = file.line_count
         new = without_reason(action.content).removesuffix("\n").split("\n")
-        return _written(action, document, editor, _Range(at, at), new)
+        return _checked(action, document, editor, settings, _Range(at, at), new)
     start, end = action.start - 1, len(lines) if action.end == -1 else action.end
     if end - start > MAX_LINES + 1:
         return ErrorObservation(_too_long(action, path, lines, start, end))
@@ -147,23 +184,42 @@ def _edited(
         spliced = document.spliced(place, merged.lines)
         doubt = check_syntax(path, document.file.text, spliced) if draft.markers else ""
         if not doubt:
-            return _written(action, document, editor, place, merged.lines)
+            return _checked(action, document, editor, settings, place, merged.lines)
     else:
         doubt = merged.reason
     if settings.draft_model is None:
         raise DraftError(_refusal(action, path, original, place, doubt))
-    model = DraftModel(settings)
     prompt = merge_prompt("\n".join(original), action.content)
-    new = model.ask(prompt, "\n".join(original)).split("\n")
-    new = repaired(
-        model,
-        path,
-        document.file.text,
-        new,
-        draft=action.content,
-        first=place.start + 1,
-        splice=lambda code: document.spliced(place, code),
-    )
+    new = DraftModel(settings).ask(prompt, "\n".join(original)).split("\n")
+    return _checked(action, document, editor, settings, place, new, by_model=True)
+
+
+def _checked(
+    action: FileEditAction,
+    document: _Document,
+    editor: FileEditor,
+    settings: Settings,
+    place: _Range,
+    new: list[str],
+    *,
+    by_model: bool = False,
+) -> Observation:
+    """Write new lines, or what the model made of them where they have errors.
+
+    With auto-lint everything is linted; without it, what a model wrote must not break the file.
+    """
+    lints = action.enable_linting or is_auto_lint(settings)
+    if lints or by_model:
+        new = repaired(
+            DraftModel(settings) if settings.draft_model is not None else None,
+            document.path,
+            document.file.text,
+            new,
+            draft=action.content,
+            first=place.start + 1,
+            splice=lambda code: document.spliced(place, code),
+            syntax_only=not lints,
+        )
     return _written(action, document, editor, place, new)
 
 

@@ -1,18 +1,111 @@
-"""The model that merges drafts: any endpoint that speaks OpenAI's chat API."""
+"""The model that merges drafts, at any endpoint that speaks OpenAI's chat API: prompts, rounds."""
 
 from __future__ import annotations
 
+import ast
+import re
+from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from oh_jupyter.config import Settings
-from oh_jupyter.editor.draft.prompts import updated_code
+from oh_jupyter.editor.draft.markers import LineKind, line_kind, without_reason
+from oh_jupyter.editor.lint import lint_report
+from oh_jupyter.editor.text.line_diff import unified_diff
 from oh_jupyter.errors import DraftError
 
 if TYPE_CHECKING:
     from openai import OpenAI
 
-__all__ = ["DraftModel"]
+__all__ = [
+    "DraftModel",
+    "check_syntax",
+    "merge_prompt",
+    "repair_prompt",
+    "repaired",
+    "updated_code",
+]
+
+
+_MERGE = """\
+Apply the changes of a draft to a piece of code, and answer with the whole new piece.
+
+- The draft may leave out code: a comment such as `# ... existing code ...` or
+  `# no changes before` stands for lines that stay exactly as they are. Put the original lines
+  there and no such comment.
+- Change nothing that the draft does not change. Delete only what the draft clearly drops.
+- Keep the indentation of the original; correct that of the draft where it does not fit.
+
+The piece as it is:
+<original_code>
+{original}
+</original_code>
+
+The draft:
+<update_snippet>
+{draft}
+</update_snippet>
+
+Answer with the new piece between <updated_code> and </updated_code>, with no fence around it
+and nothing left out. If you want to say what you did, begin it with one line `#EDIT: reason`.
+"""
+
+_REPAIR = """\
+A draft was applied to a piece of code, and the result has errors. Correct them, change nothing
+else, and answer with the whole corrected piece.
+
+The errors, with line numbers of the whole file; the piece begins at line {first}:
+{report}
+
+The draft:
+<update_snippet>
+{draft}
+</update_snippet>
+
+The piece with the errors:
+<original_code>
+{original}
+</original_code>
+
+Answer with the corrected piece between <updated_code> and </updated_code>, with no fence around
+it and nothing left out.
+"""
+
+_UPDATED = re.compile(r"<updated_code>(.*?)</updated_code>", re.DOTALL)
+_FENCE = re.compile(r"\A```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
+
+
+def merge_prompt(original: str, draft: str) -> str:
+    """Prompt to merge a draft."""
+    return _MERGE.format(original=original, draft=draft)
+
+
+def repair_prompt(code: str, draft: str, report: str, first: int) -> str:
+    """Prompt to correct a merged draft."""
+    return _REPAIR.format(original=code, draft=draft, report=report.strip(), first=first)
+
+
+def updated_code(reply: str, original: str) -> str | None:
+    """Code in a model's reply; None if there is none, or lines are left out.
+
+    The newlines right inside the tags belong to the tags, not to the code. A fence around
+    all of the code is taken off, unless the original has one.
+    """
+    found = _UPDATED.search(reply)
+    if found is None:
+        return None
+    code = found[1].replace("\r\n", "\n").removeprefix("\n").removesuffix("\n")
+    fence = _FENCE.match(code)
+    if fence is not None and not _FENCE.match(original):
+        code = fence[1]
+    code = without_reason(code)
+    present = set(original.split("\n"))
+    left_out = any(
+        line_kind(line) is LineKind.MARKER and line not in present for line in code.split("\n")
+    )
+    return None if left_out else code
+
 
 _MAX_TRIES = 3  # as in OpenHands
 _TIMEOUT_SECONDS = 120.0  # seconds for one answer
@@ -70,3 +163,77 @@ class DraftModel:
             "Failed to get new file contents. "
             "Please try to reduce the number of edits and try again."
         )
+
+
+_PYTHON_SUFFIXES = (".py", ".pyi")
+_FINDINGS_HEADING = "Linting issues found"
+_MAX_FINDINGS = 5  # findings, as in OpenHands
+
+
+def check_syntax(path: Path, old: str, new: str) -> str:
+    """Doubt about a merge that breaks a file; "" if it does not, or was broken before.
+
+    In Python only the syntax counts: a name may well be defined by the next edit. For
+    other languages the linter looks at nothing else.
+    """
+    if path.suffix.lower() in _PYTHON_SUFFIXES:
+        error = None if _syntax_problem(old) else _syntax_problem(new)
+        problem = f"SyntaxError in line {error.lineno or 1}: {error.msg}" if error else ""
+    else:
+        findings = _report(path, old, new).splitlines()[1:2]
+        problem = findings[0].removeprefix("- ") if findings else ""
+    return f"With its markers filled in, it would break the file: {problem}." if problem else ""
+
+
+def _syntax_problem(text: str) -> SyntaxError | None:
+    try:
+        ast.parse(text)
+    except SyntaxError as error:
+        return error
+    except (ValueError, RecursionError, MemoryError) as error:  # a NUL, or nested too deeply
+        return SyntaxError(str(error) or type(error).__name__)
+    return None
+
+
+def repaired(
+    model: DraftModel | None,
+    path: Path,
+    old: str,
+    code: list[str],
+    *,
+    draft: str,
+    first: int,
+    splice: Callable[[list[str]], str],
+    syntax_only: bool = False,
+) -> list[str]:
+    """Have the model correct what its merge broke, until nothing is or it had enough rounds.
+
+    Nothing is written meanwhile, so what the report says of the file is true of it.
+    """
+    report = _report(path, old, splice(code), syntax_only=syntax_only)
+    for _ in range(model.rounds if model is not None else 0):
+        if not report or model is None:
+            return code
+        text = "\n".join(code)
+        code = model.ask(repair_prompt(text, draft, report, first), text).split("\n")
+        report = _report(path, old, splice(code), syntax_only=syntax_only)
+    if not report:
+        return code
+    findings = [line for line in report.splitlines() if line.startswith("- ")]
+    raise DraftError(
+        f"[Linting failed for edited file {path}. {len(findings)} lint errors found.]\n"
+        "[begin attempted changes]\n"
+        f"{unified_diff(old, splice(code), str(path))}\n"
+        "[end attempted changes]\n"
+        f"First {_MAX_FINDINGS} lint errors:\n"
+        + "\n".join(findings[:_MAX_FINDINGS])
+        + f"\nYour changes are NOT applied; {path} is as it was."
+    )
+
+
+def _report(path: Path, old: str, new: str, *, syntax_only: bool = False) -> str:
+    is_python = path.suffix.lower() in _PYTHON_SUFFIXES
+    if syntax_only and is_python and (_syntax_problem(old) or not _syntax_problem(new)):
+        return ""
+    report = lint_report(path, old, new)
+    return report if report.startswith(_FINDINGS_HEADING) else ""

@@ -15,11 +15,11 @@ from enum import Enum
 from pathlib import Path
 
 from oh_jupyter.editor.files import atomic_write
-from oh_jupyter.editor.history.blobs import digest_of
 from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
 from oh_jupyter.editor.history.journal import Journal, Record
+from oh_jupyter.editor.history.steps import digest_of
 from oh_jupyter.editor.history.timeline import Timeline
-from oh_jupyter.editor.text.delta import common_ends
+from oh_jupyter.editor.text.line_diff import common_ends
 from oh_jupyter.errors import EditorError
 
 __all__ = ["FileChange", "commit", "recover"]

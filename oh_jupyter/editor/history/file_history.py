@@ -17,14 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from oh_jupyter.editor.files import atomic_write
-from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
-from oh_jupyter.editor.files.attributes import Attributes
-from oh_jupyter.editor.history.blobs import Blobs, Digests, digest_of
+from oh_jupyter.editor.files.atomic_write import Attributes, ConcurrentWriteError
 from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
-from oh_jupyter.editor.history.steps import Step
-from oh_jupyter.editor.history.timeline import Timeline
-from oh_jupyter.editor.history.timeline_files import TimelineFiles
-from oh_jupyter.editor.text.delta import common_ends
+from oh_jupyter.editor.history.steps import Blobs, Digests, Step, digest_of
+from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
+from oh_jupyter.editor.text.line_diff import common_ends
 
 __all__ = ["ConcurrentWriteError", "FileHistory"]
 

@@ -2,19 +2,190 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
-from oh_jupyter.editor.messages import invalid, quoted
-from oh_jupyter.editor.notebook.cells import Notebook
-from oh_jupyter.editor.notebook.edits import CellReference, insert_lines, replace_text
-from oh_jupyter.editor.notebook.structure import change_cell
-from oh_jupyter.editor.notebook.validation import is_notebook
-from oh_jupyter.editor.text.edits import Edit
-from oh_jupyter.editor.text.text_file import TextFile
+from oh_jupyter.editor.messages import invalid, missing, quoted
+from oh_jupyter.editor.notebook.cells import Cell, Notebook
+from oh_jupyter.editor.notebook.edits import (
+    CellReference,
+    changed_cells,
+    check_cell_conflicts,
+    find_cell,
+    insert_lines,
+    replace_text,
+    rewrite_sources,
+    stored_source,
+)
+from oh_jupyter.editor.notebook.json_spans import Span, Style, indentation_at
+from oh_jupyter.editor.notebook.validation import CELL_TYPES, is_notebook
+from oh_jupyter.editor.text.edits import SNIPPET_LINES, Edit
+from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.errors import NoReplacementError
 
-__all__ = ["cell_edit", "cell_insert", "cell_replace"]
+__all__ = ["MODES", "cell_edit", "cell_insert", "cell_replace", "change_cell"]
+
+
+MODES = ("replace", "insert", "delete", "move")
+"""What ``notebook_edit`` can do with a cell."""
+
+
+def change_cell(
+    path: Path,
+    file: TextFile,
+    notebook: Notebook,
+    shown: str | None,
+    mode: str,
+    reference: CellReference | None,
+    source: str | None,
+    cell_type: str | None,
+    to: int | None,
+) -> tuple[Edit, str]:
+    """Edit of ``notebook_edit``, and a note."""
+    if mode not in MODES:
+        raise invalid("edit_mode", mode, f"It should be one of {', '.join(MODES)}.")
+    if cell_type is not None and cell_type not in CELL_TYPES:
+        raise invalid("cell_type", cell_type, f"It should be one of {', '.join(CELL_TYPES)}.")
+    if mode in ("replace", "insert") and source is None:
+        raise missing(f"notebook_edit ({mode})", "new_str")
+    if mode != "insert" and reference is None:
+        raise missing(f"notebook_edit ({mode})", "cell")
+    cell = find_cell(notebook, reference) if reference is not None else None
+    note = check_cell_conflicts(path, shown, notebook, cell, by_id=isinstance(reference, str))
+    if mode == "insert":
+        return _insert(path, file, notebook, cell, source or "", cell_type or "code"), note
+    assert cell is not None
+    if mode == "delete":
+        return _delete(path, file, notebook, cell), note
+    if mode == "move":
+        return _move(path, file, notebook, cell, to), note
+    edit, cleared = _replace(path, file, notebook, cell, to_newlines(source or ""), cell_type)
+    return edit, cleared + note
+
+
+def _replace(
+    path: Path, file: TextFile, notebook: Notebook, cell: Cell, source: str, cell_type: str | None
+) -> tuple[Edit, str]:
+    height = source.count("\n") + 1
+    if cell_type is None or cell_type == cell.type:
+        if source == cell.source:
+            raise invalid("new_str", source, f"It is the source of {cell.name} already.")
+        edit, note = rewrite_sources(
+            path, file, notebook, {cell.index: source}, cell.line + 1, height
+        )
+        return edit, note
+    document = _retyped(cell.span, cell_type)
+    document["source"] = stored_source(source, as_list=isinstance(cell.span.value["source"], list))
+    prefix = indentation_at(notebook.text, cell.span.start)
+    new = Style.of(notebook.text).dump(document, prefix)
+    changes = [(cell.span.start, cell.span.end, new)]
+    place = (cell.line, 0, height)
+    what = f"a snippet of {path}, in {cell.name}"
+    return changed_cells(path, file, notebook, changes, place, what), ""
+
+
+def _retyped(span: Span, cell_type: str) -> dict[str, object]:
+    """Copy a cell with the fields that cells of another type have."""
+    unused_keys = ("outputs", "execution_count") if cell_type != "code" else ("attachments",)
+    document = {key: value for key, value in span.value.items() if key not in unused_keys}
+    document["cell_type"] = cell_type
+    if cell_type == "code":
+        document |= {"execution_count": None, "outputs": []}
+        if list(span.value) == sorted(span.value):  # the order in which Jupyter writes
+            document = dict(sorted(document.items()))
+    return document
+
+
+def _insert(
+    path: Path, file: TextFile, notebook: Notebook, after: Cell | None, source: str, cell_type: str
+) -> Edit:
+    text = notebook.text
+    style = Style.of(text)
+    document = _new_cell(notebook, to_newlines(source), cell_type)
+    cells = notebook.cells
+    if not cells:
+        span = notebook.top["cells"]
+        prefix = indentation_at(text, span.start)
+        indent = style.indent
+        new = "[" + style.dump(document, "") + "]"
+        if indent is not None:
+            inner = prefix + indent
+            new = f"[\n{inner}{style.dump(document, inner)}\n{prefix}]"
+        change = (span.start, span.end, new)
+    else:
+        near = after if after is not None else cells[0]
+        new = style.dump(document, indentation_at(text, near.span.start))
+        if len(cells) > 1:
+            between = text[cells[0].span.end : cells[1].span.start]
+        else:
+            lead = text[notebook.top["cells"].start + 1 : cells[0].span.start]
+            between = "," + lead if lead or style.indent is not None else style.comma
+        if after is not None:
+            change = (after.span.end, after.span.end, between + new)
+        else:
+            change = (cells[0].span.start, cells[0].span.start, new + between)
+    line = after.last_line + 1 if after is not None else 1
+    place = (line, 0, source.count("\n") + 1)
+    index = after.index + 1 if after is not None else 0
+    what = f"a snippet of {path}, with the new cell [{index}]"
+    return changed_cells(path, file, notebook, [change], place, what)
+
+
+def _new_cell(notebook: Notebook, source: str, cell_type: str) -> dict[str, object]:
+    as_list = not any(isinstance(cell.span.value["source"], str) for cell in notebook.cells)
+    document: dict[str, object] = {"cell_type": cell_type}
+    if cell_type == "code":
+        document["execution_count"] = None
+    if notebook.minor >= 5:
+        taken = {cell.id for cell in notebook.cells}
+        name = os.urandom(4).hex()
+        while name in taken:
+            name = os.urandom(4).hex()
+        document["id"] = name
+    document["metadata"] = {}
+    if cell_type == "code":
+        document["outputs"] = []
+    document["source"] = stored_source(source, as_list=as_list)
+    return document
+
+
+def _delete(path: Path, file: TextFile, notebook: Notebook, cell: Cell) -> Edit:
+    cells, index = notebook.cells, cell.index
+    if len(cells) == 1:
+        whole = notebook.top["cells"]
+        change = (whole.start, whole.end, "[]")
+    elif index + 1 < len(cells):
+        change = (cell.span.start, cells[index + 1].span.start, "")
+    else:
+        change = (cells[index - 1].span.end, cell.span.end, "")
+    place = (cell.line, SNIPPET_LINES - 1, SNIPPET_LINES)
+    what = f"a snippet of {path}, from which {cell.name} was deleted"
+    return changed_cells(path, file, notebook, [change], place, what)
+
+
+def _move(path: Path, file: TextFile, notebook: Notebook, cell: Cell, to: int | None) -> Edit:
+    cells = notebook.cells
+    if to is None:
+        raise missing("notebook_edit (move)", "to")
+    if not isinstance(to, int) or isinstance(to, bool) or not -len(cells) <= to < len(cells):
+        raise invalid("to", to, f"It should be a position from 0 to {len(cells) - 1}.")
+    to %= len(cells)
+    if to == cell.index:
+        raise invalid("to", to, f"It is the position of {cell.name} already.")
+    order = [other for other in cells if other is not cell]
+    order.insert(to, cell)
+    first, last = sorted((cell.index, to))
+    # What is between the cells stays where it is; only the cells change places.
+    changes = [
+        (old.span.start, old.span.end, notebook.text[new.span.start : new.span.end])
+        for old, new in zip(cells[first : last + 1], order[first : last + 1], strict=True)
+    ]
+    line = 1 + sum(other.last_line - other.line + 1 for other in order[:to])
+    place = (line, 0, cell.last_line - cell.line + SNIPPET_LINES)
+    what = f"a snippet of {path}, where {cell.name} was moved to [{to}]"
+    return changed_cells(path, file, notebook, changes, place, what)
+
 
 Compute = Callable[[TextFile, str | None], tuple[Edit, str]]
 """Given a file and its text as it was shown, an edit and what to tell besides."""

@@ -9,23 +9,79 @@ from __future__ import annotations
 from pathlib import Path
 
 from oh_jupyter.editor.messages import invalid, plural, quoted
-from oh_jupyter.editor.notebook import conflicts
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.json_spans import Style, indentation_at, splice
 from oh_jupyter.editor.notebook.validation import check_cell
+from oh_jupyter.editor.text import conflicts
 from oh_jupyter.editor.text.edits import SNIPPET_LINES, Edit, encoded
+from oh_jupyter.editor.text.line_diff import changed_ranges
 from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.errors import EditorError, NoReplacementError
 
 __all__ = [
     "CellReference",
     "changed_cells",
+    "check_cell_conflicts",
     "find_cell",
     "insert_lines",
     "replace_text",
+    "rewrite_listing",
     "rewrite_sources",
     "stored_source",
 ]
+
+
+def check_text_conflicts(
+    path: Path, shown: str | None, notebook: Notebook, found: list[tuple[Cell, int]], length: int
+) -> str:
+    """Conflict check of replacements that were found by their text."""
+    before, now = _compared(shown, notebook)
+    if before == now:
+        return ""
+    starts, position = [], 0
+    for cell in notebook.cells:
+        position += len(cell.heading(executions=False)) + 1
+        starts.append(position)
+        position += len(cell.source) + 1
+    begins = [starts[cell.index] + at for cell, at in found]
+    return conflicts.check_matches(path, before, now, [(at, at + length) for at in begins])
+
+
+def check_line_conflicts(path: Path, shown: str | None, notebook: Notebook, line: int) -> str:
+    """Conflict check of an edit that was given by a line number."""
+    before, now = _compared(shown, notebook)
+    return conflicts.check_lines(path, before, now, line) if before != now else ""
+
+
+def check_cell_conflicts(
+    path: Path, shown: str | None, notebook: Notebook, cell: Cell | None, *, by_id: bool
+) -> str:
+    """Conflict check of an edit of a whole cell; None is the top of the notebook."""
+    before, now = _compared(shown, notebook)
+    if before == now:
+        return ""
+    old = Notebook.parse(shown) if shown is not None else None
+    if cell is not None and old is not None and not _same(old, cell, by_id=by_id):
+        raise conflicts.changed_error(path, before, now)
+    return conflicts.check_lines(path, before, now, -1)  # all changes are elsewhere
+
+
+def _same(old: Notebook, cell: Cell, *, by_id: bool) -> bool:
+    if by_id and cell.id is not None:
+        known = [other for other in old.cells if other.id == cell.id]
+        if not known:
+            return True  # the caller learnt of it elsewhere
+    else:
+        known = old.cells[cell.index : cell.index + 1]
+    return any((c.id, c.type, c.source) == (cell.id, cell.type, cell.source) for c in known)
+
+
+def _compared(shown: str | None, notebook: Notebook) -> tuple[str, str]:
+    """The notebook as it was shown and as it is; the same where it was none before."""
+    now = notebook.listing(executions=False)
+    old = Notebook.parse(shown) if shown is not None else None
+    return (old.listing(executions=False) if old is not None else now), now
+
 
 CellReference = int | str
 """The id of a cell, or its position counted from 0; negative ones count from the end."""
@@ -68,7 +124,7 @@ def insert_lines(
             line,
             f"It should be within the range of allowed values: {[0, count]}",
         )
-    note = conflicts.check_lines(path, shown, notebook, line)
+    note = check_line_conflicts(path, shown, notebook, line)
     cell = next(cell for cell in notebook.cells if line <= cell.last_line)
     lines = cell.source.split("\n")
     at = max(0, line - cell.line)
@@ -103,7 +159,7 @@ def replace_text(
         return None
     _check_count(path, wanted, found, every or expected is not None, expected)
     new = to_newlines(new)
-    note = conflicts.check_texts(path, shown, notebook, found, len(wanted))
+    note = check_text_conflicts(path, shown, notebook, found, len(wanted))
     sources: dict[int, str] = {}
     for cell, at in reversed(found):  # from the end, so that the offsets before stay
         source = sources.get(cell.index, cell.source)
@@ -233,3 +289,35 @@ def _difference(some: Notebook, others: Notebook) -> list[Cell]:
     """Find the cells that are not, just so, among the others."""
     texts = {others.text[cell.span.start : cell.span.end] for cell in others.cells}
     return [c for c in some.cells if some.text[c.span.start : c.span.end] not in texts]
+
+
+def rewrite_listing(
+    path: Path, file: TextFile, notebook: Notebook, listing: str
+) -> tuple[Edit, str] | None:
+    """Edit that gives cells the sources of a changed listing, and a note; None if none changed."""
+    old, new = notebook.listing().split("\n"), listing.split("\n")
+    sources = _sources(path, notebook, new)
+    changed = {
+        cell.index: source
+        for cell, source in zip(notebook.cells, sources, strict=True)
+        if source != cell.source
+    }
+    if not changed:
+        return None
+    _, _, first, last = changed_ranges(old, new)[0]
+    return rewrite_sources(path, file, notebook, changed, first + 1, last - first)
+
+
+def _sources(path: Path, notebook: Notebook, lines: list[str]) -> list[str]:
+    """Take a listing apart at the headings, which must be those of the notebook."""
+    headings = [cell.heading() for cell in notebook.cells]
+    places = [number for number, line in enumerate(lines) if line.startswith("# %% [")]
+    above = lines[: places[0]] if places else lines
+    if [lines[number] for number in places] != headings or any(above):
+        raise EditorError(
+            f"The edit would change which cells {path} has: lines that begin with `# %% [` are the "
+            "headings of cells, and stay as they are. Nothing was changed. Insert, delete, move "
+            "and retype cells with the command `notebook_edit`."
+        )
+    ends = [*places, len(lines)][1:]
+    return ["\n".join(lines[start + 1 : end]) for start, end in zip(places, ends, strict=True)]

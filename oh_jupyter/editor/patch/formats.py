@@ -1,16 +1,200 @@
-"""Detection of the format of a patch."""
+"""Formats of patches: detection, SEARCH/REPLACE blocks (Aider), ``*** Begin Patch`` (OpenAI)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 
-from oh_jupyter.editor.patch.blocks import SEARCH, parse_blocks
-from oh_jupyter.editor.patch.envelope import BEGIN, parse_envelope
-from oh_jupyter.editor.patch.model import FilePatch
+from oh_jupyter.editor.patch.model import FilePatch, Hunk, Line, hunk_between
 from oh_jupyter.editor.patch.unified import STARTS, parse_unified
 from oh_jupyter.errors import PatchError
 
-__all__ = ["parse_patch"]
+__all__ = ["BEGIN", "SEARCH", "parse_blocks", "parse_envelope", "parse_patch", "split_blocks"]
+
+
+SEARCH = re.compile(r"<{5,}\s*SEARCH\s*>?\s*\Z")
+"""The line that begins a block."""
+
+_DIVIDER = re.compile(r"={5,}\s*\Z")
+# An input prompt of three of these signs may have been taken for one of Python and removed.
+_REPLACE = re.compile(r">{2,}\s*REPLACE\s*\Z")
+_FENCE = re.compile(r"\s*(```|~~~)")
+
+
+def parse_blocks(text: str) -> list[FilePatch]:
+    """Patches of SEARCH and REPLACE blocks; the file is named above a block.
+
+    The file of a block is named in a line above it, in front of the fence or behind it;
+    a block without one belongs to the file of the block before.
+    """
+    lines = text.replace("\r\n", "\n").split("\n")
+    patches: list[FilePatch] = []
+    path = ""
+    for start, middle, end in _blocks(lines):
+        path = _path_above(lines, start) or path
+        old, new = lines[start + 1 : middle], lines[middle + 1 : end]
+        if old:
+            hunk = hunk_between(old, new, start + 1)
+            patches.append(FilePatch("update", path, start + 1, (hunk,)))
+        else:
+            content = "".join(f"{line}\n" for line in new)
+            patches.append(FilePatch("add", path, start + 1, content=content))
+    return patches
+
+
+def split_blocks(text: str) -> list[tuple[str, str]]:
+    """Old and new texts of SEARCH and REPLACE blocks."""
+    lines = text.split("\n")
+    return [
+        ("\n".join(lines[start + 1 : middle]), "\n".join(lines[middle + 1 : end]))
+        for start, middle, end in _blocks(lines)
+    ]
+
+
+def _blocks(lines: list[str]) -> Iterator[tuple[int, int, int]]:
+    """Find the three markers of each block."""
+    position = 0
+    while position < len(lines):
+        if SEARCH.match(lines[position]):
+            middle = _find(lines, position + 1, _DIVIDER, position, "=======")
+            end = _find(lines, middle + 1, _REPLACE, position, ">>>>>>> REPLACE")
+            yield position, middle, end
+            position = end
+        position += 1
+
+
+def _find(lines: list[str], start: int, marker: re.Pattern[str], block: int, name: str) -> int:
+    for number in range(start, len(lines)):
+        line = lines[number]
+        if marker.match(line):
+            return number
+        if SEARCH.match(line):
+            break
+    raise PatchError(
+        f"The block that begins in line {block + 1} of the patch has no line {name!r}; nothing was "
+        "changed. A block is: <<<<<<< SEARCH, the old lines, =======, the new lines, "
+        ">>>>>>> REPLACE, each marker in a line of its own."
+    )
+
+
+def _path_above(lines: list[str], block: int) -> str:
+    """Find the name of the file in the lines above a block."""
+    for line in reversed(lines[max(0, block - 3) : block]):
+        if _REPLACE.match(line):
+            return ""
+        if _FENCE.match(line):
+            continue
+        name = line.strip().lstrip("#").strip().rstrip(":").strip("`*").strip()
+        if name:
+            return name if _is_name(name) else ""
+    return ""
+
+
+def _is_name(text: str) -> bool:
+    """Whether a line is the name of a file, not a sentence."""
+    return " " not in text or ("." in text.rsplit("/", 1)[-1] and not text.endswith("."))
+
+
+BEGIN = "*** Begin Patch"
+_END = "*** End Patch"
+_ADD, _DELETE, _UPDATE = "*** Add File:", "*** Delete File:", "*** Update File:"
+_MOVE, _END_OF_FILE = "*** Move to:", "*** End of File"
+_HEADERS = (_ADD, _DELETE, _UPDATE)
+
+
+def parse_envelope(text: str) -> list[FilePatch]:
+    """Patches of an envelope, with anything around it."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    first = next(n for n, line in enumerate(lines) if line.strip() == BEGIN)
+    last = next((n for n, line in enumerate(lines) if line.strip() == _END and n > first), None)
+    if last is None:
+        raise PatchError(
+            f"The patch has no line {_END!r}: it seems to be cut off. Nothing was changed; "
+            "send all of it."
+        )
+    patches: list[FilePatch] = []
+    number = first + 1
+    while number < last:
+        line = lines[number]
+        if not line.strip():
+            number += 1
+            continue
+        header = next((name for name in _HEADERS if line.startswith(name)), None)
+        path = line[len(header) :].strip() if header is not None else ""
+        if header is None or not path:
+            raise _unreadable(number, line)
+        end = number + 1
+        while end < last and not lines[end].startswith(_HEADERS):
+            end += 1
+        patches.append(_file(header, path, lines, number, end))
+        number = end
+    return patches
+
+
+def _file(header: str, path: str, lines: list[str], start: int, end: int) -> FilePatch:
+    source = start + 1
+    body = lines[start + 1 : end]
+    while body and not body[-1]:
+        body.pop()
+    if header == _DELETE:
+        if body:
+            raise _unreadable(source, body[0])
+        return FilePatch("delete", path, source)
+    if header == _ADD:
+        for offset, line in enumerate(body):
+            if not line.startswith("+"):
+                raise _unreadable(source + offset, line)
+        return FilePatch("add", path, source, content="".join(f"{line[1:]}\n" for line in body))
+    new_path = None
+    if body and body[0].startswith(_MOVE):
+        new_path = body[0][len(_MOVE) :].strip()
+        body = body[1:]
+        source += 1
+    hunks = _hunks(body, source)
+    return FilePatch("update", path, start + 1, tuple(hunks), new_path=new_path)
+
+
+def _hunks(body: list[str], source: int) -> list[Hunk]:
+    hunks: list[Hunk] = []
+    anchors: list[str] = []
+    lines: list[Line] = []
+    begin = source + 1
+
+    def close(*, at_end: bool = False) -> None:
+        if lines:
+            # Lines that are only added, with nothing to tell where, go to the end.
+            at_end = at_end or (not anchors and all(kind == "+" for kind, _ in lines))
+            hunks.append(Hunk(tuple(lines), begin, anchors=tuple(anchors), at_end=at_end))
+            anchors.clear()
+            lines.clear()
+
+    for offset, line in enumerate(body):
+        if line.startswith("@@"):
+            close()
+            name = line[2:].removesuffix("@@").strip()
+            if name:
+                anchors.append(name)
+            begin = source + offset + 1
+        elif line.rstrip() == _END_OF_FILE:
+            close(at_end=True)
+        elif line[:1] in (" ", "+", "-"):
+            lines.append((line[0], line[1:]))
+        elif not line:
+            lines.append((" ", ""))  # the blank that stands for "stays" was trimmed
+        else:
+            raise _unreadable(source + offset, line)
+    close()
+    return hunks
+
+
+def _unreadable(number: int, line: str) -> PatchError:
+    return PatchError(
+        f"Line {number + 1} of the patch cannot be read: {line[:100]!r}; nothing was changed. "
+        "Between *** Begin Patch and *** End Patch are the lines *** Add File: PATH (each line of "
+        "it after a +), *** Delete File: PATH, and *** Update File: PATH (then perhaps "
+        "*** Move to: PATH) with hunks: @@ and perhaps the line of a class or function, and lines "
+        "that begin with a blank, - or +."
+    )
 
 
 def parse_patch(text: str) -> list[FilePatch]:

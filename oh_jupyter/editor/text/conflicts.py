@@ -11,8 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from pathlib import Path
 
-from oh_jupyter.editor.text.line_diff import Change
-from oh_jupyter.editor.text.unified_diff import changed_lines, unified_diff
+from oh_jupyter.editor.text.line_diff import Change, changed_lines, unified_diff
 from oh_jupyter.errors import FileChangedError
 
 __all__ = ["changed_error", "check_change", "check_lines", "check_matches", "short_diff"]
@@ -27,14 +26,14 @@ def check_matches(path: Path, shown: str, text: str, places: Sequence[tuple[int,
     it is meant as it is now.
     """
     changes = changed_lines(shown, text)
-    ends = [change.j2 for change in changes]
+    ends = [last for _, _, _, last in changes]
     line = counted = 0
     for start, end in places:
         line += text.count("\n", counted, start)
         counted = start
         last = line + text.count("\n", start, max(start, end - 1))
         at = bisect_right(ends, line)  # the first change that does not end above
-        touched = at < len(changes) and changes[at].j1 <= last
+        touched = at < len(changes) and changes[at][2] <= last
         if touched and text[start:end] in shown:
             raise changed_error(path, shown, text)
     return _note(path, changes)
@@ -51,11 +50,11 @@ def check_lines(path: Path, shown: str, text: str, line: int) -> str:
 def check_change(path: Path, shown: str, text: str, new: str) -> str:
     """Check changes in any number of places."""
     changes = changed_lines(shown, text)
-    ends = [change.j2 for change in changes]
+    ends = [last for _, _, _, last in changes]
     lines = text.split("\n")
     for first, last, _, _ in changed_lines(text, new):
         at = bisect_left(ends, first)  # the first that does not end above
-        touched = at < len(changes) and changes[at].j1 <= last
+        touched = at < len(changes) and changes[at][2] <= last
         if touched and "\n".join(lines[first:last]) in shown:
             raise changed_error(path, shown, text)
     return _note(path, changes)

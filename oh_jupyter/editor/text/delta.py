@@ -11,16 +11,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import AnyStr
 
-from oh_jupyter.editor.text.line_diff import (
-    Change,
-    changed_ranges,
-    common_prefix,
-    common_suffix,
-)
+from oh_jupyter.editor.text.line_diff import Change, changed_ranges, common_ends
 
-__all__ = ["Delta", "Hunk", "apply", "common_ends", "commute", "compare", "invert"]
+__all__ = ["Delta", "Hunk", "apply", "commute", "compare", "invert"]
 
 _MAX_HUNKS = 500  # of one step, which is written again with every later step
 
@@ -40,14 +34,6 @@ class Hunk:
 
 
 Delta = list[Hunk]
-
-
-def common_ends(old: AnyStr, new: AnyStr) -> tuple[int, int]:
-    """Lengths of the common prefix and of the common suffix, which do not overlap."""
-    limit = min(len(old), len(new))
-    prefix = common_prefix(old, new, limit)
-    suffix = common_suffix(old, new, limit - prefix)
-    return prefix, suffix
 
 
 def compare(old: bytes, new: bytes, *, lines: bool = False) -> Delta:
@@ -77,12 +63,12 @@ def _merged(changes: list[Change]) -> list[Change]:
     gap = 1
     while len(changes) > _MAX_HUNKS:
         merged = changes[:1]
-        for change in changes[1:]:
-            last = merged[-1]
-            if change.i1 - last.i2 <= gap:
-                merged[-1] = Change(last.i1, change.i2, last.j1, change.j2)
+        for i1, i2, j1, j2 in changes[1:]:
+            first, last, first_new, _ = merged[-1]
+            if i1 - last <= gap:
+                merged[-1] = (first, i2, first_new, j2)
             else:
-                merged.append(change)
+                merged.append((i1, i2, j1, j2))
         changes, gap = merged, 2 * gap
     return changes
 

@@ -1,36 +1,45 @@
-"""Line diff of bounded cost: patience anchors, and between them a longest common subsequence.
+"""Line diff of bounded cost, and the unified format.
 
-``difflib`` takes minutes where lines repeat. What is compiled and kept (such as rapidfuzz,
-which needs memory for every pair of lines) is paid by every user for this one function.
-Here a row of the table of the common subsequence is one Python integer, so that 64 pairs
-of lines are compared at once: 16,000 lines that all repeat take a quarter of a second.
+``difflib`` takes minutes where lines repeat; no compiled library was found that is kept, small
+and bounded. Where lines were changed in place, or few places changed in a large file, comparing
+in step finds that without a look at most lines. Otherwise lines that are unique are anchors
+(patience), and between them a row of the table of the longest common subsequence is one Python
+integer, so that 64 pairs of lines are compared at once.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import compress
-from typing import Any, NamedTuple
+from itertools import compress, islice
+from operator import eq
+from typing import Any, AnyStr
 
-__all__ = ["Change", "changed_ranges", "common_lengths", "common_prefix", "common_suffix"]
+__all__ = [
+    "Change",
+    "changed_lines",
+    "changed_ranges",
+    "common_ends",
+    "common_lengths",
+    "unified_diff",
+]
 
 _BLOCK_SIZE = 64 * 1024  # compared at once; small enough to stay in the processor's cache
 _MAX_STORED_CELLS = 1 << 28  # pairs of lines, a bit each; above it halves are solved (32 MiB)
 _MAX_CELLS = 1 << 33  # above it, which takes seconds, lines count as changed
 _ANCHOR_LINES = (2, 4, 16)
+_IN_STEP_LINES = 20_000  # of either side; from here on it is tried to compare in step
+_PROBED_LINES = 1000  # of those that differ; where some are on either side, lines moved
+_MAX_SHIFT_LINES = 8  # that are looked for on either side of a difference
+_RESUMED_LINES = 16  # that have to be the same after one
+_PROBED_DIFFERENCES = 64  # from here on it is known whether they are few
+_MAX_SPARSE_SHARE = 0.15  # of the lines; with more differences, comparing in step is slower
 
 _Masks = dict[Hashable, int]
 _Segment = tuple[int, int, int, int]
 
-
-class Change(NamedTuple):
-    """Lines ``old[i1:i2]`` that became ``new[j1:j2]``."""
-
-    i1: int
-    i2: int
-    j1: int
-    j2: int
+Change = tuple[int, int, int, int]
+"""``(i1, i2, j1, j2)``: lines ``old[i1:i2]`` that became ``new[j1:j2]``."""
 
 
 def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Change]:
@@ -39,16 +48,93 @@ def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Cha
     suffix = common_suffix(old, new, min(len(old), len(new)) - prefix)
     before, after = old[prefix : len(old) - suffix], new[prefix : len(new) - suffix]
     if not before or not after:
-        whole = Change(prefix, len(old) - suffix, prefix, len(new) - suffix)
+        whole = (prefix, len(old) - suffix, prefix, len(new) - suffix)
         return [whole] if before or after else []
     # Lines that stay, and what they border on; between two of them is what changed.
-    kept_before, kept_after = _kept(before, after)
+    kept = None
+    if min(len(before), len(after)) >= _IN_STEP_LINES:
+        kept = _kept_in_place(before, after) or _kept_in_step(before, after)
+    kept_before, kept_after = kept or _kept(before, after)
+    first = prefix + 1
     i, j = [-1, *kept_before, len(before)], [-1, *kept_after, len(after)]
     return [
-        Change(i1 + prefix + 1, i2 + prefix, j1 + prefix + 1, j2 + prefix)
+        (i1 + first, i2 + prefix, j1 + first, j2 + prefix)
         for i1, i2, j1, j2 in zip(i, i[1:], j, j[1:], strict=False)
         if i2 - i1 > 1 or j2 - j1 > 1
     ]
+
+
+_Kept = tuple[list[int], list[int]]
+
+
+def _kept_in_place(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | None:
+    """Places of the lines that stay where all others were changed in place; None if they moved."""
+    if len(old) != len(new):
+        return None
+    same = bytes(map(eq, old, new))
+    if 2 * same.count(1) < len(old) - 1:
+        return None
+    changed = same.translate(bytes((1, 0)) + bytes(254))
+    some, others = (islice(compress(lines, changed), _PROBED_LINES) for lines in (old, new))
+    if not set(some).isdisjoint(others):
+        return None
+    kept = list(compress(range(len(old)), same))
+    return kept, kept
+
+
+def _kept_in_step(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | None:
+    """Places of the lines that stay where few are new or gone; None for many differences."""
+    kept_old: list[int] = []
+    kept_new: list[int] = []
+    i = j = differences = 0
+    while differences < _PROBED_DIFFERENCES or differences < _MAX_SPARSE_SHARE * i:
+        count = _common_run(old, new, i, j)
+        kept_old += range(i, i + count)
+        kept_new += range(j, j + count)
+        i, j, differences = i + count, j + count, differences + 1
+        if i == len(old) or j == len(new):
+            return kept_old, kept_new
+        shift = _shift(old, new, i, j)
+        if shift is None:
+            return None
+        i, j = i + shift[0], j + shift[1]
+    return None
+
+
+def _common_run(old: Sequence[Any], new: Sequence[Any], i: int, j: int) -> int:
+    """Number of lines that are the same from two places on."""
+    known, step = 0, 64
+    while old[i + known : i + known + step] == new[j + known : j + known + step]:
+        known += step
+        if i + known >= len(old) or j + known >= len(new):
+            return min(len(old) - i, len(new) - j)
+        step = min(2 * step, _BLOCK_SIZE)
+    for a, b in zip(
+        old[i + known : i + known + step], new[j + known : j + known + step], strict=False
+    ):
+        if a != b:
+            break
+        known += 1
+    return known
+
+
+def _shift(old: Sequence[Any], new: Sequence[Any], i: int, j: int) -> tuple[int, int] | None:
+    """Fewest lines to leave out on either side until both go on alike."""
+    for total in range(1, 2 * _MAX_SHIFT_LINES + 1):
+        for x in range(max(0, total - _MAX_SHIFT_LINES), min(total, _MAX_SHIFT_LINES) + 1):
+            y = total - x
+            some = old[i + x : i + x + _RESUMED_LINES]
+            if some == new[j + y : j + y + _RESUMED_LINES] and some:
+                return x, y
+    return None
+
+
+def common_ends(old: AnyStr, new: AnyStr) -> tuple[int, int]:
+    """Lengths of the common prefix and of the common suffix, which do not overlap."""
+    limit = min(len(old), len(new))
+    prefix = common_prefix(old, new, limit)
+    suffix = common_suffix(old, new, limit - prefix)
+    return prefix, suffix
 
 
 def common_prefix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
@@ -77,13 +163,13 @@ def common_suffix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
     return known
 
 
-def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> tuple[list[int], list[int]]:
+def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept:
     """Places of the lines that stay, as many on either side."""
-    common = set(old) & set(new)
     # Lines without a counterpart only hide how the others follow each other.
-    at_old = [i for i, line in enumerate(old) if line in common]
-    at_new = [j for j, line in enumerate(new) if line in common]
-    a, b = [old[i] for i in at_old], [new[j] for j in at_new]
+    in_old = bytes(map(set(new).__contains__, old))
+    in_new = bytes(map(set(old).__contains__, new))
+    at_old, at_new = compress(range(len(old)), in_old), compress(range(len(new)), in_new)
+    a, b = list(compress(old, in_old)), list(compress(new, in_new))
     kept_a, kept_b = bytearray(len(a)), bytearray(len(b))
     segments = [(0, len(a), 0, len(b))]
     while segments:
@@ -239,3 +325,96 @@ def _grown(row: int, size: int) -> bytes:
     """One byte for each line of a row: whether the common subsequence grows there."""
     bits = f"{row:0{size}b}"[::-1]
     return bits.encode().translate(bytes.maketrans(b"01", b"\x01\x00"))
+
+
+def changed_lines(old: str, new: str) -> list[Change]:
+    """Ranges of lines, from 0, in which two texts differ."""
+    first, before, after = _differing(old, new, 0)
+    return _moved(changed_ranges(before, after), first)
+
+
+def _moved(changes: list[Change], lines: int) -> list[Change]:
+    if not lines:
+        return changes
+    return [(i1 + lines, i2 + lines, j1 + lines, j2 + lines) for i1, i2, j1, j2 in changes]
+
+
+def _differing(old: str, new: str, context: int) -> tuple[int, list[str], list[str]]:
+    """Lines of both texts from the first difference to the last, and the number of the first.
+
+    What they share at either end is not even split, but for some lines of context.
+    """
+    prefix, suffix = common_ends(old, new)
+    start = prefix
+    for _ in range(context + 1):
+        start = old.rfind("\n", 0, start)
+        if start < 0:
+            break
+    end = len(old) - suffix
+    for _ in range(context + 1):
+        end = old.find("\n", end)
+        if end < 0:
+            end = len(old)
+            break
+        end += 1
+    else:
+        end -= 1
+    tail = len(old) - end
+    before, after = old[start + 1 : end], new[start + 1 : len(new) - tail]
+    lines = before.split("\n"), after.split("\n")
+    if not (old and new) and (old or new).endswith("\n"):
+        for each in lines:  # a file that is not there has no line, and none is behind the last
+            each.pop()
+    return old.count("\n", 0, start + 1), *lines
+
+
+def unified_diff(old: str, new: str, path: str, context: int = 0) -> str:
+    """Unified diff without a final newline; "" for equal texts."""
+    if old == new:
+        return ""
+    first, before, after = _differing(old, new, context)
+    lines = [f"--- {path}", f"+++ {path}"]
+    for group in _grouped(changed_ranges(before, after), context):
+        lines += _hunk(group, before, after, context, first)
+    return "\n".join(lines)
+
+
+def _grouped(changes: list[Change], context: int) -> list[list[Change]]:
+    """Put changes together whose context would overlap."""
+    groups: list[list[Change]] = []
+    for change in changes:
+        if groups and change[0] - groups[-1][-1][1] <= 2 * context:
+            groups[-1].append(change)
+        else:
+            groups.append([change])
+    return groups
+
+
+def _hunk(
+    group: list[Change], before: list[str], after: list[str], context: int, first: int
+) -> list[str]:
+    (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
+    start, end = max(0, first_old - context), min(len(before), last_old + context)
+    new_start, new_end = first_new - (first_old - start), last_new + end - last_old
+    old_range, new_range = _range(start, end, first), _range(new_start, new_end, first)
+    lines = [f"@@ -{old_range} +{new_range} @@"]
+    position = start
+    for i1, i2, j1, j2 in group:
+        if position < i1:
+            lines.append(" " + "\n ".join(before[position:i1]))
+        if i1 < i2:
+            lines.append("-" + "\n-".join(before[i1:i2]))
+        if j1 < j2:
+            lines.append("+" + "\n+".join(after[j1:j2]))
+        position = i2
+    if position < end:
+        lines.append(" " + "\n ".join(before[position:end]))
+    return lines
+
+
+def _range(start: int, end: int, first: int) -> str:
+    """Write a range of lines as the format of diff(1) has it."""
+    length = end - start
+    if length == 1:
+        return str(first + start + 1)
+    return f"{first + start + 1 if length else first + start},{length}"
