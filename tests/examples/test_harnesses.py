@@ -1,0 +1,151 @@
+"""The examples for evaluation harnesses, with the harnesses' real packages."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.filterwarnings("default")
+
+
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def needs(package: str, distribution: str) -> None:
+    if importlib.util.find_spec(package) is None:
+        pytest.skip(f"{distribution} is not installed")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    live_server = load(ROOT / "tests" / "live_server.py").live_server
+    with live_server(tmp_path_factory.mktemp("server")) as started:
+        os.environ |= {"OH_URL": f"{started.url}/oh_jupyter", "OH_TOKEN": started.token}
+        yield started
+        del os.environ["OH_URL"], os.environ["OH_TOKEN"]
+
+
+@pytest.fixture(scope="module")
+def mini(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    needs("minisweagent", "mini-swe-agent")
+    os.environ["MSWEA_SILENT_STARTUP"] = "1"
+    os.environ["MSWEA_GLOBAL_CONFIG_DIR"] = str(tmp_path_factory.mktemp("mini"))
+    return load(ROOT / "examples" / "mini_swe_agent_environment.py")
+
+
+@pytest.fixture(scope="module")
+def inspect_sandbox() -> ModuleType:
+    needs("inspect_ai", "inspect-ai")
+    return load(ROOT / "examples" / "inspect_ai_sandbox.py")
+
+
+def test_mini_swe_agent_solves_a_task(mini: ModuleType, server: Any, tmp_path: Path) -> None:
+    from minisweagent.agents.default import DefaultAgent
+    from minisweagent.models.test_models import DeterministicModel, make_output
+
+    commands = (
+        "echo $GREETING from $(pwd) > made.txt",
+        "cat made.txt",
+        f"echo {mini.SUBMISSION}; cat made.txt",
+    )
+    model = DeterministicModel(
+        outputs=[make_output("next", [{"command": command}]) for command in commands]
+    )
+    environment = mini.KernelEnvironment(cwd=str(tmp_path), env={"GREETING": "Hello, you"})
+    agent = DefaultAgent(
+        model,
+        environment,
+        system_template="You are on {{system}} {{machine}}.",
+        instance_template="{{task}}",
+    )
+    result = agent.run("make a file")
+    assert result["submission"].strip() == f"Hello, you from {tmp_path}"
+    assert (tmp_path / "made.txt").read_text() == f"Hello, you from {tmp_path}\n"
+    assert "You are on Linux" in str(agent.messages[0])
+    assert server.token not in str(environment.serialize())
+
+
+def test_mini_swe_agent_is_told_what_went_wrong(mini: ModuleType, server: Any) -> None:
+    environment = mini.KernelEnvironment()
+    failed = environment.execute({"command": "echo out; exit 3"})
+    assert (failed["output"].strip(), failed["returncode"]) == ("out", 3)
+    late = environment.execute({"command": "sleep 1000"}, timeout=1)
+    assert late["returncode"] == -1
+    assert "did not end within 1 s" in late["exception_info"]
+    assert environment.execute({"command": "echo on"})["output"].strip() == "on"
+
+
+def test_inspect_ai_runs_a_sample(inspect_sandbox: ModuleType, server: Any, tmp_path: Path) -> None:
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import Sample
+    from inspect_ai.scorer import Score, accuracy, scorer
+    from inspect_ai.solver import solver
+    from inspect_ai.util import sandbox
+
+    @solver
+    def work() -> Any:
+        async def solve(state: Any, generate: Any) -> Any:
+            await sandbox().write_file("deep/data.bin", bytes(range(256)))
+            done = await sandbox().exec(
+                ["sh", "-c", "cat; echo $NAME >&2; wc -c < data.bin"],
+                input="given\n",
+                cwd="deep",
+                env={"NAME": "a b"},
+            )
+            state.output.completion = repr((done.stdout, done.stderr, done.returncode))
+            return state
+
+        return solve
+
+    @scorer(metrics=[accuracy()])
+    def right() -> Any:
+        async def score(state: Any, target: Any) -> Score:
+            data = await sandbox().read_file("deep/data.bin", text=False)
+            right = data == bytes(range(256)) and state.output.completion == target.text
+            return Score(value=1 if right else 0, answer=state.output.completion)
+
+        return score
+
+    sample = Sample(input="count", target=repr(("given\n256\n", "a b\n", 0)))
+    task = Task(dataset=[sample], solver=work(), scorer=right(), sandbox="oh_jupyter")
+    (log,) = eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
+    assert log.status == "success", log.error
+    assert log.results is not None
+    (found,) = log.samples or []
+    assert found.scores["right"].value == 1, found.scores
+
+
+def test_inspect_ai_is_told_what_went_wrong(inspect_sandbox: ModuleType, server: Any) -> None:
+    async def look() -> None:
+        made = await inspect_sandbox.KernelSandbox.sample_init("task", None, {})
+        sandbox = made["default"]
+        failed = await sandbox.exec(["no-such-program"])
+        assert (failed.success, failed.returncode) == (False, 127)
+        with pytest.raises(FileNotFoundError):
+            await sandbox.read_file("nothing.txt")
+        with pytest.raises(TimeoutError):
+            await sandbox.exec(["sleep", "1000"], timeout=1)
+        with pytest.raises(PermissionError):
+            await sandbox.exec(["true"], user="root")
+        directory = str(sandbox._directory)
+        await inspect_sandbox.KernelSandbox.sample_cleanup("task", None, made, False)
+        assert not os.path.exists(directory)
+
+    asyncio.run(look())
