@@ -78,7 +78,7 @@ def test_a_range_of_a_file_without_newline_at_the_end(read, write):
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-be", "latin-1", "cp1251"])
 def test_read_decodes_as_the_editor_does(read, write, encoding):
-    text = "für\nzwei\n" if encoding != "cp1251" else "Привет, это обычный русский текст\nвторой\n"
+    text = "für\nzwei\n" if encoding != "cp1251" else "Привет, мир! Здравствуйте\nДругая\n"  # noqa: RUF001
     mark = b"\xfe\xff" if encoding == "utf-16-be" else b""
     write("other.txt", mark + text.replace("\n", "\r\n").encode(encoding))
     assert read("other.txt").content == text
