@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shlex
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from typing import Any
 
 from oh_jupyter.errors import AgentError, AgentNotFoundError
@@ -77,6 +79,11 @@ _CODEX_OPTIONS = (
     *("features.multi_agent=false", 'sandbox_mode="read-only"', 'approval_policy="never"'),
 )
 
+_SDK_AGENT = AgentCommand(
+    "openhands", (sys.executable, "-m", "oh_jupyter.openhands"), needs_tools=True
+)
+"""OpenHands' SDK with our tools alone, where it is installed beside the kernel."""
+
 _AGENTS = (
     AgentCommand(
         "claude",
@@ -103,7 +110,8 @@ _AGENTS = (
     AgentCommand(
         "openhands",
         ("openhands", "acp"),
-        installation="uv tool install openhands --python 3.12",
+        installation='pip install "oh_jupyter[openhands]" (Python 3.12), or uv tool install '
+        "openhands --python 3.12",
     ),
     AgentCommand("opencode", ("opencode", "acp"), "opencode-ai", "npm install -g opencode-ai"),
 )
@@ -122,6 +130,8 @@ def known_agents(own: Mapping[str, str] | None = None) -> dict[str, AgentCommand
         AgentError: A command line cannot be read.
     """
     agents = {agent.name: agent for agent in _AGENTS}
+    if find_spec("openhands") is not None and find_spec("openhands.sdk") is not None:
+        agents[_SDK_AGENT.name] = _SDK_AGENT
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
             found = entry.load()

@@ -36,6 +36,8 @@ from oh_jupyter.runtime import Runtime
 from oh_jupyter.storage import FileStore
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from oh_jupyter.browser import BrowserEnv
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.editor import HistoryEntry
@@ -130,16 +132,53 @@ class Oh:
             AgentError: The agent is not installed, does not start, or does not answer.
             KeyboardInterrupt: The wait was interrupted; the turn is cancelled.
         """
-        return self._wait(
-            self.agents.prompt(
-                prompt,
-                agent,
-                new=new,
-                resume=resume,
-                context=self._agent_context,
-                source=self._principal(),
-                on_change=on_change,
-            )
+        from oh_jupyter.kernel.cells.question import asked_in_cell
+
+        asking = self._prompting(prompt, agent, new, resume, on_change)
+        if self._in_agents_cell():
+            return self._wait(asking)
+        with asked_in_cell(self._executor.confirmations, self._runtime.submit):
+            return self._wait(asking)
+
+    def start_agent(
+        self,
+        prompt: str,
+        agent: str | None = None,
+        *,
+        new: bool = False,
+        resume: bool = False,
+        on_change: Callable[[AgentTurn], None] = lambda turn: None,
+    ) -> Future[AgentTurn]:
+        """Ask a coding agent, see ``agent``, and go on while it works.
+
+        Args:
+            prompt: What it is to do.
+            agent: Which one; the one asked last when not given.
+            new: Begin a new conversation.
+            resume: Go on with the last conversation here.
+            on_change: Called beside the kernel when the turn has something new.
+
+        Returns:
+            A future of the turn; cancelling it cancels the turn.
+        """
+        return self._runtime.submit(self._prompting(prompt, agent, new, resume, on_change))
+
+    def _prompting(
+        self,
+        prompt: str,
+        agent: str | None,
+        new: bool,
+        resume: bool,
+        on_change: Callable[[AgentTurn], None],
+    ) -> Coroutine[Any, Any, AgentTurn]:
+        return self.agents.prompt(
+            prompt,
+            agent,
+            new=new,
+            resume=resume,
+            context=self._agent_context,
+            source=self._principal(),
+            on_change=on_change,
         )
 
     def stop_agent(self, agent: str | None = None) -> list[str]:

@@ -127,10 +127,20 @@ class Confirmations:
         self._workspace_dir = workspace_dir
         self._waiting: dict[int, tuple[PendingAction, asyncio.Future[bool]]] = {}
         self._watchers: list[Callable[[int, bool], None]] = []
+        self._askers: list[Callable[[], None]] = []
 
     def on_decision(self, callback: Callable[[int, bool], None]) -> None:
         """Have the id of each decided Action told on the loop, and whether it may begin."""
         self._watchers.append(callback)
+
+    def on_question(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Have it told on the loop when other Actions wait than before; the result ends that."""
+        self._askers.append(callback)
+        return lambda: self._askers.remove(callback)
+
+    def _tell_askers(self) -> None:
+        for callback in list(self._askers):
+            callback()
 
     @property
     def waiting(self) -> dict[int, PendingAction]:
@@ -161,6 +171,7 @@ class Confirmations:
         future = asyncio.get_running_loop().create_future()
         id = action.id if action.id is not None else -1
         self._waiting[id] = (PendingAction(action, reason), future)
+        self._tell_askers()
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 approved = await future
@@ -171,6 +182,7 @@ class Confirmations:
             )
         finally:
             del self._waiting[id]
+            self._tell_askers()
         if not approved:
             return UserRejectObservation(REJECTED)
         if hasattr(action, "confirmation_state"):

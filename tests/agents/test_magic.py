@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +14,19 @@ from guest_runtime import BROKEN, SCRIPTED, command
 from live_kernel import LiveKernel
 
 
-@pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
-    folder = tmp_path_factory.mktemp("workspace")
+def start_kernel(folder: Path, confirmation: str) -> LiveKernel:
     agents = {"scripted": command(SCRIPTED), "broken": command(BROKEN, "dies")}
     os.environ["OH_JUPYTER_AGENTS"] = json.dumps(agents)
-    os.environ["OH_JUPYTER_CONFIRMATION"] = "never"
+    os.environ["OH_JUPYTER_CONFIRMATION"] = confirmation
     try:
-        live = LiveKernel(folder, "--ext", "oh_jupyter")
+        return LiveKernel(folder, "--ext", "oh_jupyter")
     finally:
         del os.environ["OH_JUPYTER_AGENTS"], os.environ["OH_JUPYTER_CONFIRMATION"]
+
+
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
+    live = start_kernel(tmp_path_factory.mktemp("workspace"), "never")
     yield live
     live.close()
 
@@ -115,6 +118,93 @@ def test_an_interrupt_ends_the_turn_and_keeps_what_was_shown(kernel: LiveKernel)
     kernel.manager.interrupt_kernel()
     assert kernel.finish(msg_id)["status"] == "error"
     assert "hello" in kernel.execute("%oh_agent scripted say hello")
+
+
+# Questions in the cell that waits.
+
+
+@pytest.fixture(scope="module")
+def asking(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
+    live = start_kernel(tmp_path_factory.mktemp("asking"), "always")
+    yield live
+    live.close()
+
+
+def ask(kernel: LiveKernel, name: str, answer: Callable[[], str | None]) -> str:
+    """Have an agent write a file; the reply status. ``answer`` answers or lets others do it."""
+    msg_id = kernel.client.execute(f"%oh_agent scripted ask write {name}: x")
+    prompt = kernel.client.get_stdin_msg(timeout=60)["content"]["prompt"]
+    assert f"Write {name}" in prompt or name in prompt
+    assert "May the agent do that?" in prompt
+    given = answer()
+    if given is not None:
+        kernel.client.input(given)
+    return str(kernel.finish(msg_id)["status"])
+
+
+@pytest.mark.parametrize(("answer", "written"), [("y", True), ("", False)])
+def test_a_question_is_answered_in_the_cell(asking: LiveKernel, answer: str, written: bool) -> None:
+    name = f"asked-{written}.txt"
+    assert ask(asking, name, lambda: answer) == "ok"
+    assert (asking.directory / name).exists() is written
+
+
+def test_a_question_that_the_panel_answers_is_taken_back(asking: LiveKernel) -> None:
+    def in_the_panel() -> None:
+        fields, _ = asking.ask("confirmations")
+        (waiting,) = fields["waiting"]
+        assert asking.ask("confirm", id=waiting["id"], approve=True)[0]["status"] == "ok"
+
+    assert ask(asking, "panel.txt", in_the_panel) == "ok"
+    assert (asking.directory / "panel.txt").exists()
+    assert "2" in asking.execute("1 + 1")
+
+
+def test_an_interrupt_at_a_question_ends_the_turn(asking: LiveKernel) -> None:
+    assert ask(asking, "never.txt", asking.manager.interrupt_kernel) == "error"
+    assert not (asking.directory / "never.txt").exists()
+    assert "{}" in asking.execute("oh.waiting")
+
+
+# In the background.
+
+
+def shown_until(kernel: LiveKernel, text: str) -> dict[str, Any]:
+    """The first message that shows a text, when it comes."""
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        if text in str(message["content"].get("data", {}).get("text/plain", "")):
+            return dict(message)
+
+
+def test_in_the_background_the_cell_returns_and_its_display_goes_on(kernel: LiveKernel) -> None:
+    gate = kernel.directory / "gate"
+    os.mkfifo(gate)
+    msg_id = kernel.client.execute(f"%%oh_agent scripted &\nrun cat {gate}\nsay it is over")
+    assert kernel.finish(msg_id)["status"] == "ok"
+    assert "at work" in kernel.execute("%oh_agent list")
+    gate.write_text("opened\n")
+    last = shown_until(kernel, "it is over")
+    assert last["parent_header"]["msg_id"] == msg_id
+    assert last["msg_type"] == "update_display_data"
+
+
+def test_what_is_in_the_background_is_stopped(kernel: LiveKernel) -> None:
+    msg_id = kernel.client.execute('%oh_agent scripted "run sleep 1000" &')
+    assert kernel.finish(msg_id)["status"] == "ok"
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        if message["content"].get("event", {}).get("args", {}).get("command") == "sleep 1000":
+            break
+    kernel.execute("%oh_agent stop scripted")
+    assert "hello" in kernel.execute("%oh_agent scripted say hello")
+    assert "[]" in kernel.execute("oh.status()['running']")
+
+
+def test_a_problem_in_the_background_is_shown(kernel: LiveKernel) -> None:
+    msg_id = kernel.client.execute("%oh_agent broken x &")
+    assert kernel.finish(msg_id)["status"] == "ok"
+    shown_until(kernel, "broken is gone: it ended with status 3")
 
 
 def test_the_extension_is_reloaded_and_no_agent_is_left(kernel: LiveKernel) -> None:

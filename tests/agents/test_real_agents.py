@@ -88,7 +88,7 @@ class Notebook:
         connection = next((folder / "run").glob(f"kernel-{self.kernel_id}.json"))
         self.client = BlockingKernelClient(connection_file=str(connection))
         self.client.load_connection_file()
-        self.client.start_channels()
+        self.client.start_channels(hb=False)  # a busy machine misses beats
         self.client.wait_for_ready(timeout=60)
         self.panel = BlockingKernelClient(connection_file=str(connection))
         self.panel.load_connection_file()
@@ -108,7 +108,7 @@ class Notebook:
             elif kind == "error":
                 shown[kind] = f"{content['ename']}: {content['evalue']}"
 
-        self.client.execute_interactive(code, output_hook=collect, timeout=200)
+        self.client.execute_interactive(code, output_hook=collect, timeout=200, allow_stdin=False)
         return "\n".join(shown.values())
 
     def _ask(self, operation: str, **fields: Any) -> dict[str, Any]:

@@ -55,6 +55,18 @@ class LiveTurn:
         else:
             display(turn_bundle(turn), raw=True)
 
+    def end(self, turn: AgentTurn | None, problem: BaseException | None) -> None:
+        """Show how a turn in the background ended, from any thread."""
+        told = turn_bundle(turn) if turn is not None else {}
+        if problem is not None:
+            notice = str(problem) or "The turn was cancelled."
+            told = {kind: f"{text}\n\n{notice}" for kind, text in told.items()}
+            told = told or {"text/plain": notice}
+        if self._kernel is None:
+            self._print(told["text/plain"] + "\n")
+        elif self._live:
+            self._send(told)
+
     def _print(self, text: str) -> None:
         sys.stdout.write(text[self._printed :])
         sys.stdout.flush()

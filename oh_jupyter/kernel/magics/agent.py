@@ -96,6 +96,8 @@ class AgentMagics(OhMagics):
         ``%oh_agent claude "why is df empty?"``, or the prompt in the body of ``%%oh_agent
         claude``. Without a name it goes to the agent that was asked last, and the conversation
         goes on. ``%oh_agent fix`` is about the last cell that failed. An interrupt ends the turn.
+        With ``&`` at the end of the line the agent goes on in the background, and its cell shows
+        what it does; ``%oh_agent stop`` ends that.
 
         ``%oh_agent list`` shows which agents there are, ``use NAME`` chooses one, ``stop [NAME]``
         ends it. The value is the turn: its text, steps, cost and diff.
@@ -106,9 +108,15 @@ class AgentMagics(OhMagics):
         word, _, more = rest.strip().partition(" ")
         if cell is None and word in _COMMANDS and self._is_command(word, more):
             return self._carry_out(word, more.strip(), options.new, options.resume)
+        in_background = re.search(r"(^|\s)&\s*$", rest) is not None
+        if in_background:
+            rest = rest.rstrip().removesuffix("&")
+            word, _, more = rest.strip().partition(" ")
         name, prompt = self._addressed(word, rest.strip(), more.strip())
         if cell is not None:
             prompt = "\n".join(filter(None, (prompt, cell.strip("\n"))))
+        if in_background:
+            return self._start(prompt, name, options.new, options.resume)
         return self._ask(prompt, name, options.new, options.resume)
 
     def _is_command(self, word: str, more: str) -> bool:
@@ -179,3 +187,20 @@ class AgentMagics(OhMagics):
         live.finish(turn)
         self._shown = turn
         return turn
+
+    def _start(self, prompt: str, name: str | None, new: bool, resume: bool) -> None:
+        """Ask in the background; what comes is shown in this cell's display."""
+        shell: Any = self.shell
+        live = LiveTurn(shell)
+        seen: list[AgentTurn] = []
+
+        def change(turn: AgentTurn) -> None:
+            seen[:] = [turn]
+            live.update(turn)
+
+        def end(future: Any) -> None:
+            problem = None if future.cancelled() else future.exception()
+            live.end(seen[0] if seen else None, problem)
+
+        future = self.oh.start_agent(prompt, name, new=new, resume=resume, on_change=change)
+        future.add_done_callback(end)

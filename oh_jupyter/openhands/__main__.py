@@ -1,0 +1,134 @@
+"""An agent of OpenHands' SDK that speaks the Agent Client Protocol: ``%oh_agent openhands``.
+
+The loop runs in this process, on the tools of the kernel whose MCP server the client names. The
+model is that of the SDK's own variables: ``LLM_MODEL``, ``LLM_API_KEY``, ``LLM_BASE_URL``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import acp
+from acp.schema import (
+    AgentCapabilities,
+    HttpMcpServer,
+    InitializeResponse,
+    McpCapabilities,
+    NewSessionResponse,
+    PromptResponse,
+    TextContentBlock,
+)
+
+from oh_jupyter.openhands import updates
+from oh_jupyter.openhands.connection import connect
+
+if TYPE_CHECKING:
+    from openhands.sdk.conversation import LocalConversation
+
+TOOLS = ("terminal", "file_editor", "browser_tool_set", "ipython", "notebook", "task_tracker")
+MODEL_VARIABLE = "LLM_MODEL"
+
+
+class SdkAgent:
+    """The agent's side of the protocol; each session is a conversation of the SDK."""
+
+    def __init__(self) -> None:
+        self._conversations: dict[str, LocalConversation] = {}
+        self._updates: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+        self._loop = asyncio.get_running_loop()
+        self._telling: asyncio.Task[None] | None = None
+
+    def on_connect(self, connection: Any) -> None:
+        """Keep the connection to the client."""
+        self._client = connection
+        self._telling = asyncio.create_task(self._tell())
+
+    async def _tell(self) -> None:
+        while True:
+            session_id, update = await self._updates.get()
+            try:
+                await self._client.session_update(session_id=session_id, update=update)
+            finally:
+                self._updates.task_done()
+
+    async def initialize(self, protocol_version: int, **kwargs: Any) -> InitializeResponse:
+        """Say what this agent can."""
+        mcp = McpCapabilities(http=True)
+        return InitializeResponse(
+            protocol_version=acp.PROTOCOL_VERSION,
+            agent_capabilities=AgentCapabilities(mcp_capabilities=mcp),
+        )
+
+    async def new_session(
+        self, cwd: str, mcp_servers: list[Any] | None = None, **kwargs: Any
+    ) -> NewSessionResponse:
+        """Begin a conversation on the kernel whose MCP server is the first that is named."""
+        if not os.environ.get(MODEL_VARIABLE):
+            raise acp.RequestError.invalid_params(
+                {
+                    "details": "No model is named: set LLM_MODEL, such as "
+                    "anthropic/claude-sonnet-4-5, and LLM_API_KEY where JupyterLab is started"
+                }
+            )
+        servers = [one for one in mcp_servers or () if isinstance(one, HttpMcpServer)]
+        if servers:
+            headers = {header.name: header.value for header in servers[0].headers}
+            token = headers.get("Authorization", "").removeprefix("token ")
+            connect(servers[0].url.removesuffix("/mcp"), token)
+        session_id = str(uuid.uuid4())
+        self._conversations[session_id] = await asyncio.to_thread(self._begin, session_id, cwd)
+        return NewSessionResponse(session_id=session_id)
+
+    def _begin(self, session_id: str, cwd: str) -> LocalConversation:
+        from openhands.sdk import LLM, Agent, Conversation, Tool
+        from openhands.tools import task_tracker  # noqa: F401
+
+        import oh_jupyter.openhands.browser_tools
+        import oh_jupyter.openhands.tools  # noqa: F401
+
+        def told(event: Any) -> None:
+            for update in updates.of_event(event):
+                self._loop.call_soon_threadsafe(self._updates.put_nowait, (session_id, update))
+
+        agent = Agent(llm=LLM.load_from_env(), tools=[Tool(name=name) for name in TOOLS])
+        conversation: LocalConversation = Conversation(
+            agent=agent, workspace=cwd, callbacks=[told], visualizer=None
+        )
+        return conversation
+
+    async def prompt(self, session_id: str, prompt: list[Any], **kwargs: Any) -> PromptResponse:
+        """Carry out a prompt."""
+        conversation = self._conversations[session_id]
+        text = "\n".join(block.text for block in prompt if isinstance(block, TextContentBlock))
+        await asyncio.to_thread(conversation.send_message, text)
+        try:
+            await conversation.arun()
+        except Exception as problem:
+            raise acp.RequestError.internal_error({"details": str(problem)}) from problem
+        await asyncio.sleep(0)  # the last events are put into the queue
+        await self._updates.join()
+        paused = conversation.state.execution_status.value == "paused"
+        return PromptResponse(stop_reason="cancelled" if paused else "end_turn")
+
+    async def cancel(self, session_id: str, **kwargs: Any) -> None:
+        """Stop in the middle of a prompt."""
+        if session_id in self._conversations:
+            self._conversations[session_id].interrupt()
+
+
+async def main() -> None:
+    """Speak the protocol on standard output; whatever else is printed goes to standard error."""
+    sys.stdout = protocol_output = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    reader, writer = await acp.stdio_streams()
+    sys.stdout = sys.stderr
+    await acp.run_agent(SdkAgent(), writer, reader)  # type: ignore[arg-type]
+    protocol_output.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
