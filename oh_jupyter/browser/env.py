@@ -11,14 +11,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from oh_jupyter.browser.channel.origins import OriginFilter
+from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS, LaunchSettings
-from oh_jupyter.browser.evaluation.episode import Evaluation
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
-from oh_jupyter.browser.evaluation.tasks import Task, TaskPage, find_task
+from oh_jupyter.browser.evaluation.tasks import Evaluation, Task, TaskPage, find_task
 from oh_jupyter.browser.storage_state import read_state, write_state
-from oh_jupyter.browser.supervisor import Supervisor
-from oh_jupyter.browser.worker_process import WorkerGoneError
+from oh_jupyter.browser.supervisor import Supervisor, WorkerGoneError
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.events.masking import SecretMasker
 
@@ -147,6 +145,7 @@ class BrowserEnv:
         include: Collection[str] | None = None,
         *,
         cwd: str | os.PathLike[str] | None = None,
+        nearby: bool = False,
         token: object = None,
     ) -> dict[str, Any]:
         """Carry out browser actions and observe the page.
@@ -159,6 +158,9 @@ class BrowserEnv:
             include: Which parts to compute, of ``protocol.PARTS`` and ``protocol.RECORDS``;
                 None for all of the former.
             cwd: Where relative paths of files to upload begin; None for the current directory.
+            nearby: Of a page of more than 6,000 elements or a million characters, describe only
+                what is in the viewport and a screen around it, and give its text in pieces
+                (``page_text(start)``); ``left_out`` and ``text_range`` then say what is missing.
             token: What :meth:`interrupt` knows this step by.
 
         Returns:
@@ -181,16 +183,19 @@ class BrowserEnv:
             try:
                 if token is not None and token is self._cancelled_token:
                     raise BrowserError("The step was cancelled.")
-                observation = self._step(action, parts, timeout, os.fspath(cwd or os.getcwd()))
+                details = {"cwd": os.fspath(cwd or os.getcwd()), "nearby": nearby}
+                observation = self._step(action, parts, timeout, details)
             except BrowserError as error:
                 raise self._masked_error(error) from None
             finally:
                 self._current_token = None
         return self._masker.masked(observation)
 
-    def _step(self, action: str, parts: list[str], timeout: float, cwd: str) -> dict[str, Any]:
+    def _step(
+        self, action: str, parts: list[str], timeout: float, details: dict[str, Any]
+    ) -> dict[str, Any]:
         evaluation = self._evaluation
-        request = {"op": "step", "action": action, "include": parts, "limit": timeout, "cwd": cwd}
+        request = {"op": "step", "action": action, "include": parts, "limit": timeout, **details}
         if evaluation is not None:
             evaluation.begin()
             answer = evaluation.answer(action)

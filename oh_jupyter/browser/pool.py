@@ -18,11 +18,7 @@ DEFAULT_NAME = "default"
 
 
 class BrowserPool:
-    """Browsers that share their settings and nothing else: cookies, tabs and crashes are their own.
-
-    Attributes:
-        name: Name of the current one.
-    """
+    """Browsers that share their settings, and neither cookies nor tabs nor crashes."""
 
     def __init__(self, settings: Settings) -> None:
         """Make a pool; no browser starts yet."""

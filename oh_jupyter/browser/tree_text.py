@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oh_jupyter.browser.channel.urls import shortened_url
+from oh_jupyter.browser.channel.addresses import shortened_url
 
 __all__ = ["MIN_VISIBILITY", "flatten_axtree"]
 

@@ -10,9 +10,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from oh_jupyter.browser.channel.addresses import shortened_url, shortened_urls
+from oh_jupyter.browser.channel.downloads import move_downloads_to_workspace
+from oh_jupyter.browser.channel.language import parse_actions
 from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
-from oh_jupyter.browser.channel.urls import shortened_url, shortened_urls
-from oh_jupyter.browser.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.browser.tree_text import flatten_axtree
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError
@@ -49,6 +50,7 @@ BID_NOTE = (
     "Note: [bid] is the unique alpha-numeric identifier at the beginning of lines for each element "
     "in the AXTree. Always use bid to refer to elements in your actions.\n"
 )
+FIND_HINT = 'find("words") goes to a place'
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.I)
 _HOST = re.compile(r"(localhost|([\w-]+\.)+[a-z]{2,}|(\d+\.){3}\d+)(:\d+)?([/?#]\S*)?", re.I)
 """An address as people type it, without a scheme."""
@@ -66,12 +68,17 @@ def browse(
     is_url = isinstance(action, BrowseURLAction)
     url = _address(action.url, workspace_dir) if isinstance(action, BrowseURLAction) else ""
     calls = _goto(url) if isinstance(action, BrowseURLAction) else action.browser_actions
-    parts = set(PAGE_PARTS if is_url else TREE_PARTS)
+    start = _text_start(calls)
+    shows_text = is_url or start is not None
+    parts = set(PAGE_PARTS if shows_text else TREE_PARTS)
     if action.return_axtree:
         parts |= {"axtree_object", "extra_element_properties"}
     timeout = action.timeout or 120
     try:
-        found = env.step(calls, timeout=timeout, include=parts, cwd=workspace_dir, token=action)
+        found = env.step(
+            calls, timeout=timeout, include=parts, cwd=workspace_dir, token=action,
+            nearby=not action.return_axtree,
+        )  # fmt: skip
     except BrowserError as error:
         is_timeout = isinstance(error, BrowserTimeoutError)
         message = f"TimeoutError: {error}" if is_timeout else str(error)
@@ -107,9 +114,22 @@ def browse(
     if action.return_axtree:
         observation.axtree_object = found["axtree_object"]
         observation.extra_element_properties = found["extra_element_properties"]
-    write = _page_content if is_url else _tree_content
-    observation.content = write(observation, found, workspace_dir)
+    if shows_text:
+        occasion = "trying to visit the URL" if is_url else "executing the last action"
+        text = _text_piece(found, start or 0, workspace_dir)
+        observation.content = _page_content(observation, found, text, occasion)
+    else:
+        observation.content = _tree_content(observation, found, workspace_dir)
     return observation
+
+
+def _text_start(calls: str) -> int | None:
+    """Find where the page's text is to be read from; None if it is not asked for."""
+    try:
+        asked = [call for call in parse_actions(calls) if call.name == "page_text"]
+    except BrowserError:
+        return None
+    return asked[-1].arguments["start"] if asked else None
 
 
 def _address(url: str, workspace_dir: str) -> str:
@@ -178,7 +198,7 @@ def _notices(found: Mapping[str, Any]) -> str:
     )
 
 
-def _bounded(text: str, whole: str, workspace_dir: str) -> str:
+def _bounded(text: str, whole: str, workspace_dir: str, start: int | None = None) -> str:
     """Cut what is too long to be read at once, and say where the whole is."""
     if len(text) <= MAX_CONTENT_CHARS:
         return text
@@ -186,22 +206,34 @@ def _bounded(text: str, whole: str, workspace_dir: str) -> str:
     end = MAX_CONTENT_CHARS if end < 0 else end
     path = _saved(whole.encode("utf-8"), workspace_dir, PAGES_DIR, "page", ".txt")
     where = "" if path is None else f" The whole page is in the file {path}."
+    reads = "page_text(0) reads the text" if start is None else f"page_text({start + end}) reads on"
     return (
         f"{text[:end]}\n[{len(text) - end} of {len(text)} characters are left out here.{where} "
-        "scroll(0, 600) brings other parts into sight.]"
+        f"scroll(0, 600) brings other parts into sight, {reads}, {FIND_HINT}.]"
     )
 
 
+def _text_piece(found: Mapping[str, Any], start: int, workspace_dir: str) -> str:
+    """Write the text of a page from a place on, as much of it as is read at once."""
+    piece = found.get("text_range")
+    whole = shortened_urls(found["text_content"])
+    if piece is None:
+        where = f"[From character {start} of {len(whole)} on:]\n" if start else ""
+        return where + _bounded(whole[start:], whole, workspace_dir, start)
+    end, total = piece["end"], piece["total"]
+    more = f" page_text({end}) reads on." if end < total else ""
+    said = f"[These are characters {piece['start']} to {end} of {total}.{more}"
+    return whole if not start and end >= total else f"{whole}\n{said} {FIND_HINT}.]"
+
+
 def _page_content(
-    observation: BrowserOutputObservation, found: Mapping[str, Any], workspace_dir: str
+    observation: BrowserOutputObservation, found: Mapping[str, Any], text: str, occasion: str
 ) -> str:
     content = f"[Current URL: {shortened_url(observation.url)}]\n"
     if observation.error:
-        content += _error_block(observation, "trying to visit the URL")
+        content += _error_block(observation, occasion)
     content += _notices(found)
     content += "============== BEGIN webpage content ==============\n"
-    whole = shortened_urls(found["text_content"])
-    text = _bounded(whole, whole, workspace_dir)
     content += f"{text}\n============== END webpage content ==============\n"
     return content
 
@@ -221,6 +253,9 @@ def _tree_content(
     content += _notices(found)
     tree, properties = found["axtree_object"], found["extra_element_properties"]
     text = whole = flatten_axtree(tree, properties, with_clickable=True, skip_generic=False)
+    left_out = found.get("left_out", 0)
+    if left_out:
+        observation.filter_visible_only = True
     if len(text) > MAX_CONTENT_CHARS:
         observation.filter_visible_only = True
         text = flatten_axtree(
@@ -229,5 +264,8 @@ def _tree_content(
     content += VISIBLE_TREE_HEADER if observation.filter_visible_only else COMPLETE_TREE_HEADER
     content += f"{BID_NOTE}============== BEGIN accessibility tree ==============\n"
     text = _bounded(text, whole, workspace_dir)
+    if left_out:
+        text += f"\n[{left_out} elements further away are left out. scroll(0, 600) brings them "
+        text += f"near, page_text(0) reads the text, {FIND_HINT}.]"
     content += f"{text}\n============== END accessibility tree ==============\n"
     return content

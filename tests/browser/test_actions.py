@@ -289,3 +289,18 @@ def test_unknown_and_stale_bids(env: BrowserEnv, show, bid):
     assert env.step('click("999")')["last_action_error"].startswith(
         'ValueError: Could not find element with bid "999"'
     )
+
+
+def test_a_page_that_is_busy_is_no_page_that_refuses(env: BrowserEnv, show, bid):
+    # Whether an element stands still is seen in two frames, which take 1.4 s here.
+    seen = show("""<button onclick="p.textContent = 'clicked'">go</button><p id=p>-</p><script>
+      requestAnimationFrame(function draw() {
+        const start = performance.now();
+        if (window.slow-- > 0) while (performance.now() - start < 700);
+        requestAnimationFrame(draw);
+      });
+    </script>""")
+    env.evaluate("window.slow = 4")
+    seen = env.step(f'click("{bid(seen, "button")}")')
+    assert seen["last_action_error"] == ""
+    assert "clicked" in seen["text_content"]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser import wire as browse_module
 from oh_jupyter.browser.wire import MAX_CONTENT_CHARS, browse
 from oh_jupyter.events import (
@@ -146,6 +146,63 @@ def test_what_an_agent_reads_is_bounded(env: BrowserEnv, site, tmp_path: Path):
         whole = Path(said[3]).read_text("utf-8")
         assert len(whole) >= int(said[2]) > int(said[1])
         assert "line 4999" in whole
+
+
+def test_the_rest_of_a_page_is_read_by_page_text(env: BrowserEnv, site, tmp_path: Path):
+    url = site.put("/", "".join(f"<p>line {number}</p>" for number in range(5000)))
+    seen = browse(BrowseURLAction(url), env, str(tmp_path))
+    assert isinstance(seen, BrowserOutputObservation)
+    said = re.search(r"page_text\((\d+)\) reads on", seen.content)
+    assert said is not None
+    last = re.findall(r"line (\d+)", seen.content)[-1]
+    seen = interact(env, said[0].removesuffix(" reads on"), tmp_path)
+    assert f"[From character {said[1]} of " in seen.content
+    assert f"line {int(last) + 1}\n" in seen.content
+    assert len(seen.content) < MAX_CONTENT_CHARS + 2000
+
+
+def test_of_a_large_page_an_agent_sees_what_is_nearby(env: BrowserEnv, site, tmp_path: Path):
+    rows = "".join(
+        f"<p><button onclick='document.title = {number}'>row {number}</button></p>"
+        for number in range(3500)
+    )
+    url = site.put("/", f"<input value=top>{rows}<select><option>one</select>")
+    seen = browse(BrowseURLAction(url), env, str(tmp_path))
+    assert isinstance(seen, BrowserOutputObservation)
+    assert "row 0\n" in seen.content
+    assert "page_text(25000) reads on" in seen.content
+    seen = interact(env, "noop(0)", tmp_path)
+    assert re.search(r"\[\d+\] textbox '' value='top', clickable", seen.content)
+    assert "button 'row 3'" in seen.content
+    assert "row 3000" not in seen.content
+    assert re.search(r"\[[67]\d\d\d elements further away are left out", seen.content)
+    seen = interact(env, 'find("ROW 3333")', tmp_path)
+    assert "['ROW 3333': place 1 of 1 is in sight; the same call goes" in seen.content
+    found = re.search(r"\[(\d+)\] button 'row 3333', clickable", seen.content)
+    assert found is not None
+    interact(env, f'click("{found[1]}")', tmp_path)
+    assert env.evaluate("document.title") == "3333"
+    assert "row 3000\n" in interact(env, "page_text(18000)", tmp_path).content
+    seen = interact(env, 'find("no such row")', tmp_path)
+    assert "ValueError: the text 'no such row' is not on the page." in seen.content
+    # What programs get is whole all the same, and bids stay those of their elements.
+    whole = env.step("noop(0)", include=["axtree_object", "extra_element_properties"])
+    assert len(whole["extra_element_properties"]) > 7000
+    assert f"[{found[1]}] button 'row 3333'" in flatten_axtree(whole["axtree_object"])
+
+
+def test_of_a_text_without_end_an_agent_reads_what_is_in_sight(
+    env: BrowserEnv, site, tmp_path: Path
+):
+    lines = "".join(f"line {number}\n" for number in range(150_000))
+    url = site.put("/long.txt", lines, Content_Type="text/plain")
+    seen = browse(BrowseURLAction(url), env, str(tmp_path))
+    assert isinstance(seen, BrowserOutputObservation)
+    assert "line 0\nline 1\n" in seen.content
+    assert f"of {len(lines)}." in seen.content
+    seen = interact(env, 'find("line 140000")', tmp_path)
+    assert "line 140000" in seen.content
+    assert len(seen.content) < MAX_CONTENT_CHARS
 
 
 def test_data_addresses_are_shortened(env: BrowserEnv, site, tmp_path: Path):

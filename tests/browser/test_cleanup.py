@@ -12,16 +12,12 @@ import pytest
 
 from oh_jupyter.browser.channel.protocol import PARTS, LaunchSettings
 from oh_jupyter.browser.executable import find_executable
-from oh_jupyter.browser.worker import steps
+from oh_jupyter.browser.worker import operations
 from oh_jupyter.browser.worker.bids import FrameBids
-from oh_jupyter.browser.worker.cleanup import (
-    DOCUMENTS_PER_COLLECTION,
-    limit_driver_memory,
-    release_resources,
-)
-from oh_jupyter.browser.worker.session import BrowserSession
+from oh_jupyter.browser.worker.launch import limit_driver_memory
+from oh_jupyter.browser.worker.operations import run_step
+from oh_jupyter.browser.worker.session import DOCUMENTS_PER_COLLECTION, BrowserSession
 from oh_jupyter.browser.worker.settle import MAX_ADDRESSES
-from oh_jupyter.browser.worker.steps import run_step
 
 LIMIT = 1000
 """As in driver_limits.cjs."""
@@ -42,7 +38,7 @@ class Driven:
         request = {"action": action, "include": list(PARTS), "limit": 60.0, "cwd": "/"}
         seen = await run_step(self.session, request)
         assert seen["last_action_error"] == ""
-        await release_resources(self.session)
+        await self.session.release_resources()
         return seen
 
     def kept(self) -> Counter[str]:
@@ -184,12 +180,12 @@ def test_the_switch_is_added_to_the_users_options(monkeypatch):
 
 
 def test_a_stalled_download_is_waited_for_by_its_own_step(driven: Driven, site, monkeypatch):
-    monkeypatch.setattr(steps, "DOWNLOAD_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr(operations, "DOWNLOAD_TIMEOUT_SECONDS", 0.5)
     page = site.put("/page", "<a href=/stalled style='font-size:99px'>get</a>")
     driven.step(f'goto("{page}")')
     seen = driven.step("mouse_click(50, 50)")
     said = "/stalled goes on; a later step will report it when it is finished"
     assert said in seen["notices"][0]
     # Later steps must not wait for it at all.
-    monkeypatch.setattr(steps, "DOWNLOAD_TIMEOUT_SECONDS", 600)
+    monkeypatch.setattr(operations, "DOWNLOAD_TIMEOUT_SECONDS", 600)
     assert driven.step("noop(0)")["notices"] == []

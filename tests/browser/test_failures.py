@@ -135,6 +135,7 @@ PARTS_OF_THE_CHAIN = {
     "browser": lambda p: (
         "--remote-debugging-pipe" in p.cmdline() and "--type=" not in " ".join(p.cmdline())
     ),
+    "zygote": lambda p: "--type=zygote" in p.cmdline(),
     "renderer": lambda p: "--type=renderer" in p.cmdline(),
     "network": lambda p: "network.mojom.NetworkService" in " ".join(p.cmdline()),
     "storage": lambda p: "storage.mojom.StorageService" in " ".join(p.cmdline()),
@@ -162,7 +163,7 @@ def test_each_part_of_the_chain_is_killed_in_turn(env: BrowserEnv, site, part: s
     env.step(f'goto("{page}")')
     assert env.check_alive()
     assert killed(part) or part == "storage"
-    is_end = part in ("guardian", "worker", "driver", "browser")
+    is_end = part in ("guardian", "worker", "driver", "browser", "zygote")
     if is_end:
         wait_until(lambda: not env.check_alive(5))
     seen = env.step(f'goto("{other}")', timeout=30)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
-from oh_jupyter.browser.channel.origins import OriginFilter
+from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS
 from oh_jupyter.browser.tables import read_tables
 from oh_jupyter.errors import BrowserError

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.browser import BrowserEnv
-from oh_jupyter.browser.channel.origins import OriginFilter
+from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.errors import BrowserError
 
 TARGET = "the forbidden page"

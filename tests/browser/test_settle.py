@@ -68,14 +68,18 @@ def test_effects_of_typing_are_observed(env: BrowserEnv, show, bid, script):
     assert "effect" in seen["text_content"]
 
 
-def fastest(env: BrowserEnv, times: int) -> float:
-    """Seconds of the fastest of some steps that do nothing: the machine may be busy."""
-    taken = []
-    for _ in range(times):
+def has_a_step_within(env: BrowserEnv, seconds: float) -> bool:
+    """Whether a step that does nothing gets by with that: one that waits in vain never does.
+
+    The machine may be busy, so that it may take some steps until one shows it.
+    """
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
         start = time.monotonic()
-        env.step("noop(0)")
-        taken.append(time.monotonic() - start)
-    return min(taken)
+        env.step("noop(0)", include=())
+        if time.monotonic() - start < seconds:
+            return True
+    return False
 
 
 @pytest.mark.parametrize(
@@ -97,7 +101,7 @@ def test_endless_activity_does_not_hold_it_up(env: BrowserEnv, show, bid, script
     env.step("noop(1500)")
     assert "effect" in env.step("noop(0)")["text_content"]
     # A step that waits in vain takes more than 0.6 s, however fast the machine.
-    assert fastest(env, 5) < 0.5
+    assert has_a_step_within(env, 0.5)
 
 
 def test_a_request_that_is_never_answered_is_waited_for_once(env: BrowserEnv, show, bid):
@@ -105,7 +109,7 @@ def test_a_request_that_is_never_answered_is_waited_for_once(env: BrowserEnv, sh
     seen = env.step(f'click("{bid(seen, "button")}")')
     assert "effect" in seen["text_content"]
     # Waiting for it again would take 2.5 s.
-    assert fastest(env, 3) < 2
+    assert has_a_step_within(env, 2)
 
 
 def test_a_page_with_a_part_that_never_comes_is_observed(env: BrowserEnv, show):

@@ -61,6 +61,9 @@ _SPECIFICATION = {
     "send_msg_to_user": "text:string",
     "report_infeasible": "reason:string",
     "noop": "wait_ms:milliseconds=1000",
+    # Not BrowserGym's: how an agent gets at what is too large to be read at once.
+    "page_text": "start:position=0",
+    "find": "text:string",
 }
 ALIASES = {
     ("mouse_drag_and_drop", short): long
@@ -108,13 +111,7 @@ class _NotCodeError(BrowserActionError):
 
 @dataclass(frozen=True)
 class Call:
-    """One call of the language.
-
-    Attributes:
-        name: The function, one of :data:`SIGNATURES`.
-        arguments: Every argument by name, defaults included.
-        source: The text it came from.
-    """
+    """One call of the language."""
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -310,6 +307,7 @@ def _mismatch(kind: str, value: Any) -> str:
             f"a number of milliseconds between 0 and {MAX_NUMBER:g}",
         ),
         "integer": (is_number and isinstance(value, int), "a whole number"),
+        "position": (is_number and isinstance(value, int) and value >= 0, "a whole number from 0"),
         "bool": (isinstance(value, bool), "True or False"),
         "strings": (isinstance(value, str) or is_strings, "a string or a list of strings"),
         "button": (value in BUTTONS, 'one of "left", "middle", "right"'),

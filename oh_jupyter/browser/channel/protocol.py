@@ -25,24 +25,7 @@ GET_GOAL, GET_REWARDS = "GET_EVAL_GOAL", "GET_EVAL_REWARDS"
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchSettings:
-    """How a worker starts its browser.
-
-    Attributes:
-        executable: Path of the browser.
-        headless: Whether it runs without a window.
-        viewport: Width and height in px.
-        downloads_dir: Where finished downloads are put.
-        accept_dialogs: Whether confirm and prompt dialogs are accepted; alerts always are.
-        sandbox: Whether Chromium's own sandbox is on.
-        storage_state: Cookies and local storage to begin with, as Playwright saves them.
-        user_data_dir: Folder of a profile that is kept, or "".
-        device: Name of a device of Playwright's list to be, or "".
-        cdp_url: DevTools address of a running browser to use, or "".
-        allowed_origins: The only origins that may be reached; empty for all.
-        blocked_origins: Origins that may not be reached.
-        task: Name of a task of BrowserGym to set up, or "".
-        seed: What the random choices of that task begin with.
-    """
+    """How a worker starts its browser."""
 
     executable: str = ""
     headless: bool = True

@@ -27,13 +27,7 @@ LOCK_CREATION_SECONDS = 60.0
 
 
 class TempDir:
-    """A folder that lives as long as its owner.
-
-    Attributes:
-        path: The folder.
-        temporary: The folder for temporary files of the worker that runs.
-        downloads: A folder for finished downloads.
-    """
+    """A folder that lives as long as its owner."""
 
     def __init__(self) -> None:
         remove_abandoned()

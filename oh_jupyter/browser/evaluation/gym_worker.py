@@ -15,15 +15,15 @@ import json
 import queue
 from typing import Any
 
+from oh_jupyter.browser.channel.pipe import WorkerEnd, first_line, run_worker
 from oh_jupyter.browser.channel.protocol import (
     GET_GOAL,
     GET_REWARDS,
     RECORDS,
     LaunchSettings,
 )
-from oh_jupyter.browser.channel.worker_end import WorkerEnd, first_line, run_worker
-from oh_jupyter.browser.evaluation.episode import answer_as_observation
 from oh_jupyter.browser.evaluation.gym_tasks import import_tasks
+from oh_jupyter.browser.evaluation.tasks import answer_as_observation
 from oh_jupyter.browser.worker.marks import draw_marks
 from oh_jupyter.browser.worker.snapshot import documents_of, to_text
 from oh_jupyter.errors import BrowserError
@@ -58,11 +58,7 @@ def force_executable(executable: str, sandbox: bool) -> None:
 
 
 class GymEpisode:
-    """A task that is being carried out; another one can follow it.
-
-    Attributes:
-        rewards: The reward of each step so far.
-    """
+    """A task that is being carried out; another one can follow it."""
 
     def __init__(self, settings: LaunchSettings) -> None:
         """Make the environment and set the task up."""

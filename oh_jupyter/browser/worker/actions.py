@@ -5,30 +5,62 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from oh_jupyter.browser.channel.language import Call
-from oh_jupyter.browser.worker.error_messages import error_cause
 from oh_jupyter.browser.worker.pdf_view import show_pdf
-from oh_jupyter.browser.worker.session import MAX_TABS
+from oh_jupyter.browser.worker.session import MAX_TABS, BrowserSession
 from oh_jupyter.errors import BrowserActionError
-
-if TYPE_CHECKING:
-    from playwright.async_api import ElementHandle, Page
-
-    from oh_jupyter.browser.worker.session import BrowserSession
 
 __all__ = ["perform"]
 
 ACTIONABILITY_TIMEOUT_MS = 500
 """Milliseconds that an element has to become ready for an action."""
+BUSY_PAGE_TIMEOUT_MS = 10_000
+"""The same where nothing is in the way: page or machine are busy."""
 NAVIGATION_TIMEOUT_MS = 30_000
 """Milliseconds that a navigation may take until the server answers."""
+COMMIT: dict[str, Any] = {"wait_until": "commit", "timeout": NAVIGATION_TIMEOUT_MS}
 UPLOAD_TIMEOUT_MS = 5_000
 _PERFORMED = re.compile(r"- (performing \w+ action|\w+ action done)[^\n]*\Z")
 """The end of Playwright's log of an action whose events were sent."""
+CAUSE_PATTERNS = (
+    (r"(<[^\n]*?>)(?: from (<[^\n]*?>) subtree)? intercepts pointer events",
+     "it is covered by another element: {0} intercepts pointer events. Close or use that one, "
+     "or scroll"),
+    (r"element is not visible", "element is not visible. Open what hides it, or use another one"),
+    (r"element is not enabled", "element is not enabled: it is disabled. Do first what enables it"),
+    (r"element is not editable", "element is not editable: it is read-only"),
+    (r"did not find some options",
+     "the select has no such option (value or label). Read its options in the tree"),
+    (r"Element is not an <input>, <textarea>",
+     "Element is not an <input>, <textarea> or [contenteditable] element: it takes no text"),
+    (r"(Element is not an? [^\n]*)", "{0}"),
+    (r'(Input of type "file" cannot be filled)', "{0}: use upload_file(bid, path)"),
+    (r"(File input does not support directories[^\n]*|\[webkitdirectory\] input[^\n]*)", "{0}"),
+    (r"(Not a checkbox or radio button)", "{0}"),
+    (r"(Clicking the checkbox did not change its state)", "{0}"),
+    (r"element is outside of the viewport",
+     "element is outside of the viewport and cannot be scrolled into it"),
+    (r"not attached to the DOM", "the element was removed from the page meanwhile"),
+    (r"element is not stable", "element is not stable: it keeps moving"),
+    (r'(Unknown key: "[^\n]*")', '{0}. Examples: "Enter", "a", "Control+a", "Shift+Tab"'),
+    (r"(net::ERR_BLOCKED_BY_CLIENT)", "{0}: its origin is not allowed in this browser"),
+    (r"(net::ERR_NAME_NOT_RESOLVED)", "{0}: no host of that name is known, or there is no network"),
+    (r"(net::ERR_CONNECTION_REFUSED)", "{0}: nothing listens at that host and port"),
+    (r"(net::ERR_UNSAFE_PORT)", "{0}: browsers do not use that port"),
+    (r"(net::ERR_FILE_NOT_FOUND)", "{0}: there is no such file"),
+    (r"(net::ERR_INVALID_AUTH_CREDENTIALS)",
+     "{0}: the server asks for a user name and a password (401). Put them into the address, as in "
+     "https://name:password@host/, or begin with a storage state that is logged in"),
+    (r"(net::ERR_ABORTED)",
+     "{0}: the server answered without a page, as with 204 No Content; the one from before stays"),
+    (r"(net::ERR_\w+)", "{0}"),
+    (r"Cannot navigate to invalid URL", "it is not a valid address: check host and port"),
+)  # fmt: skip
 SELECTED_SCRIPT = """(e, wanted) => {
   const chosen = [...e.selectedOptions].flatMap(o => [o.value, o.label]);
   return wanted.every(text => chosen.includes(text));
@@ -39,13 +71,8 @@ async def perform(call: Call, session: BrowserSession) -> None:
     """Carry out one call."""
     from playwright.async_api import Error
 
-    page = session.page
-    handler = _ELEMENT_HANDLERS.get(call.name) or _PAGE_HANDLERS.get(call.name)
     try:
-        if handler is not None:
-            await handler(page, session, **call.arguments)
-        else:
-            await _SESSION_HANDLERS[call.name](session, **call.arguments)
+        await _HANDLERS[call.name](session, **call.arguments)
     except BrowserActionError as error:
         raise BrowserActionError(f"{error} In: {_call_label(call)}") from None
     except Error as error:
@@ -95,237 +122,167 @@ def _upload_paths(file: str | list[str], cwd: str) -> list[str]:
     return [str(path.resolve()) for path in paths]
 
 
-async def _performed(work: Awaitable[None]) -> None:
-    """Wait for an action on an element; one that was performed is done, however slow the page.
+async def _act(
+    act: Callable[..., Awaitable[Any]],
+    is_done: Callable[[], Awaitable[bool]] | None = None,
+    **options: Any,
+) -> None:
+    """Act on an element; what was performed is done, however slow the page is to answer.
 
     The time limit is for reaching the element. When its events are on their way to the page,
-    handlers that take long or open dialogs hold back the answer, and not the action.
+    handlers that take long or open dialogs hold back the answer, and not the action. Where the
+    log says neither that nor what is in the way, nothing but time was missing.
     """
     from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
-    try:
-        await work
-    except PlaywrightTimeoutError as error:
-        if not _PERFORMED.search(error.message.rstrip()):
-            raise
+    for timeout_ms in (ACTIONABILITY_TIMEOUT_MS, BUSY_PAGE_TIMEOUT_MS):
+        try:
+            await act(timeout=timeout_ms, **options)
+        except PlaywrightTimeoutError as error:
+            message = error.message.rstrip()
+            is_refused = any(re.search(pattern, message) for pattern, _ in CAUSE_PATTERNS)
+            if _PERFORMED.search(message):
+                return
+            if is_done is not None and not is_refused and await is_done():
+                return
+            if is_refused or "performing" in message or timeout_ms == BUSY_PAGE_TIMEOUT_MS:
+                raise
+        else:
+            return
 
 
-async def _done_or(work: Awaitable[Any], is_done: Callable[[], Awaitable[bool]]) -> None:
-    """Wait for an action whose log does not tell that it was performed; then ask the page."""
-    from playwright.async_api import TimeoutError as PlaywrightTimeoutError
-
-    try:
-        await work
-    except PlaywrightTimeoutError as error:
-        if "element is not " in error.message or not await is_done():
-            raise
-
-
-async def _click(
-    page: Page, session: BrowserSession, bid: str, button: Any, modifiers: list[Any]
-) -> None:
+async def _click(session: BrowserSession, bid: str, button: Any, modifiers: list[Any]) -> None:
     element = await session.element(bid)
-    click = element.click(
-        button=button, modifiers=modifiers, timeout=ACTIONABILITY_TIMEOUT_MS, no_wait_after=True
-    )
-    await _performed(click)
+    await _act(element.click, button=button, modifiers=modifiers, no_wait_after=True)
 
 
-async def _dblclick(
-    page: Page, session: BrowserSession, bid: str, button: Any, modifiers: list[Any]
-) -> None:
+async def _dblclick(session: BrowserSession, bid: str, button: Any, modifiers: list[Any]) -> None:
     element = await session.element(bid)
-    await _performed(
-        element.dblclick(button=button, modifiers=modifiers, timeout=ACTIONABILITY_TIMEOUT_MS)
-    )
+    await _act(element.dblclick, button=button, modifiers=modifiers)
 
 
 async def _fill(
-    page: Page, session: BrowserSession, bid: str, value: str, enable_autocomplete_menu: bool
+    session: BrowserSession, bid: str, value: str, enable_autocomplete_menu: bool = False
 ) -> None:
     element = await session.element(bid)
-    if not enable_autocomplete_menu:
-        await _fill_element(element, value)
-        return
     # Menus of suggestions listen for keys, which fill() does not press.
-    await _fill_element(element, "")
-    await element.focus()
-    await page.keyboard.type(value)
+    filled = "" if enable_autocomplete_menu else value
 
-
-async def _fill_element(element: ElementHandle, value: str) -> None:
     async def is_filled() -> bool:
-        return bool(await element.evaluate("e => e.value ?? e.innerText") == value)
+        return bool(await element.evaluate("e => e.value ?? e.innerText") == filled)
 
-    await _done_or(element.fill(value, timeout=ACTIONABILITY_TIMEOUT_MS), is_filled)
+    await _act(element.fill, is_filled, value=filled)
+    if enable_autocomplete_menu:
+        await element.focus()
+        await session.page.keyboard.type(value)
 
 
-async def _select_option(
-    page: Page, session: BrowserSession, bid: str, options: str | list[str]
-) -> None:
+async def _select_option(session: BrowserSession, bid: str, options: str | list[str]) -> None:
     element = await session.element(bid)
     wanted = [options] if isinstance(options, str) else options
 
     async def is_selected() -> bool:
         return bool(await element.evaluate(SELECTED_SCRIPT, wanted))
 
-    select = element.select_option(options, timeout=ACTIONABILITY_TIMEOUT_MS)
-    await _done_or(select, is_selected)
+    await _act(element.select_option, is_selected, value=options)
 
 
-async def _hover(page: Page, session: BrowserSession, bid: str) -> None:
+async def _hover(session: BrowserSession, bid: str) -> None:
     element = await session.element(bid)
-    await _performed(element.hover(timeout=ACTIONABILITY_TIMEOUT_MS))
+    await _act(element.hover)
 
 
-async def _press(page: Page, session: BrowserSession, bid: str, key_comb: str) -> None:
+async def _press(session: BrowserSession, bid: str, key_comb: str) -> None:
     element = await session.element(bid)
     # Nothing has to be reached: what takes long are the page's own handlers.
     await element.press(key_comb, timeout=0, no_wait_after=True)
 
 
-async def _focus(page: Page, session: BrowserSession, bid: str) -> None:
+async def _focus(session: BrowserSession, bid: str) -> None:
     await (await session.element(bid)).focus()
 
 
-async def _clear(page: Page, session: BrowserSession, bid: str) -> None:
-    await _fill_element(await session.element(bid), "")
-
-
-async def _check(page: Page, session: BrowserSession, bid: str) -> None:
-    element = await session.element(bid)
-    await _done_or(element.check(timeout=ACTIONABILITY_TIMEOUT_MS), element.is_checked)
-
-
-async def _uncheck(page: Page, session: BrowserSession, bid: str) -> None:
+async def _set_checked(session: BrowserSession, bid: str, *, checked: bool) -> None:
     element = await session.element(bid)
 
-    async def is_unchecked() -> bool:
-        return not await element.is_checked()
+    async def is_set() -> bool:
+        return await element.is_checked() is checked
 
-    await _done_or(element.uncheck(timeout=ACTIONABILITY_TIMEOUT_MS), is_unchecked)
+    change = element.check if checked else element.uncheck
+    await _act(change, is_set)
 
 
-async def _drag_and_drop(page: Page, session: BrowserSession, from_bid: str, to_bid: str) -> None:
+async def _drag_and_drop(session: BrowserSession, from_bid: str, to_bid: str) -> None:
     source, target = await session.element(from_bid), await session.element(to_bid)
-    await _performed(source.hover(timeout=ACTIONABILITY_TIMEOUT_MS))
-    await page.mouse.down()
+    mouse = session.page.mouse
+    await _act(source.hover)
+    await mouse.down()
     try:
         # A page learns of a drag from the second move over the target.
         for _ in range(2):
-            await _performed(target.hover(timeout=ACTIONABILITY_TIMEOUT_MS))
+            await _act(target.hover)
     finally:
-        await page.mouse.up()
+        await mouse.up()
 
 
-async def _upload_file(
-    page: Page, session: BrowserSession, bid: str, file: str | list[str]
-) -> None:
+async def _upload_file(session: BrowserSession, bid: str, file: str | list[str]) -> None:
     paths = _upload_paths(file, session.cwd)
     element = await session.element(bid)
     if await element.evaluate("e => e instanceof HTMLInputElement && e.type === 'file'"):
         await element.set_input_files(paths, timeout=UPLOAD_TIMEOUT_MS)
         return
-    await _choose_files(
-        page,
-        session,
-        paths,
-        _performed(element.click(timeout=ACTIONABILITY_TIMEOUT_MS, no_wait_after=True)),
-    )
+    await _choose_files(session, paths, _act(element.click, no_wait_after=True))
 
 
-async def _choose_files(
-    page: Page, session: BrowserSession, paths: list[str], click: Awaitable[None]
+async def _mouse_upload_file(
+    session: BrowserSession, x: float, y: float, file: str | list[str]
 ) -> None:
+    paths = _upload_paths(file, session.cwd)
+    await _choose_files(session, paths, session.page.mouse.click(x, y))
+
+
+async def _choose_files(session: BrowserSession, paths: list[str], click: Awaitable[None]) -> None:
     """Answer the file chooser that a click opens."""
     with session.answering_file_choosers():
-        async with page.expect_file_chooser(timeout=UPLOAD_TIMEOUT_MS) as chooser:
+        async with session.page.expect_file_chooser(timeout=UPLOAD_TIMEOUT_MS) as chooser:
             await click
         await (await chooser.value).set_files(paths)
 
 
-async def _scroll(page: Page, session: BrowserSession, delta_x: float, delta_y: float) -> None:
-    await page.mouse.wheel(delta_x, delta_y)
+async def _scroll_at(session: BrowserSession, x: float, y: float, dx: float, dy: float) -> None:
+    await session.page.mouse.move(x, y)
+    await session.page.mouse.wheel(dx, dy)
 
 
-async def _scroll_at(
-    page: Page, session: BrowserSession, x: float, y: float, dx: float, dy: float
-) -> None:
-    await page.mouse.move(x, y)
-    await page.mouse.wheel(dx, dy)
+async def _mouse_up(session: BrowserSession, x: float, y: float, button: Any) -> None:
+    await session.page.mouse.move(x, y)
+    await session.page.mouse.up(button=button)
 
 
-async def _mouse_move(page: Page, session: BrowserSession, x: float, y: float) -> None:
-    await page.mouse.move(x, y)
-
-
-async def _mouse_up(page: Page, session: BrowserSession, x: float, y: float, button: Any) -> None:
-    await page.mouse.move(x, y)
-    await page.mouse.up(button=button)
-
-
-async def _mouse_down(page: Page, session: BrowserSession, x: float, y: float, button: Any) -> None:
-    await page.mouse.move(x, y)
-    await page.mouse.down(button=button)
-
-
-async def _mouse_click(
-    page: Page, session: BrowserSession, x: float, y: float, button: Any
-) -> None:
-    await page.mouse.click(x, y, button=button)
-
-
-async def _mouse_dblclick(
-    page: Page, session: BrowserSession, x: float, y: float, button: Any
-) -> None:
-    await page.mouse.dblclick(x, y, button=button)
+async def _mouse_down(session: BrowserSession, x: float, y: float, button: Any) -> None:
+    await session.page.mouse.move(x, y)
+    await session.page.mouse.down(button=button)
 
 
 async def _mouse_drag_and_drop(
-    page: Page, session: BrowserSession, from_x: float, from_y: float, to_x: float, to_y: float
+    session: BrowserSession, from_x: float, from_y: float, to_x: float, to_y: float
 ) -> None:
-    await page.mouse.move(from_x, from_y)
-    await page.mouse.down()
-    await page.mouse.move(to_x, to_y, steps=2)
-    await page.mouse.up()
+    mouse = session.page.mouse
+    await mouse.move(from_x, from_y)
+    await mouse.down()
+    await mouse.move(to_x, to_y, steps=2)
+    await mouse.up()
 
 
-async def _mouse_upload_file(
-    page: Page, session: BrowserSession, x: float, y: float, file: str | list[str]
-) -> None:
-    paths = _upload_paths(file, session.cwd)
-    await _choose_files(page, session, paths, page.mouse.click(x, y))
-
-
-async def _keyboard_down(page: Page, session: BrowserSession, key: str) -> None:
-    await page.keyboard.down(key)
-
-
-async def _keyboard_up(page: Page, session: BrowserSession, key: str) -> None:
-    await page.keyboard.up(key)
-
-
-async def _keyboard_press(page: Page, session: BrowserSession, key: str) -> None:
-    await page.keyboard.press(key)
-
-
-async def _keyboard_type(page: Page, session: BrowserSession, text: str) -> None:
-    await page.keyboard.type(text)
-
-
-async def _keyboard_insert_text(page: Page, session: BrowserSession, text: str) -> None:
-    await page.keyboard.insert_text(text)
-
-
-async def _goto(page: Page, session: BrowserSession, url: str) -> None:
-    address = _checked_url(url)
+async def _goto(session: BrowserSession, url: str) -> None:
+    address, page = _checked_url(url), session.page
     is_pdf = urlsplit(address).scheme == "file" and address.lower().endswith(".pdf")
     if is_pdf:
         # Only for this moment: with routes, a browser does not use its cache.
         await page.route("file://**", show_pdf)
     try:
         # "commit": what comes after the answer is waited for like after any other action.
-        await page.goto(address, wait_until="commit", timeout=NAVIGATION_TIMEOUT_MS)
+        await page.goto(address, **COMMIT)
     except Exception:
         # It would go on behind the error that is reported, and block the page.
         await session.stop_loading()
@@ -333,14 +290,6 @@ async def _goto(page: Page, session: BrowserSession, url: str) -> None:
     finally:
         if is_pdf:
             await page.unroute("file://**", show_pdf)
-
-
-async def _go_back(page: Page, session: BrowserSession) -> None:
-    await page.go_back(wait_until="commit", timeout=NAVIGATION_TIMEOUT_MS)
-
-
-async def _go_forward(page: Page, session: BrowserSession) -> None:
-    await page.go_forward(wait_until="commit", timeout=NAVIGATION_TIMEOUT_MS)
 
 
 async def _new_tab(session: BrowserSession) -> None:
@@ -351,14 +300,6 @@ async def _new_tab(session: BrowserSession) -> None:
     await session.open_tab()
 
 
-async def _tab_close(session: BrowserSession) -> None:
-    await session.close_tab()
-
-
-async def _tab_focus(session: BrowserSession, index: int) -> None:
-    await session.focus_tab(index)
-
-
 async def _send_msg_to_user(session: BrowserSession, text: str) -> None:
     session.add_message("assistant", text)
 
@@ -367,13 +308,24 @@ async def _report_infeasible(session: BrowserSession, reason: str) -> None:
     session.add_message("infeasible", reason)
 
 
+async def _page_text(session: BrowserSession, start: int) -> None:
+    session.text_start = start
+
+
+async def _find(session: BrowserSession, text: str) -> None:
+    found = await (await session.inspector()).find(text) if text else None
+    if found is None:
+        raise BrowserActionError(f"ValueError: the text {text!r} is not on the page.")
+    session.notices.append(
+        f"{text!r}: place {found[0]} of {found[1]} is in sight; the same call goes to the next one."
+    )
+
+
 async def _noop(session: BrowserSession, wait_ms: float) -> None:
     await asyncio.sleep(max(0.0, wait_ms) / 1000)
 
 
-Handler = Callable[..., Awaitable[None]]
-
-_ELEMENT_HANDLERS: dict[str, Handler] = {
+_HANDLERS: dict[str, Callable[..., Awaitable[Any]]] = {
     "click": _click,
     "dblclick": _dblclick,
     "fill": _fill,
@@ -381,36 +333,56 @@ _ELEMENT_HANDLERS: dict[str, Handler] = {
     "hover": _hover,
     "press": _press,
     "focus": _focus,
-    "clear": _clear,
-    "check": _check,
-    "uncheck": _uncheck,
+    "clear": partial(_fill, value=""),
+    "check": partial(_set_checked, checked=True),
+    "uncheck": partial(_set_checked, checked=False),
     "drag_and_drop": _drag_and_drop,
     "upload_file": _upload_file,
-}
-_PAGE_HANDLERS: dict[str, Handler] = {
-    "scroll": _scroll,
     "scroll_at": _scroll_at,
-    "mouse_move": _mouse_move,
     "mouse_up": _mouse_up,
     "mouse_down": _mouse_down,
-    "mouse_click": _mouse_click,
-    "mouse_dblclick": _mouse_dblclick,
     "mouse_drag_and_drop": _mouse_drag_and_drop,
     "mouse_upload_file": _mouse_upload_file,
-    "keyboard_down": _keyboard_down,
-    "keyboard_up": _keyboard_up,
-    "keyboard_press": _keyboard_press,
-    "keyboard_type": _keyboard_type,
-    "keyboard_insert_text": _keyboard_insert_text,
     "goto": _goto,
-    "go_back": _go_back,
-    "go_forward": _go_forward,
-}
-_SESSION_HANDLERS: dict[str, Handler] = {
     "new_tab": _new_tab,
-    "tab_close": _tab_close,
-    "tab_focus": _tab_focus,
+    "tab_close": BrowserSession.close_tab,
+    "tab_focus": BrowserSession.focus_tab,
     "send_msg_to_user": _send_msg_to_user,
     "report_infeasible": _report_infeasible,
     "noop": _noop,
+    "page_text": _page_text,
+    "find": _find,
+    # What Playwright does under the same names of arguments.
+    "scroll": lambda session, **deltas: session.page.mouse.wheel(**deltas),
+    "mouse_move": lambda session, **place: session.page.mouse.move(**place),
+    "mouse_click": lambda session, **place: session.page.mouse.click(**place),
+    "mouse_dblclick": lambda session, **place: session.page.mouse.dblclick(**place),
+    "keyboard_down": lambda session, key: session.page.keyboard.down(key),
+    "keyboard_up": lambda session, key: session.page.keyboard.up(key),
+    "keyboard_press": lambda session, key: session.page.keyboard.press(key),
+    "keyboard_type": lambda session, text: session.page.keyboard.type(text),
+    "keyboard_insert_text": lambda session, text: session.page.keyboard.insert_text(text),
+    "go_back": lambda session: session.page.go_back(**COMMIT),
+    "go_forward": lambda session: session.page.go_forward(**COMMIT),
 }
+
+
+def error_cause(kind: str, message: str) -> str:
+    """Say why Playwright could not do it: type and call as BrowserGym says them, and the cause."""
+    found = re.match(r"(?:(\w+)\.(\w+): )?((?:Timeout \d+ms exceeded\.)?)", message)
+    assert found is not None  # all of it is optional
+    owner, method, timeout = found.groups()
+    said = found.end()
+    # BrowserGym acts on locators.
+    owner = "Locator" if owner == "ElementHandle" else owner
+    where = f"{owner}.{method}: " if owner else ""
+    beginning = f"{kind}: {where}{timeout}{' ' if timeout else ''}"
+    for pattern, text in CAUSE_PATTERNS:
+        found = re.search(pattern, message)
+        if found:
+            shown = [group[:200] for group in found.groups() if group]
+            return f"{beginning}{text.format(*shown)}."
+    if timeout and method == "goto":
+        return f"{beginning}The server did not answer in time."
+    rest = message[said:].split("\nCall log:")[0].strip()
+    return f"{beginning}{rest.removesuffix('.')}."

@@ -13,18 +13,65 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.worker.bids import BidRegistry, FrameBids
-from oh_jupyter.browser.worker.devtools import accessibility_tree, detach, send_large
-from oh_jupyter.browser.worker.frame import CapturedFrame, match_elements
-from oh_jupyter.browser.worker.snapshot import SnapshotDocument, documents_of
+from oh_jupyter.browser.worker.nearby import (
+    FIND,
+    PAGE_TEXT,
+    SIZE,
+    backend_ids,
+    nearby_document,
+    nearby_tree,
+)
+from oh_jupyter.browser.worker.snapshot import (
+    CapturedFrame,
+    SnapshotDocument,
+    documents_of,
+    match_elements,
+)
 from oh_jupyter.errors import BrowserActionError
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, ElementHandle, Frame, Page
 
 __all__ = ["PageInspector"]
+
+
+async def send_large(session: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Send a command whose answer is large.
+
+    Playwright's public method walks the answer in search of its own objects, which are never
+    there; for the tree of 5,000 elements that is a third of the whole step. Where the method
+    below it is not as expected, the public one does.
+    """
+    inner = getattr(session, "_impl_obj", None)
+    names = set(signature(inner.send).parameters) if inner is not None else set()
+    if inner is not None and {"method", "params"} <= names:
+        extra = {"timeout": None} if "timeout" in names else {}
+        answer: dict[str, Any] = await inner.send(method=method, params=parameters, **extra)
+        return answer
+    answer = await session.send(method, parameters)
+    return answer
+
+
+async def accessibility_tree(session: Any, frame_id: str) -> list[dict[str, Any]]:
+    """Fetch the accessibility nodes of a frame."""
+    parameters = {"frameId": frame_id}
+    try:
+        answer = await send_large(session, "Accessibility.getFullAXTree", parameters)
+    except Exception:  # the frame went away in between
+        return []
+    nodes: list[dict[str, Any]] = answer["nodes"]
+    return nodes
+
+
+async def detach(session: CDPSession) -> None:
+    """Let go of a session, which may have ended by itself."""
+    with contextlib.suppress(Exception):
+        await session.detach()
+
 
 WORLD_NAME = "oh_jupyter"
 LARGE_PAGE_NODES = 2000
@@ -52,14 +99,7 @@ class _Target:
 
 
 class PageInspector:
-    """DevTools' view of one page.
-
-    Attributes:
-        page: The page.
-        session: Its DevTools session.
-        bids: The ids of its elements.
-        documents_shown: Documents that it and its frames have shown; whoever reads it, resets it.
-    """
+    """DevTools' view of one page."""
 
     def __init__(self, page: Page, session: CDPSession) -> None:
         self.page = page
@@ -99,11 +139,20 @@ class PageInspector:
         self.bids.forget(event["frame"]["id"])
         self.documents_shown += 1
 
-    async def capture(self, *, probe: bool = True, accessibility: bool = True) -> CapturedFrame:
-        """Look at all frames, and give bids to the elements that have none yet."""
+    async def capture(
+        self, *, probe: bool = True, accessibility: bool = True, nearby: bool = False
+    ) -> CapturedFrame:
+        """Look at all frames, and give bids to the elements that have none yet.
+
+        Of a large page, ``nearby`` looks only at what is in the viewport and around it.
+        """
         sessions = [self.session, *await self._other_sessions()]
+        if nearby and await self._evaluate_first(SIZE):
+            looks = [self._capture_nearby(session, accessibility) for session in sessions]
+        else:
+            looks = [self._capture_session(session, probe, accessibility) for session in sessions]
         answers = await asyncio.gather(
-            *(self._capture_session(session, probe, accessibility) for session in sessions),
+            *looks,
             return_exceptions=True,
         )
         if isinstance(answers[0], BaseException):
@@ -193,14 +242,60 @@ class PageInspector:
             await session.send("Page.enable")
             self._frame_sessions[frame] = session
 
+    async def page_text(self, start: int, limit: int) -> dict[str, Any]:
+        """Read a piece of the page's text: text, start, end and total, in characters."""
+        question = f"{PAGE_TEXT}({json.dumps([start, limit])})"
+        nothing = {"text": "", "start": start, "end": start, "total": 0}
+        return await self._evaluate_first(question) or nothing
+
+    async def find(self, text: str) -> tuple[int, int] | None:
+        """Scroll to a text, or to where it stands next; which of how many places that is."""
+        question = f"{FIND}({json.dumps(text)})"
+        for session in [self.session, *await self._other_sessions()]:
+            for frame in (await _loaders(session)).items():
+                answer = await self._evaluate(session, *frame, question)
+                if answer and answer.get("value"):
+                    number, count = answer["value"]
+                    return number, count
+        return None
+
+    async def _evaluate_first(self, expression: str) -> Any:
+        """Evaluate an expression in the page itself."""
+        main = next(iter((await _loaders(self.session)).items()))
+        answer = await self._evaluate(self.session, *main, expression)
+        return answer.get("value") if answer else None
+
+    async def _capture_nearby(self, session: Any, accessibility: bool) -> _Target:
+        """Look at what is in sight of each frame, and around it."""
+        loaders = await _loaders(session)
+        target = _Target(session, loaders, [], {}, {}, next(iter(loaders)))
+        for frame, loader in loaders.items():
+            probe = await self._probe(session, frame, loader, nearby=True)
+            held = await self._evaluate(session, frame, loader, "nearby", by_value=False)
+            if probe is None or held is None:
+                continue
+            listed = await session.send(
+                "Runtime.getProperties", {"objectId": held["objectId"], "ownProperties": True}
+            )
+            objects = [i["value"]["objectId"] for i in listed["result"] if i["name"].isdigit()]
+            ids = await backend_ids(session, objects)
+            target.probes[frame] = probe
+            document = nearby_document(frame, probe, ids)
+            with contextlib.suppress(Exception):
+                owner = await session.send("DOM.getFrameOwner", {"frameId": frame})
+                for around in target.documents:
+                    if owner["backendNodeId"] in around.backend_ids:
+                        index = around.backend_ids.index(owner["backendNodeId"])
+                        around.content_documents[index] = len(target.documents)
+            target.documents.append(document)
+            if accessibility:
+                tree = nearby_tree(session, frame, probe, objects, ids)
+                target.trees[frame] = asyncio.ensure_future(tree)
+                await target.trees[frame]
+        return target
+
     async def _capture_session(self, session: Any, probe: bool, accessibility: bool) -> _Target:
-        tree = (await session.send("Page.getFrameTree"))["frameTree"]
-        loaders: dict[str, str] = {}
-        branches = [tree]
-        while branches:
-            branch = branches.pop()
-            loaders[branch["frame"]["id"]] = branch["frame"].get("loaderId", "")
-            branches.extend(branch.get("childFrames", ()))
+        loaders = await _loaders(session)
         # The probes are asked for right before the snapshot, so that little can change between.
         probing = asyncio.gather(
             *(self._probe(session, *item) if probe else _no_probe() for item in loaders.items())
@@ -223,10 +318,23 @@ class PageInspector:
             documents=documents,
             probes=dict(zip(loaders, measured, strict=True)),
             trees=trees,
-            root=tree["frame"]["id"],
+            root=next(iter(loaders)),
         )
 
-    async def _probe(self, session: Any, frame_id: str, loader: str) -> dict[str, Any] | None:
+    async def _probe(
+        self, session: Any, frame_id: str, loader: str, *, nearby: bool = False
+    ) -> dict[str, Any] | None:
+        answer = await self._evaluate(
+            session, frame_id, loader, f"{PROBE}({'true' if nearby else 'false'})"
+        )
+        measured = answer.get("value") if answer else None
+        value: dict[str, Any] | None = json.loads(measured) if measured else None
+        return value
+
+    async def _evaluate(
+        self, session: Any, frame_id: str, loader: str, expression: str, *, by_value: bool = True
+    ) -> dict[str, Any] | None:
+        """Evaluate in a world of our own, which the page cannot see; None if the frame is gone."""
         key = (id(session), frame_id, loader)
         if len(self._worlds) > MAX_WORLDS:
             self._worlds.clear()
@@ -240,15 +348,14 @@ class PageInspector:
                 answer = await session.send(
                     "Runtime.evaluate",
                     {
-                        "expression": PROBE,
+                        "expression": expression,
                         "contextId": self._worlds[key],
                         "awaitPromise": True,
-                        "returnByValue": True,
+                        "returnByValue": by_value,
                     },
                 )
-                measured = answer["result"].get("value")
-                value: dict[str, Any] | None = json.loads(measured) if measured else None
-                return value
+                result: dict[str, Any] = answer["result"]
+                return result
             except Exception:  # the world is of a document that is gone: once more in a new one
                 self._worlds.pop(key, None)
         return None
@@ -311,6 +418,17 @@ class PageInspector:
                     owners, captured,
                 )  # fmt: skip
         return frame
+
+
+async def _loaders(session: Any) -> dict[str, str]:
+    """List the frames of a session, the outermost first, with the identity of their documents."""
+    loaders: dict[str, str] = {}
+    branches = [(await session.send("Page.getFrameTree"))["frameTree"]]
+    while branches:
+        branch = branches.pop()
+        loaders[branch["frame"]["id"]] = branch["frame"].get("loaderId", "")
+        branches.extend(branch.get("childFrames", ()))
+    return loaders
 
 
 async def _no_probe() -> None:

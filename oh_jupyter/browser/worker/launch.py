@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.browser.channel.origins import OriginFilter
+from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import LaunchSettings
 from oh_jupyter.errors import BrowserError
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright
 
-__all__ = ["OpenedBrowser", "open_browser"]
+__all__ = ["OpenedBrowser", "limit_driver_memory", "open_browser"]
 
+DRIVER_PRELOAD = Path(__file__).with_name("driver_limits.cjs")
 CHROMIUM_ARGUMENTS = (
     # Start-up and idle traffic that a closed network would only let time out.
     "--disable-background-networking",
@@ -33,14 +36,7 @@ CHROMIUM_ARGUMENTS = (
 
 @dataclass
 class OpenedBrowser:
-    """A browser that runs.
-
-    Attributes:
-        playwright: Playwright's driver.
-        browser: The browser; None where Playwright only knows the profile's context.
-        context: What all tabs share.
-        is_ours: Whether it was started here and ends with us.
-    """
+    """A browser that runs."""
 
     playwright: Playwright
     browser: Browser | None
@@ -51,8 +47,8 @@ class OpenedBrowser:
         """Tell whether the browser is still there."""
         return self.browser is None or self.browser.is_connected()
 
-    def when_gone(self, callback: Callable[[], None]) -> None:
-        """Ask to be told when the browser is gone."""
+    async def when_gone(self, callback: Callable[[], None]) -> None:
+        """Ask to be told when the browser is gone, or can make no pages any more."""
         self.context.on("close", lambda _: callback())
         # Without its driver Playwright tells nobody that the browser is gone.
         connection = getattr(getattr(self.playwright, "_impl_obj", None), "_connection", None)
@@ -60,6 +56,14 @@ class OpenedBrowser:
             connection.on("close", callback)
         if self.browser is not None:
             self.browser.on("disconnected", lambda _: callback())
+            if self.is_ours:
+                with contextlib.suppress(Exception):
+                    session = await self.browser.new_browser_cdp_session()
+                    processes = await session.send("SystemInfo.getProcessInfo")
+                    await session.detach()
+                    for each in processes["processInfo"]:
+                        if each["type"] == "browser":
+                            _watch_zygotes(each["id"], callback)
 
     async def ping(self) -> None:
         """Ask the browser for a sign of life, and wait for it."""
@@ -79,6 +83,30 @@ class OpenedBrowser:
                 await self.context.close()
         with contextlib.suppress(Exception):
             await self.playwright.stop()
+
+
+def _watch_zygotes(browser_pid: int, callback: Callable[[], None]) -> None:
+    """Wait for the end of the processes that renderers are forked from, which nothing replaces."""
+    if not hasattr(os, "pidfd_open"):
+        return
+    for listed in Path(f"/proc/{browser_pid}/task").glob("*/children"):
+        for pid in listed.read_text("ascii").split():
+            if b"--type=zygote" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                ended = os.pidfd_open(int(pid))
+                asyncio.get_running_loop().add_reader(ended, _told_once, ended, callback)
+
+
+def _told_once(descriptor: int, callback: Callable[[], None]) -> None:
+    asyncio.get_running_loop().remove_reader(descriptor)
+    os.close(descriptor)
+    callback()
+
+
+def limit_driver_memory() -> None:
+    """Make Playwright's driver, once started by this process, remember less."""
+    if DRIVER_PRELOAD.is_file():
+        given = os.environ.get("NODE_OPTIONS", "")
+        os.environ["NODE_OPTIONS"] = f'{given} --require "{DRIVER_PRELOAD.as_posix()}"'.strip()
 
 
 async def open_browser(settings: LaunchSettings) -> OpenedBrowser:

@@ -11,11 +11,10 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from oh_jupyter.browser.channel.worker_end import WorkerEnd, run_worker
+from oh_jupyter.browser.channel.pipe import WorkerEnd, run_worker
 from oh_jupyter.browser.worker import operations
-from oh_jupyter.browser.worker.cleanup import limit_driver_memory, release_resources
+from oh_jupyter.browser.worker.launch import limit_driver_memory
 from oh_jupyter.browser.worker.session import BrowserSession
-from oh_jupyter.browser.worker.steps import run_step
 from oh_jupyter.errors import BrowserError
 
 __all__ = ["main"]
@@ -25,7 +24,7 @@ PING_TIMEOUT_SECONDS = 10.0
 
 Operation = Callable[[BrowserSession, dict[str, Any]], Awaitable[Any]]
 OPERATIONS: dict[str, Operation] = {
-    "step": run_step,
+    "step": operations.run_step,
     "evaluate": operations.evaluate,
     "load": operations.load,
     "renew": operations.renew,
@@ -77,7 +76,7 @@ class RequestDispatcher:
         async with self._operation_lock:
             await self._answer(number, request)
             # Within the lock: a page that is collecting its garbage is slow to act on.
-            await release_resources(self._session)
+            await self._session.release_resources()
 
     async def _answer(self, number: int, request: dict[str, Any]) -> None:
         try:
@@ -105,7 +104,7 @@ async def _serve(parent: WorkerEnd) -> int:
         parent.refused(str(error), is_final=isinstance(error, BrowserError))
         return 1
     ended = asyncio.Event()
-    session.opened.when_gone(ended.set)
+    await session.opened.when_gone(ended.set)
     dispatcher = RequestDispatcher(session, parent, ended)
 
     def receive(request: dict[str, Any] | None) -> None:

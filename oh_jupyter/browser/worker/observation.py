@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.browser.worker.frame import CapturedFrame, match_elements
 from oh_jupyter.browser.worker.marks import (
     CLICKABLE_BY_NATURE,
     MARKED_TAGS,
@@ -14,7 +13,12 @@ from oh_jupyter.browser.worker.marks import (
     draw_marks,
     mark_elements,
 )
-from oh_jupyter.browser.worker.snapshot import SnapshotDocument, to_text
+from oh_jupyter.browser.worker.snapshot import (
+    CapturedFrame,
+    SnapshotDocument,
+    match_elements,
+    to_text,
+)
 
 if TYPE_CHECKING:
     from oh_jupyter.browser.worker.session import BrowserSession
@@ -24,27 +28,41 @@ __all__ = ["observe"]
 PROBE_PARTS = frozenset({"set_of_marks", "extra_element_properties", "focused_element_bid"})
 SCREENSHOT_PARTS = frozenset({"screenshot", "set_of_marks"})
 SCREENSHOT_TIMEOUT_SECONDS = 10.0
+MAX_TEXT_CHARS = 25_000
+"""Characters of a piece of the text of a large page."""
 MAX_LOOKS = 3
 """Looks at a page that changes while it is looked at."""
 
 
-async def observe(session: BrowserSession, include: Collection[str]) -> dict[str, Any]:
-    """Look at the active tab; parts that are not included are empty."""
+async def observe(
+    session: BrowserSession, include: Collection[str], nearby: bool = False
+) -> dict[str, Any]:
+    """Look at the active tab; parts that are not included are empty.
+
+    Of a page too large to be described as a whole, ``nearby`` describes what is in the viewport
+    and around it, and one piece of its text; ``left_out`` and ``text_range`` say so.
+    """
     wanted = set(include)
     for _ in range(MAX_LOOKS - 1):
-        observation, is_consistent = await _look(session, wanted)
+        observation, is_consistent = await _look(session, wanted, nearby)
         if is_consistent:
             return observation
-    return (await _look(session, wanted))[0]
+    return (await _look(session, wanted, nearby))[0]
 
 
-async def _look(session: BrowserSession, wanted: set[str]) -> tuple[dict[str, Any], bool]:
+async def _look(
+    session: BrowserSession, wanted: set[str], nearby: bool
+) -> tuple[dict[str, Any], bool]:
     """Look once; also tell whether all that was found is of one state of the page."""
     inspector = await session.inspector()
     looks = wanted - {"screenshot"}
     picture = _screenshot(inspector.session) if wanted & SCREENSHOT_PARTS else _empty()
     capture = (
-        inspector.capture(probe=bool(wanted & PROBE_PARTS), accessibility="axtree_object" in wanted)
+        inspector.capture(
+            probe=bool(wanted & PROBE_PARTS),
+            accessibility="axtree_object" in wanted,
+            nearby=nearby,
+        )
         if looks
         else _empty()
     )
@@ -70,6 +88,13 @@ async def _look(session: BrowserSession, wanted: set[str]) -> tuple[dict[str, An
     }
     if not isinstance(root, CapturedFrame):
         return observation, True
+    if root.probe and "total" in root.probe:
+        observation["left_out"] = root.probe["total"] - len(root.probe["tags"])
+        if "text_content" in wanted:
+            piece = await inspector.page_text(session.text_start, MAX_TEXT_CHARS)
+            observation["text_content"] = piece.pop("text")
+            observation["text_range"] = piece
+        wanted = wanted - {"text_content", "dom_object"}
     await _describe(observation, root, screenshot, wanted)
     return observation, inspector.is_consistent(_walk(root))
 
@@ -118,9 +143,9 @@ async def _describe(
         observation["extra_element_properties"] = properties
     if "focused_element_bid" in wanted:
         observation["focused_element_bid"] = _focused(root)
-    observation["text_content"], observation["set_of_marks"] = await asyncio.gather(
-        text or _empty(), marks or _empty()
-    )
+    texts = await asyncio.gather(text or _empty(), marks or _empty())
+    observation["text_content"] = texts[0] or observation["text_content"]
+    observation["set_of_marks"] = texts[1]
     if "dom_object" in wanted:
         observation["dom_object"] = _merge_documents(root)
     if "axtree_object" in wanted:

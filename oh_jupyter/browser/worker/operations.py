@@ -1,13 +1,153 @@
-"""What can be asked of a running browser besides steps."""
+"""What can be asked of a running browser: steps, and what else there is."""
 
 from __future__ import annotations
 
+import asyncio
+import time
 from typing import Any
 
+from oh_jupyter.browser.channel.language import Call, parse_actions
+from oh_jupyter.browser.channel.protocol import RECORDS
+from oh_jupyter.browser.worker.actions import perform
+from oh_jupyter.browser.worker.observation import observe
 from oh_jupyter.browser.worker.session import BrowserSession
-from oh_jupyter.errors import BrowserError
+from oh_jupyter.browser.worker.settle import (
+    NAVIGATION_TIMEOUT_SECONDS,
+    NavigationLoopError,
+    PageUnresponsiveError,
+)
+from oh_jupyter.errors import BrowserActionError, BrowserError
 
-__all__ = ["evaluate", "load", "renew", "start_trace", "stop_trace", "storage_state"]
+__all__ = ["evaluate", "load", "renew", "run_step", "start_trace", "stop_trace", "storage_state"]
+
+DOWNLOAD_TIMEOUT_SECONDS = 15.0
+"""Seconds that a step waits for the downloads it has set off."""
+PASSIVE_ACTIONS = frozenset({"noop", "page_text", "send_msg_to_user", "report_infeasible"})
+ACTIONS_WITHOUT_LAYOUT = PASSIVE_ACTIONS | {
+    "fill",
+    "clear",
+    "focus",
+    "select_option",
+    "check",
+    "uncheck",
+}
+"""Actions after which nothing has moved unless the page's scripts move it."""
+PROBE_SECONDS = 2.0
+"""Seconds after which it is asked whether the page still answers."""
+MAX_OBSERVATION_ATTEMPTS = 4
+"""How often a page is looked at that goes on to another page meanwhile."""
+
+
+async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:
+    """Carry out an action string and observe what came of it."""
+    session.cwd = request["cwd"]
+    session.text_start = 0
+    session.notices.clear()
+    session.losses.clear()
+    session.saver.begin_step()
+    records = [name for name in RECORDS if name in request["include"]]
+    session.recorder.begin(records)
+    await session.ensure_page()
+    if session.tracker.navigates(session.page):
+        # Left behind by a step that was cancelled.
+        await session.stop_loading()
+    session.tracker.begin()
+    error = await _run_calls(session, request["action"], request["limit"])
+    observation = await _observe_settled(session, request, _settle_mode(request["action"]))
+    if session.losses:
+        error = " ".join([error or "Error:", *session.losses])
+    observation["last_action"] = request["action"]
+    observation["last_action_error"] = error
+    observation["elapsed_time"] = time.monotonic() - session.started
+    observation["notices"] = [*session.losses, *session.notices]
+    observation["downloads"] = session.saver.saved[:]
+    session.saver.saved.clear()
+    return observation | session.recorder.take(records)
+
+
+async def _run_calls(session: BrowserSession, action: str, limit: float) -> str:
+    """Carry out the calls; return why one failed, or ""."""
+    try:
+        calls = parse_actions(action)
+        async with asyncio.timeout(limit):
+            for number, call in enumerate(calls):
+                if number:
+                    # What the last call has opened or loaded is what the next one is for.
+                    await session.tracker.navigated(session.page)
+                    await session.ensure_page()
+                await _perform_with_watchdog(call, session)
+    except BrowserActionError as error:
+        if "ERR_ABORTED" in str(error) or "Download is starting" in str(error):
+            await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
+            if session.saver.saved:
+                return ""
+        return str(error)
+    except TimeoutError:
+        await session.stop_loading()
+        session.tracker.begin()
+        return f"TimeoutError: The action took longer than {limit:g} s and was given up."
+    return ""
+
+
+async def _perform_with_watchdog(call: Call, session: BrowserSession) -> None:
+    """Carry out a call; stop the page's scripts if they never let it end."""
+    task = asyncio.ensure_future(perform(call, session))
+    try:
+        while not (await asyncio.wait([task], timeout=PROBE_SECONDS))[0]:
+            if session.tracker.navigates(session.page):
+                continue
+            if not await session.responds() and not task.done():
+                await session.stop_scripts()
+                await asyncio.wait([task], timeout=PROBE_SECONDS)
+                break
+    finally:
+        if not task.done():
+            task.cancel()
+    if task.done() and not task.cancelled():
+        task.result()
+
+
+def _settle_mode(action: str) -> str:
+    """Tell what has to be waited for after an action, as ``settle`` wants it said."""
+    try:
+        names = {call.name for call in parse_actions(action)}
+    except BrowserActionError:
+        return "none"
+    if names <= PASSIVE_ACTIONS:
+        return "none"
+    return "turn" if names <= ACTIONS_WITHOUT_LAYOUT else "frame"
+
+
+async def _observe_settled(
+    session: BrowserSession, request: dict[str, Any], wait: str
+) -> dict[str, Any]:
+    """Wait for the effects of the action, and look; again if the page goes on meanwhile."""
+    from playwright.async_api import Error
+
+    parts = request["include"], request.get("nearby", False)
+    for attempt in range(MAX_OBSERVATION_ATTEMPTS):
+        try:
+            await session.ensure_page()
+            if not await session.tracker.settle(session.page, wait="frame" if attempt else wait):
+                await session.stop_loading()
+                session.losses.append(
+                    "The navigation was not answered within "
+                    f"{NAVIGATION_TIMEOUT_SECONDS:g} s and was stopped."
+                )
+                session.tracker.begin()
+            await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
+            await session.ensure_page()
+            await session.saver.keep_viewed_pdf(session.page)
+            return await observe(session, *parts)
+        except PageUnresponsiveError:
+            await session.stop_scripts()
+        except NavigationLoopError:
+            await session.leave_loop()
+            session.tracker.begin()
+        except Error:
+            if attempt == MAX_OBSERVATION_ATTEMPTS - 1 or not session.opened.is_connected():
+                raise
+    return await observe(session, *parts)
 
 
 async def evaluate(session: BrowserSession, request: dict[str, Any]) -> Any:

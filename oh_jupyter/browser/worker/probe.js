@@ -1,10 +1,13 @@
-// Runs in an isolated world of one frame and changes nothing: measures every element.
+// Runs in an isolated world of one frame and changes nothing: measures every element, or, of a
+// page too large for that, those nearby: in the viewport and a screen above and below.
 // The elements come in the order of the flat tree, so that they can be matched with a
 // DevTools snapshot; `parents` holds indices into the same list.
-(async () => {
+(async (isNearby) => {
   const INTERSECTION_TIMEOUT_MS = 300; // ms to wait for intersections before they are calculated instead
-  const elements = [];
-  const parents = [];
+  const MAX_DRAWN = 500; // elements nearby, the viewport's first
+  const MAX_UNDRAWN = 1000; // options and the like, in those
+  const MAX_SUBTREE_CHARS = 20_000; // of text in an element that is described with all it holds
+  const MAX_VISIBLE_CHARS = 4_000; // of text in one that is not
 
   const flatChildren = (node) => {
     if (node.shadowRoot) return node.shadowRoot.children;
@@ -14,17 +17,81 @@
     }
     return node.children;
   };
-  const stack = document.documentElement ? [[document.documentElement, -1]] : [];
-  while (stack.length) {
-    const [node, parent] = stack.pop();
-    const index = elements.push(node) - 1;
-    parents.push(parent);
-    const children = flatChildren(node);
-    for (let i = children.length - 1; i >= 0; i--) stack.push([children[i], index]);
-  }
+  const flatTree = () => {
+    const all = [], parents = [];
+    const stack = document.documentElement ? [[document.documentElement, -1]] : [];
+    while (stack.length) {
+      const [node, parent] = stack.pop();
+      const index = all.push(node) - 1;
+      parents.push(parent);
+      const children = flatChildren(node);
+      for (let i = children.length - 1; i >= 0; i--) stack.push([children[i], index]);
+    }
+    return { all, parents };
+  };
+
+  // Which elements are kept: those nearby with all that they are in, the viewport's first.
+  const nearby = (all, parents) => {
+    const kept = new Array(all.length).fill(false);
+    const boxes = all.map((element) => element.getBoundingClientRect());
+    const isWithin = (box, margin) =>
+      box.width * box.height > 0 && box.bottom > -margin && box.top < innerHeight + margin &&
+      box.right > 0 && box.left < innerWidth;
+    let drawn = 0, undrawn = 0;
+    for (const margin of [0, innerHeight]) {
+      for (let i = 0; i < all.length && drawn < MAX_DRAWN; i++) {
+        if (kept[i] || !isWithin(boxes[i], margin)) continue;
+        drawn++;
+        for (let at = i; at >= 0 && !kept[at]; at = parents[at]) kept[at] = true;
+      }
+    }
+    for (let i = 1; i < all.length && undrawn < MAX_UNDRAWN; i++) {
+      if (kept[i] || !kept[parents[i]] || boxes[i].width || boxes[i].height) continue;
+      kept[i] = true;
+      undrawn++;
+    }
+    return kept;
+  };
+
+  // Of the kept elements: `roots` hold nothing but kept ones, and are in none that does; `spine`
+  // are those around them. All are numbered among the kept ones.
+  const divide = (all, parents, kept) => {
+    const sizes = new Array(all.length).fill(1);
+    const held = kept.map(Number), chars = new Array(all.length).fill(0);
+    for (let i = all.length - 1; i >= 0; i--) {
+      for (let node = all[i].firstChild; node; node = node.nextSibling) {
+        if (node.nodeType === Node.TEXT_NODE) chars[i] += node.length;
+      }
+      if (parents[i] < 0) continue;
+      sizes[parents[i]] += sizes[i];
+      held[parents[i]] += held[i];
+      chars[parents[i]] += chars[i];
+    }
+    const places = new Map(), roots = [], spine = [];
+    for (let i = 0, end = 0; i < all.length; i++) {
+      if (!kept[i]) continue;
+      const place = places.size;
+      places.set(i, place);
+      if (i < end) continue;
+      if (held[i] === sizes[i] && chars[i] <= MAX_SUBTREE_CHARS) {
+        roots.push(place);
+        end = i + sizes[i];
+      } else spine.push(place);
+    }
+    return { places, roots, spine };
+  };
+
+  // What is in sight of a text too large to be described with the element that it is in.
+  const textInSight = (elements, spine) => {
+    const caret = document.caretRangeFromPoint(innerWidth / 2, 8);
+    const node = caret && caret.startContainer;
+    const owner = node && node.nodeType === Node.TEXT_NODE ? elements.indexOf(node.parentElement) : -1;
+    if (!spine.includes(owner)) return null;
+    return { owner, text: node.data.substr(caret.startOffset, MAX_VISIBLE_CHARS) };
+  };
 
   // Intersections know about clipping by ancestors and by the frames around this one.
-  const intersections = () =>
+  const intersections = (elements) =>
     new Promise((resolve) => {
       const ratios = new Map();
       const observer = new IntersectionObserver((entries) => {
@@ -66,40 +133,53 @@
     return hit === element;
   };
 
-  const ratios = await intersections();
   const round = (value) => Math.round(value * 100) / 100;
-  const tags = [], boxes = [], visibilities = [], hits = [], pointers = [], insides = {};
-  elements.forEach((element, index) => {
-    const box = element.getBoundingClientRect();
-    const drawn = element.getClientRects().length > 0;
-    tags.push(element.nodeName.toUpperCase());
-    boxes.push(drawn ? [box.x, box.y, box.width, box.height].map(round) : null);
-    let ratio = ratios.has(element) ? ratios.get(element) : calculated(box);
-    if (ratio > 0 && element.checkVisibility && !element.checkVisibility({ visibilityProperty: true })) {
-      ratio = 0;
-    }
-    visibilities.push(round(ratio));
-    const seen = ratio > 0;
-    const style = seen ? getComputedStyle(element) : null;
-    hits.push(seen && hitAtCentre(element, box) ? 1 : 0);
-    pointers.push(seen && (style.cursor === "pointer" || element.hasAttribute("onclick")) ? 1 : 0);
-    if (element.localName === "iframe" || element.localName === "frame") {
-      const inner = getComputedStyle(element);
-      insides[index] = [
-        box.x + element.clientLeft + parseFloat(inner.paddingLeft || 0),
-        box.y + element.clientTop + parseFloat(inner.paddingTop || 0),
-      ];
-    }
-  });
+  const measure = async (elements, parents) => {
+    const ratios = await intersections(elements);
+    const tags = [], boxes = [], visibilities = [], hits = [], pointers = [], insides = {};
+    elements.forEach((element, index) => {
+      const box = element.getBoundingClientRect();
+      const drawn = element.getClientRects().length > 0;
+      tags.push(element.nodeName.toUpperCase());
+      boxes.push(drawn ? [box.x, box.y, box.width, box.height].map(round) : null);
+      let ratio = ratios.has(element) ? ratios.get(element) : calculated(box);
+      if (ratio > 0 && element.checkVisibility && !element.checkVisibility({ visibilityProperty: true })) {
+        ratio = 0;
+      }
+      visibilities.push(round(ratio));
+      const seen = ratio > 0;
+      const style = seen ? getComputedStyle(element) : null;
+      hits.push(seen && hitAtCentre(element, box) ? 1 : 0);
+      pointers.push(seen && (style.cursor === "pointer" || element.hasAttribute("onclick")) ? 1 : 0);
+      if (element.localName === "iframe" || element.localName === "frame") {
+        const inner = getComputedStyle(element);
+        insides[index] = [
+          box.x + element.clientLeft + parseFloat(inner.paddingLeft || 0),
+          box.y + element.clientTop + parseFloat(inner.paddingTop || 0),
+        ];
+      }
+    });
 
-  let focused = document.activeElement;
-  while (focused && focused.shadowRoot && focused.shadowRoot.activeElement) {
-    focused = focused.shadowRoot.activeElement;
-  }
+    let focused = document.activeElement;
+    while (focused && focused.shadowRoot && focused.shadowRoot.activeElement) {
+      focused = focused.shadowRoot.activeElement;
+    }
+    return {
+      viewport: [innerWidth, innerHeight],
+      tags, parents, boxes, visibilities, hits, pointers, insides,
+      focused: focused ? elements.indexOf(focused) : -1,
+    };
+  };
+
+  const { all, parents } = flatTree();
   // As text, since one long string passes through the layers above faster than many values.
+  if (!isNearby) return JSON.stringify(await measure(all, parents));
+  const kept = nearby(all, parents);
+  const { places, roots, spine } = divide(all, parents, kept);
+  const elements = (globalThis.nearby = all.filter((_, i) => kept[i]));
+  const above = parents.filter((_, i) => kept[i]).map((parent) => places.get(parent) ?? -1);
   return JSON.stringify({
-    viewport: [innerWidth, innerHeight],
-    tags, parents, boxes, visibilities, hits, pointers, insides,
-    focused: focused ? elements.indexOf(focused) : -1,
+    ...(await measure(elements, above)),
+    roots, spine, total: all.length, inSight: textInSight(elements, spine),
   });
-})()
+})
