@@ -147,6 +147,7 @@ class Receiver:
                         body=body,
                         headers=self.headers,
                         time=time.monotonic(),
+                        connection=self.client_address,
                     )
                 )
                 outer.gate.wait(30)

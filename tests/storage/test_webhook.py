@@ -427,3 +427,42 @@ def test_a_store_that_is_gone_sends_the_rest_and_ends_its_thread(receiver):
     thread.join(60)
     assert not thread.is_alive()
     assert [path for _, path, _ in receiver.seen()] == ["/f", "/g"]
+
+
+def test_settings_of_our_session_hold_for_the_next_request(make, receiver):
+    """They are prepared once, and again when they change."""
+    receiver.answers = [(200, {"Set-Cookie": "session=7"})]
+    store = make(WebHookFileStore, headers={"X-One": "1"})
+    seen = []
+    store.client.hooks["response"].append(lambda response, **_: seen.append(response.status_code))
+    for n, change in enumerate(
+        (
+            lambda session: session.hooks["response"].clear(),
+            lambda session: session.headers.update({"X-Two": "2"}),
+            lambda session: setattr(session, "auth", ("me", "secret")),
+            lambda session: session.params.update({"a": "b"}),
+        )
+    ):
+        store.write("f", str(n))
+        assert store.flush().failed == ()
+        change(store.client)
+    store.write("f", "last")
+    store.delete("f")
+    assert store.flush().failed == ()
+    first, second, third, fourth, *others = receiver.requests
+    assert seen == [200]
+    assert (first.headers["X-One"], first.headers["Cookie"]) == ("1", None)
+    assert (second.headers["X-Two"], second.headers["Cookie"]) == (None, "session=7")
+    assert (third.headers["X-Two"], third.headers["Authorization"]) == ("2", None)
+    assert fourth.headers["Authorization"].startswith("Basic ")
+    assert [request.path for request in others] == ["/hook/f?a=b"] * 2
+    assert [request.body for request in receiver.requests] == [b"0", b"1", b"2", b"3", b"last", b""]
+
+
+def test_many_requests_share_a_connection(make, receiver):
+    store = make(WebHookFileStore)
+    for n in range(20):
+        store.write("f", str(n))
+    assert store.flush().delivered == 20
+    assert len({request.connection for request in receiver.requests}) == 1
+    assert [body for _, _, body in receiver.seen()] == [str(n).encode() for n in range(20)]

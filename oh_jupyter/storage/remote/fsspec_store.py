@@ -14,7 +14,7 @@ from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.paths import join, path_key
 
-__all__ = ["FsspecFileStore", "explain"]
+__all__ = ["FsspecFileStore", "explain", "within"]
 
 _TIMEOUT_SECONDS = 45.0
 _MIN_BYTES_PER_SECOND = 100_000
@@ -169,7 +169,7 @@ class FsspecFileStore(KeyedFileStore):
                 self.fs.pipe({self._full(key): data for key, data in files.items()})
                 return
             calls = [
-                _within(self.fs._pipe_file(self._full(key), data), len(data))
+                within(self.fs._pipe_file(self._full(key), data), len(data))
                 for key, data in files.items()
             ]
             for result in self._gather(calls):
@@ -268,7 +268,7 @@ class FsspecFileStore(KeyedFileStore):
     def _remove_files(self, paths: list[str]) -> None:
         """Delete files by their full paths, concurrently where the backend can."""
         if self.fs.async_impl:
-            for error in self._gather([_within(self.fs._rm_file(path)) for path in paths]):
+            for error in self._gather([within(self.fs._rm_file(path)) for path in paths]):
                 if isinstance(error, Exception) and not isinstance(error, FileNotFoundError):
                     raise error
             return
@@ -283,7 +283,7 @@ class FsspecFileStore(KeyedFileStore):
         from fsspec.asyn import sync
 
         return sync(
-            self.fs.loop, lambda: _within(getattr(self.fs, f"_{name}")(*args, **options), size)
+            self.fs.loop, lambda: within(getattr(self.fs, f"_{name}")(*args, **options), size)
         )
 
     def _gather(self, calls: list[Any]) -> list[Any]:
@@ -328,7 +328,7 @@ class FsspecFileStore(KeyedFileStore):
         return found
 
 
-async def _within(call: Coroutine[Any, Any, Any], size: int = 0) -> Any:
+async def within(call: Coroutine[Any, Any, Any], size: int = 0) -> Any:
     """Await a call that may send so many bytes, for a limited time."""
     return await asyncio.wait_for(call, _TIMEOUT_SECONDS + size / _MIN_BYTES_PER_SECOND)
 

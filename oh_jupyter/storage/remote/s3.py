@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from oh_jupyter.errors import StorageError, StoreConfigError
-from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore, explain
+from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore, explain, within
 
 __all__ = ["S3FileStore"]
 
@@ -68,14 +68,14 @@ class S3FileStore(FsspecFileStore):
         start = self._object(key) + "/" if self._object(key) else ""
         directories: list[str] = []
         files: list[str] = []
-        for page in self._pages(start, delimiter="/"):
+        for page in self._pages(start, Delimiter="/"):
             directories += [p["Prefix"][len(start) : -1] for p in page.get("CommonPrefixes", ())]
             files += [entry["Key"][len(start) :] for entry in page.get("Contents", ())]
         return [name for name in directories if name], [name for name in files if name]
 
     def _listed(self, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         start = self._object(key) + "/" if self._object(key) else ""
-        for page in self._pages(start, delimiter="/"):
+        for page in self._pages(start, Delimiter="/"):
             for prefix in page.get("CommonPrefixes", ()):
                 yield prefix["Prefix"][len(start) : -1], {"type": "directory"}
             for entry in page.get("Contents", ()):
@@ -83,42 +83,73 @@ class S3FileStore(FsspecFileStore):
                     yield name, {**entry, "type": "file", "size": entry["Size"]}
 
     def _remove(self, key: str) -> None:
-        self._remove_many([key])
+        name = self._object(key)
+        if not name:
+            self._remove_many([key])
+            return
+        with self._reached(key):
+            # Some servers take a DeleteObject of what is not there for one of its neighbours.
+            head = self.fs._call_s3("head_object", Bucket=self.bucket, Key=name)
+            found, page = self._gather([within(head), within(self._list_call(name + "/"))])
+            doomed = self._names_in(name + "/", page)
+            if not isinstance(found, Exception):
+                doomed.append(name)
+            elif not isinstance(found, FileNotFoundError):
+                raise found
+            self._delete_objects(doomed)
 
     def _remove_many(self, keys: Iterable[str]) -> None:
         with self._reached(""):
-            doomed: list[str] = []
-            for key in keys:
-                name = self._object(key)
+            names = [self._object(key) for key in keys]
+            # One listing finds the object and what is below it, and also `namesake`.
+            pages = self._gather([within(self._list_call(name)) for name in names])
+            doomed: dict[str, None] = {}
+            for name, page in zip(names, pages, strict=True):
                 below = name + "/" if name else ""
-                # One listing finds the object and what is below it, and also `namesake`.
-                for page in self._pages(name):
-                    doomed += [
-                        entry["Key"]
-                        for entry in page.get("Contents", ())
-                        if entry["Key"] == name or entry["Key"].startswith(below)
-                    ]
-            for start in range(0, len(doomed), _MAX_KEYS_PER_DELETE):
-                self._delete_objects(doomed[start : start + _MAX_KEYS_PER_DELETE])
+                for found in self._names_in(name, page):
+                    if found == name or found.startswith(below):
+                        doomed[found] = None
+            self._delete_objects(list(doomed))
+
+    def _list_call(self, prefix: str) -> Any:
+        return self.fs._call_s3("list_objects_v2", Bucket=self.bucket, Prefix=prefix)
+
+    def _names_in(self, prefix: str, page: Any) -> list[str]:
+        """Name all objects below a prefix, of which the first page is there, or its error."""
+        if isinstance(page, FileNotFoundError):  # only the bucket can be missing here
+            raise explain(page, repr(self), "", self._account) from page
+        if isinstance(page, Exception):
+            raise page
+        pages = [page]
+        if page.get("IsTruncated"):
+            pages += self._pages(prefix, ContinuationToken=page["NextContinuationToken"])
+        found = [entry["Key"] for each in pages for entry in each.get("Contents", ())]
+        return [key for key in found if key.startswith(prefix)]
 
     def _delete_objects(self, names: list[str]) -> None:
-        answer = self.fs.call_s3(
-            "delete_objects",
-            Bucket=self.bucket,
-            Delete={"Objects": [{"Key": name} for name in names], "Quiet": True},
-        )
-        for failure in answer.get("Errors", ()):
-            raise StorageError(
-                f"{self!r}: {failure.get('Key')!r} was not deleted: "
-                f"{failure.get('Code')} {failure.get('Message', '')}".rstrip()
+        if len(names) == 1:
+            self._call("call_s3", "delete_object", Bucket=self.bucket, Key=names[0])
+            return
+        for start in range(0, len(names), _MAX_KEYS_PER_DELETE):
+            doomed = [{"Key": name} for name in names[start : start + _MAX_KEYS_PER_DELETE]]
+            answer = self._call(
+                "call_s3",
+                "delete_objects",
+                Bucket=self.bucket,
+                Delete={"Objects": doomed, "Quiet": True},
             )
+            for failure in answer.get("Errors", ()):
+                raise StorageError(
+                    f"{self!r}: {failure.get('Key')!r} was not deleted: "
+                    f"{failure.get('Code')} {failure.get('Message', '')}".rstrip()
+                )
 
-    def _pages(self, prefix: str, delimiter: str = "") -> Iterator[dict[str, Any]]:
+    def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
         """Ask for a listing page by page; s3fs would build and sort a dict for each name."""
-        more: dict[str, str] = {"Delimiter": delimiter} if delimiter else {}
         while True:
             try:
-                page = self.fs.call_s3("list_objects_v2", Bucket=self.bucket, Prefix=prefix, **more)
+                request = {"Bucket": self.bucket, "Prefix": prefix, **more}
+                page = self._call("call_s3", "list_objects_v2", request)
             except FileNotFoundError as error:  # only the bucket can be missing here
                 raise explain(error, repr(self), "", self._account) from error
             yield page
