@@ -93,6 +93,7 @@ class AgentTurn:
         changed_files: Paths of these files, each with the number of its edits.
         truncated: Whether more came than is kept.
         notices: What is to be said about the turn, such as tools that are missing.
+        checkpoint: Number of the checkpoint at which it began, for ``oh.rewind``; None without.
     """
 
     agent: str
@@ -108,6 +109,7 @@ class AgentTurn:
     changed_files: dict[str, int] = field(default_factory=dict)
     truncated: bool = False
     notices: list[str] = field(default_factory=list)
+    checkpoint: int | None = None
     _chars: int = field(default=0, repr=False)
     _calls: dict[str, ToolCall] = field(default_factory=dict, repr=False)
 

@@ -50,12 +50,14 @@ class RewindPlan:
         kept: Paths that others changed since, so that they stay as they are, with the reason.
         make_directories: Directories to make.
         remove_directories: Directories to remove if they are empty.
+        notes: What else did not come back, each a sentence.
     """
 
     changes: list[PathChange] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
     make_directories: list[str] = field(default_factory=list)
     remove_directories: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
@@ -67,6 +69,7 @@ class RewindPlan:
         lines += [f"{'keep':12}{path}  ({reason})" for path, reason in self.kept.items()]
         lines += [f"{'mkdir':12}{path}" for path in self.make_directories]
         lines += [f"{'rmdir':12}{path}" for path in self.remove_directories]
+        lines += self.notes
         return "\n".join(lines) or "Nothing was changed since by an agent."
 
 

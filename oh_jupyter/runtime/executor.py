@@ -176,6 +176,7 @@ class ActionExecutor:
         self.turns = Turns(
             self.in_thread,
             workspace_dir,
+            lambda: self._shell,
             automatic=settings.checkpoints == "auto",
             pause_seconds=settings.checkpoint_pause,
         )
@@ -419,7 +420,7 @@ class ActionExecutor:
 
         It blocks the loop where it must: at interpreter exit no pool takes work any more.
         """
-        self.turns.close()
+        await self.turns.close()
         if self._transfers is not None:
             self._transfers.close()
         await self.mcp.close()

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.errors import CheckpointError
+from oh_jupyter.background import run_in_background
+from oh_jupyter.errors import CheckpointError, ShellError
 from oh_jupyter.events import (
     Action,
     CmdRunAction,
@@ -22,6 +24,7 @@ from oh_jupyter.events import (
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan
+    from oh_jupyter.shell import ShellSession, ShellSnapshot
 
 __all__ = ["Turns"]
 
@@ -29,6 +32,10 @@ logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 2.0
 """How long an agent is quiet until its changes are told from those of others."""
+
+
+SHELL_SECONDS = 10.0
+"""How long the shell may take to tell its state, or to go back to one."""
 
 
 class Turns:
@@ -45,6 +52,7 @@ class Turns:
         self,
         in_thread: Callable[..., Awaitable[Any]],
         workspace_dir: str,
+        find_shell: Callable[[], ShellSession | None],
         *,
         automatic: bool,
         pause_seconds: float,
@@ -52,14 +60,17 @@ class Turns:
         self.problem = "" if automatic else "the setting checkpoints is 'off'"
         self._in_thread = in_thread
         self._workspace_dir = workspace_dir
+        self._find_shell = find_shell
         self._pause_seconds = pause_seconds
+        # In memory alone: the shell ends with the kernel, and its variables may be secrets.
+        self._shells: dict[int, ShellSnapshot | None] = {}
         self._kept: Checkpoints | None = None
         self._turn: Checkpoint | None = None
         self._is_announced = False
         self._last_action_time = 0.0
+        self._is_closed = False
         self._lock = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        self._settling: asyncio.Task[None] | None = None
 
     @property
     def checkpoints(self) -> Checkpoints:
@@ -92,27 +103,26 @@ class Turns:
         self._cancel_timer()
         self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
 
-    async def begin(self, label: str, who: str, extra: dict[str, Any] | None = None) -> None:
-        """Begin a turn that its caller will end; without a checkpoint if there can be none."""
+    async def begin(self, label: str, who: str) -> int | None:
+        """Begin a turn that its caller will end; the checkpoint's id, None if there can be none."""
         if self.problem:
-            return
+            return None
         async with self._lock:
             self._cancel_timer()
             try:
-                await self._begin(label, who, extra)
-                self._is_announced = True
+                await self._begin(label, who)
             except CheckpointError as problem:
                 self._give_up(problem)
+                return None
+            self._is_announced = True
+            return None if self._turn is None else self._turn.id
 
-    async def end(self) -> None:
-        """End the turn that goes on, if there is one."""
-        async with self._lock:
-            self._cancel_timer()
+    def end(self, id: int | None) -> None:
+        """End a turn that ``begin`` began, unless another one began meanwhile."""
+        if self._turn is not None and self._turn.id == id:
             self._is_announced = False
-            try:
-                await self._end()
-            except CheckpointError as problem:
-                self._give_up(problem)
+            self._cancel_timer()
+            run_in_background(self._note_end())
 
     async def mark(self, label: str) -> Checkpoint:
         """Make a checkpoint that belongs to no turn; a CheckpointError if that cannot be."""
@@ -120,6 +130,7 @@ class Turns:
             checkpoint: Checkpoint = await self._in_thread(
                 lambda: self.checkpoints.begin(label, who="user", kind="mark")
             )
+            await self._keep_shell(checkpoint)
             return checkpoint
 
     async def rewind(self, id: int, *, everything: bool, preview: bool) -> RewindPlan:
@@ -137,19 +148,51 @@ class Turns:
                 await self._end()
             call = self.checkpoints.preview if preview else self.checkpoints.rewind
             plan: RewindPlan = await self._in_thread(lambda: call(id, everything=everything))
-            return plan
+            if preview:
+                return plan
+            return replace(plan, notes=[*plan.notes, *await self._restore_shell(id)])
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Stop waiting for pauses; the last turn ends where the next one begins."""
         self._cancel_timer()
-        if self._settling is not None:
-            self._settling.cancel()
+        self._is_closed = True
+        async with self._lock:
+            pass
 
-    async def _begin(self, label: str, who: str, extra: dict[str, Any] | None = None) -> None:
+    async def _begin(self, label: str, who: str) -> None:
         await self._end()
-        self._turn = await self._in_thread(
-            lambda: self.checkpoints.begin(label, who=who, extra=extra)
-        )
+        turn: Checkpoint = await self._in_thread(lambda: self.checkpoints.begin(label, who=who))
+        await self._keep_shell(turn)
+        self._turn = turn
+
+    async def _keep_shell(self, checkpoint: Checkpoint) -> None:
+        """Note where the shell is and what it exports, if it can be asked."""
+        shell = self._find_shell()
+        if shell is None:
+            self._shells[checkpoint.id] = None
+        elif not shell.running:
+            with contextlib.suppress(ShellError, TimeoutError):
+                async with asyncio.timeout(SHELL_SECONDS):
+                    self._shells[checkpoint.id] = await shell.snapshot_async()
+
+    async def _restore_shell(self, id: int) -> list[str]:
+        """Bring the shell's directory and variables back; what could not be, as notes."""
+        shell = self._find_shell()
+        if shell is None:
+            return []
+        if id not in self._shells:
+            return ["The shell's directory and variables stay as they are: nobody kept them then."]
+        try:
+            async with asyncio.timeout(SHELL_SECONDS):
+                then = self._shells[id]
+                if then is None:  # it had not been started
+                    now = await shell.snapshot_async()
+                    then = replace(now, cwd=self._workspace_dir)
+                await shell.restore_async(then)
+        except (ShellError, TimeoutError) as problem:
+            reason = str(problem) or "a command runs in it"
+            return [f"The shell's directory and variables stay as they are: {reason}"]
+        return []
 
     async def _end(self) -> None:
         if self._turn is not None:
@@ -171,11 +214,11 @@ class Turns:
         return True
 
     def _settle(self) -> None:
-        self._settling = asyncio.ensure_future(self._note_end())
+        run_in_background(self._note_end())
 
     async def _note_end(self) -> None:
         async with self._lock:
-            if self._turn is None or self._is_announced:
+            if self._turn is None or self._is_announced or self._is_closed:
                 return
             turn = self._turn
             try:

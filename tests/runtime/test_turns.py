@@ -27,7 +27,8 @@ def root(tmp_path: Path) -> Path:
 
 
 def make(root: Path, **settings: Any) -> Runtime:
-    return Runtime(Settings(workspace_dir=str(root), file_store="memory", **settings))
+    settings = {"file_store": "memory", "no_change_timeout_seconds": 1.0, **settings}
+    return Runtime(Settings(workspace_dir=str(root), **settings))
 
 
 @pytest.fixture
@@ -44,6 +45,13 @@ def write(runtime: Runtime, path: str, text: str, source: str = "agent") -> None
 def rewind(runtime: Runtime, id: int, everything: bool = False) -> Any:
     coroutine = runtime.executor.turns.rewind(id, everything=everything, preview=False)
     return runtime.submit(coroutine).result(60)
+
+
+def end(runtime: Runtime, id: int | None) -> None:
+    async def call() -> None:
+        runtime.executor.turns.end(id)
+
+    runtime.submit(call()).result(60)
 
 
 def labels(runtime: Runtime) -> list[tuple[str, str]]:
@@ -111,16 +119,33 @@ def test_a_long_pause_begins_a_new_turn(root: Path) -> None:
         runtime.close()
 
 
+def test_the_shell_goes_back_too(runtime: Runtime, root: Path) -> None:
+    def shell(command: str, source: str = "agent") -> str:
+        return runtime.submit_action(CmdRunAction(command), source).result(60).content
+
+    shell("mkdir sub; export MINE=1", "user")
+    shell("cd sub; export MINE=2 ITS=3; echo x > y")
+    assert shell("pwd") == str(root / "sub")
+    assert str(rewind(runtime, 1)) == "delete      sub/y"
+    assert shell('pwd; echo "$MINE|$ITS"') == f"{root}\n1|"
+    shell("cd sub; sleep 1000")
+    plan = rewind(runtime, 1)
+    assert plan.notes == [
+        "The shell's directory and variables stay as they are: A command runs in the shell: wait "
+        "until it has ended."
+    ]
+
+
 def test_an_announced_turn_is_one_turn(runtime: Runtime, root: Path) -> None:
     executor = runtime.executor
-    runtime.submit(executor.turns.begin("fix it", "claude")).result(60)
+    id = runtime.submit(executor.turns.begin("fix it", "claude")).result(60)
     write(runtime, "a.txt", "agent")
     with pytest.raises(CheckpointError, match="An agent is at work"):
         rewind(runtime, 1)
-    runtime.submit(executor.turns.end()).result(60)
-    (entry,) = executor.turns.checkpoints.entries()
-    assert (entry.label, entry.who, entry.end is not None) == ("fix it", "claude", True)
+    end(runtime, id)
     rewind(runtime, 1)
+    entry = executor.turns.checkpoints.entries()[0]
+    assert (entry.label, entry.who, entry.end is not None) == ("fix it", "claude", True)
     assert list(root.iterdir()) == []
 
 
@@ -129,9 +154,9 @@ def test_the_last_turn_that_is_not_undone(runtime: Runtime, root: Path) -> None:
     with pytest.raises(CheckpointError, match=r"No turn of an agent in .* is left to undo"):
         checkpoints.last_turn()
     for name in "abc":
-        runtime.submit(runtime.executor.turns.begin(name, "agent")).result(60)
+        id = runtime.submit(runtime.executor.turns.begin(name, "agent")).result(60)
         write(runtime, name, name)
-        runtime.submit(runtime.executor.turns.end()).result(60)
+        end(runtime, id)
     for names in (["a", "b"], ["a"], []):
         rewind(runtime, checkpoints.last_turn().id)
         assert sorted(path.name for path in root.iterdir()) == names
