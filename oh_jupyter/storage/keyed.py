@@ -119,7 +119,7 @@ class KeyedFileStore(FileStore, ABC):
         key = path_key(path)
         directories, files = self._children(key)
         start = key + "/" if key else ""
-        found = [f"{start}{name}" for name in files]
+        found = [start + name for name in files]
         found += [f"{start}{name}/" for name in directories]
         found.sort()
         return found

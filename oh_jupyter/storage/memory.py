@@ -132,27 +132,20 @@ class InMemoryFileStore(KeyedFileStore):
         return io.BytesIO(self._get(key))
 
     def _children(self, key: str) -> tuple[list[str], list[str]]:
-        start = len(key) + 1 if key else 0
-        directories: dict[str, None] = {}
-        files: list[str] = []
+        start = key + "/" if key else ""
+        known = self.files
         with self._lock:
-            if isinstance(self.files, _FileDict):
-                for name in self.files.names.get(key, ()):
-                    inner = join(key, name)
-                    if inner in self.files.names:
-                        directories[name] = None
-                    if inner in self.files or "/" + inner in self.files:
-                        files.append(name)
+            if isinstance(known, _FileDict):
+                names = known.names.get(key, {})
+                directories = [name for name in names if start + name in known.names]
+                files = [n for n in names if start + n in known or f"/{start}{n}" in known]
             else:
-                for below in self._below(key):
-                    name, slash, _ = below[start:].partition("/")
-                    if slash:
-                        directories[name] = None
-                    else:
-                        files.append(name)
-            if not directories and not files and self._spelling(key) in self.files:
+                parts = [below[len(start) :].partition("/") for below in self._below(key)]
+                directories = list(dict.fromkeys(name for name, slash, _ in parts if slash))
+                files = [name for name, slash, _ in parts if not slash]
+            if not directories and not files and self._spelling(key) in known:
                 raise self._not_directory(key)
-        return list(directories), files
+        return directories, files
 
     def _remove(self, key: str) -> None:
         with self._lock:

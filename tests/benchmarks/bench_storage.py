@@ -10,6 +10,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -49,8 +50,8 @@ asyncio.run(serve())
 """
 
 
-def turns(*works, files=FILES, rounds=ROUNDS):
-    """Time calls of each ``work(n)`` in turn: the medians in microseconds."""
+def turns(*works, files=FILES, rounds=ROUNDS, pick=statistics.median):
+    """Time calls of each ``work(n)`` in turn: in microseconds, medians unless told otherwise."""
     times = [[] for _ in works]
     for _ in range(rounds):
         for work, found in zip(works, times, strict=True):
@@ -58,7 +59,7 @@ def turns(*works, files=FILES, rounds=ROUNDS):
             for n in range(files):
                 work(n)
             found.append((time.perf_counter() - started) / files * 1e6)
-    return [statistics.median(found) for found in times]
+    return [pick(found) for found in times]
 
 
 def report(name, ours, baseline, against):
@@ -157,6 +158,8 @@ def bench_webhooks(directory):
             ours, baseline = turns(
                 lambda n, store=store: store.write(f"d/{n}", CONTENTS),
                 lambda n, plain=plain: plain.write(f"d/{n}", CONTENTS),
+                rounds=15,
+                pick=min,
             )
             name = kind.__name__.replace("FileStore", "") + (", outbox" if outbox else "")
             report(f"overhead of {name}", ours - baseline, 50.0, "the limit")
@@ -168,15 +171,20 @@ def bench_webhooks(directory):
 
 def bench_delivery(directory):
     """How fast what waits goes out, beside the same requests by hand."""
+    import httpx
     import requests
 
     receiver = subprocess.Popen([sys.executable, "-c", RECEIVER], stdout=subprocess.PIPE, text=True)
     url = f"http://127.0.0.1:{receiver.stdout.readline().strip()}/"
-    session = requests.Session()
+    session, client = requests.Session(), httpx.Client()
 
-    def by_hand(_):
+    def by_requests(_):
         for n in range(FILES):
             session.post(f"{url}d/{n}", data=CONTENTS)
+
+    def by_httpx(_):
+        for n in range(FILES):
+            client.post(f"{url}d/{n}", content=CONTENTS)
 
     for outbox in (None, os.path.join(directory, "delivery")):
         store = WebHookFileStore(InMemoryFileStore(), url, outbox=outbox)
@@ -186,12 +194,14 @@ def bench_delivery(directory):
                 store.write(f"d/{n}", CONTENTS)
             assert store.flush().delivered == FILES
 
-        ours, baseline = turns(deliver, by_hand, files=1)
+        ours, *baselines = turns(deliver, by_requests, by_httpx, files=1, pick=min)
         name = "delivery" + (", outbox" if outbox else "")
-        report(name, ours / FILES, baseline / FILES, "requests by hand")
+        for baseline, against in zip(baselines, ("requests", "httpx"), strict=True):
+            report(name, ours / FILES, baseline / FILES, f"{against} by hand, one after the other")
         store.close()
         store.client.close()
     session.close()
+    client.close()
     receiver.kill()
     receiver.communicate()
 
@@ -226,6 +236,8 @@ def bench_s3(directory):
         text=True,
     )
     endpoint = next(line for line in server.stderr if "Starting s3" in line)
+    # Or it stops, as soon as the pipe is full of what it has to say.
+    threading.Thread(target=lambda: [None for _ in server.stderr], daemon=True).start()
     endpoint = endpoint.partition("[")[2].partition("]")[0].rstrip("/")
     os.environ.update(
         AWS_S3_ENDPOINT=endpoint,
@@ -238,7 +250,7 @@ def bench_s3(directory):
         _bench_s3(endpoint)
     finally:
         server.kill()
-        server.communicate()
+        server.wait()
 
 
 def _bench_s3(endpoint):
@@ -296,13 +308,30 @@ def _bench_s3(endpoint):
     async def delete(n):
         await client.delete_object(Bucket="bucket", Key=f"raw/d/{n:05}")
 
+    async def look_and_delete(n):
+        # A path may be a file or a directory, and servers differ in what a missing one does.
+        await asyncio.gather(
+            client.head_object(Bucket="bucket", Key=f"raw/d/{n:05}"),
+            client.list_objects_v2(Bucket="bucket", Prefix=f"raw/d/{n:05}/"),
+        )
+        await delete(n)
+
     for name, work, by_hand in (
         ("write", lambda n: store.write(f"d/{n:05}", CONTENTS), lambda n: put(n, "raw/d")),
         ("read", lambda n: store.read_bytes(f"d/{n:05}"), get),
-        ("delete", lambda n: store.delete(f"d/{n:05}"), delete),
     ):
         ours, raw = turns(work, single(by_hand), files=50, rounds=5)
         report(f"S3 {name} of 1 KB", ours, raw, "aiobotocore")
+    count = iter(range(1000))  # each is there until it is deleted
+    ours, raw, looking = turns(
+        lambda _: store.delete(f"d/{next(count):05}"),
+        lambda _: loop.run_until_complete(delete(next(count))),
+        lambda _: loop.run_until_complete(look_and_delete(next(count))),
+        files=50,
+        rounds=5,
+    )
+    report("S3 delete of 1 KB", ours, raw, "aiobotocore, without a look")
+    report("", ours, looking, "aiobotocore, with a look")
     store.write_many({f"many/{n:05}": b"" for n in range(10_000)})
     ours, raw = turns(lambda _: store.list("many"), raw_list, files=1, rounds=5)
     report("S3 list of 10 000", ours, raw, "aiobotocore, page by page")
@@ -311,6 +340,7 @@ def _bench_s3(endpoint):
 
 
 def main():
+    print(f"{os.cpu_count()} cores; load {os.getloadavg()[0]:.1f}")
     with tempfile.TemporaryDirectory() as directory:
         bench_local(directory)
         bench_memory(directory)
