@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import math
 import os
 import threading
 
+from PIL import Image, ImageDraw
+
 from oh_jupyter.browser.channel.pipe import read_frame, write_frame
 from oh_jupyter.browser.tree_text import flatten_axtree
 from oh_jupyter.browser.worker.bids import FrameBids, frame_letters
-from oh_jupyter.browser.worker.marks import mark_elements, png_bytes
+from oh_jupyter.browser.worker.marks import MARK_COLOUR, draw_marks, mark_elements, png_bytes
 
 
 def test_frame_letters():
@@ -126,10 +129,43 @@ def test_what_is_written_fast_reads_the_same():
 
 
 def test_pictures_are_written_without_loss():
-    from PIL import Image
-
     image = Image.effect_noise((37, 11), 90).convert("RGB")
     image.putpixel((36, 10), (1, 2, 3))
     with Image.open(io.BytesIO(png_bytes(image))) as read:
         assert (read.format, read.mode, read.size) == ("PNG", "RGB", (37, 11))
         assert read.tobytes() == image.tobytes()
+
+
+def marked(size: tuple[int, int], boxes: dict[str, list[float]], **options: object) -> Image.Image:
+    """A white picture with those elements, grey and with lines as of a text, and their marks."""
+    image = Image.new("RGB", size, "white")
+    draw = ImageDraw.Draw(image)
+    density = size[0] / options.get("viewport_width", size[0])
+    for x, y, width, height in boxes.values():
+        draw.rectangle([n * density for n in (x, y, x + width, y + height)], fill="gray")
+        draw.line([n * density for n in (x, y + 5, x + width, y + 5)], fill="black")
+    encoded = base64.b64encode(png_bytes(image)).decode()
+    properties = {bid: {"set_of_marks": True, "bbox": box} for bid, box in boxes.items()}
+    drawn = draw_marks(f"data:image/png;base64,{encoded}", properties, **options)
+    return Image.open(io.BytesIO(base64.b64decode(drawn.partition(",")[2]))).convert("RGB")
+
+
+def marked_dots(image: Image.Image, area: tuple[float, float, float, float]) -> int:
+    colours = image.crop(tuple(map(round, area))).getcolors(1 << 20)
+    return sum(count for count, colour in colours if colour == MARK_COLOUR)
+
+
+def test_a_bid_stands_beside_its_element_where_there_is_room():
+    room = {"7": [100.0, 50.0, 60.0, 20.0], "8": [0.0, 0.0, 60.0, 20.0]}
+    image = marked((300, 200), room)
+    for x, y, width, height in room.values():
+        assert marked_dots(image, (x + 1, y + 1, x + width - 1, y + height - 1)) == 0
+    assert marked_dots(image, (95, 30, 160, 48)) > 40
+    assert marked_dots(image, (62, 0, 90, 20)) > 40
+
+
+def test_marks_fit_the_density_of_the_picture_and_what_can_be_acted_on():
+    boxes = {"12": [100.0, 50.0, 60.0, 20.0], "13": [20.0, 90.0, 60.0, 20.0]}
+    image = marked((600, 400), boxes, viewport_width=300, inactive={"13"})
+    assert marked_dots(image, (200, 60, 320, 98)) > 300
+    assert marked_dots(image, (0, 150, 180, 260)) == 0

@@ -6,7 +6,7 @@ import base64
 import io
 import struct
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CLICKABLE_BY_NATURE",
+    "MARKED_BY_TAG_ALONE",
     "MARKED_TAGS",
     "MIN_AREA_PX2",
     "draw_marks",
@@ -27,10 +28,15 @@ MARKED_TAGS = frozenset(
 )
 CLICKABLE_BY_NATURE = frozenset({"LABEL", "SUMMARY"})
 """What Chromium calls clickable though nobody listens; BrowserGym does not mark them."""
+MARKED_BY_TAG_ALONE = frozenset({"IFRAME", "LI", "OPTION", "TD", "VIDEO"})
+"""Tags that BrowserGym marks though nothing may listen; a picture shows those that answer."""
 BUTTON_LIKE = frozenset({"BUTTON", "A"})
 MIN_AREA_PX2 = 20
 """In px²."""
-DASH_PX, GAP_PX = 4, 3
+MARK_COLOUR = (194, 24, 91)
+LABEL_PX = 11
+MAX_UNEVENNESS = 24
+"""Of 255: how much the colours of a place without text may differ."""
 PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
 PNG_HEADER = struct.Struct("!IIBBBBB")
 BIT_DEPTH, RGB_COLOUR_TYPE = 8, 2
@@ -76,15 +82,23 @@ def mark_elements(
     return marked
 
 
-def draw_marks(screenshot: str, properties: Mapping[str, Mapping[str, Any]]) -> str:
-    """Draw a dashed box and the bid of every marked element.
+def draw_marks(
+    screenshot: str,
+    properties: Mapping[str, Mapping[str, Any]],
+    *,
+    viewport_width: float = 0.0,
+    inactive: Collection[str] = (),
+) -> str:
+    """Draw a box round every marked element, and its bid beside it.
 
     Drawn on the picture, not in the page: an overlay in the page would be seen by its scripts.
+    ``inactive`` are bids that are marked by their tag alone, and not drawn; ``viewport_width`` in
+    px tells how dense the picture is, 0 for a dot a px.
     """
     marked = [
         (bid, item["bbox"])
         for bid, item in properties.items()
-        if item["set_of_marks"] and item["bbox"] is not None
+        if item["set_of_marks"] and item["bbox"] is not None and bid not in inactive
     ]
     if not screenshot or not marked:
         return screenshot
@@ -95,34 +109,63 @@ def draw_marks(screenshot: str, properties: Mapping[str, Mapping[str, Any]]) -> 
     if image.mode != "RGB":
         image = image.convert("RGB")
     draw = ImageDraw.Draw(image)
-    font = _font()
-    for bid, (x, y, width, height) in marked:
-        _dashed_box(draw, x, y, x + width, y + height)
-        left, top, right, bottom = draw.textbbox((x + 1, y + 1), bid, font=font)
-        draw.rectangle((left - 1, top - 1, right + 1, bottom + 1), fill="black")
-        draw.text((x + 1, y + 1), bid, fill="white", font=font)
+    scale = image.width / viewport_width if viewport_width else 1.0
+    boxes = [(bid, [value * scale for value in box]) for bid, box in marked]
+    line = max(1, round(scale))
+    for _, (x, y, width, height) in boxes:
+        # Cut to the picture: elements may be a million px long.
+        corner = max(x - line, -9), max(y - line, -9)
+        end = min(x + width + line, image.width + 9), min(y + height + line, image.height + 9)
+        if end[0] > corner[0] and end[1] > corner[1]:
+            draw.rectangle((*corner, *end), outline=MARK_COLOUR, width=line)
+    font = _font(round(LABEL_PX * max(1.0, scale)))
+    for bid, box in boxes:
+        left, top, right, bottom = (round(value) for value in font.getbbox(bid))
+        size = right - left + 4 * line, bottom - top + 4 * line
+        x, y = _label_corner(image, box, size, line)
+        draw.rectangle((x, y, x + size[0] - 1, y + size[1] - 1), fill=MARK_COLOUR)
+        draw.text((x + 2 * line - left, y + 2 * line - top), bid, fill="white", font=font)
     return f"{prefix},{base64.b64encode(png_bytes(image)).decode('ascii')}"
 
 
 @cache
-def _font() -> Any:
+def _font(size: int) -> Any:
     from PIL import ImageFont
 
-    return ImageFont.load_default(size=11)
+    return ImageFont.load_default(size=size)
 
 
-def _dashed_box(draw: Any, left: float, top: float, right: float, bottom: float) -> None:
-    width, height = draw.im.size
-    left, right = max(left, -DASH_PX), min(right, width + DASH_PX)
-    top, bottom = max(top, -DASH_PX), min(bottom, height + DASH_PX)
-    for start in range(int(left), int(right), DASH_PX + GAP_PX):
-        end = min(start + DASH_PX, right)
-        draw.line((start, top, end, top), fill="red")
-        draw.line((start, bottom, end, bottom), fill="red")
-    for start in range(int(top), int(bottom), DASH_PX + GAP_PX):
-        end = min(start + DASH_PX, bottom)
-        draw.line((left, start, left, end), fill="red")
-        draw.line((right, start, right, end), fill="red")
+def _label_corner(
+    image: Image.Image, box: Sequence[float], size: tuple[int, int], line: int
+) -> tuple[int, int]:
+    """Find a place for a label that covers nothing: round the element, else at its corner."""
+    x, y, right, bottom = box[0], box[1], box[0] + box[2], box[1] + box[3]
+    width, height = size
+    gap = line + 1
+    around = (
+        (x - line, y - height - gap),
+        (right - width + line, y - height - gap),
+        (x - width - gap, y),
+        (right + gap, y),
+        (x - line, bottom + gap),
+        (right - width - gap, y + gap),
+    )
+    for left, top in around:
+        corner = round(left), round(top)
+        if _is_free(image, corner, size):
+            return corner
+    # There is no room: half above the element, so that its text stays readable.
+    left, top = max(0, round(x) - line), max(0, round(y) - height * 2 // 3)
+    return min(left, image.width - width), min(top, image.height - height)
+
+
+def _is_free(image: Image.Image, corner: tuple[int, int], size: tuple[int, int]) -> bool:
+    """Tell whether a part of the picture lies within it and is of one colour."""
+    end = corner[0] + size[0], corner[1] + size[1]
+    if min(corner) < 0 or end[0] > image.width or end[1] > image.height:
+        return False
+    extremes: Any = image.crop((*corner, *end)).getextrema()
+    return all(high - low <= MAX_UNEVENNESS for low, high in extremes)
 
 
 def png_bytes(image: Image.Image) -> bytes:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.worker.marks import (
     CLICKABLE_BY_NATURE,
+    MARKED_BY_TAG_ALONE,
     MARKED_TAGS,
     MIN_AREA_PX2,
     draw_marks,
@@ -138,7 +139,10 @@ async def _describe(
     properties = _properties(frames) if wanted & PROBE_PARTS else {}
     marks = None
     if "set_of_marks" in wanted:
-        marks = asyncio.to_thread(draw_marks, screenshot, properties)
+        width = root.probe["viewport"][0] if root.probe else 0.0
+        marks = asyncio.to_thread(
+            draw_marks, screenshot, properties, viewport_width=width, inactive=_inactive(frames)
+        )
     if "extra_element_properties" in wanted:
         observation["extra_element_properties"] = properties
     if "focused_element_bid" in wanted:
@@ -190,6 +194,24 @@ def _properties(frames: list[CapturedFrame]) -> dict[str, dict[str, Any]]:
                 "set_of_marks": marked[at] if at is not None else False,
             }
     return properties
+
+
+def _inactive(frames: list[CapturedFrame]) -> set[str]:
+    """Find the bids of elements that are marked for their tag and answer to nothing."""
+    found = set()
+    for frame in frames:
+        matched = match_elements(frame)
+        for index, bid in frame.by_index.items():
+            at = matched.get(index)
+            is_active = (
+                index in frame.document.clickable
+                or at is None
+                or not frame.probe
+                or frame.probe["pointers"][at]
+            )
+            if frame.document.names[index] in MARKED_BY_TAG_ALONE and not is_active:
+                found.add(bid)
+    return found
 
 
 def _closed_properties(
