@@ -18,6 +18,9 @@ __all__ = ["TOOLS_CHANGED", "make_server"]
 TOOLS_CHANGED = ToolsListChanged()
 """The event of the SDK that says that there are other tools."""
 
+LIST_TTL_MS = 60_000
+"""How long a client without a session may take a list of tools for true."""
+
 
 class _Server(Server):
     """A server that says that its tools may change: the session manager leaves that out."""
@@ -34,7 +37,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
             listed = await tools.list_tools()
         except OhJupyterError as problem:
             raise MCPError(types.INTERNAL_ERROR, str(problem)) from problem
-        return types.ListToolsResult.model_validate({"tools": listed})
+        return types.ListToolsResult.model_validate({"tools": listed, "ttlMs": LIST_TTL_MS})
 
     async def call_tool(ctx: Any, params: Any) -> Any:
         async def report(progress: float, message: str) -> None:

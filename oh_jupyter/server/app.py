@@ -18,6 +18,7 @@ from oh_jupyter.config import REQUEST_MESSAGE, Settings
 from oh_jupyter.logs import set_up_logging
 from oh_jupyter.server.handlers import HANDLERS
 from oh_jupyter.server.handlers.base import SESSION_KEY_VARIABLE
+from oh_jupyter.server.handlers.workspace import WORKSPACE_HANDLERS
 from oh_jupyter.server.limits import Limits, RateLimit
 from oh_jupyter.server.mcp.endpoints import Endpoints
 from oh_jupyter.server.router import Router
@@ -103,6 +104,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             settings=given,
             path=self.default_kernel_path,
             limits=limits,
+            confirmation=settings.confirmation,
         )
         activity = Activity()
         ServerState(
@@ -118,10 +120,15 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
 
     def initialize_handlers(self) -> None:
         """Add the endpoints."""
-        self.handlers.extend(HANDLERS)
+        self.handlers.extend([*WORKSPACE_HANDLERS, *HANDLERS])
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
-        """Tell agents where the server is, which they look for in a file; the port is known now."""
+        """Tell agents where the server is; the port is known now."""
+        state_of(self.settings).mcp.warm_up_later()
+        self._write_url_file(serverapp)
+
+    def _write_url_file(self, serverapp: Any) -> None:
+        """Write the file that agents look for the address in."""
         target = self._url_file()
         if target is None:
             return
@@ -147,6 +154,8 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
                 if state.view_key in target.read_text():
                     target.unlink()
         await state.mcp.close()
+        for commands in state.commands.values():
+            commands.close()
         state.router.close()
         self._restore_logging()
 

@@ -39,14 +39,19 @@ class Router:
         settings: Mapping[str, Any] | None = None,
         path: str = "",
         limits: Limits | None = None,
+        confirmation: str | None = None,
     ) -> None:
-        """Touch no kernel yet; ``settings`` are those of oh_jupyter in the default one."""
+        """Touch no kernel yet; ``settings`` are those of oh_jupyter in the default one.
+
+        ``confirmation`` is the policy of people's kernels that have none of their own.
+        """
         self._kernels = kernel_manager
         self._events = event_logger
         self._default = DefaultKernel(
             kernel_manager, name=kernel_name, settings=settings, path=path
         )
         self._limits = limits or Limits()
+        self._confirmation = confirmation
         self._links: dict[str, KernelLink] = {}
         self._being_restarted: set[str] = set()
         self._unwanted: set[str] = set()
@@ -100,11 +105,12 @@ class Router:
     def _connected(self, kernel_id: str) -> KernelLink:
         manager = self._kernels.get_kernel(kernel_id)
         if not isinstance(manager, GatewayKernelManager):
-            return ZmqLink(kernel_id, manager)
+            return ZmqLink(kernel_id, manager, loading_with({}, self._confirmation))
         # A gateway passes no arguments on to the kernels that it starts.
         settings = self._default.settings if kernel_id == self.default_kernel_id else {}
         died = partial(self._died, kernel_id, manager)
-        return GatewayLink(kernel_id, manager, loading_with(settings), died)
+        load = loading_with(settings, self._confirmation)
+        return GatewayLink(kernel_id, manager, load, died)
 
     async def default(self) -> KernelLink:
         """The link to the default kernel, which is started if it is not there.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +14,7 @@ import psutil
 from oh_jupyter.server.limits import Limits
 from oh_jupyter.server.result_store import ResultStore
 from oh_jupyter.server.router import Router
+from oh_jupyter.server.workspace import CommandLog
 
 if TYPE_CHECKING:
     from oh_jupyter.server.mcp.endpoints import Endpoints
@@ -50,6 +52,7 @@ class ServerState:
     confirmation_over_rest: bool
     activity: Activity
     results: ResultStore = field(default_factory=ResultStore)
+    commands: defaultdict[str, CommandLog] = field(default_factory=lambda: defaultdict(CommandLog))
     view_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
 
     def put_into(self, settings: dict[str, Any]) -> None:

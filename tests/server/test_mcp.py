@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import threading
 
 import httpx
 import pytest
 from mcp_client import MAJOR, http_library
+
+from oh_jupyter.server.mcp import endpoints
+from oh_jupyter.server.state import state_of
 
 pytestmark = pytest.mark.shared_server
 
@@ -28,6 +32,7 @@ async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> No
     async with mcp_connect(transport=transport) as session:
         tools = {tool.name: tool for tool in (await session.list_tools()).tools}
         assert tools.keys() >= ACTIONS | {"status", "events", "read_cells", "run_cell"}
+        assert len(tools) <= 14  # more are more than a model chooses well from
         assert all(tool.description for tool in tools.values())
         assert all(tool.input_schema["type"] == "object" for tool in tools.values())
         answer = await session.call_tool("run", {"command": "echo here && exit_code=3"})
@@ -58,6 +63,42 @@ async def test_skills_are_listed_for_who_asks(mcp_connect, jp_serverapp) -> None
         assert {"skill_search_dir", "skill_open_file", "skill_file_editor"} <= names - first
         assert all(name.startswith("skill_") for name in names - first)
         assert {tool.name for tool in (await other.list_tools()).tools} == first
+
+
+async def test_what_a_first_client_needs_is_imported_before_it_comes(
+    mcp_url, jp_serverapp, monkeypatch
+) -> None:
+    imported = threading.Event()
+    monkeypatch.setattr(endpoints, "WARM_UP_SECONDS", 0)
+    monkeypatch.setattr(
+        endpoints, "import_module", lambda name: name == endpoints.SDK and imported.set()
+    )
+    state_of(jp_serverapp.web_app.settings).mcp.warm_up_later()
+    assert await asyncio.to_thread(imported.wait, 30)
+    assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == []
+
+
+class TestConfirmation:
+    @pytest.fixture
+    def jp_server_config(self, jp_server_config):
+        return {**jp_server_config, "OhJupyter": {"confirmation": "always"}}
+
+    @pytest.mark.parametrize("approve", [True, False])
+    async def test_the_servers_policy_holds_in_a_persons_kernel(
+        self, mcp_connect, ask, plain_kernel, jp_serverapp, approve: bool
+    ) -> None:
+        async with mcp_connect(plain_kernel) as session:
+            calling = asyncio.ensure_future(session.call_tool("run_ipython", {"code": "40 + 2"}))
+            code, waiting = 0, []
+            async with asyncio.timeout(60):
+                while code != 200 or not waiting:  # until oh_jupyter is there it is 424
+                    code, waiting = await ask("kernels", plain_kernel, "confirmations")
+            assert not calling.done()
+            link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
+            await link.request("confirm", {"id": waiting[0]["id"], "approve": approve})
+            answer = await calling  # one act is one question: nothing else waits
+            assert answer.is_error is not approve
+            assert ("42" in told(answer)) is approve
 
 
 class TestSkillsForAll:
@@ -520,6 +561,7 @@ async def test_newer_clients_need_no_session(mcp_url, jp_auth_header) -> None:
     async with http, Client(transport) as client:
         tools = await client.list_tools()
         assert {tool.name for tool in tools.tools} >= ACTIONS
+        assert tools.ttl_ms > 0  # a list may be kept for a while
         answer = await client.call_tool("run", {"command": "echo modern"})
         assert told(answer).startswith("modern")
 

@@ -122,6 +122,9 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         self.by_session_key = bool(expected) and hmac.compare_digest(
             given.encode(), expected.encode()
         )
+        if given and not self.by_session_key and "Authorization" not in self.request.headers:
+            # Clients of OpenHands have one header for whatever key they were given.
+            self.request.headers["Authorization"] = f"token {given}"
         self._body: list[bytes] = []
         self._body_bytes = 0
         prepared: Any = super().prepare(**kwargs)

@@ -49,7 +49,7 @@ class StreamedUploadHandler(OhHandler):
         if not self.is_upload():
             return
         self._waiting: list[bytes] = []
-        self._waiting_bytes = 0
+        self._waiting_bytes = self.sent_bytes = 0
         # The decorators of the method itself are asked when the body is there already.
         if self.current_user is None:
             raise web.HTTPError(403)
@@ -107,6 +107,7 @@ class StreamedUploadHandler(OhHandler):
         """Pass on some bytes; few are gathered."""
         self._waiting.append(piece)
         self._waiting_bytes += len(piece)
+        self.sent_bytes += len(piece)
         if self._waiting_bytes >= PIECE_BYTES:
             await self._send_waiting()
 
@@ -171,10 +172,7 @@ class UploadHandler(StreamedUploadHandler):
     @authorized("execute", resource="oh_jupyter:actions")
     async def post(self, kernel_id: str | None = None) -> None:
         """Put the file in its place."""
-        if self.problem is None and not (self._form.filename is not None and self._form.complete):
-            self.problem = WireError(
-                "There is no whole file in the form, in a part named 'file'", "file"
-            )
+        self.check_form()
         await self.settle()
         self.finish_json(
             {
@@ -183,6 +181,13 @@ class UploadHandler(StreamedUploadHandler):
                 "recursive": self._recursive(),
             }
         )
+
+    def check_form(self) -> None:
+        """Note as the upload's problem that its form was not whole."""
+        if self.problem is None and not (self._form.filename is not None and self._form.complete):
+            self.problem = WireError(
+                "There is no whole file in the form, in a part named 'file'", "file"
+            )
 
     async def start(self) -> None:
         """Name the file and its folder."""

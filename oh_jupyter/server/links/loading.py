@@ -32,16 +32,18 @@ class Ask(Protocol):
         ...
 
 
-def loading_with(settings: Mapping[str, Any]) -> str:
-    """The cell that loads oh_jupyter with settings of the server."""
+def loading_with(settings: Mapping[str, Any], confirmation: str | None = None) -> str:
+    """The cell that loads oh_jupyter with settings of the server.
+
+    The server's policy of ``confirmation`` holds where the kernel's configuration has none.
+    """
     plain = {
         name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()
     }
-    return (
-        f"get_ipython().config.OhJupyter.update({plain!r})\n{LOAD_EXTENSION}"
-        if plain
-        else LOAD_EXTENSION
-    )
+    lines = [f"get_ipython().config.OhJupyter.update({plain!r})"] if plain else []
+    if confirmation is not None and "confirmation" not in plain:
+        lines.append(f"get_ipython().config.OhJupyter.setdefault('confirmation', {confirmation!r})")
+    return "\n".join([*lines, LOAD_EXTENSION])
 
 
 async def load_extension(

@@ -13,6 +13,7 @@ from jupyter_client.session import Session
 
 from oh_jupyter.errors import KernelDiedError
 from oh_jupyter.server.links.kernel_link import Buffers, KernelLink
+from oh_jupyter.server.links.loading import LOAD_EXTENSION
 
 __all__ = ["ZmqLink"]
 
@@ -20,7 +21,7 @@ __all__ = ["ZmqLink"]
 class ZmqLink(KernelLink):
     """Requests on the sockets of one kernel."""
 
-    def __init__(self, kernel_id: str, kernel_manager: Any) -> None:
+    def __init__(self, kernel_id: str, kernel_manager: Any, load: str = LOAD_EXTENSION) -> None:
         """Connect to the kernel of a KernelManager."""
         super().__init__(
             kernel_id,
@@ -29,6 +30,7 @@ class ZmqLink(KernelLink):
                 signature_scheme=kernel_manager.session.signature_scheme,
                 username="openhands",
             ),
+            load,
         )
         self._manager = kernel_manager
         self._streams: dict[str, Any] = {}

@@ -44,6 +44,12 @@ MAX_BODY_BYTES = 64 * 1024**2
 
 MESSAGES_PATH = "/mcp/messages/"
 
+SDK = "oh_jupyter.mcp_sdk.server"
+"""What takes half a second to import, in which nobody else should have to wait."""
+
+WARM_UP_SECONDS = 3.0
+"""Seconds after the server's start when the SDK is imported, so that the first client need not."""
+
 INSTRUCTIONS = (
     "These tools work in a running Jupyter kernel that you share with a person, who sees what you "
     "do: the cells that you run with run_ipython use the person's variables, the shell of run "
@@ -210,7 +216,16 @@ class Endpoints:
         self._notebooks = Notebooks(serverapp)
         self._endpoints: dict[str | None, McpEndpoint] = {}
         self._starting = asyncio.Lock()
+        self._warm_up: asyncio.TimerHandle | None = None
         serverapp.event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
+
+    def warm_up_later(self) -> None:
+        """Import what a first client needs, once the server's start is over."""
+        loop = asyncio.get_running_loop()
+        self._warm_up = loop.call_later(
+            WARM_UP_SECONDS,
+            lambda: run_in_background(asyncio.to_thread(import_module, SDK)),
+        )
 
     def toolbox(self, kernel_id: str | None) -> Toolbox:
         """The tools for a kernel, None for the default one."""
@@ -240,8 +255,7 @@ class Endpoints:
         """The endpoint of a kernel, None for the default one, open."""
         async with self._starting:
             if kernel_id not in self._endpoints:
-                # The SDK takes half a second, in which nobody else should have to wait.
-                module = await asyncio.to_thread(import_module, "oh_jupyter.mcp_sdk.server")
+                module = await asyncio.to_thread(import_module, SDK)
                 # The SDK quotes it again.
                 base = unquote(self._serverapp.web_app.settings["base_url"]).rstrip("/")
                 below = "" if kernel_id is None else f"/kernels/{kernel_id}"
@@ -269,6 +283,8 @@ class Endpoints:
 
     async def close(self) -> None:
         """End all sessions."""
+        if self._warm_up is not None:
+            self._warm_up.cancel()
         self._serverapp.event_logger.remove_listener(listener=self._kernel_event)
         for kernel_id in list(self._endpoints):
             await self._endpoints.pop(kernel_id).close()

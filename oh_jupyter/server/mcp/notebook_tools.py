@@ -90,7 +90,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
         Tool(
             "edit_cell",
             "Change the text of a cell: all of it by source, or one passage by old_str and "
-            "new_str. Its outputs stay until it is run.",
+            "new_str. Its outputs stay until it is run. Or move it by index, or delete it.",
             schema(
                 "cell",
                 notebook=_NOTEBOOK,
@@ -99,6 +99,8 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
                 old_str={"type": "string", "description": "Text that the cell has exactly once."},
                 new_str={"type": "string", "description": "The text to put there."},
                 cell_type=_TYPE,
+                index=where,
+                delete={"type": "boolean", "default": False, "description": "Delete the cell."},
             ),
             tools.edit_cell,
             _CHANGES,
@@ -109,6 +111,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
             schema("cell", notebook=_NOTEBOOK, cell=_CELL),
             tools.delete_cell,
             _CHANGES,
+            listed=False,
         ),
         Tool(
             "move_cell",
@@ -116,6 +119,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
             schema("cell", "index", notebook=_NOTEBOOK, cell=_CELL, index=where),
             tools.move_cell,
             _CHANGES,
+            listed=False,
         ),
         Tool(
             "run_cell",
@@ -229,18 +233,28 @@ class NotebookTools:
 
     @_on_notebook("write")
     async def edit_cell(self, call: Call) -> Result:
-        """Change the text of a cell."""
+        """Change the text of a cell, or move or delete it."""
         arguments, cells = call.arguments, await call.document.cells()
         index = position(cells, arguments["cell"])
+        if arguments.get("delete"):
+            return await self._delete(call)
+        moves = "index" in arguments
+        if moves and not arguments.keys() & {"source", "old_str", "cell_type"}:
+            return await self._move(call)
         source, problem = _new_source(cells[index], arguments)
         if problem:
             return failure(f"Cell {index} of {call.document.path}: {problem}")
         await call.document.set_source(arguments["cell"], source, arguments.get("cell_type"))
-        return call.done(f"Edited {named(index, cells[index])}")
+        return (
+            await self._move(call) if moves else call.done(f"Edited {named(index, cells[index])}")
+        )
 
     @_on_notebook("write")
     async def delete_cell(self, call: Call) -> Result:
         """Delete a cell."""
+        return await self._delete(call)
+
+    async def _delete(self, call: Call) -> Result:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, reference)
         await call.document.delete(reference)
@@ -249,6 +263,9 @@ class NotebookTools:
     @_on_notebook("write")
     async def move_cell(self, call: Call) -> Result:
         """Move a cell."""
+        return await self._move(call)
+
+    async def _move(self, call: Call) -> Result:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, call.arguments["index"])
         old = position(cells, reference)

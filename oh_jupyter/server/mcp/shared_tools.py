@@ -50,7 +50,8 @@ def tool_specs() -> list[str]:
     if host not in LOOPBACK:
         logger.warning("oh_jupyter shares no tools with an MCP server on %s: no login there", host)
         return []
-    return [f"{__name__}:{PREFIX}{name}" for name in _toolbox(None).fixed]
+    tools = _toolbox(None).fixed.values()
+    return [f"{__name__}:{PREFIX}{tool.name}" for tool in tools if tool.listed]
 
 
 def __getattr__(name: str) -> Any:

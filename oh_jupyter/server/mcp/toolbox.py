@@ -32,6 +32,7 @@ class Tool:
         hints: MCP's annotations, such as ``readOnlyHint``.
         rest: How an agent gets what is left out of too long a result; "" if nothing is.
         wire: A tool that is described already, as it is sent; the rest is then not.
+        listed: Whether agents are told of it; others may go on calling it.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Tool:
     hints: Mapping[str, bool] = field(default_factory=dict)
     rest: str = "Ask for less at a time."
     wire: Mapping[str, Any] | None = None
+    listed: bool = True
 
     def to_wire(self) -> dict[str, Any]:
         """The ``Tool`` of the MCP specification, as JSON."""
@@ -107,10 +109,11 @@ class Toolbox:
 
     async def tools(self, start: bool = False) -> list[Tool]:
         """All tools, ours first; ``start`` what is needed to know them all."""
-        found = dict(self.fixed)
+        found = {name: tool for name, tool in self.fixed.items() if tool.listed}
         for source in self._sources:
             for tool in await source.tools(start):
-                found.setdefault(tool.name, tool)
+                if tool.name not in self.fixed:
+                    found[tool.name] = tool
         return list(found.values())
 
     async def call(self, name: str, arguments: dict[str, Any], caller: Caller) -> Result:
