@@ -1,4 +1,4 @@
-"""The tables of a page as data."""
+"""A page as data: its tables, links, forms and elements as pandas DataFrames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["read_tables"]
+__all__ = ["read_elements", "read_forms", "read_links", "read_tables"]
 
 TABLES_SCRIPT = """() => [...document.querySelectorAll("table")].map((table) => {
   const rows = [], heads = [];
@@ -32,13 +32,62 @@ TABLES_SCRIPT = """() => [...document.querySelectorAll("table")].map((table) => 
   return { head, rows: rows.map((row) => Array.from(row, (text) => text ?? "")) };
 })"""
 
+LINKS_SCRIPT = """() => [...document.links].map((link) => [
+  (link.innerText || link.ariaLabel || link.querySelector("img")?.alt || "").trim(), link.href,
+])"""
+FORMS_SCRIPT = """() => {
+  const forms = [...document.forms];
+  const fields = document.querySelectorAll("input, select, textarea, button");
+  return [...fields].filter((field) => field.type !== "hidden").map((field) => [
+    forms.indexOf(field.form), field.name || field.id, field.type,
+    (field.labels?.[0]?.innerText || field.ariaLabel || field.placeholder || "").trim(),
+    /checkbox|radio/.test(field.type) ? field.checked
+      : field.localName === "button" ? field.innerText.trim()
+      : field.multiple && field.options ? [...field.selectedOptions].map((each) => each.label)
+      : field.value,
+    !!field.required, field.options ? [...field.options].map((each) => each.label) : null,
+  ]);
+}"""
+ELEMENTS_SCRIPT = """(selector) => [...document.querySelectorAll(selector)].map((element) => [
+  element.localName, (element.innerText ?? element.textContent).trim(),
+  element.value ?? element.href ?? element.src ?? null,
+])"""
+
+
+def read_links(env: BrowserEnv) -> Any:
+    """Read the links of the active page: text and whole address."""
+    return _pandas().DataFrame(env.evaluate(LINKS_SCRIPT), columns=["text", "url"])
+
+
+def read_forms(env: BrowserEnv) -> Any:
+    """Read the fields of the active page's forms; the form is -1 for those in none."""
+    columns = ["form", "name", "type", "label", "value", "required", "options"]
+    return _pandas().DataFrame(env.evaluate(FORMS_SCRIPT), columns=columns)
+
+
+def read_elements(env: BrowserEnv, selector: str = "", *, role: str = "") -> Any:
+    """Read the elements of the active page that a CSS selector matches, or those with a role."""
+    if not role:
+        rows = env.evaluate(ELEMENTS_SCRIPT, selector)
+        return _pandas().DataFrame(rows, columns=["tag", "text", "value"])
+    found = [
+        (node.get("browsergym_id"), node["name"]["value"], node.get("value", {}).get("value"))
+        for node in env.step("noop(0)", include=["axtree_object"])["axtree_object"]["nodes"]
+        if node.get("role", {}).get("value") == role and "name" in node
+    ]
+    return _pandas().DataFrame(found, columns=["bid", "name", "value"])
+
+
+def _pandas() -> Any:
+    try:
+        return import_module("pandas")
+    except ImportError:
+        raise BrowserError("Tables need pandas: pip install pandas.") from None
+
 
 def read_tables(env: BrowserEnv) -> list[Any]:
     """Read the tables of the active page, with spanning cells repeated."""
-    try:
-        pandas: Any = import_module("pandas")
-    except ImportError:
-        raise BrowserError("Tables need pandas: pip install pandas.") from None
+    pandas = _pandas()
     frames = []
     for table in env.evaluate(TABLES_SCRIPT):
         head, rows = table["head"], table["rows"]

@@ -16,7 +16,7 @@ import pytest
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS
-from oh_jupyter.browser.tables import read_tables
+from oh_jupyter.browser.tables import read_elements, read_forms, read_links, read_tables
 from oh_jupyter.errors import BrowserError
 
 SECRET = "hunter2-hunter2"
@@ -284,6 +284,29 @@ def test_secrets_are_hidden_however_they_are_written(site, tmp_path: Path):
     for observation in (typed, sent):
         shown = {k: v for k, v in observation.items() if k not in ("screenshot", "set_of_marks")}
         assert "w*rd" not in json.dumps(shown)
+
+
+def test_links_forms_and_elements_become_data_frames(env: BrowserEnv, show, site):
+    show("""<a href=/one>One</a> <a href=#><img alt=Two src=x></a>
+      <form><label>Name <input name=who value=Ada required></label>
+        <input type=checkbox name=ok checked aria-label=Fine>
+        <select name=size><option>small<option selected>large</select></form>
+      <p class=note>first</p><p class=note>second</p><button>Outside</button>""")
+    links = read_links(env)
+    assert links.text.tolist() == ["One", "Two"]
+    assert links.url[0] == site.url("/one")
+    forms = read_forms(env)
+    assert forms.form.tolist() == [0, 0, 0, -1]
+    assert forms.label.tolist() == ["Name", "Fine", "", ""]
+    assert forms.value.tolist() == ["Ada", True, "large", "Outside"]
+    assert forms.required.tolist() == [True, False, False, False]
+    assert forms.options[2] == ["small", "large"]
+    assert read_elements(env, "p.note").text.tolist() == ["first", "second"]
+    buttons = read_elements(env, role="button")
+    assert buttons.name.tolist() == ["Outside"]
+    assert env.step(f'focus("{buttons.bid[0]}")')["last_action_error"] == ""
+    with pytest.raises(BrowserError, match=r"expression failed: .*not a valid selector"):
+        read_elements(env, "p[")
 
 
 def test_tables_become_data_frames(env: BrowserEnv, show):

@@ -79,6 +79,13 @@ def test_views_of_what_is_open(kernel, url: str):
     assert picture["image/png"]
     assert kernel.execute("ships, = %oh_browse tables\nint(ships.tons.sum())") == "42"
     assert kernel.execute(f"list(oh.tables('{url}')[0].columns)") == "['ship', 'tons']"
+    assert (
+        kernel.execute("cells = %oh_browse elements td\ncells.text[0] in set(ships.ship)") == "True"
+    )
+    assert kernel.execute("rows = %oh_browse elements role=row\nlen(rows) > 1") == "True"
+    assert (
+        kernel.execute("a = %oh_browse links\nf = %oh_browse forms\n(len(a), len(f))") == "(1, 1)"
+    )
     kernel.execute("%oh_browse console")
     kernel.execute(f"%oh_browse --no-picture {url}")
     seen = kernel.execute("%oh_browse console")

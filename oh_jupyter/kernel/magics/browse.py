@@ -106,7 +106,7 @@ DOWNLOADS_DIR = ".downloads"
 
 _CALL = re.compile(r"[A-Za-z_]+\(|GET_EVAL_(GOAL|REWARDS)$")
 _EVAL = re.compile(r"\s*(--?\S+\s+)*eval(\s|$)")
-_WITH_ARGUMENT = {"save", "session", "close", "eval"}
+_WITH_ARGUMENT = {"save", "session", "close", "elements", "eval"}
 
 
 @magics_class
@@ -121,6 +121,9 @@ class BrowseMagics(OhMagics):
             "marks": self._marks,
             "tabs": self._tabs,
             "tables": self._tables,
+            "links": self._links,
+            "forms": self._forms,
+            "elements": self._elements,
             "downloads": self._downloads,
             "console": self._console,
             "save": self._save,
@@ -150,7 +153,8 @@ class BrowseMagics(OhMagics):
         marks; the value is the Observation.
 
         Of what is open: ``text`` of the page; ``marks``, its picture; ``tabs``;
-        ``tables`` as pandas DataFrames; ``console`` and requests of the next moment;
+        ``tables``, ``links``, ``forms``, and ``elements CSS`` or ``elements role=ROLE``, as
+        pandas DataFrames; ``console`` and requests of the next moment;
         ``downloads``. ``save FILE`` keeps cookies and local storage, to be logged in
         later; ``session [NAME]`` changes to a browser of its own; ``status``;
         ``close``. ``eval TASK … --agent FUNCTION`` tries tasks (see ``eval --help``).
@@ -235,6 +239,26 @@ class BrowseMagics(OhMagics):
 
     def _tables(self, _: str) -> list[Any]:
         return self.oh.tables()
+
+    def _links(self, _: str) -> Any:
+        from oh_jupyter.browser.tables import read_links
+
+        return self.oh.call(read_links, self.oh.browser)
+
+    def _forms(self, _: str) -> Any:
+        from oh_jupyter.browser.tables import read_forms
+
+        return self.oh.call(read_forms, self.oh.browser)
+
+    def _elements(self, line: str) -> Any:
+        from oh_jupyter.browser.tables import read_elements
+
+        if not line:
+            raise UsageError("say which: %oh_browse elements CSS, or elements role=button")
+        role = re.fullmatch(r"role=(\w+)", line)
+        if role is not None:
+            return self.oh.call(read_elements, self.oh.browser, role=role[1])
+        return self.oh.call(read_elements, self.oh.browser, self.expand(line))
 
     def _console(self, _: str) -> Table:
         seen = self._look("console_messages", "network_requests")
