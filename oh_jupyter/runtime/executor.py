@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.background import exempt_from_debugger
 from oh_jupyter.config import Settings
-from oh_jupyter.errors import ConfigError, NotRunnableError, OhJupyterError
+from oh_jupyter.errors import CheckpointError, ConfigError, NotRunnableError, OhJupyterError
 from oh_jupyter.events import (
     ACTIONS,
     Action,
@@ -35,6 +35,7 @@ from oh_jupyter.events import (
     FileWriteAction,
     IPythonRunCellAction,
     MCPAction,
+    MCPObservation,
     Observation,
 )
 from oh_jupyter.events.fields import check_field, check_seconds
@@ -55,6 +56,7 @@ from oh_jupyter.schema import field_types
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
     from oh_jupyter.browser.pool import BrowserPool
+    from oh_jupyter.checkpoints import RewindPlan
     from oh_jupyter.editor import FileEditor
     from oh_jupyter.events.stream import EventStream
     from oh_jupyter.plugins import Plugin
@@ -236,6 +238,42 @@ class ActionExecutor:
             self.last_action_time = time.time()
         self._record(observation, action)
         return observation
+
+    async def rewind(
+        self, id: int | None, source: EventSource, *, everything: bool = False
+    ) -> RewindPlan:
+        """Undo the turns since a checkpoint, as one Action in the log.
+
+        Args:
+            id: The checkpoint; None for the beginning of the last turn that is not undone.
+            source: Who asks.
+            everything: Bring back all files, whoever changed them since.
+
+        Returns:
+            What was done.
+
+        Raises:
+            CheckpointError: No such checkpoint, an agent is at work, or a file cannot be written.
+        """
+        if id is None:
+            id = (await self.in_thread(self.turns.checkpoints.last_turn)).id
+        action = MCPAction("rewind", {"checkpoint": id, "everything": everything})
+        plan: RewindPlan | None = None
+        problem: CheckpointError | None = None
+
+        async def carry_out() -> Observation:
+            nonlocal plan, problem
+            try:
+                plan = await self.turns.rewind(id, everything=everything, preview=False)
+            except CheckpointError as error:
+                problem = error
+                raise
+            return MCPObservation(str(plan), name="rewind", arguments=action.arguments)
+
+        observation = await self.run_action(action, source, principal="user", execute=carry_out)
+        if plan is None:
+            raise problem or CheckpointError(observation.content)
+        return plan
 
     def cancel(self, id: int) -> bool:
         """Cancel a running Action, by its id, as if whoever asked for it went away; on the loop."""
