@@ -139,7 +139,11 @@ class Receiver:
                         outer.at_once -= 1
 
             def respond(self):
-                body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                length = int(self.headers.get("Content-Length") or 0)
+                body = self.rfile.read(length)
+                if len(body) < length:  # its sender was killed
+                    self.close_connection = True
+                    return
                 outer.requests.append(
                     SimpleNamespace(
                         method=self.command,
