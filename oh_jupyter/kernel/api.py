@@ -7,44 +7,35 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from oh_jupyter.agents import AgentTurn, GuestAgents, ToolServer
+# All else is imported where it is used: ``%load_ext`` makes an ``Oh``, and pays for none of it.
 from oh_jupyter.errors import ConfirmationError
-from oh_jupyter.events import (
-    Action,
-    BrowseInteractiveAction,
-    BrowserOutputObservation,
-    BrowseURLAction,
-    CmdOutputObservation,
-    CmdRunAction,
-    FileEditAction,
-    FileEditObservation,
-    FileReadAction,
-    FileReadObservation,
-    FileWriteAction,
-    FileWriteObservation,
-    IPythonRunCellAction,
-    IPythonRunCellObservation,
-    MCPAction,
-    MCPObservation,
-    Observation,
-)
-from oh_jupyter.events.fields import build
-from oh_jupyter.events.stream import EventStream
-from oh_jupyter.events.wire import action_from_wire
-from oh_jupyter.kernel.cells.main_thread import MainThreadWait
-from oh_jupyter.runtime import Runtime
-from oh_jupyter.storage import FileStore
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from oh_jupyter.agents import AgentTurn, GuestAgents, ToolServer
     from oh_jupyter.browser import BrowserEnv
     from oh_jupyter.browser.pool import BrowserPool
+    from oh_jupyter.checkpoints import Checkpoint, RewindPlan
     from oh_jupyter.editor import HistoryEntry
-    from oh_jupyter.events import EventSource
+    from oh_jupyter.events import (
+        Action,
+        BrowserOutputObservation,
+        CmdOutputObservation,
+        EventSource,
+        FileEditObservation,
+        FileReadObservation,
+        FileWriteObservation,
+        IPythonRunCellObservation,
+        MCPObservation,
+        Observation,
+    )
+    from oh_jupyter.events.stream import EventStream
     from oh_jupyter.kernel.display.observations import Diff
+    from oh_jupyter.runtime import ActionExecutor, Runtime
     from oh_jupyter.runtime.confirmation import PendingAction
     from oh_jupyter.runtime.replay import ReplayStep
+    from oh_jupyter.storage import FileStore
 
 __all__ = ["Oh"]
 
@@ -60,22 +51,30 @@ class Oh:
 
     def __init__(
         self,
-        runtime: Runtime,
+        start: Callable[[], Runtime],
         in_agents_cell: Callable[[], bool] = lambda: False,
         find_tools: Callable[[], ToolServer | None] = lambda: None,
         agent_context: Callable[[], str] = lambda: "",
     ) -> None:
-        """Wrap a runtime.
+        """Wrap a runtime, which is started when it is first needed.
 
-        ``in_agents_cell`` tells whether the cell that runs now is an agent's, ``find_tools`` finds
-        our MCP server for this kernel, and ``agent_context`` is what an agent is told first.
+        ``start`` gives the one runtime there is, ``in_agents_cell`` tells whether the cell that
+        runs now is an agent's, ``find_tools`` finds our MCP server for this kernel, and
+        ``agent_context`` is what an agent is told first.
         """
-        self._runtime = runtime
-        self._executor = runtime.executor
+        self._start = start
         self._in_agents_cell = in_agents_cell
         self._find_tools = find_tools
         self._agent_context = agent_context
         self._agents: GuestAgents | None = None
+
+    @property
+    def _runtime(self) -> Runtime:
+        return self._start()
+
+    @property
+    def _executor(self) -> ActionExecutor:
+        return self._runtime.executor
 
     def __repr__(self) -> str:
         """Say where it works."""
@@ -100,6 +99,7 @@ class Oh:
     def agents(self) -> GuestAgents:
         """The agents that are guests of this kernel."""
         if self._agents is None:
+            from oh_jupyter.agents import GuestAgents
 
             async def make() -> GuestAgents:
                 return GuestAgents(self._executor, self._find_tools)
@@ -206,6 +206,58 @@ class Oh:
         """
         return self._wait(self.agents.undo(turn))
 
+    @property
+    def checkpoints(self) -> list[Checkpoint]:
+        """The moments that one can go back to, the oldest first: beginnings of agents' turns."""
+        return self._executor.turns.checkpoints.entries()
+
+    @property
+    def checkpoint_problem(self) -> str:
+        """Why turns of agents have no checkpoints; "" if they have."""
+        return self._executor.turns.problem
+
+    def checkpoint(self, label: str = "") -> Checkpoint:
+        """Keep the files of the workspace as they are now, to go back to.
+
+        Args:
+            label: What to call it.
+
+        Returns:
+            The checkpoint.
+
+        Raises:
+            CheckpointError: There is no git, the workspace is too large, or the disk is full.
+        """
+        return self._wait(self._executor.turns.mark(label))
+
+    def rewind(
+        self, id: int | None = None, *, everything: bool = False, preview: bool = False
+    ) -> RewindPlan:
+        """Undo what agents changed in the workspace since a checkpoint.
+
+        Files are undone however they were changed: by edits, commands or cells. What others
+        changed since stays, also within one text; what cannot be reconciled stays as it is and is
+        in ``kept``. A rewind can be undone by a rewind to itself.
+
+        Args:
+            id: The checkpoint; None for the beginning of the last turn that is not undone.
+            everything: Bring back all files, whoever changed them since.
+            preview: Only tell what would be done.
+
+        Returns:
+            What was done, path by path.
+
+        Raises:
+            CheckpointError: No such checkpoint, an agent is at work, or a file cannot be written.
+        """
+        if preview:
+            turns = self._executor.turns
+            if id is None:
+                id = turns.checkpoints.last_turn().id
+            return self._wait(turns.rewind(id, everything=everything, preview=True))
+        rewind = self._executor.rewind(id, self._principal(), everything=everything)
+        return self._wait(rewind)
+
     def status(self) -> dict[str, Any]:
         """Figures of the runtime.
 
@@ -229,6 +281,8 @@ class Oh:
             KeyboardInterrupt: The wait was interrupted; the Action is cancelled.
         """
         if isinstance(action, dict):
+            from oh_jupyter.events.wire import action_from_wire
+
             action = action_from_wire(action)
         return self._wait(self._executor.run_action(action, self._principal()))
 
@@ -304,10 +358,12 @@ class Oh:
         Returns:
             Its output and exit code.
         """
+        from oh_jupyter.events import CmdRunAction
+
         action = CmdRunAction(
             command, is_input=is_input, blocking=blocking, is_static=is_static, cwd=cwd
         )
-        return cast(CmdOutputObservation, self._act(action, timeout))
+        return cast("CmdOutputObservation", self._act(action, timeout))
 
     def run_ipython(self, code: str, *, timeout: float | None = None) -> IPythonRunCellObservation:
         """Run a cell as an agent would, and get what an agent would see of it.
@@ -319,7 +375,9 @@ class Oh:
         Returns:
             Its output.
         """
-        return cast(IPythonRunCellObservation, self._act(IPythonRunCellAction(code), timeout))
+        from oh_jupyter.events import IPythonRunCellAction
+
+        return cast("IPythonRunCellObservation", self._act(IPythonRunCellAction(code), timeout))
 
     def read(
         self, path: str, *, view_range: list[int] | None = None, numbered: bool = False
@@ -335,11 +393,13 @@ class Oh:
         Returns:
             Its content.
         """
+        from oh_jupyter.events import FileReadAction
+
         action = FileReadAction(path)
         if numbered or view_range:
             path = self._absolute(path)
             action = FileReadAction(path, impl_source="oh_aci", view_range=view_range)
-        return cast(FileReadObservation, self._act(action))
+        return cast("FileReadObservation", self._act(action))
 
     def write(
         self, path: str, content: str, *, start: int = 0, end: int = -1
@@ -355,8 +415,10 @@ class Oh:
         Returns:
             Where it was written.
         """
+        from oh_jupyter.events import FileWriteAction
+
         action = FileWriteAction(path, content, start, end)
-        return cast(FileWriteObservation, self._act(action))
+        return cast("FileWriteObservation", self._act(action))
 
     def edit(self, command: str, path: str, **args: Any) -> FileEditObservation:
         """Edit a file.
@@ -374,9 +436,12 @@ class Oh:
         Raises:
             WireError: There is no such argument.
         """
+        from oh_jupyter.events import FileEditAction
+        from oh_jupyter.events.fields import build
+
         arguments = {"path": self._absolute(path), "command": command, **args}
         action = build(FileEditAction, arguments, "args", ignore_unknown=False)
-        return cast(FileEditObservation, self.execute(cast(FileEditAction, action)))
+        return cast("FileEditObservation", self.execute(cast("FileEditAction", action)))
 
     def history(self, path: str) -> list[HistoryEntry]:
         """List the edits of a file that can be undone or redone.
@@ -416,8 +481,10 @@ class Oh:
         Returns:
             Its text and a screenshot.
         """
+        from oh_jupyter.events import BrowseURLAction
+
         action = BrowseURLAction(url, return_axtree=return_axtree)
-        return cast(BrowserOutputObservation, self._act(action))
+        return cast("BrowserOutputObservation", self._act(action))
 
     def interact(self, actions: str, *, return_axtree: bool = False) -> BrowserOutputObservation:
         """Act on the page that is open.
@@ -429,8 +496,10 @@ class Oh:
         Returns:
             The page afterwards, with the accessibility tree as text.
         """
+        from oh_jupyter.events import BrowseInteractiveAction
+
         action = BrowseInteractiveAction(actions, return_axtree=return_axtree)
-        return cast(BrowserOutputObservation, self._act(action))
+        return cast("BrowserOutputObservation", self._act(action))
 
     def tool(self, name: str, **arguments: Any) -> MCPObservation:
         """Call a tool by name: an agent skill, or a tool of a configured MCP server.
@@ -442,7 +511,9 @@ class Oh:
         Returns:
             The result, as JSON of the Model Context Protocol.
         """
-        return cast(MCPObservation, self._act(MCPAction(name, arguments)))
+        from oh_jupyter.events import MCPAction
+
+        return cast("MCPObservation", self._act(MCPAction(name, arguments)))
 
     def replay(
         self,
@@ -518,6 +589,8 @@ class Oh:
         return self._wait(self._executor.in_thread(function, *args, **kwargs))
 
     def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        from oh_jupyter.kernel.cells.main_thread import MainThreadWait
+
         if threading.current_thread() is threading.main_thread():
             found: T = MainThreadWait().wait_for(self._runtime.submit, coroutine)
             return found

@@ -1,55 +1,239 @@
-"""Loading into a shell, and unloading without a trace."""
+"""Loading into a shell, and unloading without a trace.
+
+Loading costs a kernel little: what is used is imported, and the runtime started, when it is first
+needed, here or by a request. Only where a setting might be wrong it starts at once, to tell so.
+"""
 
 from __future__ import annotations
 
 import atexit
+import os
+import threading
+import uuid
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
-from oh_jupyter.events import OBSERVATIONS, Event, Observation
-from oh_jupyter.kernel.agent_context import agent_context, find_tool_server
+from oh_jupyter.config import Settings
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.cells.shell_cells import ShellCells
-from oh_jupyter.kernel.control import Broadcast, ControlHandler
-from oh_jupyter.kernel.magics import MAGICS
-from oh_jupyter.logs import log_json_lines
-from oh_jupyter.plugins import JupyterPlugin
-from oh_jupyter.runtime import Runtime
+from oh_jupyter.kernel.control import ControlChannel
+from oh_jupyter.kernel.magics.lazy import LazyMagics
 from oh_jupyter.traits import KernelTraits, settings_from_traits
 
-__all__ = [
-    "LoadedExtension",
-    "load",
-    "loaded",
-    "register_formatters",
-    "unload",
-    "unregister_formatters",
-]
+if TYPE_CHECKING:
+    from oh_jupyter.agents import AgentTurn, ToolServer
+    from oh_jupyter.events import Event, Observation
+    from oh_jupyter.kernel.control.handler import ControlHandler
+    from oh_jupyter.runtime import Runtime
+
+__all__ = ["OBSERVATION_TYPES", "LoadedExtension", "load", "loaded", "unload"]
+
+_ATTRIBUTE = "_oh_jupyter"
+_TURN_TYPE = ("oh_jupyter.agents.turn", "AgentTurn")
+
+OBSERVATION_TYPES: dict[str, tuple[str, ...]] = {
+    "oh_jupyter.events.observation": (
+        "AgentThinkObservation",
+        "BrowserOutputObservation",
+        "CmdOutputObservation",
+        "ErrorObservation",
+        "FileDownloadObservation",
+        "FileEditObservation",
+        "FileReadObservation",
+        "FileWriteObservation",
+        "IPythonRunCellObservation",
+        "MCPObservation",
+        "NullObservation",
+        "UserRejectObservation",
+    ),
+    "oh_jupyter.events.openhands": (
+        "AgentCondensationObservation",
+        "AgentDelegateObservation",
+        "AgentStateChangedObservation",
+        "LoopDetectionObservation",
+        "RecallObservation",
+        "SuccessObservation",
+        "TaskTrackingObservation",
+    ),
+}
+"""Names of the Observations by their modules, which are not imported for it."""
+
+_CHECKED_SETTINGS = (
+    "checkpoints",
+    "confirmation",
+    "file_store_web_hook_url",
+    "mcp_servers",
+    "plugins",
+    "username",
+)
+"""Settings that a runtime refuses at its start if they are wrong, or has work with at once."""
 
 
-def register_formatters(shell: InteractiveShell) -> None:
-    """Teach a shell to show Observations, of whatever type."""
-    formatters = _formatters(shell)
-    for kind in OBSERVATIONS.values():  # each has a __repr__, which comes before its base's printer
-        formatters["text/plain"].for_type(kind, _print_text)
-        formatters["text/html"].for_type(kind, _html)
+class LoadedExtension:
+    """What ``%load_ext oh_jupyter`` put into a shell: the runtime, and ``oh``."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        """Load; on an OhJupyterError the shell is unchanged."""
+        self._shell = shell
+        self._kernel: Any = getattr(shell, "kernel", None)
+        self._generation = uuid.uuid4().hex
+        self._traits = KernelTraits(parent=shell)
+        settings = settings_from_traits(self._traits)
+        workspace = os.path.expanduser(settings.workspace_dir or os.getcwd())
+        self._settings = replace(settings, workspace_dir=os.path.abspath(workspace))
+        self._starting = threading.RLock()
+        self._runtime: Runtime | None = None
+        self._handler: ControlHandler | None = None
+        self._cells: Any = None
+        self._unsubscribe: Callable[[], None] = lambda: None
+        if not _can_start_later(self._settings):
+            self.runtime  # noqa: B018, an error is told now
+        self._restore_logging = self._log_json_lines()
+        self.oh = Oh(
+            lambda: self.runtime,
+            lambda: self._cells is not None and self._cells.is_agents,
+            self._find_tools,
+            self._agent_context,
+        )
+        self._control: ControlChannel | None = None
+        if self._kernel is not None:
+            self._control = ControlChannel(self._kernel, self._generation, self._control_handler)
+        shell.configurables.append(self._traits)  # type: ignore[arg-type]
+        self._magics = LazyMagics(shell, self.oh)
+        shell.push({"oh": self.oh}, interactive=False)
+        self._register_formatters()
+        atexit.register(self._close_runtime)
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime, started when it is first asked for; from any thread."""
+        with self._starting:
+            if self._runtime is None:
+                self._runtime = self._start()
+            return self._runtime
+
+    def _start(self) -> Runtime:
+        from oh_jupyter.kernel.cells.shell_cells import ShellCells
+        from oh_jupyter.plugins import JupyterPlugin
+        from oh_jupyter.runtime import Runtime
+
+        cells = ShellCells(self._shell)
+        plugin = JupyterPlugin(cells, output_limit=self._settings.cell_output_limit)
+        try:
+            runtime = Runtime(self._settings, {plugin.name: plugin}, generation=self._generation)
+        except BaseException:
+            cells.remove_guard()
+            raise
+        self._cells = cells
+        if self._kernel is not None:
+            self._broadcast_events(runtime)
+        return runtime
+
+    def _broadcast_events(self, runtime: Runtime) -> None:
+        from oh_jupyter.events.wire import to_wire
+        from oh_jupyter.kernel.control.broadcast import Broadcast
+
+        broadcast = Broadcast(self._kernel, self._generation)
+        runtime.executor.confirmations.on_decision(broadcast.send_decision)
+
+        def send(event: Event) -> None:
+            broadcast.send(to_wire(event))
+
+        self._unsubscribe = runtime.events.subscribe(send)
+
+    def _control_handler(self) -> ControlHandler:
+        """The handler of requests; on the control loop only."""
+        if self._handler is None:
+            from oh_jupyter.kernel.control.handler import ControlHandler
+
+            self._handler = ControlHandler(self._kernel, self.runtime)
+        return self._handler
+
+    def _log_json_lines(self) -> Callable[[], None]:
+        if self._kernel is None or not os.environ.get("LOG_JSON"):
+            return lambda: None
+        from oh_jupyter.logs import log_json_lines
+
+        def secrets() -> set[str]:
+            return set() if self._runtime is None else set(self._runtime.events.secrets)
+
+        return log_json_lines(secrets, {"kernel_id": _kernel_id(self._kernel)})
+
+    def _find_tools(self) -> ToolServer | None:
+        from oh_jupyter.kernel.agent_context import find_tool_server
+
+        return None if self._kernel is None else find_tool_server(_kernel_id(self._kernel))
+
+    def _agent_context(self) -> str:
+        from oh_jupyter.kernel.agent_context import agent_context
+
+        return agent_context(self._shell)
+
+    def _register_formatters(self) -> None:
+        """Teach the shell to show Observations, of whatever type, and turns of agents."""
+        formatters = self._formatters()
+        for module, names in OBSERVATION_TYPES.items():
+            for name in names:  # each has a __repr__, which comes before its base's printer
+                formatters["text/plain"].for_type_by_name(module, name, _print_text)
+                formatters["text/html"].for_type_by_name(module, name, _html)
+        display: Any = self._shell.display_formatter
+        display.ipython_display_formatter.for_type_by_name(*_TURN_TYPE, self._show_turn)
+
+    def _unregister_formatters(self) -> None:
+        formatters = self._formatters()
+        for module, names in OBSERVATION_TYPES.items():
+            for name in names:
+                formatters["text/plain"].pop(f"{module}.{name}", None)
+                formatters["text/html"].pop(f"{module}.{name}", None)
+        display: Any = self._shell.display_formatter
+        display.ipython_display_formatter.pop(".".join(_TURN_TYPE), None)
+
+    def _formatters(self) -> Any:
+        assert self._shell.display_formatter is not None
+        return self._shell.display_formatter.formatters
+
+    def _show_turn(self, turn: AgentTurn) -> None:
+        magics: Any = self._magics.load("oh_agent")
+        magics.show(turn)
+
+    def close(self) -> None:
+        """Take everything out of the shell again and end the runtime."""
+        if self._control is not None:
+            self._control.close()
+        self._unsubscribe()
+        if self._runtime is not None:
+            self.oh.stop_agent()
+            self._runtime.submit(self._cells.close()).result(timeout=5)
+        atexit.unregister(self._close_runtime)
+        self._close_runtime()
+        self._restore_logging()
+        self._unregister_formatters()
+        self._shell.configurables.remove(self._traits)  # type: ignore[arg-type]
+        self._magics.close()
+        self._shell.drop_by_id({"oh": self.oh})
+
+    def _close_runtime(self) -> None:
+        if self._runtime is not None:
+            self._runtime.close()
 
 
-def unregister_formatters(shell: InteractiveShell) -> None:
-    """Make a shell forget what it was taught."""
-    formatters = _formatters(shell)
-    for kind in OBSERVATIONS.values():
-        formatters["text/plain"].pop(kind, None)
-        formatters["text/html"].pop(kind, None)
+def _can_start_later(settings: Settings) -> bool:
+    """Whether a runtime of these settings has nothing to refuse, and nothing left to do."""
+    default = Settings()
+    plain = all(getattr(settings, name) == getattr(default, name) for name in _CHECKED_SETTINGS)
+    if not plain or settings.file_store not in ("local", "memory"):
+        return False
+    folders = [settings.workspace_dir, settings.file_store_path or "~"]
+    return all(_is_writable(Path(folder or ".").expanduser()) for folder in folders)
 
 
-def _formatters(shell: InteractiveShell) -> Any:
-    assert shell.display_formatter is not None
-    return shell.display_formatter.formatters
+def _is_writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or a folder where there is none yet."""
+    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:
@@ -64,78 +248,10 @@ def _html(observation: Observation) -> str:
     return observation_html(observation)
 
 
-_ATTRIBUTE = "_oh_jupyter"
-
-
-class LoadedExtension:
-    """What ``%load_ext oh_jupyter`` put into a shell: the runtime, and ``oh``."""
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        """Start a runtime; on an OhJupyterError the shell is unchanged."""
-        self._shell = shell
-        self._traits = KernelTraits(parent=shell)
-        self._cells = ShellCells(shell)
-        settings = settings_from_traits(self._traits)
-        plugin = JupyterPlugin(self._cells, output_limit=settings.cell_output_limit)
-        self.runtime = Runtime(settings, {plugin.name: plugin})
-        self._restore_logging: Callable[[], None] = lambda: None
-        kernel: Any = getattr(shell, "kernel", None)
-        self.oh = Oh(
-            self.runtime,
-            lambda: self._cells.is_agents,
-            lambda: None if kernel is None else find_tool_server(_kernel_id(kernel)),
-            partial(agent_context, shell),
-        )
-        self._control: ControlHandler | None = None
-        self._unsubscribe: Any = None
-        if kernel is not None:
-            secrets = partial(getattr, self.runtime.events, "secrets")
-            self._restore_logging = log_json_lines(secrets, {"kernel_id": _kernel_id(kernel)})
-            self._control = ControlHandler(kernel, self.runtime)
-            broadcast = Broadcast(kernel, self.runtime.generation)
-            self.runtime.executor.confirmations.on_decision(broadcast.send_decision)
-            self._unsubscribe = self.runtime.events.subscribe(
-                lambda event: broadcast.send(_wire(event))
-            )
-        shell.configurables.append(self._traits)  # type: ignore[arg-type]
-        self._magics = [magics(shell, self.oh) for magics in MAGICS]
-        for magics in self._magics:
-            shell.register_magics(magics)
-        shell.push({"oh": self.oh}, interactive=False)
-        register_formatters(shell)
-        atexit.register(self.runtime.close)
-
-    def close(self) -> None:
-        """Take everything out of the shell again and end the runtime."""
-        atexit.unregister(self.runtime.close)
-        if self._control is not None:
-            self._control.close()
-        if self._unsubscribe is not None:
-            self._unsubscribe()
-        self.oh.stop_agent()
-        self.runtime.submit(self._cells.close()).result(timeout=5)
-        self.runtime.close()
-        self._restore_logging()
-        unregister_formatters(self._shell)
-        self._shell.configurables.remove(self._traits)  # type: ignore[arg-type]
-        for magics in self._magics:
-            magics.close()
-            for kind, names in magics.magics.items():
-                for name in names:
-                    self._shell.magics_manager.magics[kind].pop(name, None)
-        self._shell.drop_by_id({"oh": self.oh})
-
-
 def _kernel_id(kernel: Any) -> str:
     """The server's id of a kernel, by which it names the connection file."""
     file = str(getattr(kernel.parent, "connection_file", ""))
     return Path(file).stem.removeprefix("kernel-")
-
-
-def _wire(event: Event) -> dict[str, Any]:
-    from oh_jupyter.events.wire import to_wire
-
-    return to_wire(event)
 
 
 def load(shell: InteractiveShell) -> LoadedExtension:

@@ -36,9 +36,9 @@ CLOSE_TIMEOUT_SECONDS = 10.0
 class RuntimeThread(LoopThread):
     """The loop and thread of one runtime; another ``generation`` later means lost state."""
 
-    def __init__(self, name: str = "oh_jupyter") -> None:
+    def __init__(self, generation: str | None = None, name: str = "oh_jupyter") -> None:
         super().__init__(name)
-        self.generation = uuid.uuid4().hex
+        self.generation = generation or uuid.uuid4().hex
         self._closed = False
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
@@ -82,18 +82,25 @@ class Runtime:
         generation: Id of this runtime.
     """
 
-    def __init__(self, settings: Settings, plugins: Mapping[str, Plugin] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        plugins: Mapping[str, Plugin] | None = None,
+        *,
+        generation: str | None = None,
+    ) -> None:
         """Make and start a runtime; shell and browser wait until they are needed.
 
         Args:
             settings: What the operator set.
             plugins: Plugins that are made already, by name.
+            generation: Its id, if that was told already; a new one when not given.
 
         Raises:
             OhJupyterError: A plugin or the file store cannot be made.
         """
         self.settings = settings
-        self._thread = RuntimeThread()
+        self._thread = RuntimeThread(generation)
         self._closed = False
         try:
             self.executor = self._thread.submit(self._make_executor(plugins)).result()

@@ -47,7 +47,7 @@ def kernel_start(first_lines: str) -> Start:
     manager = KernelManager(kernel_name="python3")
     with tempfile.TemporaryDirectory() as directory:
         environment = {**os.environ, "FILE_STORE_PATH": f"{directory}/store", "HOME": directory}
-        manager.start_kernel(cwd=directory, env=environment)
+        manager.start_kernel(cwd=directory, env=environment, stderr=subprocess.DEVNULL)
         client = manager.client()
         client.start_channels()
         try:
@@ -72,7 +72,6 @@ def server_start(enabled: bool) -> Start:
             "JUPYTER_RUNTIME_DIR": directory,
             "JUPYTER_CONFIG_DIR": f"{directory}/config",
         }
-        extensions = f'{{"oh_jupyter": {enabled}}}'.replace("T", "t").replace("F", "f")
         extensions = f"{{'oh_jupyter': {enabled}, 'jupyterlab': False, 'notebook': False}}"
         begun = time.perf_counter()
         server = subprocess.Popen(

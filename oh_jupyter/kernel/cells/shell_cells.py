@@ -83,6 +83,10 @@ class ShellCells:
         """Disconnect from the kernel."""
         if self._client is not None:
             await self._client.close()
+        self.remove_guard()
+
+    def remove_guard(self) -> None:
+        """Let the kernel execute requests as it did before."""
         if self._guard is not None:
             self._guard.remove()
 

@@ -1,6 +1,8 @@
-"""The kernel's end of the control channel: remote procedure calls, and events on IOPub."""
+"""The kernel's end of the control channel: remote procedure calls, and events on IOPub.
 
-from oh_jupyter.kernel.control.broadcast import Broadcast
-from oh_jupyter.kernel.control.handler import ControlHandler
+``channel`` is all that a kernel needs before the first request; the rest comes with it.
+"""
 
-__all__ = ["Broadcast", "ControlHandler"]
+from oh_jupyter.kernel.control.channel import ControlChannel
+
+__all__ = ["ControlChannel"]

@@ -19,10 +19,8 @@ from typing import Any
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.config import (
-    KERNEL_INFO_FIELD,
     RECEIVED_MESSAGE,
     REPLY_MESSAGE,
-    REQUEST_MESSAGE,
 )
 from oh_jupyter.errors import (
     GenerationChangedError,
@@ -77,13 +75,11 @@ class ShortSwitchInterval:
 
 logger = logging.getLogger(__name__)
 
-INFO_REQUEST, INFO_REPLY = "kernel_info_request", "kernel_info_reply"
-
 Send = Callable[[Reply], None]
 
 
 class ControlHandler:
-    """Answers the ``oh_jupyter_request`` messages of a kernel, until it is closed."""
+    """Answers the ``oh_jupyter_request`` messages of a kernel."""
 
     def __init__(self, kernel: Any, runtime: Runtime) -> None:
         self._kernel = kernel
@@ -91,25 +87,9 @@ class ControlHandler:
         self._pending: dict[str, Future[None]] = {}
         self._replies = ReplyCache()
         self._switch_interval = ShortSwitchInterval()
-        self._replaced = kernel.control_handlers[INFO_REQUEST]
-        kernel.control_handlers[INFO_REQUEST] = self._tell_info
-        kernel.control_handlers[REQUEST_MESSAGE] = self._handle
 
-    def close(self) -> None:
-        """Deregister: later requests get no reply."""
-        handlers = self._kernel.control_handlers
-        if handlers.get(REQUEST_MESSAGE) == self._handle:
-            del handlers[REQUEST_MESSAGE]
-        if handlers.get(INFO_REQUEST) == self._tell_info:
-            handlers[INFO_REQUEST] = self._replaced
-
-    async def _tell_info(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        """Answer like ipykernel, and tell besides that requests of ours will be understood."""
-        ours = {"version": __version__, "generation": self._runtime.generation}
-        content = {"status": "ok", **self._kernel.kernel_info, KERNEL_INFO_FIELD: ours}
-        self._kernel.session.send(stream, INFO_REPLY, content, parent, ident=ident)
-
-    async def _handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Carry out a request, whose reply is sent later."""
         content = parent.get("content", {})
 
         def send(reply: Reply) -> None:

@@ -39,7 +39,6 @@ class AgentMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        self._failed: tuple[str, BaseException] | None = None
         self._shown: AgentTurn | None = None
         self._completion = Completion(
             shell,
@@ -50,28 +49,19 @@ class AgentMagics(OhMagics):
             find_commands=self._words,
             leading_options=True,
         )
-        shell.events.register("post_run_cell", self._remember_failure)
         assert shell.display_formatter is not None
         self._formatter = shell.display_formatter.ipython_display_formatter
-        self._formatter.for_type(AgentTurn, self._show)
+        self._formatter.for_type(AgentTurn, self.show)
 
     def close(self) -> None:
         """Take out of the shell what was put into it."""
-        shell: Any = self.shell
         self._completion.close()
-        shell.events.unregister("post_run_cell", self._remember_failure)
         self._formatter.pop(AgentTurn, None)
 
     def _words(self) -> list[str]:
         return [*_COMMANDS, *self.oh.agents.known()]
 
-    def _remember_failure(self, result: Any) -> None:
-        problem = result.error_in_exec or result.error_before_exec
-        code = getattr(result.info, "raw_cell", "") or ""
-        if problem is not None and not code.lstrip().startswith(("%oh_agent", "%%oh_agent")):
-            self._failed = (code, problem)
-
-    def _show(self, turn: AgentTurn) -> None:
+    def show(self, turn: AgentTurn) -> None:
         """Show a turn as the value of a cell, unless that cell has shown it as it went on."""
         if turn is self._shown:
             self._shown = None
@@ -156,9 +146,9 @@ class AgentMagics(OhMagics):
         return Table(("", "agent", "state", "command"), tuple(rows))
 
     def _failure(self) -> str:
-        if self._failed is None:
+        if self.recent_cells.failed is None:
             raise UsageError("no cell has failed yet: %oh_agent fix is about the last one that did")
-        code, problem = self._failed
+        code, problem = self.recent_cells.failed
         frames = problem.__traceback__
         if frames is not None and frames.tb_next is not None:
             frames = frames.tb_next  # the first is IPython's own

@@ -18,6 +18,7 @@ from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
+    from oh_jupyter.kernel.magics.lazy import RecentCells
 
 __all__ = [
     "Completion",
@@ -39,6 +40,9 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 class OhMagics(Magics):
     """Base of the magics: each translates a line into an Action and returns its Observation."""
+
+    recent_cells: RecentCells
+    """Set by whoever registers the magics."""
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell)

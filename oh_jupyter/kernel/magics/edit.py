@@ -24,38 +24,7 @@ from oh_jupyter.kernel.magics.base import (
     wants_help,
 )
 
-__all__ = ["EditMagics", "RawCell"]
-
-
-class RawCell:
-    """Remembers the cell that runs, for a cell magic whose body is no Python.
-
-    IPython takes ``>>>`` and ``...`` at line starts for prompts and removes them, and the
-    indentation with them, before a magic sees the text. A file may well have such lines.
-    """
-
-    def __init__(self, shell: InteractiveShell, magic: str) -> None:
-        self._shell = shell
-        self._start = f"%%{magic}"
-        self._raw = ""
-        shell.events.register("pre_run_cell", self._remember)
-
-    def close(self) -> None:
-        """Listen no more."""
-        self._shell.events.unregister("pre_run_cell", self._remember)
-
-    def _remember(self, info: Any) -> None:
-        self._raw = info.raw_cell or ""
-
-    def body(self, line: str, cell: str) -> str:
-        """The body of the cell that runs, as it was typed; ``cell`` if nobody has typed it.
-
-        ``line`` and ``cell`` are what the magic got.
-        """
-        first, newline, body = self._raw.lstrip("\n").partition("\n")
-        if not newline or first.strip() != f"{self._start} {line}".strip():
-            return cell
-        return body if body.endswith("\n") else body + "\n"
+__all__ = ["EditMagics"]
 
 
 _LINE = ("view", "undo", "redo", "history", "diff")
@@ -69,14 +38,12 @@ class EditMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        self._cell = RawCell(shell, "oh_edit")
         self._completion = Completion(
             shell, "oh_edit", (*_LINE, *_CELL), option_names(self.oh_edit)
         )
 
     def close(self) -> None:
         """Take out of the shell what was put into it."""
-        self._cell.close()
         self._completion.close()
 
     @no_var_expand
@@ -129,13 +96,20 @@ class EditMagics(OhMagics):
                 f"{options.command} takes its text from the cell: begin it with "
                 f"%%oh_edit {options.command} {options.path or ''}"
             )
-        body = self._cell.body(line, cell)
+        body = self._typed_body(line, cell)
         command, arguments = _arguments(options, body)
         if options.lint:
             arguments["enable_linting"] = True
         if options.dry_run:
             arguments["dry_run"] = True
         return self.oh.edit(command, path, **arguments)
+
+    def _typed_body(self, line: str, cell: str) -> str:
+        """The body of the cell that runs, as it was typed; ``cell`` if nobody has typed it."""
+        first, newline, body = self.recent_cells.running.lstrip("\n").partition("\n")
+        if not newline or first.strip() != f"%%oh_edit {line}".strip():
+            return cell
+        return body if body.endswith("\n") else body + "\n"
 
     def _look_or_walk(self, options: Namespace, path: str) -> Any:
         if options.command == "view":

@@ -1,0 +1,137 @@
+"""The magics as a shell knows them before the first use, when their modules are imported."""
+
+from __future__ import annotations
+
+import re
+import threading
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.completer import CompletionContext, context_matcher
+from IPython.core.interactiveshell import InteractiveShell
+
+from oh_jupyter.kernel.magics import MAGICS
+
+if TYPE_CHECKING:
+    from oh_jupyter.kernel.api import Oh
+    from oh_jupyter.kernel.magics.base import OhMagics
+
+__all__ = ["LazyMagics", "RecentCells"]
+
+# A line may begin with an assignment, and the sign of a magic may be left out.
+_MAGIC = re.compile(r"\s*(?:[\w, ]+=\s*)?%{0,2}(oh_\w+)\s")
+_NOTHING = {"completions": [], "matched_fragment": "", "suppress": False}
+
+
+class RecentCells:
+    """What happens in a shell before a magic that asks about it is imported.
+
+    Attributes:
+        running: The text of the cell that runs, as it was typed: IPython takes ``>>>`` and ``...``
+            at line starts for prompts and removes them, and the indentation with them, before a
+            magic sees the text. A file may well have such lines.
+        failed: Text and exception of the last cell that failed, those of ``%oh_agent`` left out.
+    """
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        self.running = ""
+        self.failed: tuple[str, BaseException] | None = None
+        self._events: Any = shell.events
+        self._events.register("pre_run_cell", self._begun)
+        self._events.register("post_run_cell", self._ended)
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._events.unregister("pre_run_cell", self._begun)
+        self._events.unregister("post_run_cell", self._ended)
+
+    def _begun(self, info: Any) -> None:
+        self.running = info.raw_cell or ""
+
+    def _ended(self, result: Any) -> None:
+        problem = result.error_in_exec or result.error_before_exec
+        code = getattr(result.info, "raw_cell", "") or ""
+        if problem is not None and not code.lstrip().startswith(("%oh_agent", "%%oh_agent")):
+            self.failed = (code, problem)
+
+
+class LazyMagics:
+    """Registers all magics with a shell, and imports the module of one at its first use."""
+
+    def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
+        self._shell = shell
+        self._oh = oh
+        self._recent_cells = RecentCells(shell)
+        self._loaded: dict[str, OhMagics] = {}
+        self._lock = threading.RLock()
+        self._table: Any = shell.magics_manager.magics
+        for name, (_, _, kinds) in MAGICS.items():
+            for kind in kinds:
+                self._table[kind][name] = _Stub(self, kind, name)
+
+        @context_matcher(identifier="oh_jupyter")
+        def matcher(context: CompletionContext) -> Any:
+            return self._match(context)
+
+        self._matcher: Any = matcher
+        self._matchers: list[Any] = shell.Completer.custom_matchers
+        self._matchers.append(matcher)
+
+    def load(self, name: str) -> OhMagics:
+        """The magics of the class that has a magic, which take the places of their stubs."""
+        module, class_name, _ = MAGICS[name]
+        with self._lock:
+            if class_name not in self._loaded:
+                found = getattr(import_module(f"oh_jupyter.kernel.magics.{module}"), class_name)
+                magics: OhMagics = found(self._shell, self._oh)
+                magics.recent_cells = self._recent_cells
+                self._shell.register_magics(magics)
+                self._loaded[class_name] = magics
+            return self._loaded[class_name]
+
+    def _match(self, context: CompletionContext) -> Any:
+        """Complete the line of a magic that is not loaded; one that is has its own matcher."""
+        text = context.full_text if context.cursor_line else context.text_until_cursor
+        found = _MAGIC.match(text)
+        if found is None or found[1] not in MAGICS or MAGICS[found[1]][1] in self._loaded:
+            return _NOTHING
+        before = len(self._matchers)
+        self.load(found[1])
+        for matcher in self._matchers[before:]:
+            answer = matcher(context)
+            if answer["completions"]:
+                return answer
+        return _NOTHING
+
+    def close(self) -> None:
+        """Take all magics out of the shell again."""
+        self._matchers.remove(self._matcher)
+        self._recent_cells.close()
+        for magics in self._loaded.values():
+            magics.close()
+        for name, (_, _, kinds) in MAGICS.items():
+            for kind in kinds:
+                self._table[kind].pop(name, None)
+
+
+class _Stub:
+    """Stands for a magic until it is called, or asked for its documentation or attributes."""
+
+    def __init__(self, magics: LazyMagics, kind: str, name: str) -> None:
+        self._magics = magics
+        self._kind = kind
+        self._name = name
+
+    def _magic(self) -> Any:
+        return self._magics.load(self._name).magics[self._kind][self._name]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._magic()(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._magic(), name)
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        doc: str | None = self._magic().__doc__
+        return doc

@@ -1,0 +1,114 @@
+"""What ``%load_ext oh_jupyter`` does at once, and what waits until it is needed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.events import OBSERVATIONS
+from oh_jupyter.kernel.extension import OBSERVATION_TYPES
+from oh_jupyter.kernel.magics import MAGICS
+
+LOAD = """
+import sys
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_cell("%load_ext oh_jupyter")
+def modules():
+    return sorted(name for name in sys.modules if name.startswith("oh_jupyter"))
+"""
+
+
+def run_python(directory: Path, code: str, **variables: str) -> str:
+    """Load the extension in a shell of its own and go on; what is printed."""
+    environment = {**os.environ, "HOME": str(directory), "IPYTHONDIR": str(directory), **variables}
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD + code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=directory,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_loading_imports_no_room_and_starts_no_thread(tmp_path: Path) -> None:
+    code = "import threading\nprint(*modules(), *(t.name for t in threading.enumerate()))"
+    words = run_python(tmp_path, code).split()
+    rooms = ("agents", "browser", "editor", "events", "plugins", "runtime", "shell", "storage")
+    assert not [word for word in words for room in rooms if word.startswith(f"oh_jupyter.{room}")]
+    assert "oh_jupyter" not in [word for word in words if "." not in word][1:]
+
+
+def test_the_first_use_works_where_the_kernel_was_when_it_was_loaded(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    code = "import os\nos.chdir('elsewhere')\nshell.run_cell('print(oh.run(\"pwd\").content)')"
+    assert run_python(tmp_path, code).strip() == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("variables", "error"),
+    [
+        ({"FILE_STORE": "no-such-store"}, "no-such-store"),
+        ({"OH_JUPYTER_CONFIRMATION": "sometimes"}, "must be one of never, risky, always"),
+        ({"OH_JUPYTER_MCP_SERVERS": '[{"name": "x"}]'}, "command must be one word"),
+        ({"FILE_STORE_PATH": "a-file/store"}, "a-file"),
+        ({"OH_JUPYTER_CELL_OUTPUT_LIMIT": "many"}, "OH_JUPYTER_CELL_OUTPUT_LIMIT"),
+    ],
+)
+def test_what_is_wrong_with_the_settings_is_told_at_load(
+    tmp_path: Path, variables: dict[str, str], error: str
+) -> None:
+    (tmp_path / "a-file").touch()
+    shown = run_python(tmp_path, "print('oh' in shell.user_ns)", **variables)
+    assert error in shown
+    assert shown.rstrip().endswith("False")
+
+
+def test_a_magic_is_documented_completed_and_found_before_its_first_use(fresh_kernel) -> None:
+    reply = fresh_kernel.client.inspect("%oh_run", reply=True, timeout=60)
+    text = reply["content"]["data"]["text/plain"]
+    assert "Run a command in the shell" in text
+    assert "magics/run.py" in text
+    reply = fresh_kernel.client.complete("%oh_skills sch", reply=True, timeout=60)
+    assert reply["content"]["matches"] == ["schema"]
+    assert "oh_browse" in fresh_kernel.execute("%lsmagic")
+
+
+def test_the_first_cell_of_a_magic_has_its_text_as_typed(fresh_kernel) -> None:
+    fresh_kernel.execute("%%oh_edit create prompts.txt\n>>> one\n... two\n  three\n")
+    assert (fresh_kernel.directory / "prompts.txt").read_text() == ">>> one\n... two\n  three\n"
+
+
+def test_observations_are_shown_whoever_made_them_first(fresh_kernel) -> None:
+    code = "from oh_jupyter.events import ErrorObservation\nErrorObservation('made by hand')"
+    assert fresh_kernel.execute(code) == "made by hand"
+
+
+def test_a_request_starts_the_runtime_of_the_generation_that_was_told(fresh_kernel) -> None:
+    session, client = fresh_kernel.client.session, fresh_kernel.client
+    message = session.msg("kernel_info_request")
+    session.send(client.control_channel.socket, message)
+    told, _ = fresh_kernel.reply(message["header"]["msg_id"])
+    fields, _ = fresh_kernel.ask("status")
+    assert fields["generation"] == told["oh_jupyter"]["generation"]
+    assert fields["runtime"]["generation"] == fields["generation"]
+
+
+def test_the_tables_of_what_is_imported_later_say_what_there_is() -> None:
+    found: dict[str, set[str]] = {}
+    for kind in OBSERVATIONS.values():
+        found.setdefault(kind.__module__, set()).add(kind.__name__)
+    assert {module: set(names) for module, names in OBSERVATION_TYPES.items()} == found
+    for name, (module, class_name, kinds) in MAGICS.items():
+        magics = getattr(import_module(f"oh_jupyter.kernel.magics.{module}"), class_name)
+        assert {kind for kind in ("line", "cell") if name in magics.magics[kind]} == set(kinds)
+        named = {each for each, entry in MAGICS.items() if entry[1] == class_name}
+        assert named == {*magics.magics["line"], *magics.magics["cell"]}
