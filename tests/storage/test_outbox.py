@@ -395,6 +395,21 @@ def test_a_disk_without_room_for_the_outbox_does_not_stop_a_write(make, receiver
     assert "kept in memory" in caplog.text
 
 
+def test_an_outbox_that_is_gone_does_not_stop_a_write(make, receiver, outbox, tmp_path, wait_for):
+    store = make(WebHookFileStore, outbox=outbox)
+    store.write("f", "1")
+    assert store.close().pending == 0
+    (tmp_path / "outbox").rename(tmp_path / "away")
+    (tmp_path / "outbox").touch()
+    store.write("g", "2")
+    assert store.read("g") == "2"
+    (tmp_path / "outbox").unlink()
+    (tmp_path / "away").rename(tmp_path / "outbox")
+    store.flush()
+    wait_for(lambda: ("POST", "/g", b"2") in receiver.seen())
+    assert store.flush().pending == 0
+
+
 def test_large_contents_are_kept_beside_and_go_when_they_are_sent(
     make, receiver, quick, outbox, tmp_path
 ):
