@@ -1,4 +1,6 @@
-"""OpenHands on a Jupyter kernel: a runtime for OpenHands 0.62 that uses ``oh_jupyter``.
+"""OpenHands up to 0.62 (V0) on a Jupyter kernel: a runtime of it that uses ``oh_jupyter``.
+
+Later releases have no such runtimes: their SDK works by ``oh_jupyter.openhands``.
 
 The agent then works where you work: its cells run in the kernel of your notebook, its commands
 in a shell beside it, and the panel in JupyterLab shows, and where you want asks, what it does.

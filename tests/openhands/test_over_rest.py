@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -19,7 +20,7 @@ from scripted_chat import ScriptedChat
 
 from oh_jupyter.client import RuntimeClient
 
-pytestmark = [pytest.mark.timeout(300), pytest.mark.filterwarnings("default")]
+pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
 
 class Notebook:
@@ -226,3 +227,35 @@ def test_without_a_model_it_is_said_what_is_missing(notebook: Notebook) -> None:
     notebook.execute("os.environ['LLM_MODEL'] = model")
     assert "No model is named: set LLM_MODEL" in shown
     assert json.dumps(notebook.chat.steps) == "[]"
+
+
+def test_the_sdks_own_agent_server_has_the_tools(notebook: Notebook) -> None:
+    if importlib.util.find_spec("openhands.agent_server") is None:
+        pytest.skip("openhands-agent-server is not installed")
+    notebook.execute("for_the_server = 30")
+    notebook.chat.requests.clear()
+    notebook.chat.steps[:] = [
+        ("ipython", {"code": "print(for_the_server + 1)\nby_the_server = for_the_server * 2"}),
+        ("finish", {"message": "The server is done."}),
+    ]
+    done = subprocess.run(
+        [sys.executable, str(TESTS.parent / "examples" / "openhands_agent_server.py"), "use it"],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+        cwd=notebook.folder,
+        env={
+            **os.environ,
+            "HOME": str(notebook.server.directory),
+            "OH_URL": notebook.url,
+            "OH_TOKEN": notebook.server.token,
+            "LLM_MODEL": "openai/scripted",
+            "LLM_BASE_URL": notebook.chat.url,
+            "LLM_API_KEY": "dummy",
+            "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+        },
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    assert "31" in notebook.chat.told()
+    assert notebook.execute("print(by_the_server)") == "60\n"
