@@ -11,7 +11,13 @@ from traitlets.config import Configurable
 
 from oh_jupyter.config import Settings, load_settings
 
-__all__ = ["KernelTraits", "SettingsTraits", "explicit_settings", "settings_from_traits"]
+__all__ = [
+    "KernelTraits",
+    "SettingsTraits",
+    "explicit_settings",
+    "settings_from_traits",
+    "show_settings",
+]
 
 
 def _trait(hint: Any, help: str) -> TraitType[Any, Any]:
@@ -72,3 +78,12 @@ def explicit_settings(traits: HasTraits) -> dict[str, Any]:
 def settings_from_traits(traits: HasTraits) -> Settings:
     """All settings, those of the traits first; a ConfigError if a value cannot be used."""
     return load_settings(explicit_settings(traits))
+
+
+def show_settings(traits: HasTraits, settings: Settings) -> None:
+    """Have the traits show what is set, wherever it was given; secrets and passwords left out."""
+    for setting in fields(Settings):
+        value = getattr(settings, setting.name)
+        has_password = isinstance(value, str) and "://" in value and "@" in value
+        if not setting.metadata["secret"] and not has_password:
+            setattr(traits, setting.name, list(value) if isinstance(value, tuple) else value)

@@ -10,6 +10,7 @@ import atexit
 import os
 import threading
 import uuid
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.control import ControlChannel
 from oh_jupyter.kernel.magics.lazy import LazyMagics
-from oh_jupyter.traits import KernelTraits, settings_from_traits
+from oh_jupyter.traits import KernelTraits, settings_from_traits, show_settings
 
 if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn, ToolServer
@@ -101,6 +102,8 @@ class LoadedExtension:
         self._control: ControlChannel | None = None
         if self._kernel is not None:
             self._control = ControlChannel(self._kernel, self._generation, self._control_handler)
+        show_settings(self._traits, self._settings)
+        self._traits.observe(_warn_of_change)
         shell.configurables.append(self._traits)  # type: ignore[arg-type]
         self._magics = LazyMagics(shell, self.oh)
         shell.push({"oh": self.oh}, interactive=False)
@@ -234,6 +237,14 @@ def _is_writable(folder: Path) -> bool:
     """Whether files can be made in a folder, or a folder where there is none yet."""
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+
+
+def _warn_of_change(change: Any) -> None:
+    warnings.warn(
+        f"OhJupyter.{change['name']} was read when oh_jupyter was loaded. Set it in "
+        "ipython_config.py or by its environment variable, and %reload_ext oh_jupyter",
+        stacklevel=2,
+    )
 
 
 def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:

@@ -72,6 +72,22 @@ def test_what_is_wrong_with_the_settings_is_told_at_load(
     assert shown.rstrip().endswith("False")
 
 
+def test_config_shows_what_is_set_wherever_it_was_given(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[core]\nmax_upload_mb = 12.5\n")
+    code = (
+        "shell.run_cell('%config OhJupyter')\nshell.run_cell('%config OhJupyter.kernel_url=\"x\"')"
+    )
+    variables = {"NO_CHANGE_TIMEOUT_SECONDS": "7", "OH_JUPYTER_KERNEL_TOKEN": "hidden-from-all"}
+    shown = run_python(tmp_path, f"import sys\nsys.stderr = sys.stdout\n{code}", **variables)
+    current = dict(zip(shown.split("OhJupyter.")[1:], shown.split("Current: ")[1:], strict=False))
+    values = {name.split("=")[0]: value.split("\n")[0] for name, value in current.items()}
+    assert values["no_change_timeout_seconds"] == "7.0"
+    assert values["max_upload_mb"] == "12.5"
+    assert values["workspace_dir"] == repr(str(tmp_path))
+    assert "hidden-from-all" not in shown
+    assert "OhJupyter.kernel_url was read when oh_jupyter was loaded" in shown
+
+
 def test_a_magic_is_documented_completed_and_found_before_its_first_use(fresh_kernel) -> None:
     reply = fresh_kernel.client.inspect("%oh_run", reply=True, timeout=60)
     text = reply["content"]["data"]["text/plain"]
