@@ -94,7 +94,8 @@ class PosixChild(Child):
         """Begin to end the child and all of its descendants."""
         # The guardian may have left, since nothing remained to be guarded.
         with contextlib.suppress(OSError):
-            self._channel.send(f"end {grace}".encode())
+            # A line of its own: a second request may arrive before the first was read.
+            self._channel.send(f"end {grace}\n".encode())
 
     def memory_bytes(self) -> int:
         """Measure the memory of everything below the guardian."""
