@@ -7,7 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import acp
 from acp.schema import (
@@ -29,7 +29,7 @@ from oh_jupyter.agents.children import END_GRACE_SECONDS, child_environment, end
 from oh_jupyter.agents.client import TOOL_SERVER, RuntimeClient
 from oh_jupyter.agents.registry import AgentCommand
 from oh_jupyter.agents.tool_server import ToolServer
-from oh_jupyter.agents.transport import ChildTransport
+from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.errors import AgentError
 from oh_jupyter.events import EventSource, MessageAction
@@ -108,7 +108,7 @@ class AgentSession:
             stderr=PIPE,
         )
         self._transport = ChildTransport(self._child)
-        self._connection = acp.connect_to_agent(cast(Any, self._client), self._transport)
+        self._connection = connect(self._client, self._transport)
         self._keeping = asyncio.create_task(self._keep())
         try:
             async with asyncio.timeout(timeout_seconds):
@@ -248,12 +248,14 @@ class AgentSession:
             turn = AgentTurn(self.command.name, text, notices=list(notices))
             self._executor.events.add_event(MessageAction(text), source)
             first_id, began = self._executor.events.latest_id, time.time()
+            turn.checkpoint = await self._executor.turns.begin(text, self.command.name)
             self._client.begin(turn, on_change)
             try:
                 await self._take_turn(turn, f"{context}\n\n{text}" if context else text, first_id)
             finally:
                 self._client.end()
                 self._record(turn)
+                self._executor.turns.end(turn.checkpoint)
             await self._find_changes(turn, first_id, began)
             on_change(turn)
             return turn
@@ -335,6 +337,7 @@ class AgentSession:
             self._keeping.cancel()
             await asyncio.wait({self._keeping})
         await self._connection.close()
+        await self._transport.close()
         await self._executor.in_thread(self._child.terminate, END_GRACE_SECONDS)
 
 

@@ -7,19 +7,21 @@ well-formed message passes, and a child that writes faster than we read has to w
 from __future__ import annotations
 
 import asyncio
+import inspect
 import json
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO, Any
 
+import acp
 from acp.schema import SessionNotification
 from pydantic import ValidationError
 
 from oh_jupyter.agents.children import start_thread
 from oh_jupyter.process import Child
 
-__all__ = ["ChildTransport"]
+__all__ = ["ChildTransport", "connect"]
 
 MAX_MESSAGE_BYTES = 32 * 1024**2
 MAX_STRAY_LINES = 1000
@@ -28,6 +30,46 @@ MAX_STRAY_LINES = 1000
 MAX_WAITING_CHUNKS = 16
 CHUNK_BYTES = 65536
 LAST_WORDS_BYTES = 4096
+
+
+def connect(client: Any, transport: ChildTransport) -> acp.ClientSideConnection:
+    """The connection to an agent, by release 0.12 of the library, or 0.11, which wants streams."""
+    connect: Any = acp.connect_to_agent
+    output = inspect.signature(connect).parameters["output_stream"]
+    if output.default is not inspect.Parameter.empty:
+        found: acp.ClientSideConnection = connect(client, transport)
+    else:
+        found = connect(client, _MessageWriter(transport), _MessageReader(transport))
+    return found
+
+
+class _MessageReader(asyncio.StreamReader):
+    """The messages of a transport as the lines of a stream."""
+
+    def __init__(self, transport: ChildTransport) -> None:
+        self._messages = transport
+
+    async def readuntil(self, separator: Any = b"\n") -> bytes:
+        message = await self._messages.receive()
+        if message is None:
+            raise asyncio.IncompleteReadError(b"", None)
+        return json.dumps(message).encode() + b"\n"
+
+
+class _MessageWriter(asyncio.StreamWriter):
+    """A stream whose lines a transport sends."""
+
+    def __init__(self, transport: ChildTransport) -> None:
+        self._messages = transport
+
+    def write(self, data: Any) -> None:
+        self._messages.send_line(bytes(data))
+
+    async def drain(self) -> None:
+        """There is nothing to wait for: the transport's own thread writes."""
+
+    def __del__(self, *warnings: Any) -> None:
+        """There is no socket to close."""
 
 
 class ChildTransport:
@@ -63,7 +105,11 @@ class ChildTransport:
 
     async def send(self, message: dict[str, Any]) -> None:
         """Write a message, without waiting for the child to read it."""
-        self._outgoing.put(json.dumps(message).encode() + b"\n")
+        self.send_line(json.dumps(message).encode() + b"\n")
+
+    def send_line(self, line: bytes) -> None:
+        """Write a message that is a line already."""
+        self._outgoing.put(line)
 
     async def receive(self) -> dict[str, Any] | None:
         """The next message; None at the end."""
