@@ -55,7 +55,7 @@ class AgentMagics(OhMagics):
 
     def close(self) -> None:
         """Take out of the shell what was put into it."""
-        self._completion.close()
+        super().close()
         self._formatter.pop(AgentTurn, None)
 
     def _words(self) -> list[str]:

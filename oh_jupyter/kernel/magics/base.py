@@ -44,12 +44,16 @@ class OhMagics(Magics):
     recent_cells: RecentCells
     """Set by whoever registers the magics."""
 
+    _completion: Completion | None = None
+
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell)
         self.oh = oh
 
     def close(self) -> None:
-        """Take out of the shell what was put into it besides the magics; by default nothing."""
+        """Take out of the shell what was put into it besides the magics: the completion."""
+        if self._completion is not None:
+            self._completion.close()
 
     def expand(self, text: str) -> str:
         """Replace each ``{name}`` by the value of the person's variable, where there is one.

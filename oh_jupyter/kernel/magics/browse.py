@@ -134,10 +134,6 @@ class BrowseMagics(OhMagics):
         }
         self._completion = BrowseCompletion(shell, oh, tuple(self._commands))
 
-    def close(self) -> None:
-        """Take out of the shell what was put into it."""
-        self._completion.close()
-
     @no_var_expand
     @silenced_by_semicolon
     @magic_arguments()

@@ -42,10 +42,6 @@ class EditMagics(OhMagics):
             shell, "oh_edit", (*_LINE, *_CELL), option_names(self.oh_edit)
         )
 
-    def close(self) -> None:
-        """Take out of the shell what was put into it."""
-        self._completion.close()
-
     @no_var_expand
     @magic_arguments()
     @help_option

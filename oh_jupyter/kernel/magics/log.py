@@ -42,10 +42,6 @@ class LogMagics(OhMagics):
             shell, "oh_log", (), option_names(self.oh_log), lambda beginning: []
         )
 
-    def close(self) -> None:
-        """Take out of the shell what was put into it."""
-        self._completion.close()
-
     @output_can_be_silenced
     @magic_arguments()
     @help_option
@@ -161,10 +157,6 @@ class ConfirmMagics(OhMagics):
             lambda argument: [],
             find_commands=lambda: [str(id) for id in oh.waiting],
         )
-
-    def close(self) -> None:
-        """Take out of the shell what was put into it."""
-        self._completion.close()
 
     @output_can_be_silenced
     @magic_arguments()

@@ -101,10 +101,6 @@ class ReplayMagics(OhMagics):
             find_commands=self._sessions,
         )
 
-    def close(self) -> None:
-        """Take out of the shell what was put into it."""
-        self._completion.close()
-
     @output_can_be_silenced
     @magic_arguments()
     @help_option

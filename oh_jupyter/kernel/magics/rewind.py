@@ -43,10 +43,6 @@ class RewindMagics(OhMagics):
             find_commands=self._ids,
         )
 
-    def close(self) -> None:
-        """Take out of the shell what was put into it."""
-        self._completion.close()
-
     @output_can_be_silenced
     @magic_arguments()
     @help_option

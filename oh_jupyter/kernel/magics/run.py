@@ -37,10 +37,6 @@ class RunMagics(OhMagics):
             leading_options=True,
         )
 
-    def close(self) -> None:
-        """Take out of the shell what was put into it."""
-        self._completion.close()
-
     @no_var_expand
     @silenced_by_semicolon
     @magic_arguments()

@@ -73,10 +73,6 @@ class StoreMagics(OhMagics):
             shell, "oh_store", _COMMANDS, option_names(self.oh_store), self._complete
         )
 
-    def close(self) -> None:
-        """Take out of the shell what was put into it."""
-        self._completion.close()
-
     @property
     def store(self) -> FileStore:
         """The store that is in use: the runtime's own, until another one is chosen."""
