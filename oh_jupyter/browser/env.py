@@ -51,6 +51,7 @@ class BrowserEnv:
         storage_state: str | os.PathLike[str] | Mapping[str, Any] | None = None,
         user_data_dir: str | os.PathLike[str] | None = None,
         device: str | None = None,
+        har_path: str | os.PathLike[str] | None = None,
         cdp_url: str | None = None,
         allowed_origins: Iterable[str] = (),
         blocked_origins: Iterable[str] = (),
@@ -74,6 +75,8 @@ class BrowserEnv:
                 returns them or saves them to a file.
             user_data_dir: Folder of a profile that is kept; one browser at a time can use it.
             device: Name of a device of Playwright's list to be, such as ``iPhone 15``.
+            har_path: Archive of all requests and answers, secrets too, to be written when the
+                browser is closed: ``….har``, or ``….zip`` with what was answered beside it.
             cdp_url: DevTools address of a running browser to use instead of starting one.
             allowed_origins: The only origins that may be reached, such as
                 ``https://*.example.org``; empty for all.
@@ -92,6 +95,7 @@ class BrowserEnv:
             storage_state=read_state(storage_state),
             user_data_dir=os.fspath(user_data_dir or ""),
             device=device or "",
+            har_path=os.path.abspath(har_path) if har_path else "",
             cdp_url=cdp_url or "",
             allowed_origins=tuple(allowed_origins),
             blocked_origins=tuple(blocked_origins),

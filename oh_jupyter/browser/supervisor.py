@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from oh_jupyter.browser.channel.pipe import read_frame, write_frame
-from oh_jupyter.browser.channel.protocol import LaunchSettings
+from oh_jupyter.browser.channel.protocol import CLOSE_SECONDS, LaunchSettings
 from oh_jupyter.browser.channel.tempdir import TempDir
 from oh_jupyter.browser.executable import find_executable
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError, ChildStartError
@@ -150,14 +150,14 @@ class WorkerProcess:
         self._errors.seek(0)
         return self._errors.read().decode("utf-8", "replace")[-1500:].strip()
 
-    def end(self, graceful: bool = True) -> None:
+    def end(self, graceful: bool = True, seconds: float = CLOSE_SECONDS) -> None:
         """End the process, its browser, and everything below."""
         # The end of its input asks the worker to close the browser properly.
         with contextlib.suppress(OSError):
             self._input.close()
         if graceful:
             with contextlib.suppress(TimeoutError):
-                self._child.wait(3.0)
+                self._child.wait(seconds)
         self._child.terminate(1.0)
         self._reader.join(5.0)
         self._output.close()
@@ -280,7 +280,7 @@ class Supervisor:
         self.is_closed = True
         worker, self._worker = self._worker, None
         if worker is not None:
-            worker.end()
+            worker.end(seconds=self._settings.close_seconds)
         if self._tempdir is not None:
             self._tempdir.close()
 

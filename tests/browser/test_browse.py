@@ -148,10 +148,15 @@ def test_what_an_agent_reads_is_bounded(env: BrowserEnv, site, tmp_path: Path):
         assert "line 4999" in whole
 
 
+LOADED = """() => document.readyState === "complete" ||
+  new Promise((done) => addEventListener("load", () => done(true)))"""
+
+
 def test_the_rest_of_a_page_is_read_by_page_text(env: BrowserEnv, site, tmp_path: Path):
     url = site.put("/", "".join(f"<p>line {number}</p>" for number in range(5000)))
-    seen = browse(BrowseURLAction(url), env, str(tmp_path))
-    assert isinstance(seen, BrowserOutputObservation)
+    browse(BrowseURLAction(url), env, str(tmp_path))
+    assert env.evaluate(LOADED)
+    seen = interact(env, "page_text()", tmp_path)
     said = re.search(r"page_text\((\d+)\) reads on", seen.content)
     assert said is not None
     last = re.findall(r"line (\d+)", seen.content)[-1]
@@ -167,7 +172,9 @@ def test_of_a_large_page_an_agent_sees_what_is_nearby(env: BrowserEnv, site, tmp
         for number in range(3500)
     )
     url = site.put("/", f"<input value=top>{rows}<select><option>one</select>")
-    seen = browse(BrowseURLAction(url), env, str(tmp_path))
+    browse(BrowseURLAction(url), env, str(tmp_path))
+    assert env.evaluate(LOADED)
+    seen = browse(BrowseURLAction(f"{url}#again"), env, str(tmp_path))
     assert isinstance(seen, BrowserOutputObservation)
     assert "row 0\n" in seen.content
     assert "page_text(25000) reads on" in seen.content
@@ -196,7 +203,9 @@ def test_of_a_text_without_end_an_agent_reads_what_is_in_sight(
 ):
     lines = "".join(f"line {number}\n" for number in range(150_000))
     url = site.put("/long.txt", lines, Content_Type="text/plain")
-    seen = browse(BrowseURLAction(url), env, str(tmp_path))
+    browse(BrowseURLAction(url), env, str(tmp_path))
+    assert env.evaluate(LOADED)
+    seen = browse(BrowseURLAction(f"{url}#again"), env, str(tmp_path))
     assert isinstance(seen, BrowserOutputObservation)
     assert "line 0\nline 1\n" in seen.content
     assert f"of {len(lines)}." in seen.content

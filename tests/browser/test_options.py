@@ -286,6 +286,15 @@ def test_secrets_are_hidden_however_they_are_written(site, tmp_path: Path):
         assert "w*rd" not in json.dumps(shown)
 
 
+def test_an_archive_of_requests(site, tmp_path: Path):
+    page = site.put("/archived", "<p>kept for later")
+    with BrowserEnv(har_path=tmp_path / "all.har") as env:
+        env.step(f'goto("{page}")', include=[])
+    entries = json.loads((tmp_path / "all.har").read_text("utf-8"))["log"]["entries"]
+    assert page in [each["request"]["url"] for each in entries]
+    assert "kept for later" in json.dumps(entries)
+
+
 def test_links_forms_and_elements_become_data_frames(env: BrowserEnv, show, site):
     show("""<a href=/one>One</a> <a href=#><img alt=Two src=x></a>
       <form><label>Name <input name=who value=Ada required></label>

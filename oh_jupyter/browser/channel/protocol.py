@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["GET_GOAL", "GET_REWARDS", "PARTS", "RECORDS", "LaunchSettings"]
+__all__ = ["CLOSE_SECONDS", "GET_GOAL", "GET_REWARDS", "PARTS", "RECORDS", "LaunchSettings"]
 
 PARTS = (
     "screenshot",
@@ -23,6 +23,10 @@ GET_GOAL, GET_REWARDS = "GET_EVAL_GOAL", "GET_EVAL_REWARDS"
 """Actions of OpenHands' evaluation that ask for the goal and for the rewards so far."""
 
 
+CLOSE_SECONDS, CLOSE_SECONDS_WITH_ARCHIVE = 3.0, 60.0
+"""Seconds that a worker may take to end by itself."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class LaunchSettings:
     """How a worker starts its browser."""
@@ -36,8 +40,14 @@ class LaunchSettings:
     storage_state: dict[str, Any] | None = None
     user_data_dir: str = ""
     device: str = ""
+    har_path: str = ""
     cdp_url: str = ""
     allowed_origins: tuple[str, ...] = ()
     blocked_origins: tuple[str, ...] = ()
     task: str = ""
     seed: int | None = None
+
+    @property
+    def close_seconds(self) -> float:
+        """Seconds that the worker may take to end; an archive of requests is written then."""
+        return CLOSE_SECONDS_WITH_ARCHIVE if self.har_path else CLOSE_SECONDS

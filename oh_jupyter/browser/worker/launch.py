@@ -42,6 +42,7 @@ class OpenedBrowser:
     browser: Browser | None
     context: BrowserContext
     is_ours: bool
+    records_requests: bool = False
 
     def is_connected(self) -> bool:
         """Tell whether the browser is still there."""
@@ -77,10 +78,11 @@ class OpenedBrowser:
     async def close(self) -> None:
         """End the browser, or leave it alone if it is not ours."""
         with contextlib.suppress(Exception):
+            if self.records_requests:
+                # This writes the archive.
+                await self.context.close()
             if self.browser is not None:
                 await self.browser.close()
-            else:
-                await self.context.close()
         with contextlib.suppress(Exception):
             await self.playwright.stop()
 
@@ -119,6 +121,7 @@ async def open_browser(settings: LaunchSettings) -> OpenedBrowser:
     except BaseException:
         await playwright.stop()
         raise
+    opened.records_requests = bool(settings.har_path) and opened.is_ours
     origins = OriginFilter(settings.allowed_origins, settings.blocked_origins)
     await origins.install(opened.context)
     return opened
@@ -203,6 +206,8 @@ def _context_options(playwright: Playwright, settings: LaunchSettings) -> dict[s
     if settings.allowed_origins or settings.blocked_origins:
         # Their requests could not be held back.
         options["service_workers"] = "block"
+    if settings.har_path:
+        options["record_har_path"] = settings.har_path
     if settings.device:
         if settings.device not in playwright.devices:
             near = get_close_matches(settings.device, playwright.devices, cutoff=0.3)

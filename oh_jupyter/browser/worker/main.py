@@ -19,7 +19,6 @@ from oh_jupyter.errors import BrowserError
 
 __all__ = ["main"]
 
-CLOSE_TIMEOUT_SECONDS = 5.0
 PING_TIMEOUT_SECONDS = 10.0
 
 Operation = Callable[[BrowserSession, dict[str, Any]], Awaitable[Any]]
@@ -117,7 +116,7 @@ async def _serve(parent: WorkerEnd) -> int:
     parent.started()
     await ended.wait()
     with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(session.close(), CLOSE_TIMEOUT_SECONDS)
+        await asyncio.wait_for(session.close(), settings.close_seconds)
     return 0
 
 
