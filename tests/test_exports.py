@@ -27,6 +27,7 @@ PUBLIC = {
         *("EditorParameterMissingError", "EditorResult", "FileChangedError", "FileEditor"),
         *("FileValidationError", "HistoryEntry", "NoHistoryError", "NoReplacementError"),
         *("PatchError", "Transaction"),
+        *("CellChange", "ChangedFile", "HistoryPosition"),
     ],
     "oh_jupyter.editor.actions": ["edit_file", "read_file", "write_file"],
     "oh_jupyter.editor.draft": ["Merged", "Refused", "edit_by_draft", "merge", "read_draft"],

@@ -1,5 +1,6 @@
 """The file editor: views, edits, and a history that survives."""
 
+from oh_jupyter.editor.changes import CellChange, ChangedFile, HistoryPosition
 from oh_jupyter.editor.editor import COMMANDS, FileEditor
 from oh_jupyter.editor.engine import Transaction
 from oh_jupyter.editor.history.edit_history import HistoryEntry
@@ -17,6 +18,8 @@ from oh_jupyter.errors import (
 
 __all__ = [
     "COMMANDS",
+    "CellChange",
+    "ChangedFile",
     "EditorError",
     "EditorParameterInvalidError",
     "EditorParameterMissingError",
@@ -25,6 +28,7 @@ __all__ = [
     "FileEditor",
     "FileValidationError",
     "HistoryEntry",
+    "HistoryPosition",
     "NoHistoryError",
     "NoReplacementError",
     "PatchError",

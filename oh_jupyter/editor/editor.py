@@ -8,8 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.editor import engine, reading, undo
+from oh_jupyter.editor import changes, engine, reading, undo
 from oh_jupyter.editor.arguments import COMMANDS, EDIT_COMMANDS, Arguments, prepare
+from oh_jupyter.editor.changes import ChangedFile, HistoryPosition
 from oh_jupyter.editor.engine import Transaction, check_edits, combine
 from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
 from oh_jupyter.editor.history.edit_history import (
@@ -313,6 +314,78 @@ class FileEditor:
         """
         return undo.diff(self.history_store, parse_path(path, self.workspace), steps)
 
+    def position(self) -> HistoryPosition:
+        """Note where the edit history is now, for `changes` and `undo_to`.
+
+        It costs a look at the start of one file for each file that was ever edited here.
+
+        Returns:
+            The position, which is plain data and holds in other processes, too.
+        """
+        self._state.finish_interrupted()
+        return changes.position(self.history_store)
+
+    def changes(self, since: HistoryPosition | None = None) -> list[ChangedFile]:
+        """List the files that were edited and are not what they were.
+
+        What others changed in these files meanwhile is part of the difference, and said; files
+        that only others changed are not known to the history, and are left out.
+
+        Args:
+            since: The position to compare with; by default as far as the history reaches back.
+
+        Returns:
+            One entry for each file, by path: with old and new bytes and texts, a diff, the numbers
+            of lines added and removed, and for a notebook what became of its cells.
+
+        Raises:
+            EditorError: A history or a file cannot be read.
+        """
+        self._state.finish_interrupted()
+        return changes.changes(self.history_store, since)
+
+    def undo_to(
+        self,
+        position: HistoryPosition,
+        paths: Iterable[str | os.PathLike[str]] | None = None,
+        *,
+        skip_conflicts: bool = False,
+        dry_run: bool = False,
+    ) -> EditorResult:
+        """Take back every edit since a position, in all files at once.
+
+        Files that were created are removed, those that were deleted or moved are back. What others
+        changed elsewhere in the files stays. It is one edit of several files itself: all of it is
+        done or nothing, also after a crash, and ``undo_edit`` of one of the files takes it back.
+
+        Args:
+            position: What `position` returned then.
+            paths: The absolute paths of the files to take back; by default all.
+            skip_conflicts: Leave files as they are whose place somebody else changed, or whose
+                history does not reach back so far, and name them; by default nothing is done.
+            dry_run: Write nothing; the result tells what would be.
+
+        Returns:
+            What was done; ``files`` has a result for each file that was changed.
+
+        Raises:
+            FileChangedError: Somebody else changed the same place of a file, or deleted it.
+            NoHistoryError: No edit was made since.
+            EditorError: A file cannot be written.
+        """
+        targets = None if paths is None else [parse_path(path, self.workspace) for path in paths]
+        self._state.finish_interrupted(*(targets or ()))
+        result, contents = changes.undo_to(
+            self.history_store,
+            self.workspace,
+            position,
+            targets,
+            skip_conflicts=skip_conflicts,
+            dry_run=dry_run,
+        )
+        self._state.last_read.update(contents)
+        return result
+
     def overwrite(
         self, path: Path, compute: Callable[[bytes | None], bytes], mode: int | None = None
     ) -> None:
@@ -341,11 +414,7 @@ class FileEditor:
         if exists(path):
             check_regular(path)
         result, contents = undo.undo_or_redo(self.history_store, path, command, dry_run=dry_run)
-        for real, data in contents.items():
-            if data is None:
-                self._state.last_read.forget(real)
-            else:
-                self._state.last_read.remember(real, data)
+        self._state.last_read.update(contents)
         return result
 
     def _patch(self, path: Path, text: str, linting: bool, dry_run: bool) -> EditorResult:

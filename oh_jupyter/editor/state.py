@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 
@@ -41,6 +42,14 @@ class LastRead:
             self._size += len(content)
             while self._size > _MAX_BYTES:
                 self._drop(next(iter(self._contents)))
+
+    def update(self, contents: Mapping[Path, bytes | None]) -> None:
+        """Store what files are now; None for one that is gone."""
+        for path, content in contents.items():
+            if content is None:
+                self.forget(path)
+            else:
+                self.remember(path, content)
 
     def forget(self, path: Path) -> None:
         """Drop a file that is gone."""

@@ -21,7 +21,7 @@ from oh_jupyter.editor.text.line_diff import unified_diff
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.errors import EditorError, FileChangedError, NoHistoryError
 
-__all__ = ["diff", "undo_or_redo"]
+__all__ = ["Contents", "decoded", "diff", "read_current", "undo_or_redo", "write"]
 
 Contents = dict[Path, bytes | None]
 """Files, links followed, and what they are now; None if one is not there."""
@@ -38,15 +38,15 @@ def undo_or_redo(
     it is left as it is, and the result says so.
     """
     with store.open(path) as history:
-        current = _read_current(history)
+        current = read_current(history)
         step = _target(history.timeline, command)
         if step is None or len(step.files) < 2:
             changes = [_change(history, current, path, command)]
-            _write(store, changes, path, dry_run)
+            write(store, changes, path, dry_run)
             return _told(changes, path, command, dry_run)
     with store.open_all([Path(file) for file in step.files]) as histories:
         changes, forgotten = _together(histories, step, command)
-        _write(store, changes, path, dry_run)
+        write(store, changes, path, dry_run)
     result, contents = _told(changes, path, command, dry_run)
     others = [str(c.history.path) for c in changes if c.history.path != real_path(path)]
     verb = "undone" if command == "undo_edit" else "redone"
@@ -69,7 +69,7 @@ def _together(
     changes: list[FileChange] = []
     forgotten: list[str] = []
     for history in histories:
-        current = _read_current(history)
+        current = read_current(history)
         found = _target(history.timeline, command)
         if found is not None and found.transaction == step.transaction:
             changes.append(_change(history, current, history.path, command))
@@ -97,7 +97,8 @@ def _changed_since(history: FileHistory, step: Step, command: str) -> FileChange
     )
 
 
-def _write(store: EditHistory, changes: list[FileChange], path: Path, dry_run: bool) -> None:
+def write(store: EditHistory, changes: list[FileChange], path: Path, dry_run: bool) -> None:
+    """Commit changes that are recorded; nothing for a dry run."""
     if dry_run:
         return
     try:
@@ -114,14 +115,14 @@ def _write(store: EditHistory, changes: list[FileChange], path: Path, dry_run: b
 def diff(store: EditHistory, path: Path, steps: int) -> str:
     """Compare a file with what it was some edits ago, as a unified diff."""
     with store.open(path) as history:
-        current, _ = _read_current(history)
+        current, _ = read_current(history)
         timeline, content = history.timeline, current
         for _ in range(steps):
             timeline, content = _step(history, timeline, content, path, "undo_edit")
-    return unified_diff(_text(content), _text(current), str(path), context=3)
+    return unified_diff(decoded(content), decoded(current), str(path), context=3)
 
 
-def _read_current(history: FileHistory) -> _Current:
+def read_current(history: FileHistory) -> _Current:
     """Read a file, and take in what happened to it since the editor last wrote it."""
     current: _Current = None, None
     try:
@@ -156,7 +157,7 @@ def _step(
         what = "edit history" if command == "undo_edit" else "undone edit"
         raise NoHistoryError(f"No {what} found for {path}.") from None
     except Conflict as conflict:
-        raise _conflict(path, command, _text(conflict.before), _text(current)) from None
+        raise _conflict(path, command, decoded(conflict.before), decoded(current)) from None
     except (LookupError, ValueError) as error:
         raise EditorError(
             f"The edit history of {path} is damaged ({error}); nothing was changed. "
@@ -198,7 +199,8 @@ def _result(
     )
 
 
-def _text(content: bytes | None) -> str:
+def decoded(content: bytes | None) -> str:
+    """Text of a content; "" for None."""
     file = _parsed(content)
     return file.text if file is not None else ""
 

@@ -3,6 +3,8 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -129,14 +131,20 @@ NOBODY = """if True:
 """
 
 
-def as_nobody(tmp_path_factory, workspace, path):
-    history = tmp_path_factory.mktemp("history")
-    history.chmod(0o777)
-    for folder in (*workspace.parents, workspace, *history.parents):
-        if folder.stat().st_uid == os.getuid() and folder.is_relative_to("/tmp/"):
-            folder.chmod(folder.stat().st_mode | 0o055)
+@pytest.fixture
+def open_folder():
+    """A folder that everybody may enter; those of pytest are closed again by every other run."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "history").mkdir()
+        (folder / "history").chmod(0o777)
+        yield folder
+
+
+def as_nobody(folder, path):
     done = subprocess.run(
-        [sys.executable, "-c", NOBODY, workspace, history, path],
+        [sys.executable, "-c", NOBODY, folder, folder / "history", path],
         capture_output=True,
         text=True,
         check=True,
@@ -145,15 +153,15 @@ def as_nobody(tmp_path_factory, workspace, path):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can become nobody")
-def test_what_may_not_be_written_is_not_and_what_may_keeps_its_owner(
-    tmp_path_factory, workspace, write
-):
-    locked, shared = write("locked", "old"), write("shared", "old")
+def test_what_may_not_be_written_is_not_and_what_may_keeps_its_owner(open_folder):
+    locked, shared = open_folder / "locked", open_folder / "shared"
+    for path in (locked, shared):
+        path.write_text("old")
     locked.chmod(0o644)
     shared.chmod(0o666)
-    assert "Permission denied" in as_nobody(tmp_path_factory, workspace, locked)
+    assert "Permission denied" in as_nobody(open_folder, locked)
     assert locked.read_bytes() == b"old"
-    assert "has been edited" in as_nobody(tmp_path_factory, workspace, shared)
+    assert "has been edited" in as_nobody(open_folder, shared)
     assert (shared.read_bytes(), shared.stat().st_uid) == (b"new", 0)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tracemalloc
 
 import pytest
 
@@ -136,3 +137,14 @@ def test_who_waits_for_a_lock_that_is_removed_takes_the_new_one(folder, workspac
         lock.parent.rmdir()
     with file_lock(lock, timeout_seconds=0):
         assert lock.exists()
+
+
+def test_a_large_file_does_not_stay_in_memory(editor, workspace):
+    size = 80 * 1024 * 1024
+    tracemalloc.start()
+    try:
+        editor.overwrite(workspace / "large.bin", lambda _: b"x" * size)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert held < size / 8

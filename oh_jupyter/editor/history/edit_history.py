@@ -204,7 +204,7 @@ class EditHistory:
     ) -> None:
         """Use a folder; it is created when the first file is edited."""
         self._folder = folder
-        self._max_steps = max_steps
+        self.max_steps = max_steps
         self._max_bytes = max_bytes
         self._digests = Digests()
         self._files = TimelineFiles()
@@ -266,7 +266,7 @@ class EditHistory:
     def _enter(self, stack: ExitStack, reals: Sequence[str], repair: bool) -> list[FileHistory]:
         # Everybody takes locks in the same order, so no two ever wait for each other.
         found: dict[str, FileHistory] = {}
-        limits = self._max_steps, self._max_bytes
+        limits = self.max_steps, self._max_bytes
         for real in sorted(set(reals)):
             folder = self._folder_of(real)
             try:
@@ -295,6 +295,13 @@ class EditHistory:
         """Go on with every edit of several files whose process died, or take it back."""
         for transaction in self.journal.names():
             self._finish(transaction)
+
+    def heads(self) -> dict[str, str | None]:
+        """SHA-256 of each file with a history, as it was after its last step; None for no file."""
+        with suppress(FileNotFoundError):
+            found = [self._files.head(folder / "index.json") for folder in _folders(self._folder)]
+            return dict(filter(None, found))
+        return {}
 
     def entries(self, path: Path) -> list[HistoryEntry]:
         """Steps of a file, the oldest first."""

@@ -19,6 +19,7 @@ from oh_jupyter.editor.text.delta import Delta, Hunk, apply, compare, invert
 __all__ = ["Blobs", "Digests", "Step", "digest_of"]
 
 
+_MAX_CACHED_BYTES = 16 * 1024 * 1024
 _MAX_INLINE_BYTES = 1024  # bytes; up to here a reference carries the content itself
 
 
@@ -45,7 +46,8 @@ class Digests:
             if known == content:
                 return digest
         digest = hashlib.sha256(content).hexdigest()
-        self._last.append((content, digest))
+        if len(content) <= _MAX_CACHED_BYTES:  # what is larger is not to stay in memory
+            self._last.append((content, digest))
         return digest
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -218,6 +219,12 @@ _MAX_CACHED = 16  # timelines in memory; each may have all the steps of a file
 
 _START = b'{"token": "'
 _TOKEN_LENGTH = 16
+_MAX_HEAD_BYTES = 32 * 1024  # two paths of the greatest length, escaped
+_HEAD = re.compile(
+    rb'\{"token": "\w+", "version": 1, "path": ("(?:[^"\\]|\\.)*")'
+    rb'.*?, "head": (null|"\w+")',
+    re.DOTALL,
+)
 
 
 class TimelineFiles:
@@ -251,6 +258,14 @@ class TimelineFiles:
                 raise ValueError(f"{file} holds no timeline: {error!r}") from None
         self._remember(token, timeline)
         return timeline
+
+    def head(self, file: Path) -> tuple[str, str | None] | None:
+        """Path and head of the timeline in a file, from its first bytes; None if it holds none."""
+        with suppress(OSError, ValueError), open(file, "rb", buffering=0) as stream:
+            match = _HEAD.match(stream.read(_MAX_HEAD_BYTES))
+            if match is not None:
+                return json.loads(match[1]), json.loads(match[2])
+        return None
 
     def write(self, file: Path, timeline: Timeline, path: Path, **more: str | None) -> int:
         """Write a timeline in one step; the number of bytes."""

@@ -31,6 +31,7 @@ _ANCHOR_LINES = (2, 4, 16)
 _IN_STEP_LINES = 20_000  # of either side; from here on it is tried to compare in step
 _PROBED_LINES = 1000  # of those that differ; where some are on either side, lines moved
 _MAX_SHIFT_LINES = 8  # that are looked for on either side of a difference
+_WINDOW_LINES = 64  # that are compared as a whole where nothing is the same for so long
 _RESUMED_LINES = 16  # that have to be the same after one
 _PROBED_DIFFERENCES = 64  # from here on it is known whether they are few
 _MAX_SPARSE_SHARE = 0.15  # of the lines; with more differences, comparing in step is slower
@@ -91,13 +92,21 @@ def _kept_in_step(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | N
         count = _common_run(old, new, i, j)
         kept_old += range(i, i + count)
         kept_new += range(j, j + count)
-        i, j, differences = i + count, j + count, differences + 1
+        i, j = i + count, j + count
         if i == len(old) or j == len(new):
             return kept_old, kept_new
         shift = _shift(old, new, i, j)
         if shift is None:
-            return None
-        i, j = i + shift[0], j + shift[1]
+            # Several differences side by side: the best reading of the next lines.
+            found = _kept(old[i : i + _WINDOW_LINES], new[j : j + _WINDOW_LINES])
+            pairs = [pair for pair in zip(*found, strict=True) if 2 * max(pair) < _WINDOW_LINES]
+            if not pairs:
+                return None
+            kept_old += [i + x for x, _ in pairs]
+            kept_new += [j + y for _, y in pairs]
+            shift = pairs[-1][0] + 1, pairs[-1][1] + 1
+            differences -= 2 * len(pairs)
+        i, j, differences = i + shift[0], j + shift[1], differences + sum(shift)
     return None
 
 
