@@ -96,6 +96,10 @@ def test_a_magic_is_documented_completed_and_found_before_its_first_use(fresh_ke
     reply = fresh_kernel.client.complete("%oh_skills sch", reply=True, timeout=60)
     assert reply["content"]["matches"] == ["schema"]
     assert "oh_browse" in fresh_kernel.execute("%lsmagic")
+    fresh_kernel.execute("%unload_ext oh_jupyter")
+    reply = fresh_kernel.client.complete("%oh_skills sch", reply=True, timeout=60)
+    assert reply["content"]["matches"] == []
+    assert "oh_browse" not in fresh_kernel.execute("%lsmagic")
 
 
 def test_the_first_cell_of_a_magic_has_its_text_as_typed(fresh_kernel) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from IPython.core.error import TryNext, UsageError
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class
 from IPython.core.magic_arguments import argument, magic_arguments
@@ -15,6 +15,7 @@ from oh_jupyter.errors import SkillError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import (
+    Completion,
     OhMagics,
     help_option,
     parse_line,
@@ -33,8 +34,7 @@ class SkillsMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        for prefix in ("%oh_skills", "oh_skills"):
-            shell.set_hook("complete_command", self._complete, str_key=prefix)
+        self._completion = _SkillCompletion(shell)
 
     @silenced_by_semicolon
     @magic_arguments()
@@ -117,20 +117,26 @@ class SkillsMagics(OhMagics):
             shell.drop_by_id({name: function})
         print(f"{name} is no skill any more.")
 
-    def _complete(self, _: Any, event: Any) -> list[str]:
+
+class _SkillCompletion(Completion):
+    """Completes skills and commands, then what a command is for."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        super().__init__(shell, "oh_skills", (), ("--help",))
+        self._namespace = shell.user_ns
+
+    def find(self, typed: str) -> tuple[str, list[str]]:
+        """The last argument, and what it may become."""
         from oh_jupyter.skills import available
 
-        words = event.text_until_cursor.split()
-        typed = len(words) - 1 + event.text_until_cursor.endswith((" ", "\t"))
-        if typed <= 1:
-            return [*available(), *_COMMANDS]
-        if typed > 2 or words[1] not in _COMMANDS:
-            raise TryNext
-        if words[1] == "add":
-            shell: Any = self.shell
-            return [
-                name
-                for name, value in shell.user_ns.items()
-                if callable(value) and not name.startswith("_")
-            ]
-        return list(available())
+        *words, argument = typed.split(" ")
+        words = [word for word in words if word]
+        if not words:
+            found = [*available(), *_COMMANDS, "--help"]
+        elif len(words) > 1 or words[0] not in _COMMANDS:
+            found = []
+        elif words[0] == "add":
+            found = [n for n, v in self._namespace.items() if callable(v) and n[:1] != "_"]
+        else:
+            found = list(available())
+        return argument, [name for name in found if name.startswith(argument)]
