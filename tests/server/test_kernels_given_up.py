@@ -13,9 +13,15 @@ import pytest
 
 from oh_jupyter.errors import KernelDiedError
 from oh_jupyter.server.default_kernel import DefaultKernel
+from oh_jupyter.server.state import state_of
 
 DIE = "import os; os._exit(7)"
+SLEEP = "import time; time.sleep(600)"
 LIMIT = 2
+
+
+def link_to(server: Any, kernel: str) -> Any:
+    return state_of(server.web_app.settings).router.link(kernel)
 
 
 @pytest.fixture
@@ -146,3 +152,31 @@ async def test_the_pause_between_attempts_grows_and_ends() -> None:
     assert "(there) died before it answered anything, 8 times in a row. " in told
     kernel.answered()
     assert "times" not in str(kernel.failed("died"))
+
+
+class TestOtherPorts:
+    @pytest.fixture
+    def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:
+        """As they are chosen where Jupyter does not hold on to those that it chose first."""
+        return {**jp_server_config, "KernelManager": {"cache_ports": False}}
+
+    @pytest.mark.slow
+    async def test_an_open_kernel_is_found_at_other_ports(
+        self, act, plain_kernel, jp_serverapp
+    ) -> None:
+        """Jupyter chooses others for a kernel that dies at its start; nothing tells of them."""
+        manager = jp_serverapp.kernel_manager.get_kernel(plain_kernel)
+        assert (await act("run_ipython", plain_kernel, code="x = 1"))[0] == 200
+        before = manager.control_port
+        async with asyncio.timeout(90):
+            lost = asyncio.ensure_future(act("run_ipython", plain_kernel, code=SLEEP))
+            busy = link_to(jp_serverapp, plain_kernel)
+            while not (await busy.request("status")).fields["runtime"]["running"]:
+                pass
+            await manager.restart_kernel(now=True, newports=True)
+            assert manager.control_port != before
+            status, answer = await lost
+            assert (status, answer["error"]) == (503, "KernelDiedError")
+            assert (await act("run_ipython", plain_kernel, code="'x' in globals()"))[1][
+                "content"
+            ].startswith("False")

@@ -34,6 +34,7 @@ class ZmqLink(KernelLink):
         )
         self._manager = kernel_manager
         self._streams: dict[str, Any] = {}
+        self._port: int | None = None
         self._stream("control")
 
     def _stream(self, channel: str) -> Any:
@@ -42,7 +43,24 @@ class ZmqLink(KernelLink):
             connect = getattr(self._manager, f"connect_{channel}")
             stream = self._streams[channel] = connect(identity=self._session.bsession)
             stream.on_recv(self._receive, copy=False)
+            self._port = self._manager.control_port
         return self._streams[channel]
+
+    async def open(self) -> None:
+        """Connect anew if the kernel has other ports than before."""
+        self._leave_lost_ports()
+
+    def _leave_lost_ports(self) -> None:
+        """A kernel that dies at its start is started again with other ports, which nobody tells."""
+        port = self._manager.control_port  # 0 while others are chosen
+        if self._closed is None and port and port != self._port:
+            self._close_streams()
+            self._stream("control")
+            self.kernel_gone(self._lost())
+
+    def _ping(self, unanswered: bool) -> None:
+        self._leave_lost_ports()
+        super()._ping(unanswered)
 
     def _post(self, channel: str, message: dict[str, Any], buffers: Buffers | None = None) -> None:
         self._session.send(self._stream(channel), message, buffers=buffers)
@@ -61,7 +79,11 @@ class ZmqLink(KernelLink):
     def close(self, problem: KernelDiedError | None = None) -> None:
         """Disconnect for good."""
         super().close(problem)
+        self._close_streams()
+
+    def _close_streams(self) -> None:
         for stream in self._streams.values():
             if not stream.closed():
                 stream.on_recv(None)
                 stream.close(linger=0)
+        self._streams.clear()
