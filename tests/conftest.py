@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-pytest_plugins = ["pytest_jupyter.jupyter_server"]
+pytest_plugins = ["pytest_jupyter.jupyter_server", "oh_jupyter.testing"]
 
 
 def pytest_configure() -> None:

@@ -48,11 +48,12 @@ MAY_IMPORT = {
     "client": BASE | {"events", "config"},
     "connect": BASE | {"events", "config", "server", "client"},
     "cli": BASE | {"browser", "server", "client", "connect"},
+    "testing": BASE | {"cells", "storage"},
     "__init__": BASE | {"kernel", "server"},
 }
 JUPYTER = {"IPython", "ipykernel", "tornado", "traitlets", "jupyter_client", "jupyter_server"}
 # Plugins run cells in kernels of their own; what they need for that is no part of the kernel.
-MAY_BE_A_CLIENT = {"cells", "plugins"}
+MAY_BE_A_CLIENT = {"cells", "plugins", "testing"}
 MCP_SDK = {"mcp", "mcp_types", "httpx2"}
 MAY_USE_JUPYTER = {"traits", "kernel", "server", "__init__", "cli"}
 SOURCES = sorted(

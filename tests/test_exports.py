@@ -70,6 +70,10 @@ PUBLIC = {
         *("LocalFileStore", "S3FileStore", "Transfer", "WebHookFileStore", "copy"),
         *("get_file_store", "sync"),
     ],
+    "oh_jupyter.testing": [
+        *("CellRunnerContract", "FileStoreContract", "LiveKernel", "LiveServer", "live_kernel"),
+        *("live_server", "run_server", "wait_until"),
+    ],
 }
 
 

@@ -2,58 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import requests
-from requests.adapters import HTTPAdapter
-from urllib3 import Retry
 
 from oh_jupyter.config import Settings
 from oh_jupyter.events import ErrorObservation, IPythonRunCellAction
 from oh_jupyter.runtime import Runtime
+from oh_jupyter.testing import LiveServer
+from oh_jupyter.testing.server import TOKEN
 
-TOKEN = "remote"
 
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    directory = tmp_path_factory.mktemp("server")
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
-            *(
-                "--ServerApp.port=0",
-                "--ServerApp.ip=127.0.0.1",
-                f"--IdentityProvider.token={TOKEN}",
-            ),
-            f"--ServerApp.root_dir={directory}",
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-        # Without extensions: a server that knows nothing of ours will do, and is up sooner.
-        env={
-            **os.environ,
-            "JUPYTER_RUNTIME_DIR": str(directory / "runtime"),
-            "JUPYTER_CONFIG_DIR": str(directory / "config"),
-            "JUPYTER_NO_CONFIG": "1",
-        },
-    )
-    assert process.stderr is not None
-    lines = iter(process.stderr)
-    url = next(m[1] for line in lines if (m := re.search(r"(http://127\.0\.0\.1:\d+)/", line)))
-    patience = HTTPAdapter(max_retries=Retry(total=200, backoff_factor=0.05, backoff_max=0.1))
-    with requests.Session() as session:  # it names its address a moment before it listens
-        session.mount("http://", patience)
-        session.get(f"{url}/api", timeout=30)
-    yield url
-    process.terminate()
-    process.communicate()
+@pytest.fixture
+def url(plain_server: LiveServer) -> str:
+    return plain_server.url
 
 
 @pytest.fixture

@@ -21,10 +21,6 @@ from oh_jupyter.storage import InMemoryFileStore, S3FileStore
 from oh_jupyter.storage.webhook import delivery
 from oh_jupyter.storage.webhook.dispatcher import RetryPolicy
 
-# The contract is inherited by test classes here, and by whoever adds a backend.
-sys.path.insert(0, str(Path(__file__).parents[1] / "contracts"))
-pytest.register_assert_rewrite("file_store")
-
 
 def _program(name, package):
     beside = Path(sys.executable).parent / name

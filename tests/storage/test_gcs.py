@@ -3,11 +3,11 @@ import time
 import uuid
 
 import pytest
-from file_store import FileStoreContract
 
 from oh_jupyter.errors import StoreAccessError
 from oh_jupyter.storage import GoogleCloudFileStore, get_file_store
 from oh_jupyter.storage.remote import gcs
+from oh_jupyter.testing import FileStoreContract
 
 pytest.importorskip("fsspec", reason="fsspec is not installed; pip install gcsfs")
 

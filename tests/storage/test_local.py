@@ -8,11 +8,11 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from file_store import FileStoreContract
 
 from oh_jupyter.errors import StorageError, StoreConfigError, StorePathError
 from oh_jupyter.storage import LocalFileStore
 from oh_jupyter.storage.local import directory
+from oh_jupyter.testing import FileStoreContract
 
 
 @pytest.fixture

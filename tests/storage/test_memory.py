@@ -1,9 +1,9 @@
 import time
 
 import pytest
-from file_store import FileStoreContract
 
 from oh_jupyter.storage import InMemoryFileStore
+from oh_jupyter.testing import FileStoreContract
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 import uuid
 
 import pytest
-from file_store import FileStoreContract
 
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.storage import FsspecFileStore
+from oh_jupyter.testing import FileStoreContract
 
 
 class TestMemoryUrl(FileStoreContract):

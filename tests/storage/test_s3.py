@@ -5,11 +5,11 @@ import time
 import uuid
 
 import pytest
-from file_store import FileStoreContract
 
 from oh_jupyter.errors import StorageError, StoreAccessError, StoreConfigError
 from oh_jupyter.storage import S3FileStore, get_file_store
 from oh_jupyter.storage.remote import fsspec_store, s3
+from oh_jupyter.testing import FileStoreContract
 
 pytest.importorskip("s3fs", reason="s3fs is not installed; pip install s3fs")
 

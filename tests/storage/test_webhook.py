@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import httpx
 import pytest
 import requests
-from file_store import FileStoreContract
 
 from oh_jupyter.errors import StoreContentError, StorePathError
 from oh_jupyter.storage import (
@@ -20,6 +19,7 @@ from oh_jupyter.storage import (
     LocalFileStore,
     WebHookFileStore,
 )
+from oh_jupyter.testing import FileStoreContract
 
 
 @pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])

@@ -1,12 +1,18 @@
-"""What every file store promises. A backend's tests inherit it and provide ``store``."""
+"""What every file store promises."""
+
+from __future__ import annotations
 
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from oh_jupyter.errors import StoreContentError, StorePathError
+from oh_jupyter.storage import FileStore
+
+__all__ = ["FileStoreContract"]
 
 AWKWARD_NAMES = [
     "plain.txt",
@@ -38,41 +44,52 @@ AWKWARD_CONTENTS = {
 
 
 class FileStoreContract:
-    """Inherit, and define a fixture ``store`` that gives an empty store."""
+    """Tests of all that a ``FileStore`` promises.
 
-    missing_directory_is_an_error = False
-    """Whether listing a missing directory raises, as it does where directories exist."""
+    Inherit it in a test module, and define a fixture ``store`` that gives an empty store::
 
-    creates_in_one_step = True
-    """Whether of several who create a file only one succeeds, on the server of the test."""
+        class TestMyStore(FileStoreContract):
+            @pytest.fixture
+            def store(self, tmp_path):
+                return MyStore(tmp_path)
 
-    names_the_test_server_cuts = ()
-    """Names that the server which stands in for the real one in tests gets wrong."""
+    Attributes:
+        missing_directory_is_an_error: Listing a missing directory raises ``FileNotFoundError``, as
+            it does where directories exist; otherwise the list is empty.
+        creates_in_one_step: Of several who create a file at once only one succeeds, on the server
+            that stands in for the real one in tests.
+        names_the_test_server_cuts: Names of files that this server gets wrong; their tests are
+            skipped.
+    """
+
+    missing_directory_is_an_error: bool = False
+    creates_in_one_step: bool = True
+    names_the_test_server_cuts: tuple[str, ...] = ()
 
     @pytest.mark.parametrize("contents", AWKWARD_CONTENTS.values(), ids=AWKWARD_CONTENTS)
-    def test_bytes_come_back_exactly(self, store, contents):
+    def test_bytes_come_back_exactly(self, store: FileStore, contents: Any) -> None:
         store.write("d/f", contents)
         assert store.read_bytes("d/f") == contents
         assert store.info("d/f")["size"] == len(contents)
 
     @pytest.mark.parametrize("text", ["", "a\r\nb\rc\n", "grüße 日本語 🙂", "\ufefftext", "\u2028"])
-    def test_text_comes_back_exactly(self, store, text):
+    def test_text_comes_back_exactly(self, store: FileStore, text: str) -> None:
         store.write("f", text)
         assert store.read("f") == text
         assert store.read_bytes("f") == text.encode()
 
-    def test_other_bytes_like_contents(self, store):
+    def test_other_bytes_like_contents(self, store: Any) -> None:
         store.write("a", bytearray(b"one"))
         store.write("b", memoryview(b"two"))
         assert (store.read("a"), store.read("b")) == ("one", "two")
 
-    def test_binary_is_not_readable_as_text_but_is_not_missing(self, store):
+    def test_binary_is_not_readable_as_text_but_is_not_missing(self, store: FileStore) -> None:
         store.write("f", b"\xff\xfe")
         with pytest.raises(StoreContentError, match=r"read_bytes"):
             store.read("f")
 
     @pytest.mark.parametrize("name", AWKWARD_NAMES)
-    def test_awkward_names(self, store, name):
+    def test_awkward_names(self, store: FileStore, name: str) -> None:
         if name in self.names_the_test_server_cuts:
             pytest.skip(f"the server of this test cannot store {name!r}")
         store.write(name, "top")
@@ -91,7 +108,7 @@ class FileStoreContract:
     @pytest.mark.parametrize(
         "spelling", ["foo.bar.baz", "./foo/bar/baz", "/foo/bar/baz", "a//b/./c"]
     )
-    def test_spellings_of_a_path(self, store, spelling):
+    def test_spellings_of_a_path(self, store: FileStore, spelling: str) -> None:
         store.write(spelling, "Hello, world!")
         assert store.read(spelling) == "Hello, world!"
         assert store.read("/" + spelling.removeprefix("/").removeprefix("./")) == "Hello, world!"
@@ -100,7 +117,7 @@ class FileStoreContract:
             store.read(spelling)
 
     @pytest.mark.parametrize("path", ["../x", "..", "a/../../x", "/../x", "./../x", "//../x"])
-    def test_no_way_out_of_the_root(self, store, path):
+    def test_no_way_out_of_the_root(self, store: FileStore, path: Any) -> None:
         store.write("keep", "kept")
         for use in (
             lambda: store.write(path, "escaped"),
@@ -120,14 +137,14 @@ class FileStoreContract:
         assert store.list("") == ["keep"]
 
     @pytest.mark.parametrize("path", ["a\0b", "\udcff", "d/\ud800x"])
-    def test_no_file_can_have_that_name(self, store, path):
+    def test_no_file_can_have_that_name(self, store: FileStore, path: Any) -> None:
         with pytest.raises(StorePathError):
             store.write(path, "x")
         with pytest.raises(StorePathError):
             store.list(path)
 
     @pytest.mark.parametrize("path", ["", "/", ".", "d/", "d/.", "d/x/.."])
-    def test_a_directory_cannot_be_written_or_read(self, store, path):
+    def test_a_directory_cannot_be_written_or_read(self, store: FileStore, path: Any) -> None:
         store.write("d/f", "x")
         with pytest.raises(StorePathError, match="names a directory"):
             store.write(path, "x")
@@ -135,12 +152,12 @@ class FileStoreContract:
             store.read(path)
 
     @pytest.mark.parametrize("path", [None, 5, b"bytes", ["list"]])
-    def test_a_path_is_a_str(self, store, path):
+    def test_a_path_is_a_str(self, store: FileStore, path: Any) -> None:
         with pytest.raises(StorePathError, match="is a str"):
             store.write(path, "x")
 
     @pytest.mark.parametrize("contents", [None, 5, ["x"], "lone \ud800"])
-    def test_wrong_contents_leave_the_old_ones(self, store, contents):
+    def test_wrong_contents_leave_the_old_ones(self, store: FileStore, contents: Any) -> None:
         store.write("f", "old")
         with pytest.raises(StoreContentError, match="was not written"):
             store.write("f", contents)
@@ -149,7 +166,7 @@ class FileStoreContract:
         assert store.read("f") == "old"
         assert store.list("") == ["f"]
 
-    def test_missing_files(self, store):
+    def test_missing_files(self, store: FileStore) -> None:
         store.write("d/f", "x")
         for path in ("nope", "d/nope", "d/f/nope", "nope/nope"):
             with pytest.raises(FileNotFoundError) as caught:
@@ -165,12 +182,12 @@ class FileStoreContract:
             store.delete(path)
         assert store.read("d/f") == "x"
 
-    def test_reading_a_directory(self, store):
+    def test_reading_a_directory(self, store: FileStore) -> None:
         store.write("d/f", "x")
         with pytest.raises(IsADirectoryError):
             store.read("d")
 
-    def test_listing(self, store):
+    def test_listing(self, store: FileStore) -> None:
         for path in ("foo/x.txt", "foo/bar/1", "foo/bar/2", "foo/baz/deep/3", "foobar", "foo.txt"):
             store.write(path, path)
         assert store.list("") == ["foo.txt", "foo/", "foobar"]
@@ -181,15 +198,15 @@ class FileStoreContract:
         )
         assert store.list("foo/baz") == ["foo/baz/deep/"]
 
-    def test_listing_an_empty_store(self, store):
+    def test_listing_an_empty_store(self, store: FileStore) -> None:
         assert store.list("") == []
 
-    def test_listing_a_file(self, store):
+    def test_listing_a_file(self, store: FileStore) -> None:
         store.write("d/f", "x")
         with pytest.raises(NotADirectoryError):
             store.list("d/f")
 
-    def test_listing_a_missing_directory(self, store):
+    def test_listing_a_missing_directory(self, store: FileStore) -> None:
         store.write("d/f", "x")
         if self.missing_directory_is_an_error:
             with pytest.raises(FileNotFoundError):
@@ -197,7 +214,7 @@ class FileStoreContract:
         else:
             assert store.list("nope") == []
 
-    def test_listing_is_never_stale(self, store):
+    def test_listing_is_never_stale(self, store: FileStore) -> None:
         assert store.list("") == []
         store.write("d/a", "1")
         assert store.list("d") == ["d/a"]
@@ -207,7 +224,7 @@ class FileStoreContract:
         assert store.list("d") == ["d/b"]
         assert not store.exists("d/a")
 
-    def test_delete_touches_nothing_else(self, store):
+    def test_delete_touches_nothing_else(self, store: FileStore) -> None:
         for path in ("foo/a", "foo/b/c", "foobar", "foo.txt", "fo", "other/foo/x", "foo-/y"):
             store.write(path, "x")
         store.delete("foo")
@@ -219,13 +236,13 @@ class FileStoreContract:
             "other/foo/x",
         ]
 
-    def test_delete_with_a_slash(self, store):
+    def test_delete_with_a_slash(self, store: FileStore) -> None:
         store.write("a/foo/x", "x")
         store.write("a/keep", "x")
         store.delete("a/foo/")
         assert store.list("a") == ["a/keep"]
 
-    def test_delete_everything(self, store):
+    def test_delete_everything(self, store: FileStore) -> None:
         store.write("a/b/c", "x")
         store.write("d", "x")
         store.delete("")
@@ -233,12 +250,12 @@ class FileStoreContract:
         store.write("e", "again")
         assert store.read("e") == "again"
 
-    def test_overwriting(self, store):
+    def test_overwriting(self, store: FileStore) -> None:
         store.write("f", "a long text that is replaced")
         store.write("f", "short")
         assert store.read("f") == "short"
 
-    def test_info(self, store):
+    def test_info(self, store: FileStore) -> None:
         store.write("d/f", "12345")
         file, directory, root = store.info("d/f"), store.info("/d/"), store.info("")
         assert (file["path"], file["type"], file["size"]) == ("d/f", "file", 5)
@@ -247,13 +264,13 @@ class FileStoreContract:
         assert store.exists("d")
         assert store.exists("")
 
-    def test_walk(self, store):
+    def test_walk(self, store: FileStore) -> None:
         for path in ("a/b/1", "a/2", "3"):
             store.write(path, "x")
         assert list(store.walk()) == [("", ["a"], ["3"]), ("a", ["b"], ["2"]), ("a/b", [], ["1"])]
         assert list(store.walk("a/b")) == [("a/b", [], ["1"])]
 
-    def test_streaming(self, store):
+    def test_streaming(self, store: FileStore) -> None:
         block = os.urandom(100_000)
         with store.open("d/big", "wb") as file:
             for _ in range(30):
@@ -264,7 +281,7 @@ class FileStoreContract:
             assert file.read() == block[10:] + block * 29
         assert store.info("d/big")["size"] == 3_000_000
 
-    def test_streaming_text(self, store):
+    def test_streaming_text(self, store: FileStore) -> None:
         with store.open("f", "w") as file:
             file.write("one\r\ntwo\n")
             file.write("grüße")
@@ -273,10 +290,10 @@ class FileStoreContract:
             assert list(file) == ["one\r\n", "two\n", "grüße"]
 
     @pytest.mark.parametrize("mode", ["w", "wb"])
-    def test_a_stream_that_fails_changes_nothing(self, store, mode):
+    def test_a_stream_that_fails_changes_nothing(self, store: Any, mode: str) -> None:
         store.write("f", "old")
         half = "half" if mode == "w" else b"half"
-        with pytest.raises(ZeroDivisionError), store.open("f", mode) as file:  # noqa: PT012
+        with pytest.raises(ZeroDivisionError), store.open("f", mode) as file:
             file.write(half)
             raise ZeroDivisionError
         file = store.open("f", mode)
@@ -285,13 +302,13 @@ class FileStoreContract:
         assert store.read("f") == "old"
         assert store.list("") == ["f"]
 
-    def test_unknown_mode(self, store):
+    def test_unknown_mode(self, store: Any) -> None:
         store.write("f", "old")
         with pytest.raises(ValueError, match="mode"):
             store.open("f", "r+")
         assert store.read("f") == "old"
 
-    def test_many(self, store):
+    def test_many(self, store: FileStore) -> None:
         files = {f"many/{n % 7}/{n}": f"content {n}" for n in range(60)}
         store.write_many(files)
         assert store.read_many(files) == {path: text.encode() for path, text in files.items()}
@@ -306,7 +323,7 @@ class FileStoreContract:
         store.write_many({})
         store.delete_many([])
 
-    def test_entries_are_what_list_and_info_say(self, store):
+    def test_entries_are_what_list_and_info_say(self, store: FileStore) -> None:
         for path in ("d/a", "d/b/c", "d/b.x"):
             store.write(path, path)
         entries = store.entries("d")
@@ -316,10 +333,10 @@ class FileStoreContract:
         with pytest.raises(NotADirectoryError):
             store.entries("d/a")
 
-    def test_a_lock_is_held_by_one(self, store):
-        inside = []
+    def test_a_lock_is_held_by_one(self, store: FileStore) -> None:
+        inside: list[int] = []
 
-        def use(worker):
+        def use(worker: int) -> None:
             with store.lock("locks/one", timeout=60):
                 inside.append(worker)
                 assert inside == [worker]
@@ -336,7 +353,7 @@ class FileStoreContract:
         with store.lock("locks/one", timeout=0), store.lock("locks/other", timeout=0):
             pass
 
-    def test_creating_replaces_nothing(self, store):
+    def test_creating_replaces_nothing(self, store: FileStore) -> None:
         store.create("d/new", "first")
         for path in ("d/new", "d"):
             with pytest.raises(FileExistsError):
@@ -344,8 +361,8 @@ class FileStoreContract:
         assert store.read("d/new") == "first"
         assert store.list("d") == ["d/new"]
 
-    def test_one_of_many_creates(self, store):
-        def create(worker):
+    def test_one_of_many_creates(self, store: FileStore) -> None:
+        def create(worker: int) -> int | None:
             try:
                 store.create("claim", str(worker))
             except FileExistsError:
@@ -358,16 +375,16 @@ class FileStoreContract:
             assert len(winners) == 1
             assert store.read("claim") == str(winners[0])
 
-    def read_while_written(self, store, path):
+    def read_while_written(self, store: FileStore, path: str) -> bytes | None:
         """A read beside a writer; None where the backend's own server mixed two versions up."""
         return store.read_bytes(path)
 
-    def test_a_reader_never_sees_half_a_file(self, store):
+    def test_a_reader_never_sees_half_a_file(self, store: FileStore) -> None:
         versions = [bytes([65 + n]) * 200_000 for n in range(8)]
         store.write("f", versions[0])
         done = threading.Event()
 
-        def write():
+        def write() -> None:
             try:
                 for contents in versions * 2:
                     store.write("f", contents)
@@ -376,15 +393,15 @@ class FileStoreContract:
 
         with ThreadPoolExecutor(3) as pool:
             writer = pool.submit(write)
-            seen = set()
+            seen: set[bytes | None] = set()
             while not done.is_set():
                 seen.add(self.read_while_written(store, "f"))
             writer.result()
         assert versions[-1] == store.read_bytes("f")
         assert seen - {None} <= set(versions)
 
-    def test_32_writers(self, store):
-        def write(worker):
+    def test_32_writers(self, store: FileStore) -> None:
+        def write(worker: int) -> None:
             for n in range(4):
                 store.write(f"w/{worker}/{n}", f"{worker} {n}")
                 store.write("w/shared", f"{worker} {n}")

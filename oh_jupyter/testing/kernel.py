@@ -1,0 +1,178 @@
+"""A kernel in a process of its own, and a client that asks as the server does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_client.blocking.client import BlockingKernelClient
+from jupyter_client.manager import KernelManager
+
+__all__ = ["LiveKernel"]
+
+_EXTENSION = ("--ext", "oh_jupyter")
+
+
+class LiveKernel:
+    """A kernel in a process of its own, its client, and the requests of oh_jupyter.
+
+    Attributes:
+        directory: Where it runs.
+        manager: Jupyter's manager of the process.
+        client: Jupyter's client, with all channels open.
+    """
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        """Start a kernel and wait until it is ready.
+
+        Args:
+            directory: Where it runs.
+            arguments: Command-line options of the kernel; oh_jupyter is loaded if there are none.
+        """
+        self.directory = directory
+        self.manager = KernelManager(kernel_name="python3")
+        self.manager.start_kernel(cwd=str(directory), extra_arguments=list(arguments or _EXTENSION))
+        self.client: BlockingKernelClient = self.manager.client()
+        self.client.start_channels()
+        self.client.wait_for_ready(timeout=60)
+
+    def send(self, operation: str, body: Any = None, **fields: Any) -> str:
+        """Send a request of oh_jupyter on the control channel.
+
+        Args:
+            operation: Its name, such as ``"execute_action"``.
+            body: What goes with it: bytes, or what becomes JSON.
+            fields: Further fields of the message.
+
+        Returns:
+            The id of the message.
+        """
+        session = self.client.session
+        message = session.msg("oh_jupyter_request", {"op": operation, **fields})
+        buffers = (
+            None
+            if body is None
+            else [body if isinstance(body, bytes) else json.dumps(body).encode()]
+        )
+        session.send(self.client.control_channel.socket, message, buffers=buffers)
+        return str(message["header"]["msg_id"])
+
+    def reply(self, msg_id: str, timeout: float = 60) -> tuple[dict[str, Any], Any]:
+        """Wait for the reply to a request.
+
+        Args:
+            msg_id: The id that ``send`` gave.
+            timeout: Seconds to wait.
+
+        Returns:
+            The fields of the reply, and its JSON body.
+        """
+        while True:
+            message = self.client.get_control_msg(timeout=timeout)
+            if message["parent_header"].get("msg_id") == msg_id:
+                buffers = message["buffers"]
+                return message["content"], json.loads(bytes(buffers[0])) if buffers else None
+
+    def ask(self, operation: str, body: Any = None, **fields: Any) -> tuple[dict[str, Any], Any]:
+        """Send a request and wait for its reply, see ``send`` and ``reply``."""
+        return self.reply(self.send(operation, body, **fields))
+
+    def act(self, kind: str, timeout: float | None = None, **args: Any) -> dict[str, Any]:
+        """Carry out an Action.
+
+        Args:
+            kind: Its name, such as ``"run"``.
+            timeout: Its time limit in seconds.
+            args: Its arguments.
+
+        Returns:
+            The Observation, as JSON.
+        """
+        action: dict[str, Any] = {"action": kind, "args": args}
+        if timeout is not None:
+            action["timeout"] = timeout
+        fields, observation = self.ask("execute_action", {"action": action})
+        assert fields["status"] == "ok", fields
+        return dict(observation)
+
+    def execute(self, code: str, timeout: float = 60, *, allow_stdin: bool = False) -> str:
+        """Run a cell as a person does.
+
+        Args:
+            code: The cell.
+            timeout: Seconds to wait for its end.
+            allow_stdin: Whether the cell may ask for input.
+
+        Returns:
+            Its streams, results and tracebacks as text.
+        """
+        output = ""
+
+        def collect(message: dict[str, Any]) -> None:
+            nonlocal output
+            content = message["content"]
+            if message["msg_type"] == "stream":
+                output += content["text"]
+            elif message["msg_type"] in ("execute_result", "display_data"):
+                output += content["data"].get("text/plain", "")
+            elif message["msg_type"] == "error":
+                output += "\n".join(content["traceback"])
+
+        reply = self.client.execute_interactive(
+            code, output_hook=collect, timeout=timeout, allow_stdin=allow_stdin
+        )
+        if reply["content"]["status"] == "aborted":  # it came while a failed cell was cleared up
+            return self.execute(code, timeout, allow_stdin=allow_stdin)
+        return output
+
+    def start(self, code: str) -> str:
+        """Start a cell, and wait until it is running.
+
+        Args:
+            code: The cell.
+
+        Returns:
+            The id of its message.
+        """
+        msg_id = str(self.client.execute(code))
+        while True:
+            message = self.client.get_iopub_msg(timeout=60)
+            running = message["msg_type"] == "execute_input"
+            if running and message["parent_header"].get("msg_id") == msg_id:
+                return msg_id
+
+    def finish(self, msg_id: str, timeout: float = 60) -> dict[str, Any]:
+        """Wait for the reply to a cell.
+
+        Args:
+            msg_id: The id that ``start`` gave.
+            timeout: Seconds to wait.
+
+        Returns:
+            The content of the reply.
+        """
+        while True:
+            message = self.client.get_shell_msg(timeout=timeout)
+            if message["parent_header"].get("msg_id") == msg_id:
+                return dict(message["content"])
+
+    def close(self) -> None:
+        """End the kernel at once."""
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+        self.manager.cleanup_resources()
+
+
+@pytest.fixture(scope="module")
+def live_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
+    """Give the tests of a module one kernel with oh_jupyter.
+
+    Yields:
+        The kernel.
+    """
+    kernel = LiveKernel(tmp_path_factory.mktemp("live_kernel"))
+    yield kernel
+    kernel.close()

@@ -1,0 +1,147 @@
+"""A Jupyter server in a process of its own, as people start it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import Retry
+
+__all__ = ["TOKEN", "LiveServer", "run_server"]
+
+TOKEN = "live-token"
+"""What clients of these servers must send."""
+
+_ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+\S*?)/(?:\?\S*)?\s")
+_CONNECTION_ATTEMPTS = 200
+_MAX_PAUSE_SECONDS = 0.2
+
+
+@dataclass(frozen=True)
+class LiveServer:
+    """A Jupyter server that answers.
+
+    Attributes:
+        url: Its address with its base path, without a slash at the end.
+        token: What clients must send.
+        directory: What it was given for its files; notebooks are below ``root`` in it.
+        pid: Its process id.
+        log: Lines that it has written so far; the list grows.
+    """
+
+    url: str
+    token: str
+    directory: Path
+    pid: int
+    log: list[str] = field(repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of a request that the server accepts."""
+        return {"Authorization": f"token {self.token}"}
+
+
+@contextmanager
+def run_server(
+    directory: Path,
+    *options: str,
+    environment: Mapping[str, str | None] | None = None,
+    base: str = "/",
+    with_extension: bool = True,
+) -> Iterator[LiveServer]:
+    """Run a Jupyter server until the block ends.
+
+    Args:
+        directory: Where all its files are: home, configuration, runtime files and store.
+        options: Further command-line options, such as ``"--OhJupyter.enable_browser=False"``.
+        environment: Variables beside those of the test; those that are None are not there.
+        base: Path below which it answers.
+        with_extension: Load oh_jupyter, whose Actions then ask nobody for confirmation.
+
+    Yields:
+        The server; it answers.
+    """
+    (directory / "root").mkdir(exist_ok=True)
+    variables: dict[str, str | None] = {
+        **os.environ,
+        # The start-up files of whoever runs the tests take their time.
+        "HOME": str(directory),
+        "FILE_STORE_PATH": str(directory / "store"),
+        "JUPYTER_CONFIG_DIR": str(directory / "config"),
+        "JUPYTER_RUNTIME_DIR": str(directory / "run"),
+        # Nobody is there to confirm anything.
+        "OH_JUPYTER_CONFIRMATION": "never",
+        **({} if with_extension else {"JUPYTER_NO_CONFIG": "1"}),
+        **(environment or {}),
+    }
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
+            *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", f"--ServerApp.base_url={base}"),
+            *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={directory / 'root'}"),
+            *(["--ServerApp.jpserver_extensions={'oh_jupyter': True}"] if with_extension else []),
+            *options,
+        ],
+        stderr=subprocess.PIPE,
+        text=True,
+        env={name: value for name, value in variables.items() if value is not None},
+    )
+    assert process.stderr is not None
+    log: list[str] = []
+    drain = threading.Thread(target=lambda: log.extend(process.stderr or ()), daemon=True)
+    try:
+        server = LiveServer(_address(process, log), TOKEN, directory, process.pid, log)
+        drain.start()
+        _wait_for_answer(server)
+        yield server
+    finally:
+        process.terminate()
+        process.wait(60)
+        if drain.ident is not None:
+            drain.join()
+        process.stderr.close()
+        print("".join(log))  # shown if a test has failed
+
+
+def _address(process: subprocess.Popen[str], log: list[str]) -> str:
+    """Read the log up to the address."""
+    for line in process.stderr or ():
+        log.append(line)
+        if found := _ADDRESS.search(line):
+            return found[1]
+    pytest.fail("the server did not start:\n" + "".join(log))
+
+
+def _wait_for_answer(server: LiveServer) -> None:
+    """Ask until there is an answer: the address is in the log before the server listens there."""
+    retries = Retry(
+        connect=_CONNECTION_ATTEMPTS,
+        total=_CONNECTION_ATTEMPTS,
+        backoff_factor=0.05,
+        backoff_max=_MAX_PAUSE_SECONDS,
+    )
+    with requests.Session() as session:
+        session.mount("http://", HTTPAdapter(max_retries=retries))
+        answer = session.get(f"{server.url}/api", headers=server.headers, timeout=60)
+        answer.raise_for_status()
+
+
+@pytest.fixture(scope="module")
+def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """Give the tests of a module one Jupyter server with oh_jupyter.
+
+    Yields:
+        The server.
+    """
+    with run_server(tmp_path_factory.mktemp("live_server")) as server:
+        yield server
