@@ -3,6 +3,7 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 import { cellsPlugin } from './plugins/cells.js';
 import { commandsPlugin } from './plugins/commands.js';
 import { confirmPlugin } from './plugins/confirm.js';
+import { documentsPlugin } from './plugins/documents.js';
 import { eventsPlugin } from './plugins/events.js';
 import { logPlugin } from './plugins/log.js';
 
@@ -13,6 +14,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   logPlugin,
   cellsPlugin,
   confirmPlugin,
+  documentsPlugin,
   commandsPlugin
 ];
 

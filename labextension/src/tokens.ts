@@ -52,6 +52,8 @@ export interface IOhRuntime {
   /** Events of the notebook or console in front; null if there is none. */
   readonly current: IKernelEvents | null;
   readonly currentChanged: ISignal<IOhRuntime, IKernelEvents | null>;
+  /** Emitted for each event that comes live, of whichever notebook or console. */
+  readonly arrived: ISignal<IOhRuntime, IEventMessage>;
   /** How many cards to keep for each notebook. */
   limit: number;
 }

@@ -23,6 +23,7 @@ from oh_jupyter.server.limits import Limits, RateLimit
 from oh_jupyter.server.mcp.endpoints import Endpoints
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
+from oh_jupyter.server.unsaved import UnsavedDocuments
 from oh_jupyter.traits import SettingsTraits, explicit_settings, settings_from_traits
 
 __all__ = ["OhJupyter"]
@@ -107,11 +108,13 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             confirmation=settings.confirmation,
         )
         activity = Activity()
+        unsaved = UnsavedDocuments(server.event_logger)
         ServerState(
             router=router,
             limits=limits,
             activity=activity,
-            mcp=Endpoints(server, router, activity.touch, list_skills=self.mcp_skills),
+            unsaved=unsaved,
+            mcp=Endpoints(server, router, activity.touch, unsaved, list_skills=self.mcp_skills),
             wants_vscode="vscode" in settings.plugins,
             confirmation_over_rest=self.confirmation_over_rest,
         ).put_into(self.settings)

@@ -14,6 +14,7 @@ import psutil
 from oh_jupyter.server.limits import Limits
 from oh_jupyter.server.result_store import ResultStore
 from oh_jupyter.server.router import Router
+from oh_jupyter.server.unsaved import UnsavedDocuments
 from oh_jupyter.server.workspace import CommandLog
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class ServerState:
     wants_vscode: bool
     confirmation_over_rest: bool
     activity: Activity
+    unsaved: UnsavedDocuments
     results: ResultStore = field(default_factory=ResultStore)
     commands: defaultdict[str, CommandLog] = field(default_factory=lambda: defaultdict(CommandLog))
     view_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)

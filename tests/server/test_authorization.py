@@ -31,6 +31,7 @@ OF_THE_SERVER: dict[tuple[str, str], tuple[str, str]] = {
     ("get", "openapi.yaml"): ("read", ACTIONS),
     ("get", "requests/x"): ("execute", ACTIONS),
     ("get", "viewer/x/view"): ("execute", ACTIONS),
+    ("put", "unsaved"): ("write", "contents"),
     ("delete", "requests/x"): ("execute", ACTIONS),
     **{(method, "nowhere"): ("read", ACTIONS) for method in METHODS},
 }
@@ -78,6 +79,7 @@ BODIES: dict[str, Any] = {
     "list_files": {},
     "confirmations/0": {"approve": False},
     "update_mcp_server": [],
+    "unsaved": {"client": "window", "paths": []},
     "mcp": {"jsonrpc": "2.0", "id": 1, "method": "ping"},
 }
 

@@ -69,6 +69,18 @@ async def test_open_notebooks_are_listed(mcp_connect, opened) -> None:
         assert (found["path"], found["kernel_id"]) == (path, kernel)
 
 
+async def test_edits_of_cells_are_events_with_a_diff(mcp_connect, opened) -> None:
+    _, kernel = await opened()
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run", {"command": "true"})  # loads the runtime
+        await session.call_tool("edit_cell", {"cell": 1, "old_str": "20", "new_str": "21"})
+        await session.call_tool("insert_cell", {"source": "y = 1"})
+        log = told(await session.call_tool("events", {"start_id": 2}))
+    assert "agent edit: Editing file" in log
+    assert "Replace in work/book.ipynb" in log
+    assert "Insert in work/book.ipynb" in log
+
+
 async def test_cells_are_read_inserted_edited_moved_deleted(mcp_connect, opened, stored) -> None:
     _, kernel = await opened()
     async with mcp_connect(kernel) as session:

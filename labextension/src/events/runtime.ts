@@ -7,6 +7,7 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import type { EventsApi } from './api.js';
 import { KernelEvents } from './connection.js';
+import type { IEventMessage } from './wire.js';
 
 /** Follows the notebook or console in front, and keeps the log of each. */
 export class OhRuntime implements IOhRuntime {
@@ -39,6 +40,10 @@ export class OhRuntime implements IOhRuntime {
 
   get currentChanged(): ISignal<this, IKernelEvents | null> {
     return this._currentChanged;
+  }
+
+  get arrived(): ISignal<this, IEventMessage> {
+    return this._arrived;
   }
 
   get limit(): number {
@@ -75,6 +80,7 @@ export class OhRuntime implements IOhRuntime {
     if (!events) {
       events = new KernelEvents(session, this._api, this._limit);
       this._known.set(session, events);
+      events.arrived.connect((_, message) => this._arrived.emit(message));
       // What waits is told even to those who have not opened the panel.
       void events.refreshWaiting();
       session.disposed.connect(() => {
@@ -94,6 +100,7 @@ export class OhRuntime implements IOhRuntime {
   private readonly _currentChanged = new Signal<this, IKernelEvents | null>(
     this
   );
+  private readonly _arrived = new Signal<this, IEventMessage>(this);
   private _current: KernelEvents | null = null;
   private _limit = 1000;
 }

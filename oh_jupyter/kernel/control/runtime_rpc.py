@@ -7,7 +7,12 @@ import json
 from typing import Any
 
 from oh_jupyter.errors import EventNotFoundError, WireError
-from oh_jupyter.events import CmdRunAction, IPythonRunCellAction, Observation
+from oh_jupyter.events import (
+    CmdRunAction,
+    FileEditObservation,
+    IPythonRunCellAction,
+    Observation,
+)
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.kernel.control.broadcast import clipped
@@ -51,6 +56,19 @@ async def _observe(request: Request, wire: Any) -> Observation:
     action = action_from_wire(wire)
     source = action.source or "agent"
     return await request.runtime.executor.run_action(action, source, principal="agent")
+
+
+@operation("record_edit")
+async def _record_edit(request: Request) -> Reply:
+    """Record an edit of a file that the server has made, with its diff."""
+    edit = request.json()
+    events = request.runtime.events
+    action = events.add_event(action_from_wire(edit["action"]), "agent")
+    path = str(edit["action"]["args"]["path"])
+    done = FileEditObservation(str(edit["content"]), path=path, diff=str(edit["diff"]))
+    done.cause = action.id
+    events.add_event(done, "agent")
+    return Reply()
 
 
 @operation("peek")

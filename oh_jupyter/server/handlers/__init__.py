@@ -7,6 +7,7 @@ from oh_jupyter.server.handlers.actions import (
     ExecuteActionHandler,
     ListFilesHandler,
     RequestHandler,
+    UnsavedHandler,
 )
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.events import EventHandler, EventsHandler
@@ -71,6 +72,7 @@ _OF_A_KERNEL: list[tuple[str, type[OhHandler]]] = [
 
 HANDLERS: list[tuple[str, type[OhHandler]]] = [
     (r"/oh_jupyter/openapi\.yaml", OpenApiHandler),
+    (r"/oh_jupyter/unsaved", UnsavedHandler),
     (r"/oh_jupyter/requests/(?P<key>[^/]+)", RequestHandler),
     (r"/oh_jupyter/viewer/(?P<view_key>[\w-]+)/view", ViewHandler),
     *((f"/oh_jupyter{path}", handler) for path, handler in _OF_A_KERNEL),

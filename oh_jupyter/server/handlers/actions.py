@@ -1,4 +1,4 @@
-"""``execute_action``, ``requests/{id}`` and ``list_files``."""
+"""``execute_action``, ``requests/{id}``, ``list_files`` and ``unsaved``."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.result_store import ID_HEADER
 
-__all__ = ["ExecuteActionHandler", "ListFilesHandler", "RequestHandler"]
+__all__ = ["ExecuteActionHandler", "ListFilesHandler", "RequestHandler", "UnsavedHandler"]
 
 
 class ExecuteActionHandler(OhHandler):
@@ -33,12 +33,13 @@ class ExecuteActionHandler(OhHandler):
         link = await self.link(kernel_id)
         self.state.activity.touch()
         key = self.request.headers.get(ID_HEADER)
-        if key is None:
-            reply = await self.while_connected(
-                link.request("execute_action", body=body, cancellable=True)
-            )
-        else:
-            reply = await self._stored(key, link, body)
+        async with self.state.unsaved.shared():
+            if key is None:
+                reply = await self.while_connected(
+                    link.request("execute_action", body=body, cancellable=True)
+                )
+            else:
+                reply = await self._stored(key, link, body)
         self.set_header("X-OH-Jupyter-Generation", str(reply.fields.get("generation", "")))
         self.finish_json(reply.body or b"null")
 
@@ -112,3 +113,25 @@ class RequestHandler(OhHandler):
                 f"'wait' must be 0 to {MAX_WAIT_SECONDS:.0f} seconds, not {text!r}", "wait"
             )
         return seconds
+
+
+class UnsavedHandler(OhHandler):
+    """PUT the paths of a window's documents that have changes which are not in their files."""
+
+    @web.authenticated
+    @authorized("write", resource="contents")
+    async def put(self) -> None:
+        """Take note of ``{"client": "...", "paths": [...]}``, after the save ``answered``."""
+        body = self.json_body()
+        told = body if isinstance(body, dict) else {}
+        client, paths = told.get("client"), told.get("paths")
+        if not isinstance(client, str) or not isinstance(paths, list):
+            raise WireError('The body must be {"client": "...", "paths": [...]}', "paths")
+        answered = told.get("answered")
+        self.state.unsaved.report(
+            client,
+            frozenset(str(path) for path in paths),
+            answered if isinstance(answered, int) else None,
+        )
+        self.set_status(204)
+        self.finish()

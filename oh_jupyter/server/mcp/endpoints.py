@@ -23,6 +23,7 @@ from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.mcp.results import Result
 from oh_jupyter.server.mcp.toolbox import Caller, Toolbox
 from oh_jupyter.server.router import KERNEL_EVENTS, Router
+from oh_jupyter.server.unsaved import UnsavedDocuments
 
 if TYPE_CHECKING:
     from oh_jupyter.mcp_sdk.server import ToolServer
@@ -201,6 +202,7 @@ class Endpoints:
         serverapp: Any,
         router: Router,
         touch: Callable[[], None],
+        unsaved: UnsavedDocuments,
         *,
         list_skills: bool = False,
     ) -> None:
@@ -213,6 +215,7 @@ class Endpoints:
         self._serverapp = serverapp
         self._router = router
         self._touch = touch
+        self._unsaved = unsaved
         self._notebooks = Notebooks(serverapp)
         self._endpoints: dict[str | None, McpEndpoint] = {}
         self._starting = asyncio.Lock()
@@ -245,7 +248,8 @@ class Endpoints:
         ]
         kernel.listens = lambda: self._listened_to(kernel_id)
         taken = (tool.name for tool in fixed)
-        return Toolbox(fixed, KernelTools(kernel, taken), kernel=kernel)
+        around = self._unsaved.shared
+        return Toolbox(fixed, KernelTools(kernel, taken), kernel=kernel, around_call=around)
 
     def _listened_to(self, kernel_id: str | None) -> bool:
         endpoint = self._endpoints.get(kernel_id)

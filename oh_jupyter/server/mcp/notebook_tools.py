@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import unified_diff
 from functools import wraps
 from typing import Any
 
+from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.mcp.kernel import Kernel
 from oh_jupyter.server.mcp.notebooks import (
     Cell,
@@ -163,8 +166,13 @@ class Call:
 Work = Callable[["NotebookTools", Call], Awaitable[Result]]
 
 
-def _on_notebook(action: str) -> Callable[[Work], Callable[..., Awaitable[Result]]]:
-    """Decorator that finds the notebook that is meant, if the caller may do that to files."""
+def _on_notebook(
+    action: str, edit_mode: str | None = None
+) -> Callable[[Work], Callable[..., Awaitable[Result]]]:
+    """Decorator that finds the notebook that is meant, if the caller may do that to files.
+
+    What an edit has changed is recorded in the log of the notebook's kernel.
+    """
 
     def decorate(work: Work) -> Callable[..., Awaitable[Result]]:
         @wraps(work)
@@ -172,7 +180,13 @@ def _on_notebook(action: str) -> Callable[[Work], Callable[..., Awaitable[Result
             if not await caller.allowed(action, "contents"):
                 return failure(f"You may not {action} the files of this server.")
             notebook, document = await self.find(arguments.get("notebook"))
-            return await work(self, Call(notebook, document, arguments, caller))
+            call = Call(notebook, document, arguments, caller)
+            if edit_mode is None:
+                return await work(self, call)
+            before = await document.cells()
+            found = await work(self, call)
+            await self._record(call, edit_mode, before)
+            return found
 
         return tool
 
@@ -190,6 +204,29 @@ class NotebookTools:
         """The notebook that is meant by the end of its path, or by None."""
         notebook = await self._notebooks.find(name, self._kernel.kernel_id)
         return notebook, await self._notebooks.document(notebook)
+
+    async def _record(self, call: Call, edit_mode: str, before: list[Cell]) -> None:
+        diff = _cell_diff(call.document.path, before, await call.document.cells())
+        kernel_id = call.notebook.kernel_id or self._kernel.kernel_id
+        if not diff or kernel_id is None:
+            return
+        given = call.arguments
+        path = self._notebooks.file_of(call.document.path)
+        asked = {"cell": given.get("cell"), "edit_mode": edit_mode, "to": given.get("index")}
+        args = {"path": path, "command": "notebook_edit"}
+        old, new = given.get("old_str"), given.get("new_str", given.get("source"))
+        action = {
+            "action": "edit",
+            "args": {**args, "old_str": old, "new_str": new},
+            "oh_jupyter": {**asked, "cell_type": given.get("cell_type")},
+        }
+        content = f"{edit_mode.capitalize()} in {call.document.path}"
+        edit = {"action": action, "content": content, "diff": diff}
+        # A kernel without a runtime has no log.
+        with suppress(OhJupyterError):
+            await self._kernel.other(kernel_id).request(
+                "record_edit", body=json.dumps(edit).encode(), load=False
+            )
 
     async def list_notebooks(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List the open notebooks."""
@@ -218,7 +255,7 @@ class NotebookTools:
             blocks += cell_blocks(index, cell, arguments.get("outputs", True))
         return result(*blocks)
 
-    @_on_notebook("write")
+    @_on_notebook("write", "insert")
     async def insert_cell(self, call: Call) -> Result:
         """Insert a cell."""
         arguments, cells = call.arguments, await call.document.cells()
@@ -231,7 +268,7 @@ class NotebookTools:
             return await self._run(call, inserted, index)
         return call.done(f"Inserted {named(index, inserted)}")
 
-    @_on_notebook("write")
+    @_on_notebook("write", "replace")
     async def edit_cell(self, call: Call) -> Result:
         """Change the text of a cell, or move or delete it."""
         arguments, cells = call.arguments, await call.document.cells()
@@ -249,7 +286,7 @@ class NotebookTools:
             await self._move(call) if moves else call.done(f"Edited {named(index, cells[index])}")
         )
 
-    @_on_notebook("write")
+    @_on_notebook("write", "delete")
     async def delete_cell(self, call: Call) -> Result:
         """Delete a cell."""
         return await self._delete(call)
@@ -260,7 +297,7 @@ class NotebookTools:
         await call.document.delete(reference)
         return call.done(f"Deleted {named(index, cells[index])}")
 
-    @_on_notebook("write")
+    @_on_notebook("write", "move")
     async def move_cell(self, call: Call) -> Result:
         """Move a cell."""
         return await self._move(call)
@@ -301,6 +338,23 @@ class NotebookTools:
         number = "" if count is None else f" as [{count}]"
         ran = f"[Ran {named(index, cell)} of {document.path}{number}.{call.note}]"
         return result(*shown["content"], text(ran), is_error=raised(outputs))
+
+
+def _cell_diff(path: str, before: list[Cell], after: list[Cell]) -> str:
+    """What is different in the cells, in the form of the editor's diffs of notebooks."""
+    lines = unified_diff(_as_lines(before), _as_lines(after), path, path, n=0, lineterm="")
+    return "\n".join(lines)
+
+
+def _as_lines(cells: list[Cell]) -> list[str]:
+    return [
+        line
+        for index, cell in enumerate(cells)
+        for line in (
+            f"# %% [{index}] {cell['cell_type']} id={cell.get('id', '')}",
+            *"".join(cell["source"]).split("\n"),
+        )
+    ]
 
 
 def _new_source(cell: Cell, arguments: dict[str, Any]) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from jupyter_core.utils import ensure_async
@@ -84,6 +84,11 @@ class Notebooks:
             if chosen
             else "No notebook is open. Ask the person to open one, or name a file by notebook=..."
         )
+
+    def file_of(self, path: str) -> str:
+        """Where a notebook is on this machine, if it is; else its path below the server's root."""
+        root = getattr(self._serverapp.contents_manager, "root_dir", "")
+        return str(Path(root, path)) if root else path
 
     async def document(self, notebook: OpenNotebook) -> Document:
         """The document of a notebook: the one that people edit together, or the file."""
@@ -180,8 +185,8 @@ class StoredDocument(Document):
     """A notebook file, changed through the server's contents manager."""
 
     note = (
-        "The file was changed on disk: if the notebook is open in a tab, JupyterLab asks the "
-        "person whether to load it again (with jupyter-collaboration it would show at once)."
+        "The file was changed on disk: a tab where the notebook is open shows it at once; without "
+        "the JupyterLab extension of oh_jupyter the tab asks the person whether to load it again."
     )
 
     def __init__(self, path: str, contents: Any, lock: asyncio.Lock) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -92,12 +93,17 @@ class Toolbox:
     """
 
     def __init__(
-        self, fixed: Iterable[Tool], *sources: Source, kernel: Closable | None = None
+        self,
+        fixed: Iterable[Tool],
+        *sources: Source,
+        kernel: Closable | None = None,
+        around_call: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
     ) -> None:
         """Collect tools that are always there, and sources of others that are asked each time.
 
         Nothing takes the names of the fixed ones; the kernel is closed with the box.
         """
+        self._around_call = around_call
         self._kernel = kernel
         self.fixed = {tool.name: tool for tool in fixed}
         self._sources = sources
@@ -128,7 +134,8 @@ class Toolbox:
             problem = _problem(arguments, tool.schema)
             if problem:
                 return failure(f"{name}: {problem}")
-            found = await tool.call(arguments, caller)
+            async with self._around_call():
+                found = await tool.call(arguments, caller)
             return bounded(found, tool.rest) if tool.rest else found
         except OhJupyterError as refused:
             return failure(str(refused))

@@ -1,0 +1,157 @@
+/** Open documents: what is in them now, and how a merge is put into them. */
+import type {
+  SharedCell,
+  YBaseCell,
+  YCodeCell,
+  YFile,
+  YMarkdownCell,
+  YNotebook
+} from '@jupyter/ydoc';
+import type { IBaseCellMetadata, ICell } from '@jupyterlab/nbformat';
+import type { PartialJSONObject } from '@lumino/coreutils';
+
+import {
+  cellState,
+  type ICellEdit,
+  type ICellState,
+  type IFileCell,
+  type INotebookMerge
+} from './cells.js';
+import { textEdits } from './text.js';
+
+type LiveCell = YBaseCell<IBaseCellMetadata>;
+
+/** The cells of an open notebook. */
+export function openCells(notebook: YNotebook): readonly ICellState[] {
+  return notebook.cells.map(cell =>
+    cellState(cell.toJSON() as ICell, cell.getId())
+  );
+}
+
+/** Make the text of an open document another, as one step that can be undone. */
+export function setText(shared: YFile | LiveCell, text: string): void {
+  const edits = textEdits(shared.getSource(), text);
+  if (edits.length === 0) {
+    return;
+  }
+  shared.undoManager?.stopCapturing();
+  shared.transact(() => {
+    for (const { start, end, value } of edits) {
+      shared.updateSource(start, end, value);
+    }
+  });
+  shared.undoManager?.stopCapturing();
+}
+
+/** Put a merge into an open notebook: texts cell by cell, then the order of cells in one step. */
+export function applyMerge(notebook: YNotebook, merge: INotebookMerge): void {
+  const retyped = new Set<string>();
+  for (const cell of notebook.cells as LiveCell[]) {
+    const edit = merge.edits.get(cell.getId());
+    if (edit) {
+      applyEdit(cell, edit);
+      if (edit.type !== cell.cell_type) {
+        retyped.add(cell.getId());
+      }
+    }
+  }
+  const wanted = new Set(merge.order);
+  const stays = (id: string) =>
+    wanted.has(id) && !merge.moved.has(id) && !retyped.has(id);
+  if (
+    merge.order.every(stays) &&
+    merge.order.length === notebook.cells.length &&
+    merge.added.size === 0
+  ) {
+    return;
+  }
+  const clones = new Map<string, SharedCell.Cell>();
+  notebook.undoManager.stopCapturing();
+  notebook.transact(() => {
+    for (let n = notebook.cells.length - 1; n >= 0; n--) {
+      const cell = notebook.getCell(n) as LiveCell;
+      const id = cell.getId();
+      if (!stays(id)) {
+        const type = merge.edits.get(id)?.type ?? cell.cell_type;
+        clones.set(id, cloned(cell.toJSON() as ICell, id, type));
+        notebook.deleteCell(n);
+      }
+    }
+    merge.order.forEach((id, n) => {
+      const added = merge.added.get(id);
+      const cell = added ? newCell(added) : clones.get(id);
+      if (cell) {
+        notebook.insertCell(n, cell);
+      }
+    });
+  });
+  notebook.undoManager.stopCapturing();
+}
+
+function applyEdit(cell: LiveCell, edit: ICellEdit): void {
+  setText(cell, edit.source);
+  for (const [key, value] of edit.metadata) {
+    if (value === undefined) {
+      cell.deleteMetadata(key);
+    } else {
+      cell.setMetadata(key, value);
+    }
+  }
+  if (!edit.rest) {
+    return;
+  }
+  if (cell.cell_type === 'code') {
+    const code = cell as unknown as YCodeCell;
+    // What a running cell puts out goes on coming.
+    if (code.executionState !== 'running') {
+      code.setOutputs([...edit.rest.outputs]);
+      code.execution_count = edit.rest.count;
+    }
+  } else {
+    (cell as unknown as YMarkdownCell).setAttachments(
+      edit.rest.attachments as never
+    );
+  }
+}
+
+function newCell(cell: IFileCell): SharedCell.Cell {
+  const { id, type, source, metadata, outputs, count, attachments } = cell;
+  return cloned(
+    {
+      cell_type: type,
+      source,
+      metadata: metadata as ICell['metadata'],
+      outputs: [...outputs],
+      execution_count: count,
+      ...(attachments ? { attachments } : {})
+    } as ICell,
+    id,
+    type
+  );
+}
+
+/** A cell as one of a type, which has what this type can have. */
+function cloned(cell: ICell, id: string, type: string): SharedCell.Cell {
+  const { outputs, execution_count, attachments, ...common } = cell;
+  const own =
+    type === 'code'
+      ? { outputs: outputs ?? [], execution_count: execution_count ?? null }
+      : attachments
+        ? { attachments }
+        : {};
+  return { ...common, ...own, id, cell_type: type } as SharedCell.Cell;
+}
+
+/** Whether an open notebook's own metadata are those of a file. */
+export function setMetadata(
+  notebook: YNotebook,
+  changes: ReadonlyMap<string, unknown>
+): void {
+  for (const [key, value] of changes) {
+    if (value === undefined) {
+      notebook.deleteMetadata(key);
+    } else {
+      notebook.setMetadata(key, value as PartialJSONObject);
+    }
+  }
+}

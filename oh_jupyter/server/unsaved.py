@@ -1,0 +1,101 @@
+"""What people have typed in open tabs and not saved, which agents are to see."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+__all__ = ["DOCUMENTS_EVENT", "UnsavedDocuments"]
+
+DOCUMENTS_EVENT = "urn:oh-jupyter:documents:v1"
+
+SAVE_TIMEOUT_SECONDS = 10.0
+"""Seconds that a window gets to save; one that is silent is not waited for until it reports."""
+
+_SCHEMA = {
+    "$id": DOCUMENTS_EVENT,
+    "version": "1",
+    "title": "Documents that are open in tabs",
+    "description": "Asks the tabs to save what people have typed, because an agent will read it "
+    "(save), and to look at their files, because an agent may have changed them (changed).",
+    "type": "object",
+    "required": ["action"],
+    "properties": {
+        "action": {"enum": ["save", "changed"]},
+        "request": {"type": "integer", "description": "What the report after a save names."},
+    },
+}
+
+
+class _SaveRequest:
+    """The windows that have not saved yet."""
+
+    def __init__(self, windows: set[str]) -> None:
+        self.windows = windows
+        self.answered = asyncio.Event()
+
+    def answer(self, window: str) -> None:
+        self.windows.discard(window)
+        if not self.windows:
+            self.answered.set()
+
+
+class UnsavedDocuments:
+    """Documents with changes that are not in their files, by the window that has them open."""
+
+    def __init__(self, event_logger: Any) -> None:
+        """Announce the event by which windows are asked to save."""
+        self._event_logger = event_logger
+        self._windows: dict[str, frozenset[str]] = {}
+        self._silent: set[str] = set()
+        self._requests: dict[int, _SaveRequest] = {}
+        self._ids = count(1)
+        event_logger.register_event_schema(_SCHEMA)
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """Where they are, relative to the server's root."""
+        return frozenset().union(*self._windows.values())
+
+    def report(self, window: str, paths: frozenset[str], answered: int | None = None) -> None:
+        """Take note of the documents of a window, after the request to save that it answers."""
+        self._silent.discard(window)
+        if paths:
+            self._windows[window] = paths
+        else:
+            self._windows.pop(window, None)
+        # Any other report may come in the middle of a save.
+        if answered in self._requests:
+            self._requests[answered].answer(window)
+
+    @asynccontextmanager
+    async def shared(self) -> AsyncIterator[None]:
+        """While an agent works on files: it finds what people typed, and they see what it did."""
+        await self.save()
+        try:
+            yield
+        finally:
+            self._event_logger.emit(schema_id=DOCUMENTS_EVENT, data={"action": "changed"})
+
+    async def save(self) -> None:
+        """Have all windows save, except what they have to ask the person about.
+
+        It costs nothing where nothing is unsaved.
+        """
+        windows = self._windows.keys() - self._silent
+        if not windows:
+            return
+        number = next(self._ids)
+        request = self._requests[number] = _SaveRequest(windows)
+        data = {"action": "save", "request": number}
+        self._event_logger.emit(schema_id=DOCUMENTS_EVENT, data=data)
+        try:
+            async with asyncio.timeout(SAVE_TIMEOUT_SECONDS):
+                await request.answered.wait()
+        except TimeoutError:
+            self._silent |= request.windows
+        finally:
+            del self._requests[number]

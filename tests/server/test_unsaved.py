@@ -1,0 +1,87 @@
+"""Windows are asked to save what people typed before agents read; a silent one only once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from oh_jupyter.server import unsaved
+from oh_jupyter.server.unsaved import DOCUMENTS_EVENT, UnsavedDocuments
+
+
+class Events:
+    """An event logger with one listener, which is called at once."""
+
+    def __init__(self) -> None:
+        self.emitted: list[dict[str, Any]] = []
+        self.listener: Callable[[dict[str, Any]], None] = lambda data: None
+
+    def register_event_schema(self, schema: dict[str, Any]) -> None:
+        assert schema["$id"] == DOCUMENTS_EVENT
+
+    def emit(self, *, schema_id: str, data: dict[str, Any]) -> None:
+        self.emitted.append(data)
+        self.listener(data)
+
+    @property
+    def actions(self) -> list[str]:
+        return [data["action"] for data in self.emitted]
+
+
+def test_nobody_is_asked_where_nothing_is_unsaved() -> None:
+    events = Events()
+    documents = UnsavedDocuments(events)
+    documents.report("window", frozenset({"a.ipynb"}))
+    documents.report("window", frozenset())
+    asyncio.run(documents.save())
+    assert events.emitted == []
+
+
+def test_a_window_saves_before_an_agent_reads_and_looks_afterwards() -> None:
+    events = Events()
+    documents = UnsavedDocuments(events)
+    documents.report("window", frozenset({"a.ipynb"}))
+    assert documents.paths == {"a.ipynb"}
+    events.listener = lambda data: documents.report("window", frozenset(), data.get("request"))
+
+    async def agent() -> None:
+        async with documents.shared():
+            assert events.actions == ["save"]
+            assert documents.paths == frozenset()
+
+    asyncio.run(agent())
+    assert events.actions == ["save", "changed"]
+
+
+def test_a_report_that_is_no_answer_ends_no_wait() -> None:
+    events = Events()
+    documents = UnsavedDocuments(events)
+    documents.report("window", frozenset({"a.ipynb"}))
+
+    async def agent() -> None:
+        saving = asyncio.create_task(documents.save())
+        while not events.emitted:
+            await asyncio.sleep(0)
+        documents.report("window", frozenset({"a.ipynb", "b.py"}))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not saving.done()
+        documents.report("window", frozenset({"b.py"}), events.emitted[0]["request"])
+        await saving
+
+    asyncio.run(agent())
+
+
+def test_a_window_that_does_not_answer_is_waited_for_once(monkeypatch) -> None:
+    monkeypatch.setattr(unsaved, "SAVE_TIMEOUT_SECONDS", 0.01)
+    events = Events()
+    documents = UnsavedDocuments(events)
+    documents.report("window", frozenset({"a.ipynb"}))
+    asyncio.run(documents.save())
+    asyncio.run(documents.save())
+    assert events.actions == ["save"]
+    assert documents.paths == {"a.ipynb"}
+    documents.report("window", frozenset({"a.ipynb", "b.py"}))
+    asyncio.run(documents.save())
+    assert events.actions == ["save", "save"]
