@@ -2,6 +2,9 @@
 export const CommandIDs = {
   addCell: 'oh-jupyter:add-cell',
   approve: 'oh-jupyter:approve',
+  connectAgent: 'oh-jupyter:copy-connect-command',
+  copyAction: 'oh-jupyter:copy-action',
   reject: 'oh-jupyter:reject',
-  showLog: 'oh-jupyter:show-log'
+  showLog: 'oh-jupyter:show-log',
+  stop: 'oh-jupyter:stop'
 } as const;

@@ -1,5 +1,6 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
+import { activityPlugin } from './plugins/activity.js';
 import { cellsPlugin } from './plugins/cells.js';
 import { commandsPlugin } from './plugins/commands.js';
 import { confirmPlugin } from './plugins/confirm.js';
@@ -12,6 +13,7 @@ export * from './tokens.js';
 const plugins: JupyterFrontEndPlugin<unknown>[] = [
   eventsPlugin,
   logPlugin,
+  activityPlugin,
   cellsPlugin,
   confirmPlugin,
   documentsPlugin,

@@ -45,6 +45,13 @@ export interface IKernelEvents {
    * Its card tells meanwhile that this is under way, and why it failed.
    */
   decide(card: ICard, approve: boolean): Promise<Decision>;
+  /**
+   * Interrupt what a card is doing, see `findStoppable`.
+   *
+   * @throws RuntimeGoneError if it does nothing any more; another error with
+   *   the reason, if the kernel could not be told.
+   */
+  stop(card: ICard): Promise<void>;
 }
 
 /** The runtime that a person and an agent share, seen from JupyterLab. */

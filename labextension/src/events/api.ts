@@ -101,13 +101,29 @@ export class EventsApi {
     id: number,
     approve: boolean
   ): Promise<void> {
+    await this._tell(kernel, { op: 'confirm', generation, id, approve });
+  }
+
+  /** Interrupt the command that runs in the shell of a kernel. */
+  async interrupt(
+    kernel: Kernel.IKernelConnection,
+    generation: string
+  ): Promise<void> {
+    await this._tell(kernel, { op: 'interrupt', generation });
+  }
+
+  /** Ask the runtime in a kernel on the control channel, which answers while cells run. */
+  private async _tell(
+    kernel: Kernel.IKernelConnection,
+    content: Readonly<Record<string, unknown>>
+  ): Promise<void> {
     const message = KernelMessage.createMessage({
       channel: 'control',
       // Not one of Jupyter's own types.
       msgType: REQUEST as 'debug_request',
       session: kernel.clientId,
       username: kernel.username,
-      content: { op: 'confirm', generation, id, approve } as never
+      content: content as never
     });
     const future = kernel.sendControlMessage(message, true);
     try {

@@ -49,6 +49,15 @@ class Server {
     this.decided.push(`${kernel.id} ${generation} ${id} ${approve}`);
   }
 
+  readonly interrupted: string[] = [];
+
+  async interrupt(
+    kernel: Pick<Kernel.IKernelConnection, 'id'>,
+    generation: string
+  ): Promise<void> {
+    this.interrupted.push(`${kernel.id} ${generation}`);
+  }
+
   async event(kernelId: string, id: number): Promise<WireEvent> {
     this.asked.push(`${kernelId} event ${id}`);
     return { ...this.events[id]!, clipped: false };
@@ -249,6 +258,23 @@ describe('KernelEvents', () => {
     assert.deepEqual(server.decided, ['k g 2 false']);
     session.publish(observation(3, 1));
     assert.deepEqual(events.waiting, []);
+  });
+
+  it('interrupts commands in the shell, and cells in the kernel', async () => {
+    let cells = 0;
+    session.session = {
+      kernel: { id: 'k', interrupt: async () => (cells += 1) } as never
+    };
+    session.publish(action(0));
+    session.publish(action(1, 'run_ipython', { code: '1' }));
+    const [command, cell] = events.entries.filter(isCard);
+    await events.stop(command!);
+    assert.deepEqual([server.interrupted, cells], [['k g'], 0]);
+    await events.stop(cell!);
+    assert.deepEqual([server.interrupted, cells], [['k g'], 1]);
+    session.statusChanged.emit('restarting');
+    session.publish(action(0), 0, 'h');
+    await assert.rejects(events.stop(command!), RuntimeGoneError);
   });
 
   it('hears of a decision that was made in another tab', async () => {

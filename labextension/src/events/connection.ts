@@ -16,7 +16,10 @@ const MESSAGE_TYPE = 'oh_jupyter_event';
 const DECISION_TYPE = 'oh_jupyter_decision';
 
 /** What is asked of the server. */
-type Api = Pick<EventsApi, 'history' | 'event' | 'confirmations' | 'decide'>;
+type Api = Pick<
+  EventsApi,
+  'history' | 'event' | 'confirmations' | 'decide' | 'interrupt'
+>;
 
 /** Keeps the log of one notebook: live messages, completed from history. */
 export class KernelEvents implements IKernelEvents, IDisposable {
@@ -150,6 +153,18 @@ export class KernelEvents implements IKernelEvents, IDisposable {
       void this.refresh();
     }
     return decision;
+  }
+
+  async stop({ action, generation }: ICard): Promise<void> {
+    const kernel = this._session.session?.kernel;
+    if (!kernel || generation !== this._log.current?.id) {
+      throw new RuntimeGoneError();
+    }
+    if (action?.action === 'run_ipython') {
+      await kernel.interrupt();
+    } else {
+      await this._api.interrupt(kernel, generation);
+    }
   }
 
   /** Ask the server which Actions wait for a person, whether or not anybody looks. */

@@ -15,6 +15,7 @@ import {
 } from './labels.js';
 import { Section } from './section.js';
 import { sections, tellsMore } from './sections.js';
+import { CopyButton, StopButton } from './buttons.js';
 import { seconds, status } from './status.js';
 import { kind, summary } from './summary.js';
 
@@ -26,6 +27,10 @@ interface ICardProps {
   onFocus: (key: string) => void;
   /** Makes it a cell of the notebook; null where there is none. */
   onAdd: ((card: ICard) => void) | null;
+  /** Interrupts it; null where it cannot be. */
+  onStop: ((card: ICard) => void) | null;
+  /** Copies the Action as JSON. */
+  onCopy: (card: ICard) => void;
   /** Approves an Action that waits, or rejects it. */
   onDecide: (card: ICard, approve: boolean) => void;
   trans: TranslationBundle;
@@ -33,7 +38,8 @@ interface ICardProps {
 
 /** An Action and what came of it: a line that opens. */
 export const Card = React.memo(function Card(props: ICardProps) {
-  const { card, reachable, onOpen, onFocus, onAdd, onDecide, trans } = props;
+  const { card, reachable, onOpen, onFocus, onAdd, onStop, onDecide, trans } =
+    props;
   const [chosen, setOpen] = React.useState<boolean | null>(null);
   const { title, detail } = summary(card);
   const state = status(card);
@@ -44,7 +50,7 @@ export const Card = React.memo(function Card(props: ICardProps) {
   const bodyId = `oh-body-${card.key}`;
   return (
     <article
-      className={`oh-Card oh-mod-${kind(card)} oh-mod-${state.outcome} ${open ? 'oh-mod-open' : ''} ${addable ? 'oh-mod-addable' : ''}`}
+      className={`oh-Card oh-mod-${kind(card)} oh-mod-${state.outcome} ${open ? 'oh-mod-open' : ''} ${addable || onStop ? 'oh-mod-addable' : ''}`}
       aria-label={[label, title, statusLabel(state, trans)].join(', ')}
     >
       <button
@@ -72,9 +78,21 @@ export const Card = React.memo(function Card(props: ICardProps) {
           trans={trans}
         />
       )}
+      {onStop && (
+        <StopButton
+          card={card}
+          title={title}
+          reachable={reachable}
+          onStop={onStop}
+          trans={trans}
+        />
+      )}
       {open && (
         <div className="oh-Card-body" id={bodyId}>
           <Body card={card} onOpen={onOpen} trans={trans} />
+          {card.action && (
+            <CopyButton card={card} onCopy={props.onCopy} trans={trans} />
+          )}
         </div>
       )}
       {card.confirmation && (

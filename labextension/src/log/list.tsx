@@ -3,6 +3,10 @@ import * as React from 'react';
 
 import { isCard, type ICard, type LogEntry } from '../events/card.js';
 import { Card } from './card.js';
+import { findStoppable } from './stoppable.js';
+
+/** Entries that are in the page at first, and how many more each time that the person asks. */
+const PAGE_ENTRIES = 200;
 
 interface IListProps {
   entries: readonly LogEntry[];
@@ -11,6 +15,8 @@ interface IListProps {
   onFollow: (follow: boolean) => void;
   onOpen: (card: ICard) => Promise<void>;
   onAdd: ((card: ICard) => void) | null;
+  onStop: (card: ICard) => void;
+  onCopy: (card: ICard) => void;
   onDecide: (card: ICard, approve: boolean) => void;
   /** What stands below the last card. */
   children: React.ReactNode;
@@ -25,6 +31,8 @@ export function CardList(props: IListProps) {
     onFollow,
     onOpen,
     onAdd,
+    onStop,
+    onCopy,
     onDecide,
     children,
     trans
@@ -32,6 +40,9 @@ export function CardList(props: IListProps) {
   const list = React.useRef<HTMLDivElement>(null);
   const [focused, setFocused] = React.useState('');
   const onScroll = useFollow(list, entries, follow, onFollow);
+  const [limit, setLimit] = React.useState(PAGE_ENTRIES);
+  const start = firstShown(entries, limit);
+  const stoppable = findStoppable(entries);
   const cards = entries.filter(isCard);
   const reachable = cards.some(({ key }) => key === focused)
     ? focused
@@ -45,7 +56,15 @@ export function CardList(props: IListProps) {
       onKeyDown={moveFocus}
       onScroll={onScroll}
     >
-      {entries.map(entry =>
+      {start > 0 && (
+        <button
+          className="oh-Earlier"
+          onClick={() => setLimit(entries.length - start + PAGE_ENTRIES)}
+        >
+          {trans.__('Show earlier actions (%1)', start)}
+        </button>
+      )}
+      {entries.slice(start).map(entry =>
         isCard(entry) ? (
           <Card
             key={entry.key}
@@ -53,6 +72,8 @@ export function CardList(props: IListProps) {
             reachable={entry.key === reachable}
             onOpen={onOpen}
             onAdd={onAdd}
+            onStop={stoppable.has(entry.key) ? onStop : null}
+            onCopy={onCopy}
             onDecide={onDecide}
             onFocus={setFocused}
             trans={trans}
@@ -68,6 +89,15 @@ export function CardList(props: IListProps) {
       {children}
     </div>
   );
+}
+
+/** Where the list begins, so that whatever waits for a person is in it. */
+function firstShown(entries: readonly LogEntry[], limit: number): number {
+  const start = Math.max(0, entries.length - limit);
+  const waiting = entries
+    .slice(0, start)
+    .findIndex(entry => isCard(entry) && entry.confirmation !== null);
+  return waiting < 0 ? start : waiting;
 }
 
 /** Stay at the end while following; stop when the person scrolls up. */

@@ -75,6 +75,8 @@ export class LogPanel extends ReactWidget {
         onFollow={this._setFollow}
         onOpen={this._complete}
         onAdd={this._commands.isEnabled(CommandIDs.addCell) ? this._add : null}
+        onStop={this._stop}
+        onCopy={this._copy}
         onDecide={this._decide}
         trans={this._trans}
       />
@@ -90,12 +92,15 @@ export class LogPanel extends ReactWidget {
 
   private _onCurrentChanged(_: IOhRuntime, events: IKernelEvents | null): void {
     this._events?.changed.disconnect(this.update, this);
+    this._events?.changed.disconnect(this._updateBadge, this);
     if (this._events) {
       this._events.isShown = false;
     }
     this._events = events;
     this._shownCount += 1;
     events?.changed.connect(this.update, this);
+    events?.changed.connect(this._updateBadge, this);
+    this._updateBadge();
     this.update();
     if (this.isVisible) {
       this._show();
@@ -126,6 +131,28 @@ export class LogPanel extends ReactWidget {
     const { id: event, generation } = card;
     void this._commands.execute(command, { event, generation });
   };
+
+  private readonly _stop = ({ id: event, generation }: ICard): void => {
+    void this._commands.execute(CommandIDs.stop, { event, generation });
+  };
+
+  private readonly _copy = ({ id: event, generation }: ICard): void => {
+    void this._commands.execute(CommandIDs.copyAction, { event, generation });
+  };
+
+  /** Tell how many actions wait, where the panel itself is hidden, too. */
+  private _updateBadge(): void {
+    const count = this._events?.waiting.length ?? 0;
+    this.title.className = count > 0 ? 'oh-mod-waiting' : '';
+    this.title.caption =
+      count > 0
+        ? this._trans._n(
+            'OpenHands: %1 action waits for you',
+            'OpenHands: %1 actions wait for you',
+            count
+          )
+        : this._trans.__('OpenHands');
+  }
 
   private readonly _commands: JupyterFrontEnd['commands'];
   private readonly _trans: TranslationBundle;

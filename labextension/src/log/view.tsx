@@ -18,6 +18,8 @@ interface ILogViewProps {
   onFollow: (follow: boolean) => void;
   onOpen: (card: ICard) => Promise<void>;
   onAdd: ((card: ICard) => void) | null;
+  onStop: (card: ICard) => void;
+  onCopy: (card: ICard) => void;
   onDecide: (card: ICard, approve: boolean) => void;
   trans: TranslationBundle;
 }
@@ -51,6 +53,8 @@ export function LogView(props: ILogViewProps) {
         onFollow={onFollow}
         onOpen={props.onOpen}
         onAdd={props.onAdd}
+        onStop={props.onStop}
+        onCopy={props.onCopy}
         onDecide={props.onDecide}
         trans={trans}
       >
