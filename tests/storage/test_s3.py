@@ -1,8 +1,10 @@
 import asyncio
 import os
 import socket
+import threading
 import time
 import uuid
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -166,6 +168,32 @@ def test_a_server_that_stops_reading_is_given_up(hung_server, monkeypatch):
     ):
         with pytest.raises(StoreAccessError, match="cannot be reached"):
             use()
+
+
+def test_no_request_waits_for_a_connection_while_its_time_runs(monkeypatch):
+    together = threading.Barrier(fsspec_store.MAX_CONNECTIONS)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_PUT(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            together.wait(60)  # for all that go side by side
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args):
+            pass
+
+    monkeypatch.setattr(s3, "_READ_SECONDS", 60)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_S3_ENDPOINT", f"127.0.0.1:{server.server_port}")
+        server.daemon_threads = True
+        S3FileStore("bucket").write_many({f"{n}": "x" for n in range(2 * together.parties)})
+        server.shutdown()
+    assert not together.broken
 
 
 def test_the_scheme_follows_aws_s3_secure(monkeypatch):

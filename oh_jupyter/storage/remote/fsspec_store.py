@@ -14,7 +14,10 @@ from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.paths import join, path_key
 
-__all__ = ["FsspecFileStore", "explain", "within"]
+__all__ = ["MAX_CONNECTIONS", "FsspecFileStore", "explain", "within"]
+
+MAX_CONNECTIONS = 32
+"""Requests side by side; more would wait for a connection while their time runs."""
 
 _TIMEOUT_SECONDS = 45.0
 _MIN_BYTES_PER_SECOND = 100_000
@@ -168,8 +171,10 @@ class FsspecFileStore(KeyedFileStore):
             if not self.fs.async_impl:
                 self.fs.pipe({self._full(key): data for key, data in files.items()})
                 return
+            # They share the way to the server with those that go at the same time.
+            size = sum(sorted(map(len, files.values()))[-MAX_CONNECTIONS:])
             calls = [
-                within(self.fs._pipe_file(self._full(key), data), len(data))
+                within(self.fs._pipe_file(self._full(key), data), size)
                 for key, data in files.items()
             ]
             for result in self._gather(calls):
@@ -294,7 +299,7 @@ class FsspecFileStore(KeyedFileStore):
             self.fs.loop,
             _run_coros_in_chunks,
             calls,
-            batch_size=self.fs.batch_size,
+            batch_size=MAX_CONNECTIONS,
             return_exceptions=True,
         )
         return cast(list[Any], found)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from oh_jupyter.errors import StorageError, StoreConfigError
-from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore, explain, within
+from oh_jupyter.storage.remote.fsspec_store import MAX_CONNECTIONS, FsspecFileStore, explain, within
 
 __all__ = ["S3FileStore"]
 
@@ -169,6 +169,7 @@ def _environment() -> dict[str, Any]:
     options: dict[str, Any] = {
         "use_listings_cache": False,
         "config_kwargs": {
+            "max_pool_connections": MAX_CONNECTIONS,
             "connect_timeout": _CONNECT_SECONDS,
             "read_timeout": _READ_SECONDS,
             "retries": {"total_max_attempts": _MAX_ATTEMPTS},

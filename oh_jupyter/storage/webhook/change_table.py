@@ -25,8 +25,8 @@ _NEXT_NUMBER = "max(?,coalesce((SELECT max(number) FROM changes),0)+1)"
 
 
 @dataclass
-class QueuedChange:
-    """A change that waits, without its contents.
+class RecordedChange:
+    """A change as it was recorded, without its contents.
 
     Attributes:
         number: Its place in the order.
@@ -36,13 +36,6 @@ class QueuedChange:
         key: The one spelling of it.
         size: Bytes of the contents.
         recorded: When, in seconds since the epoch.
-        done: Whether the store has done it.
-        batch: Id of the request that it is part of, if it was sent in one before.
-        tries: Requests in this round of quick tries.
-        attempts: Requests in all.
-        rounds: Rounds of quick tries that were in vain.
-        due: When to try again, in seconds since the epoch.
-        reason: Why it was not accepted.
     """
 
     number: int
@@ -52,6 +45,22 @@ class QueuedChange:
     key: str
     size: int
     recorded: float
+
+
+@dataclass
+class QueuedChange(RecordedChange):
+    """A change that waits.
+
+    Attributes:
+        done: Whether the store has done it.
+        batch: Id of the request that it is part of, if it was sent in one before.
+        tries: Requests in this round of quick tries.
+        attempts: Requests in all.
+        rounds: Rounds of quick tries that were in vain.
+        due: When to try again, in seconds since the epoch.
+        reason: Why it was not accepted.
+    """
+
     done: bool
     batch: str | None
     tries: int
@@ -61,17 +70,10 @@ class QueuedChange:
     reason: str
 
 
-@dataclass(frozen=True)
-class DeadLetter:
+@dataclass
+class DeadLetter(RecordedChange):
     """A change that is not tried any more; `has_contents` says whether it could be."""
 
-    number: int
-    id: str
-    method: str
-    path: str
-    key: str
-    size: int
-    recorded: float
     attempts: int
     reason: str
     superseded: int
