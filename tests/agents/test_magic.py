@@ -177,11 +177,20 @@ def shown_until(kernel: LiveKernel, text: str) -> dict[str, Any]:
             return dict(message)
 
 
+def wait_for_command(kernel: LiveKernel, command: str) -> None:
+    """Wait until an agent runs a command."""
+    while True:
+        message = kernel.client.get_iopub_msg(timeout=60)
+        if message["content"].get("event", {}).get("args", {}).get("command") == command:
+            return
+
+
 def test_in_the_background_the_cell_returns_and_its_display_goes_on(kernel: LiveKernel) -> None:
     gate = kernel.directory / "gate"
     os.mkfifo(gate)
     msg_id = kernel.client.execute(f"%%oh_agent scripted &\nrun cat {gate}\nsay it is over")
     assert kernel.finish(msg_id)["status"] == "ok"
+    wait_for_command(kernel, f"cat {gate}")
     assert "at work" in kernel.execute("%oh_agent list")
     gate.write_text("opened\n")
     last = shown_until(kernel, "it is over")
@@ -192,10 +201,7 @@ def test_in_the_background_the_cell_returns_and_its_display_goes_on(kernel: Live
 def test_what_is_in_the_background_is_stopped(kernel: LiveKernel) -> None:
     msg_id = kernel.client.execute('%oh_agent scripted "run sleep 1000" &')
     assert kernel.finish(msg_id)["status"] == "ok"
-    while True:
-        message = kernel.client.get_iopub_msg(timeout=60)
-        if message["content"].get("event", {}).get("args", {}).get("command") == "sleep 1000":
-            break
+    wait_for_command(kernel, "sleep 1000")
     kernel.execute("%oh_agent stop scripted")
     assert "hello" in kernel.execute("%oh_agent scripted say hello")
     assert "[]" in kernel.execute("oh.status()['running']")
