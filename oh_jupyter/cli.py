@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import os
 import shlex
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import OhJupyterError
+
+if TYPE_CHECKING:
+    from oh_jupyter.client import RuntimeClient
+    from oh_jupyter.events import Event
 
 __all__ = ["main"]
 
@@ -32,6 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             from oh_jupyter.connect.command import connect
 
             return connect(options)
+        if options.command == "doctor":
+            return _examine(as_json=options.json)
+        if options.command in _OF_A_SERVER:
+            return _OF_A_SERVER[options.command](options)
         return _print_environment(options.notebook) if options.command == "env" else _install()
     except OhJupyterError as problem:
         print(f"oh-jupyter: {problem}", file=sys.stderr)
@@ -74,7 +86,33 @@ def _parser() -> argparse.ArgumentParser:
         "--token", default=os.environ.get("OH_TOKEN"), help="its token (default: $OH_TOKEN)"
     )
     _add_connect(commands)
+    doctor = commands.add_parser(
+        "doctor",
+        help="tell what does not work here, and the command that mends it",
+        description="Look at packages, kernel, extensions, browser, agents, store and directories. "
+        "The exit status is 1 if something is wrong.",
+    )
+    doctor.add_argument("--json", action="store_true", help="print the checks as JSON")
+    _add_watching(commands)
     return parser
+
+
+def _add_watching(commands: Any) -> None:
+    """The commands for people who look at a running kernel from a terminal."""
+    told = {
+        "status": "show where a kernel works, and what waits for a person",
+        "log": "show what was done in a kernel",
+        "confirm": "decide on an action that waits for a person",
+        "open": "open JupyterLab in the browser",
+    }
+    found = {}
+    for name, text in told.items():
+        found[name] = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
+        found[name].add_argument("--notebook", help="an open notebook (default: the own kernel)")
+    found["log"].add_argument("-n", "--last", type=int, default=20, metavar="N", help="how many")
+    found["log"].add_argument("-f", "--follow", action="store_true", help="go on as it happens")
+    found["confirm"].add_argument("id", nargs="?", type=int, help="its id; the list when left out")
+    found["confirm"].add_argument("-r", "--reject", action="store_true", help="reject it")
 
 
 def _add_connect(commands: Any) -> None:
@@ -110,3 +148,105 @@ def _print_environment(notebook: str | None) -> int:
     server = find_server(notebook)
     print(f"export OH_URL={shlex.quote(server.url)} OH_TOKEN={shlex.quote(server.token)}")
     return 0
+
+
+def _examine(*, as_json: bool) -> int:
+    """Print the checks of ``doctor``, and whether a server is running."""
+    from oh_jupyter.config import load_settings
+    from oh_jupyter.doctor import Check, examine
+    from oh_jupyter.errors import ConfigError, ServerNotFoundError
+    from oh_jupyter.server.running import find_server
+
+    try:
+        checks = examine(load_settings())
+    except ConfigError as problem:
+        checks = [Check("settings", "wrong", str(problem))]
+    try:
+        checks.append(Check("running server", "ok", find_server().url))
+    except ServerNotFoundError as problem:
+        checks.append(Check("running server", "missing", str(problem)))
+    except OhJupyterError as problem:
+        checks.append(Check("running server", "wrong", str(problem)))
+    if as_json:
+        print(json.dumps([asdict(check) for check in checks], indent=2))
+    else:
+        print("\n".join(map(str, checks)))
+    return int(any(check.status == "wrong" for check in checks))
+
+
+def _status(options: argparse.Namespace) -> int:
+    with _client(options.notebook) as client:
+        info = client.server_info()
+        waiting = client.waiting()
+    for name, value in info.items():
+        print(f"{name:20} {value}")
+    for entry in waiting:
+        print(f"waits: {entry['id']}  {entry['message']}  ({entry['reason']})")
+    return 0
+
+
+def _log(options: argparse.Namespace) -> int:
+    with _client(options.notebook) as client:
+        events = client.history()
+        while len(events) and len(page := client.history((events[-1].id or 0) + 1)):
+            events += page
+        for event in events[-options.last :] if options.last > 0 else []:
+            print(_line(event), flush=True)
+        if options.follow:
+            start = (events[-1].id or 0) + 1 if events else 0
+            with contextlib.suppress(KeyboardInterrupt):
+                for event in client.events(start):
+                    print(_line(event), flush=True)
+    return 0
+
+
+def _line(event: Event) -> str:
+    first = event.message.strip().partition("\n")[0]
+    return f"{event.id:5}  {event.source or '':11}  {event.kind:16}  {first}"
+
+
+def _confirm(options: argparse.Namespace) -> int:
+    with _client(options.notebook) as client:
+        waiting = client.waiting()
+        if options.id is None:
+            for entry in waiting:
+                print(f"{entry['id']:5}  {entry['message']}  ({entry['reason']})")
+            if not waiting:
+                print("Nothing waits.")
+            return 0
+        client.confirm(options.id, approve=not options.reject)
+        print("Rejected." if options.reject else "Approved.")
+    return 0
+
+
+def _open(options: argparse.Namespace) -> int:
+    import webbrowser
+
+    from oh_jupyter.server.running import find_server
+
+    server = find_server()
+    base = server.url.removesuffix("/oh_jupyter")
+    below = f"lab/tree/{quote(options.notebook)}" if options.notebook else "lab"
+    address = f"{base}/{below}"
+    secret = f"?token={server.token}" if server.token else ""
+    if not webbrowser.open(address + secret):
+        print(f"No browser can be started here. Open {address}{secret}")
+    else:
+        print(f"Opened {address}")
+    return 0
+
+
+def _client(notebook: str | None) -> RuntimeClient:
+    from oh_jupyter.client import RuntimeClient
+    from oh_jupyter.server.running import find_server
+
+    server = find_server(notebook)
+    return RuntimeClient(server.url, server.token)
+
+
+_OF_A_SERVER: dict[str, Callable[[argparse.Namespace], int]] = {
+    "status": _status,
+    "log": _log,
+    "confirm": _confirm,
+    "open": _open,
+}

@@ -42,12 +42,13 @@ MAY_IMPORT = {
     "agents": LOW | ROOMS | {"cells", "plugins", "runtime", "mcp_sdk"},
     "logs": BASE | {"events"},
     "traits": BASE | {"config"},
-    "kernel": LOW | ROOMS | {"agents", "cells", "plugins", "runtime", "traits", "logs"},
+    "kernel": LOW | ROOMS | {"agents", "cells", "doctor", "plugins", "runtime", "traits", "logs"},
     "openhands": LOW | {"runtime", "kernel", "client"},
     "server": BASE | {"events", "config", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},
     "connect": BASE | {"events", "config", "server", "client"},
-    "cli": BASE | {"browser", "server", "client", "connect"},
+    "doctor": LOW | ROOMS | {"agents", "runtime"},
+    "cli": BASE | {"browser", "server", "client", "connect", "config", "doctor"},
     "testing": BASE | {"cells", "storage"},
     "__init__": BASE | {"kernel", "server"},
 }
@@ -55,7 +56,7 @@ JUPYTER = {"IPython", "ipykernel", "tornado", "traitlets", "jupyter_client", "ju
 # Plugins run cells in kernels of their own; what they need for that is no part of the kernel.
 MAY_BE_A_CLIENT = {"cells", "plugins", "testing"}
 MCP_SDK = {"mcp", "mcp_types", "httpx2"}
-MAY_USE_JUPYTER = {"traits", "kernel", "server", "__init__", "cli"}
+MAY_USE_JUPYTER = {"traits", "kernel", "server", "__init__", "cli", "doctor"}
 SOURCES = sorted(
     path for path in PACKAGE.rglob("*.py") if "labextension" not in path.relative_to(PACKAGE).parts
 )

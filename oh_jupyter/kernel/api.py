@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.checkpoints import Checkpoint, RewindPlan
+    from oh_jupyter.config import Settings
     from oh_jupyter.editor import HistoryEntry
     from oh_jupyter.events import (
         Action,
@@ -79,6 +80,11 @@ class Oh:
     def __repr__(self) -> str:
         """Say where it works."""
         return f"<oh: {self._executor.workspace_dir}>"
+
+    @property
+    def settings(self) -> Settings:
+        """What the operator set."""
+        return self._executor.settings
 
     @property
     def store(self) -> FileStore:

@@ -111,6 +111,15 @@ def test_a_whole_turn_is_undone(guests: Guests) -> None:
     assert turn.changed_files == {}
 
 
+def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
+    turn = guests.prompt("run echo x > made-by-the-shell.txt")
+    turns = guests.runtime.executor.turns
+    (entry,) = turns.checkpoints.entries()
+    assert (entry.id, entry.who, entry.kind) == (turn.checkpoint, turn.agent, "turn")
+    guests.call(turns.rewind(entry.id, everything=False, preview=False))
+    assert not (guests.folder / "made-by-the-shell.txt").exists()
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "../elsewhere.txt", "link/x.txt"])
 def test_a_path_outside_of_the_workspace_is_refused(guests: Guests, path: str) -> None:
     (guests.folder / "link").symlink_to("/tmp")

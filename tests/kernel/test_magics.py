@@ -6,7 +6,10 @@ import json
 
 import pytest
 
-MAGICS = ["oh_run", "oh_edit", "oh_browse", "oh_store", "oh_skills", "oh_log", "oh_status"]
+MAGICS = [
+    *("oh_run", "oh_edit", "oh_browse", "oh_store", "oh_skills", "oh_log", "oh_status"),
+    *("oh_rewind", "oh_doctor"),
+]
 WITH_COMMANDS = ["oh_edit create", "oh_store put", "oh_confirm 12", "oh_replay x"]
 
 
@@ -229,3 +232,9 @@ def test_a_turn_of_an_agent_is_undone(kernel) -> None:
     assert "takes the number of a checkpoint, or last: 'x'" in kernel.execute("%oh_rewind x")
     assert "[-h] [-y] [--everything]" in kernel.execute("%oh_rewind --help")
     assert "rewind" in kernel.execute("%oh_log --text rewind")
+
+
+def test_the_doctor_looks_at_this_environment(kernel) -> None:
+    shown = kernel.execute("%oh_doctor")
+    assert "all that is needed is there" in shown
+    assert "wrong" not in shown

@@ -29,7 +29,11 @@ from oh_jupyter.errors import (
     RequestExpiredError,
     RuntimeClosedError,
 )
-from oh_jupyter.kernel.control import file_rpc, runtime_rpc  # noqa: F401, they register
+from oh_jupyter.kernel.control import (  # they register
+    checkpoint_rpc,  # noqa: F401
+    file_rpc,  # noqa: F401
+    runtime_rpc,  # noqa: F401
+)
 from oh_jupyter.kernel.control.rpc import (
     Operation,
     Reply,

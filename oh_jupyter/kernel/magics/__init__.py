@@ -13,6 +13,7 @@ MAGICS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "oh_skills": ("skills", "SkillsMagics", _LINE),
     "oh_log": ("log", "LogMagics", _LINE),
     "oh_status": ("log", "LogMagics", _LINE),
+    "oh_doctor": ("log", "LogMagics", _LINE),
     "oh_replay": ("replay", "ReplayMagics", _LINE),
     "oh_confirm": ("log", "ConfirmMagics", _LINE),
     "oh_rewind": ("rewind", "RewindMagics", _LINE),

@@ -86,6 +86,20 @@ class LogMagics(OhMagics):
         parse_line(self.oh_status, line)
         return Table(("what", "value"), tuple(self.oh.status().items()))
 
+    @output_can_be_silenced
+    @magic_arguments()
+    @help_option
+    @line_magic
+    def oh_doctor(self, line: str) -> Table | None:
+        """Tell what does not work in this environment, and the command that mends it."""
+        if wants_help(self.oh_doctor, line):
+            return None
+        from oh_jupyter.doctor import examine
+
+        parse_line(self.oh_doctor, line)
+        rows = [(c.status, c.name, c.found, c.mend) for c in examine(self.oh.settings)]
+        return Table(("status", "what", "found", "what mends it"), tuple(rows))
+
 
 def session_log(oh: Oh, session: str | None) -> EventStream:
     """The log of a session, None for the one that is running; a UsageError if there is none."""

@@ -10,6 +10,7 @@ from oh_jupyter.server.handlers.actions import (
     UnsavedHandler,
 )
 from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.checkpoints import CheckpointsHandler, RewindHandler
 from oh_jupyter.server.handlers.events import EventHandler, EventsHandler
 from oh_jupyter.server.handlers.files import DownloadHandler, UploadHandler, ViewHandler
 from oh_jupyter.server.handlers.info import AliveHandler, OpenApiHandler, ServerInfoHandler
@@ -58,6 +59,8 @@ _OF_A_KERNEL: list[tuple[str, type[OhHandler]]] = [
     (r"/events/(?P<event_id>\d{1,15})", EventHandler),
     (r"/confirmations", ConfirmationsHandler),
     (r"/confirmations/(?P<event_id>\d{1,15})", ConfirmHandler),
+    (r"/checkpoints", CheckpointsHandler),
+    (r"/rewind", RewindHandler),
     (r"/skills", SkillsHandler),
     (r"/store/(?P<path>.*)", StoreHandler),
     (r"/browser/(?P<kind>screenshot|set_of_marks)", ScreenshotHandler),

@@ -19,6 +19,7 @@ from tornado.iostream import StreamClosedError
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import (
+    CheckpointError,
     ConfirmationError,
     EventNotFoundError,
     ExtensionMissingError,
@@ -60,6 +61,7 @@ _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
     (KernelNotFoundError, 404),
     (EventNotFoundError, 404),
     (ConfirmationError, 404),
+    (CheckpointError, 409),
     (RequestNotFoundError, 404),
     (LimitExceededError, 429),
     (ExtensionMissingError, 424),

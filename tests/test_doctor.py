@@ -1,0 +1,108 @@
+"""What ``oh-jupyter doctor`` finds in this environment, and in broken ones."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.cli import main
+from oh_jupyter.config import Settings
+from oh_jupyter.doctor import Check, examine
+
+
+def find(name: str, settings: Settings | None = None) -> Check:
+    return next(check for check in examine(settings or Settings()) if check.name == name)
+
+
+def test_an_environment_that_works() -> None:
+    checks = examine(Settings(file_store="memory"))
+    assert [str(check) for check in checks if check.status == "wrong"] == []
+    names = [check.name for check in checks]
+    assert names[:6] == [
+        *("oh_jupyter", "packages", "kernel", "server extension", "JupyterLab", "browser"),
+    ]
+
+
+def test_a_version_that_clashes(monkeypatch: pytest.MonkeyPatch) -> None:
+    needed = ["fsspec>=9000", "no-such-package>=1", "pandas>=9000; extra == 'tables'"]
+    monkeypatch.setattr(metadata, "requires", lambda name: needed)
+    check = find("packages")
+    assert check.status == "wrong"
+    assert "not installed: no-such-package>=1; other versions than needed: fsspec " in check.found
+    assert "pandas" not in check.found
+    assert check.mend.endswith("-m pip install --upgrade oh_jupyter")
+
+
+def test_nothing_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert find("git").status == "missing"
+    assert "%oh_rewind cannot go back" in find("git").found
+    assert find("agents").status == "missing"
+    assert "nodejs.org" in find("Node.js").mend
+
+
+def test_an_old_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    node.write_text("#!/bin/sh\necho v16.20.2\n")
+    node.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert find("Node.js") == Check(
+        "Node.js", "wrong", "v16.20.2, older than 18", "install a newer one"
+    )
+
+
+def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    check = find("store", Settings(file_store="local", file_store_path=str(tmp_path / "file/x")))
+    assert (check.status, check.mend.split()[0]) == ("wrong", "set")
+    assert find("store", Settings(file_store="no-such")).status == "wrong"
+
+
+def test_a_receiver_that_does_not_answer() -> None:
+    check = find("webhook", Settings(file_store_web_hook_url="http://user:secret@127.0.0.1:9/"))
+    assert check.status == "wrong"
+    assert check.found.startswith("http://127.0.0.1 cannot be reached: ")
+    assert "secret" not in str(check)
+
+
+def test_a_directory_that_is_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    check = find("workspace directory", Settings(workspace_dir=str(tmp_path / "file" / "x")))
+    assert (check.status, check.found.split(":")[-1]) == ("wrong", " Not a directory")
+
+
+def test_other_environments_kernel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    place = tmp_path / "kernels" / "python3"
+    place.mkdir(parents=True)
+    spec = {"argv": ["/bin/sh", "-c"], "display_name": "x", "language": "python"}
+    (place / "kernel.json").write_text(json.dumps(spec))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    check = find("kernel")
+    assert check.status == "wrong"
+    assert "another environment than this one" in check.found
+
+
+def test_one_broken_look_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> list[str]:
+        raise RuntimeError("odd metadata")
+
+    monkeypatch.setattr(metadata, "requires", broken)
+    assert find("requirements").found == "RuntimeError: odd metadata"
+    assert find("oh_jupyter").status == "ok"
+
+
+def test_from_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    assert "ok       packages: all that is needed is there" in shown
+    assert "missing  running server: No Jupyter server is running here." in shown
+    monkeypatch.setenv("FILE_STORE", "no-such")
+    assert main(["doctor", "--json"]) == 1
+    checks = json.loads(capsys.readouterr().out)
+    assert [check["name"] for check in checks if check["status"] == "wrong"] == ["store"]
