@@ -18,7 +18,7 @@ _CONFIG = {
     "core.bare": "false",
     "core.excludesFile": os.devnull,
     "core.fsync": "none",  # what a power failure takes is a checkpoint, never a file
-    "core.looseCompression": "1",
+    "core.compression": "1",
     "core.quotePath": "false",
     "gc.autoDetach": "false",
 }
@@ -62,6 +62,8 @@ class Git:
         info.mkdir(exist_ok=True)
         (info / "attributes").write_text(_ATTRIBUTES)
         ignored = [*_IGNORED]
+        if self.work_tree == Path.home().resolve():
+            ignored.append("/.*")  # keys, caches, and the state of programs
         if self.directory.is_relative_to(self.work_tree):
             ignored.append(f"/{self.directory.relative_to(self.work_tree).as_posix()}/")
         (info / "exclude").write_text("".join(f"{line}\n" for line in ignored))
