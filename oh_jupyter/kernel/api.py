@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 from collections.abc import Callable, Collection, Coroutine
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     )
     from oh_jupyter.events.stream import EventStream
     from oh_jupyter.kernel.display.observations import Diff
+    from oh_jupyter.kernel.variables import VariableSnapshot
     from oh_jupyter.runtime import ActionExecutor, Runtime
     from oh_jupyter.runtime.confirmation import PendingAction
     from oh_jupyter.runtime.replay import ReplayStep
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 __all__ = ["Oh"]
 
 T = TypeVar("T")
+
+MAX_VARIABLE_SNAPSHOTS = 3
+VARIABLES_STAY = "The kernel's variables stay as they are."
 
 
 class Oh:
@@ -56,17 +61,21 @@ class Oh:
         in_agents_cell: Callable[[], bool] = lambda: False,
         find_tools: Callable[[], ToolServer | None] = lambda: None,
         agent_context: Callable[[], str] = lambda: "",
+        namespace: Callable[[], tuple[dict[str, Any], Collection[str]]] = lambda: ({}, ()),
     ) -> None:
         """Wrap a runtime, which is started when it is first needed.
 
         ``start`` gives the one runtime there is, ``in_agents_cell`` tells whether the cell that
         runs now is an agent's, ``find_tools`` finds our MCP server for this kernel, and
-        ``agent_context`` is what an agent is told first.
+        ``agent_context`` is what an agent is told first, ``namespace`` are the person's variables
+        and the names that are not the person's.
         """
         self._start = start
         self._in_agents_cell = in_agents_cell
         self._find_tools = find_tools
         self._agent_context = agent_context
+        self._namespace = namespace
+        self._variables: dict[int, VariableSnapshot] = {}
         self._agents: GuestAgents | None = None
 
     @property
@@ -222,11 +231,13 @@ class Oh:
         """Why turns of agents have no checkpoints; "" if they have."""
         return self._executor.turns.problem
 
-    def checkpoint(self, label: str = "") -> Checkpoint:
+    def checkpoint(self, label: str = "", *, variables: bool = False) -> Checkpoint:
         """Keep the files of the workspace as they are now, to go back to.
 
         Args:
             label: What to call it.
+            variables: Keep copies of the kernel's variables, too, as long as it runs; they are
+                kept of the last three such checkpoints.
 
         Returns:
             The checkpoint.
@@ -234,10 +245,36 @@ class Oh:
         Raises:
             CheckpointError: There is no git, the workspace is too large, or the disk is full.
         """
-        return self._wait(self._executor.turns.mark(label))
+        checkpoint = self._wait(self._executor.turns.mark(label))
+        if variables:
+            self._keep_variables(checkpoint.id)
+        return checkpoint
+
+    def _keep_variables(self, id: int) -> None:
+        from oh_jupyter.kernel.variables import keep_variables
+
+        self._variables[id] = keep_variables(*self._namespace())
+        for old in list(self._variables)[:-MAX_VARIABLE_SNAPSHOTS]:
+            del self._variables[old]
+
+    def _restore_variables(self, id: int) -> str:
+        """Bring the variables back; what of them stays as it is, as a sentence or ""."""
+        from oh_jupyter.kernel.variables import restore_variables
+
+        snapshot = self._variables.get(id)
+        if snapshot is None:
+            return "The kernel's variables stay as they are: no copies were made then."
+        stay = restore_variables(*self._namespace(), snapshot)
+        names = ", ".join(sorted(stay))
+        return f"These variables cannot be copied and stay as they are: {names}." if stay else ""
 
     def rewind(
-        self, id: int | None = None, *, everything: bool = False, preview: bool = False
+        self,
+        id: int | None = None,
+        *,
+        everything: bool = False,
+        variables: bool = False,
+        preview: bool = False,
     ) -> RewindPlan:
         """Undo what agents changed in the workspace since a checkpoint.
 
@@ -248,6 +285,8 @@ class Oh:
         Args:
             id: The checkpoint; None for the beginning of the last turn that is not undone.
             everything: Bring back all files, whoever changed them since.
+            variables: Bring back the kernel's variables, where the checkpoint has copies of them;
+                ``notes`` of the result tell what stays.
             preview: Only tell what would be done.
 
         Returns:
@@ -261,8 +300,12 @@ class Oh:
             if id is None:
                 id = turns.checkpoints.last_turn().id
             return self._wait(turns.rewind(id, everything=everything, preview=True))
+        if id is None:
+            id = self._executor.turns.checkpoints.last_turn().id
         rewind = self._executor.rewind(id, self._principal(), everything=everything)
-        return self._wait(rewind)
+        plan = self._wait(rewind)
+        note = self._restore_variables(id) if variables else VARIABLES_STAY
+        return dataclasses.replace(plan, notes=[*plan.notes, note] if note else plan.notes)
 
     def status(self) -> dict[str, Any]:
         """Figures of the runtime.

@@ -98,6 +98,7 @@ class LoadedExtension:
             lambda: self._cells is not None and self._cells.is_agents,
             self._find_tools,
             self._agent_context,
+            lambda: (shell.user_ns, shell.user_ns_hidden),
         )
         self._control: ControlChannel | None = None
         if self._kernel is not None:

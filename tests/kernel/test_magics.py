@@ -234,6 +234,24 @@ def test_a_turn_of_an_agent_is_undone(kernel) -> None:
     assert "rewind" in kernel.execute("%oh_log --text rewind")
 
 
+def test_variables_come_back_if_they_were_copied(kernel) -> None:
+    kernel.execute("import os\nrows = [1]\nsame = rows\nlog = open(os.devnull)")
+    shown = kernel.execute("%oh_rewind --mark 'with variables' --variables")
+    id = shown.split()[1].rstrip(":")
+    for _ in range(2):
+        kernel.execute("rows.append(2); same = 3; new = 4; os = None")
+        done = kernel.execute(f"%oh_rewind {id} --yes --variables")
+        assert "These variables cannot be copied and stay as they are: log." in done
+        assert kernel.execute("rows, same is rows, 'new' in globals(), os.name") == (
+            "([1], True, False, 'posix')"
+        )
+    assert kernel.execute("log.closed") == "False"
+    shown = kernel.execute("%oh_rewind --mark plain")
+    id = shown.split()[1].rstrip(":")
+    assert "The kernel's variables stay" in kernel.execute(f"%oh_rewind {id} --yes")
+    assert "no copies were made then" in kernel.execute(f"%oh_rewind {id} --yes --variables")
+
+
 def test_the_doctor_looks_at_this_environment(kernel) -> None:
     shown = kernel.execute("%oh_doctor")
     assert "all that is needed is there" in shown

@@ -48,6 +48,7 @@ class RewindMagics(OhMagics):
     @help_option
     @argument("-y", "--yes", action="store_true", help="do it; otherwise show what would be done")
     @argument("--everything", action="store_true", help="undo what others changed since, too")
+    @argument("--variables", action="store_true", help="the kernel's variables, too")
     @argument("--mark", metavar="LABEL", help="make a checkpoint now")
     @argument("id", nargs="?", help="number of a checkpoint, or last; the list when left out")
     @line_magic
@@ -57,13 +58,14 @@ class RewindMagics(OhMagics):
         ``%oh_rewind`` lists the checkpoints, ``%oh_rewind last`` shows what would be undone of the
         last turn, ``%oh_rewind last --yes`` does it, ``%oh_rewind 12 --yes`` undoes all turns since
         12. Files come back however they were changed; what you changed since stays. Variables of
-        the kernel stay as they are. A rewind is in the list as well, to be undone.
+        the kernel stay as they are, unless ``--variables`` was given with ``--mark`` and is given
+        here. A rewind is in the list as well, to be undone.
         """
         if wants_help(self.oh_rewind, line):
             return None
         options = parse_line(self.oh_rewind, line)
         if options.mark is not None:
-            mark = self.oh.checkpoint(options.mark.strip("'\""))
+            mark = self.oh.checkpoint(options.mark.strip("'\""), variables=options.variables)
             print(f"Checkpoint {mark.id}: {mark.label}")
             return None
         if options.id is None:
@@ -73,7 +75,12 @@ class RewindMagics(OhMagics):
                 f"%oh_rewind takes the number of a checkpoint, or last: {options.id!r}"
             )
         id = None if options.id == "last" else int(options.id)
-        plan = self.oh.rewind(id, everything=options.everything, preview=not options.yes)
+        plan = self.oh.rewind(
+            id,
+            everything=options.everything,
+            variables=options.variables,
+            preview=not options.yes,
+        )
         if not options.yes and plan:
             print("This would be done; add --yes to do it:")
         return plan
