@@ -5,6 +5,7 @@ export const CommandIDs = {
   connectAgent: 'oh-jupyter:copy-connect-command',
   copyAction: 'oh-jupyter:copy-action',
   reject: 'oh-jupyter:reject',
+  rewind: 'oh-jupyter:rewind',
   showLog: 'oh-jupyter:show-log',
   stop: 'oh-jupyter:stop'
 } as const;

@@ -7,6 +7,7 @@ import { confirmPlugin } from './plugins/confirm.js';
 import { documentsPlugin } from './plugins/documents.js';
 import { eventsPlugin } from './plugins/events.js';
 import { logPlugin } from './plugins/log.js';
+import { rewindPlugin } from './plugins/rewind.js';
 
 export * from './tokens.js';
 
@@ -17,6 +18,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   cellsPlugin,
   confirmPlugin,
   documentsPlugin,
+  rewindPlugin,
   commandsPlugin
 ];
 

@@ -133,34 +133,44 @@ export class EventsApi {
     }
   }
 
-  private async _ask(
-    kernelId: string,
-    path: string,
-    init: RequestInit = {}
-  ): Promise<unknown> {
-    const kernel = URLExt.join(
-      this._settings.baseUrl,
-      'oh_jupyter/kernels',
-      encodeURIComponent(kernelId)
-    );
-    const response = await ServerConnection.makeRequest(
-      `${kernel}/${path}`,
-      init,
-      this._settings
-    );
-    if (NOT_LOADED.has(response.status)) {
-      throw new NotLoadedError(response.statusText);
-    }
-    const reply: unknown = await response.json().catch(() => null);
-    if (!response.ok) {
-      const reason =
-        (isRecord(reply) &&
-          (text(reply, 'detail') || text(reply, 'message'))) ||
-        response.statusText;
-      throw new Error(`${response.status} ${reason}`.trim());
-    }
-    return reply;
+  private _ask(kernelId: string, path: string): Promise<unknown> {
+    return askRuntime(this._settings, kernelId, path);
   }
 
   private readonly _settings: ServerConnection.ISettings;
+}
+
+/**
+ * The JSON that the server extension answers for a kernel.
+ *
+ * @throws NotLoadedError where there is no runtime to ask; another error with
+ *   the reason, if it refuses.
+ */
+export async function askRuntime(
+  settings: ServerConnection.ISettings,
+  kernelId: string,
+  path: string,
+  init: RequestInit = {}
+): Promise<unknown> {
+  const kernel = URLExt.join(
+    settings.baseUrl,
+    'oh_jupyter/kernels',
+    encodeURIComponent(kernelId)
+  );
+  const response = await ServerConnection.makeRequest(
+    `${kernel}/${path}`,
+    init,
+    settings
+  );
+  if (NOT_LOADED.has(response.status)) {
+    throw new NotLoadedError(response.statusText);
+  }
+  const reply: unknown = await response.json().catch(() => null);
+  if (!response.ok) {
+    const reason =
+      (isRecord(reply) && (text(reply, 'detail') || text(reply, 'message'))) ||
+      response.statusText;
+    throw new Error(`${response.status} ${reason}`.trim());
+  }
+  return reply;
 }

@@ -73,6 +73,7 @@ export class LogPanel extends ReactWidget {
         entries={this._events?.entries ?? []}
         follow={this._follow}
         onFollow={this._setFollow}
+        onRewind={this._rewind}
         onOpen={this._complete}
         onAdd={this._commands.isEnabled(CommandIDs.addCell) ? this._add : null}
         onStop={this._stop}
@@ -116,6 +117,10 @@ export class LogPanel extends ReactWidget {
 
   private readonly _setFollow = (follow: boolean): void => {
     this.follow = follow;
+  };
+
+  private readonly _rewind = (): void => {
+    void this._commands.execute(CommandIDs.rewind);
   };
 
   private readonly _complete = async (card: ICard): Promise<void> =>

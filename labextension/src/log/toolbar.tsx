@@ -13,12 +13,14 @@ interface IToolbarProps {
   onFilter: (filter: IFilter) => void;
   follow: boolean;
   onFollow: (follow: boolean) => void;
+  onRewind: () => void;
   trans: TranslationBundle;
 }
 
 /** Whose events these are, which of them to show, and whether to follow. */
 export function Toolbar(props: IToolbarProps) {
-  const { name, entries, filter, onFilter, follow, onFollow, trans } = props;
+  const { name, entries, filter, onFilter, follow, onFollow, onRewind, trans } =
+    props;
   const count = entries.filter(isCard).length;
   return (
     <header className="oh-Toolbar">
@@ -29,6 +31,13 @@ export function Toolbar(props: IToolbarProps) {
         <span className="oh-Toolbar-count">
           {trans._n('%1 action', '%1 actions', count)}
         </span>
+        <button
+          className="oh-Rewind"
+          title={trans.__('Take back what an agent did in one of its turns')}
+          onClick={onRewind}
+        >
+          {trans.__('Undo…')}
+        </button>
         <button
           className="oh-Follow"
           aria-pressed={follow}

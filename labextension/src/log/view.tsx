@@ -16,6 +16,7 @@ interface ILogViewProps {
   entries: readonly LogEntry[];
   follow: boolean;
   onFollow: (follow: boolean) => void;
+  onRewind: () => void;
   onOpen: (card: ICard) => Promise<void>;
   onAdd: ((card: ICard) => void) | null;
   onStop: (card: ICard) => void;
@@ -44,6 +45,7 @@ export function LogView(props: ILogViewProps) {
           onFilter={setFilter}
           follow={follow}
           onFollow={onFollow}
+          onRewind={props.onRewind}
           trans={trans}
         />
       )}

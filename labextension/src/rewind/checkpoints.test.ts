@@ -1,0 +1,44 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { proposed, readCheckpoints, readPlan } from './checkpoints.js';
+
+describe('checkpoints', () => {
+  it('are listed with the newest first', () => {
+    const { entries, problem } = readCheckpoints({
+      problem: 'no git',
+      checkpoints: [
+        { id: 1, time: 5, kind: 'turn', label: 'one', who: 'claude' },
+        { id: 'x' },
+        { id: 2, time: 6, kind: 'rewind', label: 'two', who: 'user' }
+      ]
+    });
+    assert.deepEqual(
+      entries.map(({ id }) => id),
+      [2, 1]
+    );
+    assert.equal(problem, 'no git');
+    assert.equal(proposed(entries)?.id, 1);
+    assert.equal(proposed([]), undefined);
+  });
+
+  it('of an unknown form are refused', () => {
+    assert.throws(() => readCheckpoints([]), /unknown form/);
+    assert.throws(() => readPlan({}), /unknown form/);
+  });
+});
+
+describe('a plan', () => {
+  it('tells what is done, what stays, and what else there is', () => {
+    const plan = readPlan({
+      changes: [{ path: 'a', kind: 'delete' }],
+      kept: { b: 'changed by others' },
+      notes: ['The shell stays.']
+    });
+    assert.deepEqual(plan, {
+      changes: [{ path: 'a', kind: 'delete' }],
+      kept: [['b', 'changed by others']],
+      notes: ['The shell stays.']
+    });
+  });
+});

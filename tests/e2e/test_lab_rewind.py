@@ -1,0 +1,64 @@
+"""What an agent did is taken back in JupyterLab, after a look at what that would do."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from oh_jupyter.testing import wait_until
+
+pytestmark = pytest.mark.timeout(180)
+expect.set_options(timeout=60_000)
+
+NAME = "rewind.ipynb"
+
+
+def test_a_turn_is_undone(lab, open_notebook) -> None:
+    load = {
+        "cell_type": "code", "id": "load", "metadata": {}, "outputs": [],
+        "execution_count": None, "source": "%load_ext oh_jupyter",
+    }  # fmt: skip
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    content = {
+        "nbformat": 4, "nbformat_minor": 5,
+        "metadata": {"kernelspec": kernel}, "cells": [load],
+    }  # fmt: skip
+    (lab.root / NAME).write_text(json.dumps(content))
+    (lab.root / "mine.txt").write_text("mine\n")
+    page: Page = open_notebook(NAME)
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    command = "echo new > made.txt; echo changed > mine.txt"
+    action = {"action": "run", "args": {"command": command}}
+    address = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}/execute_action"
+    assert lab.request(address, {"action": action})["extras"]["metadata"]["exit_code"] == 0
+
+    page.locator("#oh-jupyter-log .oh-Rewind").click()
+    dialog = page.locator(".jp-Dialog")
+    plan = dialog.locator(".oh-RewindDialog-plan")
+    expect(plan).to_contain_text("deletedmade.txt")
+    expect(plan).to_contain_text("restoredmine.txt")
+    expect(dialog.locator(".oh-RewindDialog-list")).to_contain_text(command)
+    if directory := os.environ.get("OH_JUPYTER_SCREENSHOTS"):
+        page.screenshot(path=f"{directory}/rewind.png")
+    dialog.get_by_role("button", name="Cancel").click()
+    expect(dialog).to_have_count(0)
+    assert (lab.root / "made.txt").exists()
+
+    page.locator("#oh-jupyter-log .oh-Rewind").click()
+    expect(plan).to_be_visible()
+    dialog.get_by_role("button", name="Undo", exact=True).click()
+    expect(page.get_by_text("2 files are as they were.").first).to_be_visible()
+    assert not (lab.root / "made.txt").exists()
+    assert (lab.root / "mine.txt").read_text() == "mine\n"
+
+    # An undo is in the list itself.
+    page.locator("#oh-jupyter-log .oh-Rewind").click()
+    expect(dialog.locator(".oh-RewindDialog-list li").first).to_contain_text("back to ")
+    dialog.locator(".oh-RewindDialog-list input").first.check()
+    expect(plan).to_contain_text("comes backmade.txt")
+    dialog.get_by_role("button", name="Undo", exact=True).click()
+    expect(dialog).to_have_count(0)
+    wait_until((lab.root / "made.txt").exists, what="the file coming back")
