@@ -208,6 +208,7 @@ class AgentSession:
             status = None
             if not self._transport.problem:
                 await self._executor.in_thread(self._child.terminate, END_GRACE_SECONDS)
+                await self._executor.in_thread(self._transport.wait_for_last_words)
                 status = self._child.poll()
             how = self._transport.problem or f"it ended with status {status}"
             self.problem = f"{self.command.name} is gone: {how}.{self._last_words()}"

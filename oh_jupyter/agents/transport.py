@@ -30,6 +30,8 @@ MAX_STRAY_LINES = 1000
 MAX_WAITING_CHUNKS = 16
 CHUNK_BYTES = 65536
 LAST_WORDS_BYTES = 4096
+LAST_WORDS_TIMEOUT_SECONDS = 5.0
+"""How long they are waited for: whoever was started by the child may hold its pipe open."""
 
 
 def connect(client: Any, transport: ChildTransport) -> acp.ClientSideConnection:
@@ -91,17 +93,18 @@ class ChildTransport:
         self._stray_lines = 0
         self._last_words = b""
         self._closed = False
-        for target, pipe in (
-            (self._read, child.stdout),
-            (self._write, child.stdin),
-            (self._listen, child.stderr),
-        ):
-            start_thread(target, pipe)
+        start_thread(self._read, child.stdout)
+        start_thread(self._write, child.stdin)
+        self._listener = start_thread(self._listen, child.stderr)
 
     @property
     def last_words(self) -> str:
         """The end of what the child wrote on standard error."""
         return self._last_words.decode(errors="replace").strip()
+
+    def wait_for_last_words(self) -> None:
+        """Wait until all is read that the child wrote on standard error before it ended."""
+        self._listener.join(LAST_WORDS_TIMEOUT_SECONDS)
 
     async def send(self, message: dict[str, Any]) -> None:
         """Write a message, without waiting for the child to read it."""

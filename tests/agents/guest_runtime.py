@@ -28,13 +28,13 @@ class Guests:
         self.runtime = Runtime(
             Settings(workspace_dir=str(folder), file_store="memory", agents=agents, **settings)
         )
-        self.agents = self.runtime.submit(self._make()).result(30)
+        self.agents = self.runtime.submit(self._make()).result(60)
 
     async def _make(self) -> GuestAgents:
         return GuestAgents(self.runtime.executor)
 
     def prompt(self, text: str, agent: str | None = "scripted", **options: Any) -> AgentTurn:
-        return self.start(text, agent, **options).result(60)
+        return self.start(text, agent, **options).result(120)
 
     def start(self, text: str, agent: str | None = "scripted", **options: Any) -> Any:
         return self.runtime.submit(self.agents.prompt(text, agent, **options))

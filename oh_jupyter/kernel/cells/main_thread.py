@@ -109,8 +109,8 @@ class MainThreadWait:
         _waits.append(self)
         try:
             future = submit(coroutine)
-            future.add_done_callback(lambda _: self._calls.put(None))
             try:
+                future.add_done_callback(lambda _: self._calls.put(None))
                 while (call := self._calls.get()) is not None:
                     call.run()
                 return future.result()
