@@ -13,6 +13,9 @@ from jupyter_client.manager import KernelManager
 
 __all__ = ["LiveKernel"]
 
+REPLY_TIMEOUT_SECONDS = 120.0
+"""How long a test waits for a kernel, on however busy a machine."""
+
 _EXTENSION = ("--ext", "oh_jupyter")
 
 
@@ -37,7 +40,7 @@ class LiveKernel:
         self.manager.start_kernel(cwd=str(directory), extra_arguments=list(arguments or _EXTENSION))
         self.client: BlockingKernelClient = self.manager.client()
         self.client.start_channels()
-        self.client.wait_for_ready(timeout=60)
+        self.client.wait_for_ready(timeout=REPLY_TIMEOUT_SECONDS)
 
     def send(self, operation: str, body: Any = None, **fields: Any) -> str:
         """Send a request of oh_jupyter on the control channel.
@@ -60,7 +63,9 @@ class LiveKernel:
         session.send(self.client.control_channel.socket, message, buffers=buffers)
         return str(message["header"]["msg_id"])
 
-    def reply(self, msg_id: str, timeout: float = 60) -> tuple[dict[str, Any], Any]:
+    def reply(
+        self, msg_id: str, timeout: float = REPLY_TIMEOUT_SECONDS
+    ) -> tuple[dict[str, Any], Any]:
         """Wait for the reply to a request.
 
         Args:
@@ -98,7 +103,9 @@ class LiveKernel:
         assert fields["status"] == "ok", fields
         return dict(observation)
 
-    def execute(self, code: str, timeout: float = 60, *, allow_stdin: bool = False) -> str:
+    def execute(
+        self, code: str, timeout: float = REPLY_TIMEOUT_SECONDS, *, allow_stdin: bool = False
+    ) -> str:
         """Run a cell as a person does.
 
         Args:
@@ -139,12 +146,12 @@ class LiveKernel:
         """
         msg_id = str(self.client.execute(code))
         while True:
-            message = self.client.get_iopub_msg(timeout=60)
+            message = self.client.get_iopub_msg(timeout=REPLY_TIMEOUT_SECONDS)
             running = message["msg_type"] == "execute_input"
             if running and message["parent_header"].get("msg_id") == msg_id:
                 return msg_id
 
-    def finish(self, msg_id: str, timeout: float = 60) -> dict[str, Any]:
+    def finish(self, msg_id: str, timeout: float = REPLY_TIMEOUT_SECONDS) -> dict[str, Any]:
         """Wait for the reply to a cell.
 
         Args:

@@ -80,16 +80,16 @@ class Notebook:
         self.http = requests.Session()
         self.http.headers["Authorization"] = f"token {TOKEN}"
         adapter = requests.adapters.HTTPAdapter(
-            max_retries=requests.adapters.Retry(connect=20, backoff_factor=0.05)
+            max_retries=requests.adapters.Retry(connect=200, backoff_factor=0.05, backoff_max=0.2)
         )
         self.http.mount("http://", adapter)
-        started = self.http.post(f"{self.url}/api/kernels", json={}, timeout=60).json()
+        started = self.http.post(f"{self.url}/api/kernels", json={}, timeout=120).json()
         self.kernel_id = started["id"]
         connection = next((folder / "run").glob(f"kernel-{self.kernel_id}.json"))
         self.client = BlockingKernelClient(connection_file=str(connection))
         self.client.load_connection_file()
         self.client.start_channels(hb=False)  # a busy machine misses beats
-        self.client.wait_for_ready(timeout=60)
+        self.client.wait_for_ready(timeout=120)
         self.panel = BlockingKernelClient(connection_file=str(connection))
         self.panel.load_connection_file()
         self.panel.start_channels()

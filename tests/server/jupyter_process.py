@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import re
 import subprocess
 import sys
 import threading
@@ -13,19 +13,17 @@ import requests
 from urllib3 import Retry
 
 TOKEN = "token-of-the-server"
+ADDRESS = re.compile(r"http://[^/\s]+:(\d+)/b/")
 HEADERS = {"Authorization": f"token {TOKEN}"}
 
 
 @contextmanager
 def jupyter(environment: dict[str, str], directory: str) -> Iterator[subprocess.Popen]:
     """A server in a directory, noted for other programs below JUPYTER_RUNTIME_DIR."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
-            *(f"--port={port}", f"--IdentityProvider.token={TOKEN}", "--ServerApp.base_url=/b"),
+            *("--ServerApp.port=0", f"--IdentityProvider.token={TOKEN}", "--ServerApp.base_url=/b"),
             "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
         ],
         cwd=directory,
@@ -34,12 +32,14 @@ def jupyter(environment: dict[str, str], directory: str) -> Iterator[subprocess.
         text=True,
     )
     assert process.stderr is not None
-    process.url = f"http://127.0.0.1:{port}/b"
-    while "is running at" not in (line := process.stderr.readline()):
-        assert line, "the server did not start"
+    said = []
+    while not (found := ADDRESS.search("".join(said[-1:]))):
+        said.append(process.stderr.readline())
+        assert said[-1], "the server did not start:\n" + "".join(said)
+    process.url = f"http://127.0.0.1:{found[1]}/b"
     # It says so before it listens; once it answers, it has also noted where it is.
     with requests.Session() as session:
-        retries = Retry(connect=20, backoff_factor=0.05)
+        retries = Retry(connect=200, backoff_factor=0.05, backoff_max=0.2)
         session.mount("http://", requests.adapters.HTTPAdapter(max_retries=retries))
         session.get(f"{process.url}/api", timeout=60).raise_for_status()
     drain = threading.Thread(target=process.stderr.read)
@@ -48,7 +48,7 @@ def jupyter(environment: dict[str, str], directory: str) -> Iterator[subprocess.
         yield process
     finally:
         process.terminate()
-        process.wait(timeout=60)
+        process.wait(timeout=120)
         drain.join()
         process.stderr.close()
 
