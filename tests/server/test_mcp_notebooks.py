@@ -10,14 +10,13 @@ from pathlib import Path
 import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from tornado.web import HTTPError
 
 from oh_jupyter.server.state import state_of
 
 PLOT = """\
 from IPython.display import HTML, display
 import base64, sys
-
-from oh_jupyter.server.state import state_of
 print("to stdout"); print("to stderr", file=sys.stderr)
 display(HTML("<b>bold</b>"))
 display({"image/png": "iVBORw0KGgo=", "text/plain": "a plot"}, raw=True)
@@ -200,6 +199,28 @@ async def test_what_somebody_else_saves_meanwhile_is_not_lost(
         assert answer.is_error
         assert "saved by somebody else" in told(answer)
     assert [cell["source"] for cell in stored()] == ["# The person's", "x = 20"]
+
+
+async def test_a_file_that_cannot_be_saved_is_told(
+    mcp_connect, opened, jp_serverapp, monkeypatch
+) -> None:
+    _, kernel = await opened()
+    for problem, words in (
+        (HTTPError(507, "the disk is full"), "insert_cell: the disk is full"),
+        (
+            RuntimeError("odd"),
+            "Internal error in 'insert_cell': RuntimeError: odd. The server goes",
+        ),
+    ):
+
+        def save(model, path, problem=problem):
+            raise problem
+
+        monkeypatch.setattr(jp_serverapp.contents_manager, "save", save)
+        async with mcp_connect(kernel) as session:
+            answer = await session.call_tool("insert_cell", {"source": "y"})
+        assert answer.is_error
+        assert words in told(answer)
 
 
 async def test_changes_at_once_are_all_kept(mcp_connect, opened, stored) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tornado import web
+
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.mcp.results import Result, bounded, failure
 
 __all__ = ["Caller", "Source", "Tool", "Toolbox", "schema", "skills_shown"]
+
+logger = logging.getLogger(__name__)
 
 skills_shown: ContextVar[bool] = ContextVar("skills_shown", default=False)
 """Whether agent skills are listed; a session runs in the context of the request that began it."""
@@ -139,6 +144,14 @@ class Toolbox:
             return bounded(found, tool.rest) if tool.rest else found
         except OhJupyterError as refused:
             return failure(str(refused))
+        except web.HTTPError as refused:  # of the server's contents manager
+            return failure(f"{name}: {refused.log_message or refused.reason or refused}")
+        except Exception as problem:
+            logger.exception("The tool %s failed", name)
+            return failure(
+                f"Internal error in {name!r}: {type(problem).__name__}: {problem}. The server goes "
+                "on; its log has the details."
+            )
 
 
 def _problem(arguments: dict[str, Any], wanted: dict[str, Any]) -> str:
