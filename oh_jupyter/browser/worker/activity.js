@@ -7,6 +7,8 @@
   const MAX_TIMER_MS = 400; // ms; later ones are not waited for
   const QUIET_MS = 30; // ms without a change after the last one
   const MAX_FRAMES = 3; // that are waited for because the page has asked for one
+  const DRAWN_MS = 500; // in which the next animation frame comes, however busy the machine
+  const UNDRAWN_MS = 50; // the same where the last one did not come
   const MIN_TIMER_MS = 4; // ms; nested timers never fire sooner
   const LOOP_ROUNDS = 5; // one delay in this many rounds ...
   const LOOP_WINDOW_MS = 2500; // ... within so many ms is a polling loop
@@ -19,6 +21,7 @@
   const due = new Map(); // timer id -> time at which it fires
   const intervals = new Map(); // timer id -> its delay, and when it was set
   let lastFrame = -Infinity; // time at which the page last asked for a frame
+  let undrawn = window !== window.top; // gets no animation frames, as far as is known
   const rounds = new Map(); // delay -> times at which timers of that delay were set
 
   // Timers of one delay that are set before the first of them fires are one round.
@@ -104,7 +107,9 @@
   });
 
   // Resolves, with whether the page has asked to be closed, after one frame in which nothing
-  // changed and no short timer is pending, and at the latest after `limit` ms. Without waiting
+  // changed and no short timer is pending or has just fired (the request or navigation that it
+  // has set off is announced a moment later), and at the latest after `limit` ms, not counting
+  // those by which timers came late on a busy machine, if they are no more. Without waiting
   // for that frame if nothing was done (`wait` is "none"), or if what was done cannot move
   // anything ("turn") and the page has not asked for a frame.
   const settle = ({ limit, wait }) =>
@@ -137,7 +142,7 @@
         const restless = time - changed < QUIET_MS && time - lastTimer < 5 * QUIET_MS;
         const draws = wait !== "none" && lastFrame >= lastLook && frames < MAX_FRAMES;
         lastLook = time;
-        if (time - start < limit) {
+        if (time - start - Math.min(late, limit) < limit) {
           if (waits) return lookBehind(Math.max(next, time));
           if (restless || draws) return lookAfterFrame();
         }
@@ -148,22 +153,26 @@
       let lastLook = start;
       let reached = -Infinity; // timers that were due before this have fired
       let frames = 0;
+      let late = 0; // ms by which timers have fired late
       const lookBehind = (at) =>
         setTimeout(() => {
           reached = at + 0.5;
+          changed = now();
+          late += Math.max(0, changed - at - 2);
           look();
-        }, at - now() + 1);
+        }, Math.ceil(at - now()) + 1);
       // A frame that is not drawn gets no animation frames: a timer looks then.
       const lookAfterFrame = () => {
         let done = false;
-        const once = () => {
+        const once = (isTimer) => {
           if (done) return;
           done = true;
+          undrawn = isTimer;
           frames++;
           look();
         };
-        requestAnimationFrame(once);
-        setTimeout(once, 50);
+        requestAnimationFrame(() => once(false));
+        setTimeout(once, undrawn ? UNDRAWN_MS : DRAWN_MS, true);
       };
       if (wait === "none") look();
       else if (wait === "turn" && start - lastFrame > 2 * QUIET_MS) setTimeout(look, 0);
