@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import oh_jupyter
 from oh_jupyter.browser.executable import find_executable
 
 ROOT = Path(oh_jupyter.__file__).parent.parent
 TOKEN = "end-to-end"
+expect.set_options(timeout=60_000)
 
 
 class Lab:

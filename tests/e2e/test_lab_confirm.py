@@ -14,7 +14,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 pytestmark = pytest.mark.timeout(180)
-expect.set_options(timeout=60_000)
 
 NAME = "confirm.ipynb"
 COMMAND = "sudo -n true"
