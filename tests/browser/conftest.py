@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import psutil
 import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
@@ -118,6 +121,29 @@ def site() -> Iterator[Site]:
 def env() -> Iterator[BrowserEnv]:
     with BrowserEnv() as env:
         yield env
+
+
+@pytest.fixture
+def stalled_worker() -> Callable[[], AbstractContextManager[None]]:
+    """Within the block, the worker of the browser does not answer, and then does."""
+
+    @contextlib.contextmanager
+    def stalled() -> Iterator[None]:
+        workers = []
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                if process.cmdline()[-1:] == ["oh_jupyter.browser.worker.main"]:
+                    workers.append(process)
+        assert workers
+        for process in workers:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in workers:
+                process.resume()
+
+    return stalled
 
 
 @pytest.fixture

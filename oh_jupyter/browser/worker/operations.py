@@ -145,8 +145,13 @@ async def _observe_settled(
             await session.leave_loop()
             session.tracker.begin()
         except Error:
-            if attempt == MAX_OBSERVATION_ATTEMPTS - 1 or not session.opened.is_connected():
+            if not session.opened.is_connected():
                 raise
+            if attempt == MAX_OBSERVATION_ATTEMPTS - 1:
+                if not session.tracker.goes_on(session.page):
+                    raise
+                await session.leave_loop()
+                session.tracker.begin()
     return await observe(session, *parts)
 
 

@@ -103,6 +103,8 @@ POLLING_ROUNDS, POLLING_WINDOW_SECONDS, POLLING_ROUND_GAP_SECONDS = 5, 5.0, 0.1
 that are less than the gap apart are one round."""
 MAX_VISITS = 15
 """Pages that a tab asks for in one look, until that counts as a loop."""
+MIN_LOOP_VISITS = 5
+"""The same of a tab that has still not arrived when the time for it is over."""
 MAX_ADDRESSES = 1000
 """Addresses remembered to find such loops; those of a loop are asked for again soon."""
 
@@ -126,6 +128,7 @@ class ActivityTracker:
         self._rounds: dict[tuple[str, str], list[float]] = {}
         self._changed = asyncio.Event()
         self._windows = 0
+        self._last_window = 0.0
         self._visits: Counter[Page] = Counter()
         self._silent_frames: WeakSet[Frame] = WeakSet()
         self._complete: WeakSet[Page] = WeakSet()
@@ -148,10 +151,12 @@ class ActivityTracker:
     def window_opens(self, _event: Any = None) -> None:
         """Note that a page has asked for a new window, which is not there yet."""
         self._windows += 1
+        self._last_window = time.monotonic()
 
     def window_opened(self) -> None:
         """Note that a new window is there."""
         self._windows = max(0, self._windows - 1)
+        self._last_window = time.monotonic()
         self._changed.set()
 
     def _started(self, request: Request) -> None:
@@ -188,10 +193,12 @@ class ActivityTracker:
         self._navigations.discard(request)
         self._changed.set()
 
-    def _wait_seconds(self) -> float:
-        """Tell for how many seconds after the action something is still worth waiting for."""
-        windows = REQUEST_TIMEOUT_SECONDS if self._windows else 0.0
-        return max(self._pending.values(), default=windows)
+    def _deadline(self, start: float) -> float:
+        """Tell until when something is worth waiting for; many windows come one after another."""
+        deadline = start + max(self._pending.values(), default=0.0)
+        if self._windows:
+            deadline = max(deadline, self._last_window + REQUEST_TIMEOUT_SECONDS)
+        return min(deadline, start + NAVIGATION_TIMEOUT_SECONDS)
 
     def navigates(self, page: Page) -> bool:
         """Tell whether a tab is on its way to another page, which has not answered yet."""
@@ -199,6 +206,10 @@ class ActivityTracker:
 
     def _is_loop(self, page: Page) -> bool:
         return self._visits[page] > MAX_VISITS
+
+    def goes_on(self, page: Page) -> bool:
+        """Tell whether a tab that has not arrived anywhere yet does so for asking on and on."""
+        return self._visits[page] >= MIN_LOOP_VISITS
 
     def page_shown(self, frame: Frame) -> None:
         """Note that a frame shows another page; what is left of it is an ordinary request."""
@@ -230,7 +241,7 @@ class ActivityTracker:
             if self.navigates(page):
                 # Until its page is there, the browser holds back every question to the old one.
                 await self.navigated(page, start + NAVIGATION_TIMEOUT_SECONDS)
-                if self._is_loop(page):
+                if self._is_loop(page) or (self.navigates(page) and self.goes_on(page)):
                     raise NavigationLoopError
                 if self.navigates(page):
                     return False
@@ -242,9 +253,10 @@ class ActivityTracker:
                     raise
                 continue
             wait = "frame"
-            if page.is_closed() or self._wait_seconds() <= time.monotonic() - start:
+            deadline = self._deadline(start)
+            if page.is_closed() or deadline <= time.monotonic():
                 return True
-            if not await self._wait_change(start + self._wait_seconds()):
+            if not await self._wait_change(deadline):
                 return not self.navigates(page)
 
     async def _loaded(self, page: Page, start: float) -> None:
