@@ -75,7 +75,7 @@ class Lab:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"token {TOKEN}"},
         )
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=120) as answer:
             content = answer.read()
             return json.loads(content) if content else None
 
@@ -114,7 +114,7 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture
 def page(chromium: Browser) -> Iterator[Page]:
     context = chromium.new_context(viewport={"width": 1500, "height": 950})
-    context.set_default_timeout(60_000)
+    context.set_default_timeout(120_000)
     yield context.new_page()
     context.close()
 

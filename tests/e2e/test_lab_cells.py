@@ -7,8 +7,6 @@ import json
 import pytest
 from playwright.sync_api import expect
 
-pytestmark = pytest.mark.timeout(120)
-
 ADDED = """() => jupyterapp.shell.currentWidget.model.sharedModel.cells
     .map(cell => cell.toJSON())
     .filter(cell => cell.metadata.oh_jupyter)"""

@@ -13,8 +13,6 @@ from urllib.error import HTTPError
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-pytestmark = pytest.mark.timeout(180)
-
 NAME = "confirm.ipynb"
 COMMAND = "sudo -n true"
 REASON = "It waits because it becomes another user."

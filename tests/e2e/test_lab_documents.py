@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-pytestmark = pytest.mark.timeout(180)
-
 SOURCES = "jupyterapp.shell.currentWidget.model.sharedModel.cells.map(cell => cell.getSource())"
 DIRTY = "jupyterapp.shell.currentWidget.context.model.dirty"
 

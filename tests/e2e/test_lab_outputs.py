@@ -21,8 +21,6 @@ from oh_jupyter.events import (
 from oh_jupyter.kernel.display.observations import observation_html
 from oh_jupyter.kernel.display.table import Table
 
-pytestmark = pytest.mark.timeout(180)
-
 MONEY = "one costs $5 and two cost $6"
 DIFF = f"--- /w/f.sql\n+++ /w/f.sql\n@@ -2,2 +2,3 @@\n--- {MONEY}\n-old\n++++i\n+{MONEY}\n+\n"
 SAID = (

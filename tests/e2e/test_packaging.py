@@ -22,7 +22,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
         pytest.fail("build the JupyterLab extension first: cd labextension && jlpm build:prod")
     target = tmp_path_factory.mktemp("wheel")
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-q"]
-    subprocess.run([*build, "-w", str(target), str(ROOT)], check=True, timeout=110)
+    subprocess.run([*build, "-w", str(target), str(ROOT)], check=True, timeout=280)
     (path,) = target.glob("*.whl")
     return zipfile.ZipFile(path)
 
