@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from oh_jupyter.testing import wait_until
+
 
 def ipython(directory: Path, code: str) -> str:
     """What ``ipython`` prints for a few lines of input."""
@@ -15,7 +17,7 @@ def ipython(directory: Path, code: str) -> str:
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=200,
     )
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
@@ -42,4 +44,4 @@ def test_commands_cells_and_edits_work_without_a_kernel(tmp_path: Path) -> None:
 def test_leaving_ipython_leaves_no_shell_behind(tmp_path: Path) -> None:
     shown = ipython(tmp_path, "print('pid', oh.run('echo $$').content)")
     (pid,) = [line.split()[-1] for line in shown.splitlines() if "pid" in line]
-    assert not Path(f"/proc/{pid}").exists()
+    wait_until(lambda: not Path(f"/proc/{pid}").exists(), what="the end of the shell")

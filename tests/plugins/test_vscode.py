@@ -25,6 +25,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.errors import PluginError
 from oh_jupyter.plugins import ALL_PLUGINS, VSCodePlugin, VSCodeRequirement
 from oh_jupyter.runtime import Runtime
+from oh_jupyter.testing import wait_until
 
 STAND_IN = """#!{python}
 import argparse, http.server, json, os, sys
@@ -131,7 +132,7 @@ def test_it_runs_on_loopback_with_a_token_in_the_workspace(
     else:
         assert re.fullmatch(r"/user/ann/proxy/\d+/", parts.path)
         assert said["bind_addr"].startswith("127.0.0.1:")
-    assert not is_there(said["pid"])
+    wait_until(lambda: not is_there(said["pid"]), what="the end of the server")
 
 
 def test_where_none_is_installed_it_says_how_to_get_one(on_path) -> None:
@@ -184,7 +185,7 @@ def test_it_is_loaded_only_if_it_is_asked_for(on_path, tmp_path) -> None:
         assert said["cwd"] == str(tmp_path)
     finally:
         runtime.close()
-    assert not is_there(said["pid"])
+    wait_until(lambda: not is_there(said["pid"]), what="the end of the server")
 
 
 def test_it_ends_with_a_process_that_is_killed(on_path, tmp_path) -> None:

@@ -37,6 +37,7 @@ from oh_jupyter.events import (
     NullObservation,
 )
 from oh_jupyter.runtime import Runtime, list_directory
+from oh_jupyter.testing import wait_until
 
 
 @pytest.fixture
@@ -173,7 +174,8 @@ def test_closing_ends_everything_and_says_so(tmp_path: Path) -> None:
     runtime.close()
     with pytest.raises(RuntimeClosedError, match="reload_ext"):
         runtime.submit_action(CmdRunAction("ls"))
-    assert not Path(f"/proc/{observation.content}").exists()
+    shell = Path(f"/proc/{observation.content}")
+    wait_until(lambda: not shell.exists(), what="the end of the shell")
 
 
 def test_a_script_that_forgets_to_close_ends_cleanly(tmp_path: Path) -> None:

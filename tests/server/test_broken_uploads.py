@@ -16,6 +16,7 @@ import pytest
 MEGABYTE = 1024**2
 
 
+@pytest.mark.shared_server
 async def test_nothing_is_left_of_one_whose_kernel_dies(
     mcp_url: str, jp_auth_header: dict[str, str], act: Any, plain_kernel: str, tmp_path: Path
 ) -> None:

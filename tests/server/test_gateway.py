@@ -60,7 +60,7 @@ def free_port() -> int:
 class Process:
     """A server, ready when it has said where it is."""
 
-    def __init__(self, *argv: str, port: int, token: str, folder: Path, **environment: str) -> None:
+    def __init__(self, *argv: str, token: str, folder: Path, **environment: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         runtime = {"JUPYTER_RUNTIME_DIR": str(folder / "runtime")}
         self.process = subprocess.Popen(
@@ -68,26 +68,29 @@ class Process:
             env={**os.environ, **runtime, "KERNEL_USERNAME": "someone", **environment},
         )  # fmt: skip
         self.said: list[str] = []
-        self._ready: Future[None] = Future()
+        self._ready: Future[int] = Future()
         threading.Thread(target=self._listen, daemon=True).start()
-        self._ready.result(timeout=60)
-        self.url = f"http://127.0.0.1:{port}"
+        self.port = self._ready.result(timeout=120)
+        self.url = f"http://127.0.0.1:{self.port}"
         self.session = requests.Session()
         self.session.trust_env = False
         self.session.headers["Authorization"] = f"token {token}"
         # It says so a moment before it listens.
         patient = HTTPAdapter(
-            max_retries=Retry(total=30, read=0, backoff_factor=0.05, backoff_max=1)
+            max_retries=Retry(total=100, read=0, backoff_factor=0.05, backoff_max=1)
         )
         self.session.mount("http://", patient)
         self.ask("GET", "api")
 
     def _listen(self) -> None:
         assert self.process.stderr is not None
+        listens = False  # an address before that is that of the gateway
         for line in self.process.stderr:
             self.said.append(line)
-            if re.search("is (running|available) at", line) and not self._ready.done():
-                self._ready.set_result(None)
+            listens = listens or re.search("is (running|available) at", line) is not None
+            found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
+            if listens and found and not self._ready.done():
+                self._ready.set_result(int(found[1]))
         if not self._ready.done():
             self._ready.set_exception(RuntimeError("".join(self.said)))
         self.process.stderr.close()
@@ -105,14 +108,13 @@ class Ours(Process):
     """A Jupyter server with the extension, which uses a gateway."""
 
     def __init__(self, gateway: str, folder: Path, *options: str, token: str = TOKEN) -> None:
-        port = free_port()
         super().__init__(
             sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root",
-            "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}",
+            "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
             "--IdentityProvider.token=ours", f"--ServerApp.root_dir={folder}",
             "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
             f"--gateway-url={gateway}", f"--GatewayClient.auth_token={token}", *options,
-            port=port, token="ours", folder=folder,
+            token="ours", folder=folder,
         )  # fmt: skip
 
     def act(self, kind: str, kernel: str | None = None, **args: Any) -> tuple[int, Any]:
@@ -135,9 +137,10 @@ def start_gateway(kind: str, folder: Path, port: int | None = None) -> Process:
     spec.parent.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec.write_text(json.dumps({"argv": argv, "display_name": "there", "language": "python"}))
-    port = port or free_port()
+    if kind == "enterprise":
+        port = port or free_port()  # it cannot tell which one it got
     options = (
-        f"--port={port}",
+        f"--ServerApp.port={port or 0}" if kind != "enterprise" else f"--port={port}",
         "--ip=127.0.0.1",
         "--MultiKernelManager.default_kernel_name=there",
     )
@@ -152,7 +155,7 @@ def start_gateway(kind: str, folder: Path, port: int | None = None) -> Process:
         if kind == "json":
             command.append("--ZMQChannelsWebsocketConnection.kernel_ws_protocol=")
     return Process(
-        *command, port=port, token=TOKEN, folder=folder,
+        *command, token=TOKEN, folder=folder,
         EG_AUTH_TOKEN=TOKEN, JUPYTER_PATH=str(folder / "share"),
     )  # fmt: skip
 
@@ -420,8 +423,7 @@ def test_it_is_loaded_into_an_open_kernel_that_is_busy(ours, tmp_path) -> None:
 @pytest.mark.slow
 def test_a_gateway_that_goes_and_comes_back(gateway, request, tmp_path, pool) -> None:
     kind = request.node.callspec.params["gateway"]
-    port = free_port()
-    second = start_gateway(kind, tmp_path / "gateway", port)
+    second = start_gateway(kind, tmp_path / "gateway")
     ours = Ours(second.url, tmp_path / "ours")
     try:
         ours.cell("here = 1")
@@ -432,7 +434,7 @@ def test_a_gateway_that_goes_and_comes_back(gateway, request, tmp_path, pool) ->
         assert status == 502
         assert "was lost" in answer["detail"]
         assert ours.act("run", command="true")[0] == 502
-        second = start_gateway(kind, tmp_path / "gateway", port)
+        second = start_gateway(kind, tmp_path / "gateway", second.port)
         assert ours.cell("'here' in globals()") == "False"
     finally:
         ours.stop()

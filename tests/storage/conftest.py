@@ -32,7 +32,7 @@ def _program(name, package):
 
 @contextmanager
 def _server(command, ready):
-    """Run a server until the block ends; give the line in which it says that it is ready."""
+    """Run a server until the block ends; the line in which it says that it is ready, "" if not."""
     server = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -47,6 +47,9 @@ def _server(command, ready):
         for line in server.stdout:
             if ready in line:
                 announced.put(line)
+            elif "Address already in use" in line:
+                announced.put("")
+        announced.put("")
 
     reader = threading.Thread(target=read)
     reader.start()
@@ -98,12 +101,16 @@ def s3_store(s3_server):
 def gcs_server():
     """The address of an emulator of Google Cloud Storage; it has one bucket, ``bucket``."""
     emulator = _program("gcp-storage-emulator", "gcp-storage-emulator")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [emulator, "start", "-H", "127.0.0.1", "--port", str(port), "-M"]
-    with _server([*command, "--default-bucket", "bucket"], "All services started"):
-        yield f"http://127.0.0.1:{port}"
+    for _ in range(5):  # it tells nobody which port it got, and a free one may be taken meanwhile
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        command = [emulator, "start", "-H", "127.0.0.1", "--port", str(port), "-M"]
+        with _server([*command, "--default-bucket", "bucket"], "All services started") as line:
+            if line:
+                yield f"http://127.0.0.1:{port}"
+                return
+    pytest.fail("the emulator of Google Cloud Storage did not start")
 
 
 class Receiver:
