@@ -14,6 +14,7 @@ import pytest
 from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.errors import BrowserError
+from oh_jupyter.testing import wait_until
 
 TARGET = "the forbidden page"
 
@@ -132,13 +133,14 @@ def test_nothing_gets_through(site, forbidden: Forbidden, hop: str, which: int |
         results = env.evaluate("window.results")
         env.evaluate(f"void open('{forbidden.origin}/popup')")
         popup = env.step("noop(0)")
+        if which is None:
+            # The same page without lists, so that the tests above it mean something.
+            asked = {"/img", "/hop-img", "/hop-fetch", "/form", "/popup"}
+            wait_until(lambda: asked <= set(forbidden.asked), what="a request of each kind")
         gone = env.step(f'goto("{hop}-page")')
         back = env.step(f'goto("{page}")')
     if which is None:
-        # The same page without lists, so that the tests above it mean something.
-        assert {"/img", "/hop-img", "/hop-fetch", "/hop-page", "/form", "/popup"} <= set(
-            forbidden.asked
-        )
+        assert "/hop-page" in forbidden.asked
         assert results[:2] == ["reached", "reached"]
         assert TARGET in gone["text_content"]
         return
