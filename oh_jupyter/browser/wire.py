@@ -50,7 +50,7 @@ BID_NOTE = (
     "Note: [bid] is the unique alpha-numeric identifier at the beginning of lines for each element "
     "in the AXTree. Always use bid to refer to elements in your actions.\n"
 )
-FIND_HINT = 'find("words") goes to a place'
+FIND_HINT = 'find("words") goes to a place, both by browse_interactive'
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.I)
 _HOST = re.compile(r"(localhost|([\w-]+\.)+[a-z]{2,}|(\d+\.){3}\d+)(:\d+)?([/?#]\S*)?", re.I)
 """An address as people type it, without a scheme."""

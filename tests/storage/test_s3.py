@@ -170,6 +170,33 @@ def test_a_server_that_stops_reading_is_given_up(hung_server, monkeypatch):
             use()
 
 
+def test_an_error_of_the_server_is_not_the_last_word(monkeypatch):
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            asked.append(self.path)
+            error = b"<Error><Code>InternalError</Code><Message>x</Message></Error>"
+            body = error if len(asked) < 5 else b""
+            self.send_response(500 if body else 200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        monkeypatch.setenv("AWS_S3_ENDPOINT", f"127.0.0.1:{server.server_port}")
+        try:
+            S3FileStore("bucket").write("f", "x")
+            assert len(asked) == 5
+        finally:
+            server.shutdown()
+
+
 def test_no_request_waits_for_a_connection_while_its_time_runs(monkeypatch):
     together = threading.Barrier(fsspec_store.MAX_CONNECTIONS)
 

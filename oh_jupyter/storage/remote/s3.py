@@ -17,6 +17,10 @@ _CONNECT_SECONDS = 5
 _READ_SECONDS = 10
 _MAX_ATTEMPTS = 2
 _MAX_REPETITIONS = 2
+# A server that answers with an error of its own is asked more often: that does not take long.
+_SERVER_ERRORS = (500, 502, 503)
+_MAX_ATTEMPTS_AFTER_ERROR = 5
+_FIRST_PAUSE_SECONDS = 0.1
 _MAX_KEYS_PER_DELETE = 1000  # the most that one DeleteObjects request may name
 
 
@@ -62,6 +66,7 @@ class S3FileStore(FsspecFileStore):
             fs.retries = min(fs.retries, _MAX_REPETITIONS)
             # It costs each write a round trip, and aiohttp waits for the answer without end.
             fs.s3.meta.events.register("before-sign.s3", _without_expect)
+            fs.s3.meta.events.register("needs-retry.s3", _pause_after_server_error)
         return opened
 
     def _names(self, key: str) -> tuple[list[str], list[str]]:
@@ -163,6 +168,15 @@ class S3FileStore(FsspecFileStore):
 
 def _without_expect(request: Any, **_: Any) -> None:
     del request.headers["Expect"]
+
+
+def _pause_after_server_error(response: Any, attempts: int, **_: Any) -> float | None:
+    """Seconds until a request is repeated; None to leave that to botocore."""
+    if response is None or attempts >= _MAX_ATTEMPTS_AFTER_ERROR:
+        return None
+    if response[0].status_code not in _SERVER_ERRORS:
+        return None
+    return _FIRST_PAUSE_SECONDS * 2**attempts
 
 
 def _environment() -> dict[str, Any]:
