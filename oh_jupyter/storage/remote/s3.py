@@ -176,7 +176,7 @@ def _pause_after_server_error(response: Any, attempts: int, **_: Any) -> float |
         return None
     if response[0].status_code not in _SERVER_ERRORS:
         return None
-    return _FIRST_PAUSE_SECONDS * 2**attempts
+    return float(_FIRST_PAUSE_SECONDS * 2**attempts)
 
 
 def _environment() -> dict[str, Any]:
