@@ -64,18 +64,21 @@ class Tab:
         path = f"{self.kernel}/execute_action"
         said = str(self.lab.request(path, body)["content"])
         # The person may have changed that place since: the editor shows it, and takes a repetition.
-        while "was changed by somebody else since" in said:
+        while said.startswith("ERROR") and "was changed by somebody else since" in said:
             said = str(self.lab.request(path, body)["content"])
         assert not said.startswith("ERROR"), said
         return said
 
     def call(self, tool: str, **arguments: Any) -> str:
         """Have the agent call an MCP tool; what it reads."""
-        result = call_tool(
-            self.lab, f"{self.kernel}/mcp", tool, {"notebook": self.file.name, **arguments}
-        )
+        result = self.result(tool, **arguments)
         assert not result.get("isError"), result
         return "".join(block.get("text", "") for block in result["content"])
+
+    def result(self, tool: str, **arguments: Any) -> dict[str, Any]:
+        """Have the agent call an MCP tool, which may refuse."""
+        arguments = {"notebook": self.file.name, **arguments}
+        return call_tool(self.lab, f"{self.kernel}/mcp", tool, arguments)
 
     def look(self) -> None:
         """Have the person come back to the window: somebody else has written to a file."""
@@ -345,7 +348,10 @@ class Agent:
             self.tab.edit(edit_mode="insert", cell=cell, new_str=word, cell_type="code")
         else:
             first = "".join(next(c["source"] for c in cells if c["id"] == cell)).split("\n")[0]
-            self.tab.call("edit_cell", cell=cell, old_str=first, new_str=f"{first}\n{word}")
+            arguments = {"cell": cell, "old_str": first, "new_str": f"{first}\n{word}"}
+            if self.tab.result("edit_cell", **arguments).get("isError"):
+                # The person has changed that line, or it is there twice by now.
+                self.tab.call("insert_cell", source=word)
         self.written.append(word)
 
 

@@ -8,12 +8,13 @@ loop that takes calls.
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import sys
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError, Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from oh_jupyter.errors import RuntimeClosedError
@@ -37,6 +38,8 @@ def interrupt_main_thread() -> None:
 
 
 T = TypeVar("T")
+
+SIGNAL_CHECK_SECONDS = 0.25
 
 _waits: list[MainThreadWait] = []
 """The waits of the main thread, the innermost one last."""
@@ -81,6 +84,17 @@ class MainThreadCall(Generic[T]):
             self.future.cancel()
 
 
+def _interruptible() -> Any:
+    """Have an interrupt raise KeyboardInterrupt; the handler that was there, None if it did so."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is signal.default_int_handler:
+        return None
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    return previous
+
+
 class MainThreadWait:
     """A wait of the main thread, which takes calls meanwhile."""
 
@@ -107,11 +121,12 @@ class MainThreadWait:
         A KeyboardInterrupt cancels it.
         """
         _waits.append(self)
+        previous = _interruptible()
         try:
             future = submit(coroutine)
             try:
                 future.add_done_callback(lambda _: self._calls.put(None))
-                while (call := self._calls.get()) is not None:
+                while (call := self._next_call()) is not None:
                     call.run()
                 return future.result()
             except KeyboardInterrupt:
@@ -120,8 +135,18 @@ class MainThreadWait:
             except CancelledError:
                 raise KeyboardInterrupt from None
         finally:
+            if previous is not None:
+                signal.signal(signal.SIGINT, previous)
             _waits.remove(self)
             self._end()
+
+    def _next_call(self) -> MainThreadCall[Any] | None:
+        """Wait for a call; None at the end of the wait."""
+        while True:
+            # Without a limit an interrupt goes unnoticed on Windows, and wherever the system
+            # gives the signal to another thread than this one.
+            with contextlib.suppress(Empty):
+                return self._calls.get(timeout=SIGNAL_CHECK_SECONDS)
 
     def _end(self) -> None:
         """Refuse what came too late; whoever asked finds another way."""
