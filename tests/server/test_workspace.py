@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,9 +51,11 @@ class Workspace:
 
 
 @pytest.fixture
-def workspace(shared_server: Any) -> Workspace:
+def workspace(shared_server: Any) -> Iterator[Workspace]:
     token = shared_server.headers["Authorization"].removeprefix("token ")
-    return Workspace(f"{shared_server.url}/oh_jupyter", token)
+    found = Workspace(f"{shared_server.url}/oh_jupyter", token)
+    yield found
+    found.http.close()
 
 
 def test_who_asks_for_health_need_not_log_in(workspace: Workspace) -> None:
@@ -198,7 +201,10 @@ def told_by_socket(workspace: Workspace, query: str, headers: Any, frame: Any, c
                     found += [await socket.read_message() for _ in range(count - 2)]
                 return found, socket.close_code
             finally:
+                is_open = socket.close_code is None
                 socket.close()
+                while is_open and await socket.read_message() is not None:
+                    pass  # until it is closed
 
     return asyncio.run(listen())
 
