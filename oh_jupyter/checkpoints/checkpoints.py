@@ -235,7 +235,7 @@ class Checkpoints:
             for entry, after in zip(later, following, strict=True)
             if entry.kind != "mark"
         ]
-        return plan_turns(git, now, turns, target.begin)
+        return plan_turns(git, now, turns)
 
     def _begin(
         self, git: Git, label: str, who: str, kind: Kind, extra: dict[str, Any]

@@ -80,20 +80,16 @@ NOT_IN_CHECKPOINT = "is not kept by checkpoints: "
 def plan_exact(git: Git, now: Snapshot, target: Snapshot) -> RewindPlan:
     """Everything back to a moment, whoever changed it since."""
     wanted = {path: after for path, (_, after) in differences(git, now.tree, target.tree).items()}
-    directories = _directory_changes(git, now, [(target, now)])
-    return _plan(now, _present(git, now), target, wanted, set(), {}, directories)
+    return _plan(git, now, _present(git, now), [(target, now)], wanted, set(), {})
 
 
-def plan_turns(
-    git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot]], target: Snapshot
-) -> RewindPlan:
+def plan_turns(git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot]]) -> RewindPlan:
     """The changes of some turns undone, from the last to the first; those of others stay.
 
     Args:
         git: The repository.
         now: What is there.
         turns: Beginning and end of each, in the order of time.
-        target: The snapshot whose permissions are to come back.
     """
     present = _present(git, now)
     wanted: dict[str, Entry | None] = {}
@@ -111,8 +107,7 @@ def plan_turns(
                 else:
                     wanted[path] = result
                     merged.add(path)
-    directories = _directory_changes(git, now, turns)
-    return _plan(now, present, target, wanted, merged, kept, directories)
+    return _plan(git, now, present, turns, wanted, merged, kept)
 
 
 def _present(git: Git, now: Snapshot) -> dict[str, Entry]:
@@ -124,13 +119,13 @@ _EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it without
 
 
 def _plan(
+    git: Git,
     now: Snapshot,
     present: dict[str, Entry],
-    target: Snapshot,
+    turns: Sequence[tuple[Snapshot, Snapshot]],
     wanted: dict[str, Entry | None],
     merged: set[str],
     kept: dict[str, str],
-    directories: tuple[list[str], list[str]],
 ) -> RewindPlan:
     changes = []
     for path, after in sorted(wanted.items()):
@@ -142,15 +137,17 @@ def _plan(
             continue
         mode = None
         if after is not None and after.is_file:
-            mode = target.permissions(path, after)
+            # Whoever changed the text since may have changed its permissions as well.
+            source = now if path in merged else turns[0][0]
+            mode = source.permissions(path, after)
         changes.append(PathChange(path, _kind(before, after, path in merged), mode, before, after))
     changed = {change.path for change in changes}
-    for path, mode in _permission_changes(now, target, present).items():
+    for path, mode in _permission_changes(git, now, turns, present).items():
         if path not in changed and path not in kept:
             entry = present[path]
             changes.append(PathChange(path, "permissions", mode, entry, entry))
     changes.sort(key=lambda change: change.path)
-    return RewindPlan(changes, dict(sorted(kept.items())), *directories)
+    return RewindPlan(changes, dict(sorted(kept.items())), *_directory_changes(git, now, turns))
 
 
 def _kind(before: Entry | None, after: Entry | None, is_merged: bool) -> Kind:
@@ -162,18 +159,29 @@ def _kind(before: Entry | None, after: Entry | None, is_merged: bool) -> Kind:
 
 
 def _permission_changes(
-    now: Snapshot, target: Snapshot, present: dict[str, Entry]
+    git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot]], present: dict[str, Entry]
 ) -> dict[str, int]:
-    """Files that are unusual now or then, and whose permission bits differ."""
-    found = {}
-    for path in now.modes.keys() | target.modes.keys():
-        entry = present.get(path)
-        if entry is None or not entry.is_file:
-            continue
-        mode = target.permissions(path, entry)
-        if mode != now.permissions(path, entry) and bool(mode & 0o100) == (entry.mode == "100755"):
-            found[path] = mode
-    return found
+    """Permission bits that the turns changed and nobody else since, as they were before."""
+    wanted: dict[str, int] = {}
+    for begin, end in reversed(turns):
+        usual = (begin.file_mode, begin.program_mode), (end.file_mode, end.program_mode)
+        paths = begin.modes.keys() | end.modes.keys()
+        if usual[0] != usual[1]:  # those of most files were changed
+            paths |= _present(git, begin).keys() & _present(git, end).keys()
+        for path in paths:
+            entry = present.get(path)
+            if entry is None or not entry.is_file:
+                continue
+            before, after = begin.permissions(path, entry), end.permissions(path, entry)
+            is_there = wanted.get(path, now.permissions(path, entry))
+            if before != after == is_there:
+                wanted[path] = before
+    return {
+        path: mode
+        for path, mode in wanted.items()
+        if mode != now.permissions(path, present[path])
+        and bool(mode & 0o100) == (present[path].mode == "100755")
+    }
 
 
 def _merge(

@@ -143,6 +143,32 @@ def test_what_others_changed_since_stays(root, checkpoints):
     assert not (root / "person.txt").exists()
 
 
+def test_permissions_of_all_files_come_back(root, checkpoints):
+    for name in "abc":
+        (root / name).write_text(name)
+        (root / name).chmod(0o644)
+    turn = checkpoints.begin("turn")
+    for name in "abc":
+        (root / name).chmod(0o600)
+    checkpoints.end(turn.id)
+    checkpoints.rewind(turn.id)
+    assert {(root / name).stat().st_mode & 0o777 for name in "abc"} == {0o644}
+
+
+def test_what_a_person_made_private_stays_private(root, checkpoints):
+    for name in "abc":
+        (root / name).write_text(name)
+        (root / name).chmod(0o644)
+    turn = checkpoints.begin("turn")
+    (root / "made").write_text("x")
+    checkpoints.end(turn.id)
+    (root / "a").chmod(0o600)
+    checkpoints.rewind(turn.id)
+    assert (root / "a").stat().st_mode & 0o777 == 0o600
+    checkpoints.rewind(turn.id, everything=True)
+    assert (root / "a").stat().st_mode & 0o777 == 0o644
+
+
 def test_work_between_turns_stays(root, checkpoints):
     first = checkpoints.begin("first")
     (root / "a").write_text("agent\n")
