@@ -178,8 +178,13 @@ def _status(options: argparse.Namespace) -> int:
     with _client(options.notebook) as client:
         info = client.server_info()
         waiting = client.waiting()
-    for name, value in info.items():
-        print(f"{name:20} {value}")
+    runtime = info.get("runtime") or {}
+    shown = {"server": info.get("version"), "kernel": info.get("default_kernel"), **runtime}
+    for name, value in shown.items():
+        if not isinstance(value, dict | list):
+            print(f"{name:16} {value}")
+    for message in runtime.get("running", ()):
+        print(f"running: {message}")
     for entry in waiting:
         print(f"waits: {entry['id']}  {entry['message']}  ({entry['reason']})")
     return 0

@@ -60,7 +60,7 @@ SESSION_KEY_VARIABLE = "SESSION_API_KEY"
 
 def _setting(default: Any, help: str, *variables: str, secret: bool = False) -> Any:
     metadata = {"help": help, "variables": variables, "secret": secret}
-    return field(default=default, metadata=metadata)
+    return field(default=default, repr=not secret, metadata=metadata)
 
 
 @dataclass(frozen=True)

@@ -68,3 +68,9 @@ def test_traits_are_the_settings_and_say_what_they_are() -> None:
     assert set(Settings.__dataclass_fields__) <= set(traits.trait_names())
     for name in Settings.__dataclass_fields__:
         assert traits.traits()[name].help
+
+
+def test_what_is_printed_of_settings_holds_no_secrets() -> None:
+    settings = load_settings({"file_store_web_hook_secret": "s3cr3t"}, environ={})
+    assert settings.file_store_web_hook_secret == "s3cr3t"
+    assert "s3cr3t" not in repr(settings)

@@ -56,7 +56,7 @@ class Notebook:
             "OPENAI_API_KEY": "dummy",
             "CODEX_HOME": str(home / ".codex"),
         }
-        (folder / "work").mkdir()
+        (folder / "results").mkdir()
         self._server = subprocess.Popen(
             [
                 *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
@@ -182,7 +182,7 @@ def agent(request: pytest.FixtureRequest, notebook: Notebook) -> Iterator[str]:
 
 def test_the_story(notebook: Notebook, agent: str) -> None:
     notebook.execute("secret_number = 4711")
-    path = f"{notebook.folder}/work/{agent}.txt"
+    path = f"{notebook.folder}/results/{agent}.txt"
     notebook.model.steps += [
         ("mcp__oh__run_ipython", {"code": "print(secret_number + 1)"}),
         ("mcp__oh__edit", {"command": "create", "path": path, "file_text": "from the agent\n"}),
@@ -210,7 +210,7 @@ def test_its_own_tools_are_off(notebook: Notebook, agent: str) -> None:
 
 
 def test_one_question_approved_and_one_rejected(notebook: Notebook, agent: str) -> None:
-    work = notebook.folder / "work"
+    work = notebook.folder / "results"
     for name in ("approved", "rejected"):
         (work / f"{agent}-{name}").touch(mode=0o600)
     notebook.model.steps += [

@@ -13,6 +13,7 @@ from oh_jupyter.config import Settings
 from oh_jupyter.errors import CheckpointError, ConfigError
 from oh_jupyter.events import CmdRunAction, FileReadAction, FileWriteAction
 from oh_jupyter.runtime import Runtime, turns
+from oh_jupyter.testing import wait_until
 
 
 @pytest.fixture(autouse=True)
@@ -85,9 +86,7 @@ def test_a_pause_ends_a_turn(runtime: Runtime, root: Path, monkeypatch: pytest.M
     monkeypatch.setattr(turns, "SETTLE_SECONDS", 0.0)
     write(runtime, "a.txt", "agent")
     checkpoints = runtime.executor.turns.checkpoints
-    while checkpoints.entries()[0].end is None:
-        # The lock is free again when the end was noted.
-        runtime.submit(runtime.executor.turns.before(FileReadAction("x"), "agent")).result(60)
+    wait_until(lambda: checkpoints.entries()[0].end is not None, what="the end of the turn")
     monkeypatch.setattr(turns, "SETTLE_SECONDS", 1e6)
     write(runtime, "b.txt", "agent")
     write(runtime, "c.txt", "agent")

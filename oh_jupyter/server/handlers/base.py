@@ -40,6 +40,7 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.json import parse_json
+from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink
 from oh_jupyter.server.state import ServerState, state_of
 
@@ -272,7 +273,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             status_code = next(code for cls, code in _STATUS if isinstance(problem, cls))
             detail = str(problem)
         elif isinstance(problem, web.HTTPError):
-            detail = problem.log_message or problem.reason or detail
+            detail = reason_of(problem)
         elif problem is not None:
             detail = "An unexpected error occurred. Please try again later."
         if status_code == 403 and SESSION_KEY_HEADER in self.request.headers:

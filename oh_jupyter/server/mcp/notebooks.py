@@ -15,6 +15,7 @@ from jupyter_core.utils import ensure_async
 from tornado import web
 
 from oh_jupyter.errors import FileChangedError, KernelNotFoundError, WireError
+from oh_jupyter.server.http_errors import reason_of
 
 __all__ = [
     "Cell",
@@ -207,10 +208,9 @@ class StoredDocument(Document):
                 self._contents.get(self.path, type="notebook", content=True)
             )
         except web.HTTPError as problem:
-            reason = problem.log_message or problem.reason
             raise KernelNotFoundError(
-                f"There is no notebook {self.path!r} to be read: {reason}. list_notebooks tells "
-                "which are open; other paths are relative to the server's root"
+                f"There is no notebook {self.path!r} to be read: {reason_of(problem)}. "
+                "list_notebooks tells which are open; other paths are relative to the server's root"
             ) from problem
         return model
 

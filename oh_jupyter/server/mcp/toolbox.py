@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from tornado import web
 
 from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.mcp.results import Result, bounded, failure
 
 __all__ = ["Caller", "Source", "Tool", "Toolbox", "schema", "skills_shown"]
@@ -145,7 +146,7 @@ class Toolbox:
         except OhJupyterError as refused:
             return failure(str(refused))
         except web.HTTPError as refused:  # of the server's contents manager
-            return failure(f"{name}: {refused.log_message or refused.reason or refused}")
+            return failure(f"{name}: {reason_of(refused)}")
         except Exception as problem:
             logger.exception("The tool %s failed", name)
             return failure(
