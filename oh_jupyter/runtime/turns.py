@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -37,6 +38,9 @@ SETTLE_SECONDS = 2.0
 SHELL_SECONDS = 10.0
 """How long the shell may take to tell its state, or to go back to one."""
 
+RETRY_SECONDS = 300.0
+"""How long turns go without checkpoints after one failed, as on a full disk."""
+
 
 class Turns:
     """Begins and ends the turns of agents. It lives on the runtime's loop.
@@ -58,6 +62,7 @@ class Turns:
         pause_seconds: float,
     ) -> None:
         self.problem = "" if automatic else "the setting checkpoints is 'off'"
+        self._retry_time = 0.0 if automatic else math.inf
         self._in_thread = in_thread
         self._workspace_dir = workspace_dir
         self._find_shell = find_shell
@@ -83,7 +88,7 @@ class Turns:
 
     async def before(self, action: Action, principal: EventSource) -> None:
         """Begin a turn if this Action is the first of one, or end it if a person acts."""
-        if self.problem or self._is_announced or not _may_change_files(action):
+        if self._is_given_up() or self._is_announced or not _may_change_files(action):
             return
         async with self._lock:
             self._cancel_timer()
@@ -105,7 +110,7 @@ class Turns:
 
     async def begin(self, label: str, who: str) -> int | None:
         """Begin a turn that its caller will end; the checkpoint's id, None if there can be none."""
-        if self.problem:
+        if self._is_given_up():
             return None
         async with self._lock:
             self._cancel_timer()
@@ -164,6 +169,7 @@ class Turns:
         turn: Checkpoint = await self._in_thread(lambda: self.checkpoints.begin(label, who=who))
         await self._keep_shell(turn)
         self._turn = turn
+        self.problem = ""
 
     async def _keep_shell(self, checkpoint: Checkpoint) -> None:
         """Note where the shell is and what it exports, if it can be asked."""
@@ -234,7 +240,11 @@ class Turns:
     def _give_up(self, problem: CheckpointError) -> None:
         self._turn = None
         self.problem = str(problem)
-        logger.warning("Turns of agents get no checkpoints any more: %s", problem)
+        self._retry_time = time.monotonic() + RETRY_SECONDS
+        logger.warning("Turns of agents get no checkpoints now: %s", problem)
+
+    def _is_given_up(self) -> bool:
+        return bool(self.problem) and time.monotonic() < self._retry_time
 
 
 def _may_change_files(action: Action) -> bool:

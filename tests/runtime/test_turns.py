@@ -176,8 +176,23 @@ def test_without_checkpoints_agents_work_as_well(
         write(runtime, "a.txt", "1")
         write(runtime, "a.txt", "2")
         assert (root / "a.txt").read_text() == "2\n"
-        assert caplog.text.count("Turns of agents get no checkpoints any more") == 1
+        assert caplog.text.count("Turns of agents get no checkpoints now") == 1
         assert "there is none on the PATH" in runtime.executor.turns.problem
+    finally:
+        runtime.close()
+
+
+def test_after_a_while_they_are_tried_again(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "RETRY_SECONDS", 0.0)
+    runtime = make(root)
+    try:
+        with monkeypatch.context() as without_git:
+            without_git.setattr("shutil.which", lambda program: None)
+            write(runtime, "a.txt", "1")
+            assert runtime.executor.turns.problem
+        write(runtime, "a.txt", "2")
+        assert runtime.executor.turns.problem == ""
+        assert len(Checkpoints(root).entries()) == 1
     finally:
         runtime.close()
 
