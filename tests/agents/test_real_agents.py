@@ -61,7 +61,8 @@ class Notebook:
             [
                 *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
                 *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1"),
-                *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={folder / 'work'}"),
+                f"--IdentityProvider.token={TOKEN}",
+                f"--ServerApp.root_dir={folder / 'results'}",
                 "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
             ],
             stderr=subprocess.PIPE,

@@ -8,15 +8,19 @@ import pytest
 
 MAGICS = [
     *("oh_run", "oh_edit", "oh_browse", "oh_store", "oh_skills", "oh_log", "oh_status"),
-    *("oh_rewind", "oh_doctor"),
+    *("oh_rewind", "oh_doctor", "oh_agent"),
 ]
-WITH_COMMANDS = ["oh_edit create", "oh_store put", "oh_confirm 12", "oh_replay x"]
+BEFORE_THE_OPTION = ["oh_confirm 12", "oh_replay x"]
+COMMANDS = ["oh_edit create", "oh_store put", "oh_skills add", "oh_agent use"]
 
 
-@pytest.mark.parametrize("magic", MAGICS + WITH_COMMANDS)
+@pytest.mark.parametrize("magic", MAGICS + BEFORE_THE_OPTION + COMMANDS)
 def test_every_magic_explains_itself(kernel, magic: str) -> None:
     shown = kernel.execute(f"%{magic} --help")
-    assert f"%{magic.split()[0]} [-h]" in shown
+    usage = f"%{magic} [options]" if magic in COMMANDS else f"%{magic.split()[0]} [-h]"
+    assert shown.startswith(usage)
+    if magic not in ("oh_status", "oh_doctor", "oh_edit", "oh_store"):
+        assert "\nexamples:\n  " in shown
     assert "--help" in shown
     assert "``" not in shown
     assert "::" not in shown
@@ -52,10 +56,31 @@ def test_options_and_paths_are_completed_where_they_fit(kernel) -> None:
     assert complete(kernel, "%oh_run --") == [
         *("--blocking", "--cell", "--help", "--input", "--static", "--timeout")
     ]
-    assert complete(kernel, "%oh_run ls --") == ["--"]
+    assert complete(kernel, "%oh_run ls --") == []
     assert complete(kernel, "%oh_run cat fo") == ["found"]
     assert complete(kernel, "%oh_confirm --r") == ["--reject"]
+    assert complete(kernel, "%oh_edit view --") == ["--help", "--range"]
+    assert complete(kernel, "%oh_agent use cl") == ["claude"]
+    assert complete(kernel, "%oh_log --kind run_") == ["run_ipython"]
+    assert complete(kernel, "%oh_replay --dir else") == ["elsewhere/"]
+    assert complete(kernel, "%oh_store webhooks re") == ["replay"]
     kernel.execute("%oh_run cd ..")
+
+
+@pytest.mark.parametrize(
+    "typed", ["oh_status ", "oh_confirm ", "oh_edit --range ", "oh_edit view x ", "oh_agent me "]
+)
+def test_where_nothing_fits_no_names_of_python_are_offered(kernel, typed: str) -> None:
+    assert complete(kernel, f"%{typed}") == []
+
+
+def test_options_that_a_command_does_not_have_are_refused(kernel) -> None:
+    assert "undo has no option --all. Options: --dry-run" in kernel.execute("%oh_edit undo x --all")
+
+
+def test_a_decision_says_what_it_did(kernel) -> None:
+    assert kernel.execute("%oh_confirm").strip() == "Nothing waits for you."
+    assert kernel.execute("%oh_confirm --all").strip() == "Nothing waits for you."
 
 
 def test_paths_of_oh_start_at_the_shells_directory(kernel) -> None:

@@ -279,7 +279,7 @@ def tree(kernel) -> Path:
         ("%%oh_edit patch tre", ["tree/"]),
         ("%oh_edit --dry-run undo tree/alt", ["tree/alto.txt"]),
         ("%oh_edit undo --dr", ["--dry-run"]),
-        ("%%oh_edit write --st", ["--start", "--steps"]),
+        ("%%oh_edit write --st", ["--start"]),
         ('%oh_edit view "tree/beta', ['"tree/beta with blank.txt"']),
         ('%oh_edit view "tree/beta with b', ['"tree/beta with blank.txt"']),
         ("%oh_edit view 'tree/be", ["'tree/beta with blank.txt'"]),

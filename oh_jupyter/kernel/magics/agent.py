@@ -9,7 +9,7 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic_arguments import argument
 from IPython.display import display
 
 from oh_jupyter.agents import AgentTurn
@@ -17,19 +17,27 @@ from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.agent_turn import turn_bundle
 from oh_jupyter.kernel.display.live import LiveTurn
 from oh_jupyter.kernel.display.table import Table
-from oh_jupyter.kernel.magics.base import (
-    Completion,
-    OhMagics,
-    help_option,
+from oh_jupyter.kernel.magics.base import OhMagics
+from oh_jupyter.kernel.magics.completion import one_of
+from oh_jupyter.kernel.magics.options import (
+    Command,
     leading_options,
-    option_names,
+    magic_options,
+    print_help,
     unquoted,
-    wants_help,
 )
 
 __all__ = ["AgentMagics"]
 
-_COMMANDS = ("fix", "list", "stop", "use")
+_CONVERSATION = ("--new", "--continue")
+_COMMANDS = {
+    "fix": Command(
+        "[NAME]", "Ask about the last cell that failed.", "%oh_agent fix", _CONVERSATION
+    ),
+    "list": Command("", "Show which agents there are, and how to install them.", "%oh_agent list"),
+    "stop": Command("[NAME]", "End an agent, and what it is doing.", "%oh_agent stop claude"),
+    "use": Command("NAME", "Choose who is asked where no name is given.", "%oh_agent use codex"),
+}
 _MAX_TRACEBACK_CHARS = 6000
 
 
@@ -40,13 +48,10 @@ class AgentMagics(OhMagics):
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
         self._shown: AgentTurn | None = None
-        self._completion = Completion(
-            shell,
+        self.complete(
             "oh_agent",
-            _COMMANDS,
-            option_names(self.oh_agent),
-            lambda text: [],
-            find_commands=self._words,
+            {"NAME": one_of(self.oh.agents.known)},
+            arguments="NAME",
             leading_options=True,
         )
         assert shell.display_formatter is not None
@@ -58,9 +63,6 @@ class AgentMagics(OhMagics):
         super().close()
         self._formatter.pop(AgentTurn, None)
 
-    def _words(self) -> list[str]:
-        return [*_COMMANDS, *self.oh.agents.known()]
-
     def show(self, turn: AgentTurn) -> None:
         """Show a turn as the value of a cell, unless that cell has shown it as it went on."""
         if turn is self._shown:
@@ -69,8 +71,13 @@ class AgentMagics(OhMagics):
         display(turn_bundle(turn), raw=True)
 
     @no_var_expand
-    @magic_arguments()
-    @help_option
+    @magic_options(
+        _COMMANDS,
+        examples="""
+        %oh_agent claude "why is df empty?"
+        %oh_agent --new codex "write tests for shop.py" &
+        """,
+    )
     @argument("-n", "--new", action="store_true", help="begin a new conversation")
     @argument(
         "-c",
@@ -85,17 +92,17 @@ class AgentMagics(OhMagics):
 
         ``%oh_agent claude "why is df empty?"``, or the prompt in the body of ``%%oh_agent
         claude``. Without a name it goes to the agent that was asked last, and the conversation
-        goes on. ``%oh_agent fix`` is about the last cell that failed. An interrupt ends the turn.
+        goes on. An interrupt ends the turn.
         With ``&`` at the end of the line the agent goes on in the background, and its cell shows
         what it does; ``%oh_agent stop`` ends that.
 
-        ``%oh_agent list`` shows which agents there are, ``use NAME`` chooses one, ``stop [NAME]``
-        ends it. The value is the turn: its text, steps, cost and diff.
+        The value is the turn: its text, steps, cost and diff.
         """
-        if wants_help(self.oh_agent, line):
-            return None
         options, rest = leading_options(self.oh_agent, line)
         word, _, more = rest.strip().partition(" ")
+        # In a prompt it is the agent's.
+        if options.help or (word in _COMMANDS and more.strip() in ("-h", "--help")):
+            return print_help(self.oh_agent, word)
         if cell is None and word in _COMMANDS and self._is_command(word, more):
             return self._carry_out(word, more.strip(), options.new, options.resume)
         in_background = re.search(r"(^|\s)&\s*$", rest) is not None

@@ -13,20 +13,15 @@ from typing import Any, NoReturn
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic_arguments import argument
 from IPython.display import Image, ProgressBar, display
 
 from oh_jupyter.events import Observation
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
-from oh_jupyter.kernel.magics.base import (
-    OhMagics,
-    help_option,
-    leading_options,
-    silenced_by_semicolon,
-    wants_help,
-)
+from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.browse_completion import BrowseCompletion
+from oh_jupyter.kernel.magics.options import leading_options, magic_options, wants_help
 
 __all__ = ["BrowseMagics", "run_evaluation"]
 
@@ -132,12 +127,18 @@ class BrowseMagics(OhMagics):
             "close": self._close,
             "eval": self._eval,
         }
-        self._completion = BrowseCompletion(shell, oh, tuple(self._commands))
+        commands = tuple(self._commands)
+        self._completions.append(BrowseCompletion(shell, oh, self.oh_browse, commands))
 
     @no_var_expand
     @silenced_by_semicolon
-    @magic_arguments()
-    @help_option
+    @magic_options(
+        examples="""
+        %oh_browse example.org
+        %oh_browse click("12")
+        %oh_browse --no-picture fill("a5", "tea")
+        """
+    )
     @argument("--no-picture", action="store_true", help="do not show the page")
     @argument("--axtree", action="store_true", help="return the accessibility tree as an object")
     @line_cell_magic

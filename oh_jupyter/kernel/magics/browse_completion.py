@@ -11,7 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.events import BrowserOutputObservation, Event
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.magics.base import Completion, complete_path
+from oh_jupyter.kernel.magics.completion import Completion, complete_path
 
 __all__ = ["BrowseCompletion"]
 
@@ -53,9 +53,12 @@ class _BrowserHistory:
 class BrowseCompletion(Completion):
     """Completes the line of ``%oh_browse``, and calls in the body of ``%%oh_browse``."""
 
-    def __init__(self, shell: InteractiveShell, oh: Oh, commands: Sequence[str]) -> None:
+    def __init__(
+        self, shell: InteractiveShell, oh: Oh, magic: Any, commands: Sequence[str]
+    ) -> None:
         """Put the completion into a shell."""
-        super().__init__(shell, "oh_browse", commands, _OPTIONS)
+        super().__init__(shell, "oh_browse", magic, {})
+        self._commands = commands
         self._oh = oh
         self._seen = _BrowserHistory(oh)
         self._shell = shell

@@ -10,15 +10,15 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic_arguments import argument
 
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
-from oh_jupyter.kernel.magics.base import (
-    Completion,
-    OhMagics,
-    help_option,
-    option_names,
+from oh_jupyter.kernel.magics.base import OhMagics
+from oh_jupyter.kernel.magics.completion import complete_path
+from oh_jupyter.kernel.magics.options import (
+    Command,
+    magic_options,
     parse_line,
     unquoted,
     wants_help,
@@ -27,8 +27,78 @@ from oh_jupyter.kernel.magics.base import (
 __all__ = ["EditMagics"]
 
 
-_LINE = ("view", "undo", "redo", "history", "diff")
-_CELL = ("create", "str_replace", "insert", "write", "draft", "patch")
+_WRITING = ("--dry-run", "--lint")
+_COMMANDS = {
+    "view": Command(
+        "[PATH]",
+        "Show a file with line numbers, or what is in a directory.",
+        "%oh_edit view notes.txt --range 10 20",
+        ("--range",),
+    ),
+    "undo": Command(
+        "PATH", "Take the last edit of a file back.", "%oh_edit undo notes.txt", ("--dry-run",)
+    ),
+    "redo": Command(
+        "PATH", "Do again what undo took back.", "%oh_edit redo notes.txt", ("--dry-run",)
+    ),
+    "history": Command(
+        "PATH", "List the edits of a file that can be undone.", "%oh_edit history notes.txt"
+    ),
+    "diff": Command(
+        "PATH",
+        "Show what the last edits changed.",
+        "%oh_edit diff notes.txt --steps 3",
+        ("--steps",),
+    ),
+    "create": Command(
+        "PATH",
+        "Make a file of the text in the body of the cell. None of that name may be there yet.",
+        "%%oh_edit create notes.txt\nThe first line.",
+        _WRITING,
+        has_body=True,
+    ),
+    "str_replace": Command(
+        "PATH",
+        "Replace text that is there once, or with --all wherever it is. The body has blocks of "
+        "SEARCH and REPLACE.",
+        "%%oh_edit str_replace notes.txt\n"
+        "<<<<<<< SEARCH\nold text\n=======\nnew text\n>>>>>>> REPLACE",
+        ("--all", *_WRITING),
+        has_body=True,
+    ),
+    "insert": Command(
+        "PATH",
+        "Put the text in the body behind a line. Line 0 is the top.",
+        "%%oh_edit insert notes.txt --line 0\nA title",
+        ("--line", *_WRITING),
+        has_body=True,
+    ),
+    "write": Command(
+        "PATH",
+        "Replace all lines, or those from --start to --end.",
+        "%%oh_edit write notes.txt --start 2 --end 3\nThe second line.",
+        ("--start", "--end", *_WRITING),
+        has_body=True,
+    ),
+    "draft": Command(
+        "PATH",
+        "Merge new text that leaves parts out. Comments such as `# ... existing code ...` stand "
+        "for what stays.",
+        "%%oh_edit draft shop.py\n"
+        "# ... existing code ...\ndef price(item):\n    return item.price\n"
+        "# ... existing code ...",
+        ("--start", "--end", *_WRITING),
+        has_body=True,
+    ),
+    "patch": Command(
+        "[PATH]",
+        "Apply a patch to a file, or to those of a directory. It is a unified diff, a "
+        "*** Begin Patch envelope, or blocks of SEARCH and REPLACE.",
+        "%%oh_edit patch\n*** Begin Patch\n*** Add File: notes.txt\n+A line.\n*** End Patch",
+        _WRITING,
+        has_body=True,
+    ),
+}
 _ANYWHERE = ("view", "patch")  # without a path they mean the working directory
 
 
@@ -38,13 +108,10 @@ class EditMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        self._completion = Completion(
-            shell, "oh_edit", (*_LINE, *_CELL), option_names(self.oh_edit)
-        )
+        self.complete("oh_edit", {"PATH": complete_path})
 
     @no_var_expand
-    @magic_arguments()
-    @help_option
+    @magic_options(_COMMANDS)
     @argument("-r", "--range", nargs=2, type=int, metavar=("FIRST", "LAST"), help="lines to view")
     @argument("-l", "--line", type=int, metavar="N", help="insert after this line; 0 is the top")
     @argument(
@@ -55,21 +122,11 @@ class EditMagics(OhMagics):
     @argument("--all", action="store_true", help="replace the text wherever it is")
     @argument("--lint", action="store_true", help="report what the edit broke")
     @argument("-n", "--dry-run", action="store_true", help="write nothing, show what would be")
-    @argument("command", choices=[*_LINE, *_CELL], help="what to do")
+    @argument("command", choices=_COMMANDS, metavar="COMMAND", help="what to do")
     @argument("path", nargs="?", help="the file; for view and patch also a directory")
     @line_cell_magic
     def oh_edit(self, line: str, cell: str | None = None) -> Any:
         """View or edit files; every edit can be undone.
-
-        ``%oh_edit view|undo|redo|history|diff PATH``. With the text in the body:
-        ``%%oh_edit create PATH``, ``insert PATH --line N`` and ``write PATH``, of all
-        lines or those from ``--start`` to ``--end``.
-
-        ``%%oh_edit str_replace PATH`` takes blocks of SEARCH and REPLACE between lines
-        of <<<<<<<, ======= and >>>>>>>. ``%%oh_edit patch PATH`` takes such blocks, a
-        unified diff or a *** Begin Patch envelope, for one file or for all of a
-        directory. ``%%oh_edit draft PATH`` takes new text in which comments such as
-        ``# ... existing code ...`` stand for what stays.
 
         The value is the Observation; of history a table, of diff a text.
         """
@@ -83,7 +140,7 @@ class EditMagics(OhMagics):
             raise UsageError(f"say which file: %oh_edit {options.command} PATH")
         name = unquoted(self.expand(options.path or "."))
         path = os.path.abspath(os.path.expanduser(name))
-        if options.command in _LINE:
+        if not _COMMANDS[options.command].has_body:
             if cell is not None:
                 raise UsageError(f"{options.command} takes no text: write %oh_edit with one %")
             return self._look_or_walk(options, path)

@@ -99,7 +99,7 @@ class LazyMagics:
         self.load(found[1])
         for matcher in self._matchers[before:]:
             answer = matcher(context)
-            if answer["completions"]:
+            if answer["suppress"]:
                 return answer
         return _NOTHING
 

@@ -11,24 +11,20 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic_arguments import argument
 
-from oh_jupyter.events import Event
+from oh_jupyter.events import ACTIONS, OBSERVATIONS, Event
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
-from oh_jupyter.kernel.magics.base import (
-    Completion,
-    OhMagics,
-    help_option,
-    option_names,
-    parse_line,
-    wants_help,
-)
+from oh_jupyter.kernel.magics.base import OhMagics
+from oh_jupyter.kernel.magics.completion import one_of
+from oh_jupyter.kernel.magics.options import magic_options, parse_line, wants_help
 
-__all__ = ["ConfirmMagics", "LogMagics", "session_log"]
+__all__ = ["ConfirmMagics", "LogMagics", "session_log", "stored_sessions"]
 
 
+_SOURCES = ("agent", "user", "environment")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
@@ -38,21 +34,38 @@ class LogMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        self._completion = Completion(
-            shell, "oh_log", (), option_names(self.oh_log), lambda beginning: []
+        self.complete(
+            "oh_log",
+            {
+                "TYPE": one_of([*ACTIONS, *OBSERVATIONS]),
+                "WHO": one_of(_SOURCES),
+                "SESSION": one_of(lambda: stored_sessions(oh)),
+            },
         )
 
+        self.complete("oh_status", {})
+        self.complete("oh_doctor", {})
+
     @output_can_be_silenced
-    @magic_arguments()
-    @help_option
+    @magic_options(
+        examples="""
+        %oh_log --last 5
+        %oh_log --kind run --source agent --since 5m
+        event = %oh_log 12
+        """
+    )
     @argument("-n", "--last", "--limit", type=int, default=20, metavar="N", help="how many (20)")
     @argument("-k", "--kind", action="append", metavar="TYPE", help="only this type; may repeat")
     @argument(
-        "-s", "--source", choices=["agent", "user", "environment"], help="only what one of them did"
+        "-s",
+        "--source",
+        choices=_SOURCES,
+        metavar="WHO",
+        help="agent, user or environment",
     )
     @argument("--since", metavar="WHEN", help="an id, a time, or how long ago: 90s, 5m, 2h, 1d")
     @argument("-t", "--text", metavar="TEXT", help="only events in which this text is")
-    @argument("--session", metavar="ID", help="another session of the store")
+    @argument("--session", metavar="SESSION", help="another session of the store")
     @argument("id", nargs="?", type=int, help="show this event as a whole")
     @line_magic
     def oh_log(self, line: str) -> Table | Event | None:
@@ -76,8 +89,7 @@ class LogMagics(OhMagics):
         return Table(("id", "who", "type", "what"), tuple(rows))
 
     @output_can_be_silenced
-    @magic_arguments()
-    @help_option
+    @magic_options()
     @line_magic
     def oh_status(self, line: str) -> Table | None:
         """Show where the runtime works, what is running and what has started."""
@@ -87,8 +99,7 @@ class LogMagics(OhMagics):
         return Table(("what", "value"), tuple(self.oh.status().items()))
 
     @output_can_be_silenced
-    @magic_arguments()
-    @help_option
+    @magic_options()
     @line_magic
     def oh_doctor(self, line: str) -> Table | None:
         """Tell what does not work in this environment, and the command that mends it."""
@@ -109,6 +120,14 @@ def session_log(oh: Oh, session: str | None) -> EventStream:
     if log.latest_id < 0:
         raise UsageError(f"the store has no session {session!r}; see %oh_store ls sessions")
     return log
+
+
+def stored_sessions(oh: Oh) -> list[str]:
+    """Ids of the sessions in the store."""
+    try:
+        return [entry.split("/")[1] for entry in oh.store.list("sessions")]
+    except (OSError, ValueError):
+        return []
 
 
 def _filter(options: Namespace) -> Callable[[Event], bool]:
@@ -163,18 +182,20 @@ class ConfirmMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        self._completion = Completion(
-            shell,
+        self.complete(
             "oh_confirm",
-            (),
-            option_names(self.oh_confirm),
-            lambda argument: [],
-            find_commands=lambda: [str(id) for id in oh.waiting],
+            {"ID": one_of(lambda: [str(id) for id in oh.waiting])},
+            arguments="ID",
         )
 
     @output_can_be_silenced
-    @magic_arguments()
-    @help_option
+    @magic_options(
+        examples="""
+        %oh_confirm
+        %oh_confirm 12
+        %oh_confirm --reject --all
+        """
+    )
     @argument("-r", "--reject", action="store_true", help="reject instead of approve")
     @argument("-a", "--all", action="store_true", help="decide on all that wait")
     @argument("id", nargs="?", type=int, help="the action's id; the list when left out")
@@ -191,10 +212,15 @@ class ConfirmMagics(OhMagics):
         waiting = self.oh.waiting
         chosen = list(waiting) if options.all else [options.id]
         if options.all or options.id is not None:
+            if not chosen:
+                print("Nothing waits for you.")
             for id in chosen:
                 self.oh.confirm(id, approve=not options.reject)
                 what = waiting[id].action.message.strip().partition("\n")[0]
                 print(f"{'Rejected' if options.reject else 'Approved'}: {what}")
+            return None
+        if not waiting:
+            print("Nothing waits for you.")
             return None
         rows = [(id, entry.action.message, entry.reason) for id, entry in waiting.items()]
         return Table(("id", "what", "why it waits"), tuple(rows))

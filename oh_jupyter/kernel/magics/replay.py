@@ -9,19 +9,15 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic_arguments import argument
 
+from oh_jupyter.events import ACTIONS
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
-from oh_jupyter.kernel.magics.base import (
-    Completion,
-    OhMagics,
-    help_option,
-    option_names,
-    parse_line,
-    wants_help,
-)
-from oh_jupyter.kernel.magics.log import session_log
+from oh_jupyter.kernel.magics.base import OhMagics
+from oh_jupyter.kernel.magics.completion import complete_path, one_of
+from oh_jupyter.kernel.magics.log import session_log, stored_sessions
+from oh_jupyter.kernel.magics.options import magic_options, parse_line, wants_help
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime.replay import ReplayStep
@@ -92,18 +88,24 @@ class ReplayMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        self._completion = Completion(
-            shell,
+        self.complete(
             "oh_replay",
-            (),
-            option_names(self.oh_replay),
-            lambda argument: [],
-            find_commands=self._sessions,
+            {
+                "DIR": complete_path,
+                "TYPE": one_of(ACTIONS),
+                "SESSION": one_of(lambda: stored_sessions(oh)),
+            },
+            arguments="SESSION",
         )
 
     @output_can_be_silenced
-    @magic_arguments()
-    @help_option
+    @magic_options(
+        examples="""
+        %oh_store ls sessions
+        again = %oh_replay 6c1f… --kind run
+        again.different
+        """
+    )
     @argument("-d", "--dir", metavar="DIR", help="where to work; a new folder when not given")
     @argument("-k", "--kind", action="append", metavar="TYPE", help="only this type; may repeat")
     @argument("--until", type=int, metavar="ID", help="stop before this event")
@@ -127,10 +129,3 @@ class ReplayMagics(OhMagics):
         if not steps:
             raise UsageError(f"session {options.session!r} has no Action that could be repeated")
         return Replay(steps)
-
-    def _sessions(self) -> list[str]:
-        """Ids of the sessions in the store."""
-        try:
-            return [entry.split("/")[1] for entry in self.oh.store.list("sessions")]
-        except (OSError, ValueError):
-            return []

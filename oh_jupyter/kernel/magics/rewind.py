@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic_arguments import argument
 
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
-from oh_jupyter.kernel.magics.base import (
-    Completion,
-    OhMagics,
-    help_option,
-    option_names,
-    parse_line,
-    wants_help,
-)
+from oh_jupyter.kernel.magics.base import OhMagics
+from oh_jupyter.kernel.magics.completion import one_of
+from oh_jupyter.kernel.magics.options import magic_options, parse_line, wants_help
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import RewindPlan
@@ -34,18 +29,20 @@ class RewindMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        self._completion = Completion(
-            shell,
+        self.complete(
             "oh_rewind",
-            (),
-            option_names(self.oh_rewind),
-            lambda argument: [],
-            find_commands=self._ids,
+            {"ID": one_of(self._ids)},
+            arguments="ID",
         )
 
     @output_can_be_silenced
-    @magic_arguments()
-    @help_option
+    @magic_options(
+        examples="""
+        %oh_rewind
+        %oh_rewind last --yes
+        %oh_rewind --mark "before the refactoring"
+        """
+    )
     @argument("-y", "--yes", action="store_true", help="do it; otherwise show what would be done")
     @argument("--everything", action="store_true", help="undo what others changed since, too")
     @argument("--variables", action="store_true", help="the kernel's variables, too")

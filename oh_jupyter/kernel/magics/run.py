@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic_arguments import argument
 
 from oh_jupyter.events import Observation
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.magics.base import (
-    Completion,
-    OhMagics,
-    complete_path,
-    help_option,
-    leading_options,
-    option_names,
-    print_help,
-    silenced_by_semicolon,
-)
+from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
+from oh_jupyter.kernel.magics.completion import complete_path
+from oh_jupyter.kernel.magics.options import leading_options, magic_options, print_help
 
 __all__ = ["RunMagics"]
 
@@ -28,19 +21,23 @@ class RunMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        self._completion = Completion(
-            shell,
+        self.complete(
             "oh_run",
-            (),
-            option_names(self.oh_run),
-            lambda argument: complete_path(argument, oh.cwd),
+            {"FILE": lambda argument: complete_path(argument, oh.cwd)},
+            arguments="FILE...",
             leading_options=True,
         )
 
     @no_var_expand
     @silenced_by_semicolon
-    @magic_arguments()
-    @help_option
+    @magic_options(
+        examples="""
+        %oh_run git status
+        %oh_run --timeout 60 pytest -q
+        found = %oh_run ls
+        %oh_run --input C-c
+        """
+    )
     @argument("-t", "--timeout", type=float, metavar="SECONDS", help="hard time limit")
     @argument("-i", "--input", action="store_true", help="send it to the running command")
     @argument("-b", "--blocking", action="store_true", help="wait however long it is silent")

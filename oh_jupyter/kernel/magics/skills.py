@@ -9,23 +9,29 @@ from typing import Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic_arguments import argument
 
 from oh_jupyter.errors import SkillError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
-from oh_jupyter.kernel.magics.base import (
-    Completion,
-    OhMagics,
-    help_option,
-    parse_line,
-    silenced_by_semicolon,
-    wants_help,
-)
+from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
+from oh_jupyter.kernel.magics.completion import one_of
+from oh_jupyter.kernel.magics.options import Command, magic_options, parse_line, wants_help
 
 __all__ = ["SkillsMagics"]
 
-_COMMANDS = {"add": "add NAME", "remove": "remove NAME", "schema": "schema NAME", "docs": "docs"}
+_COMMANDS = {
+    "add": Command(
+        "FUNCTION",
+        "Offer a function to agents. It is one of this notebook, or module:function.",
+        "%oh_skills add my_function\n%oh_skills add statistics:median",
+    ),
+    "remove": Command("NAME", "Take a skill away.", "%oh_skills remove my_function"),
+    "schema": Command(
+        "NAME", "Describe a skill's arguments for tools.", "%oh_skills schema open_file"
+    ),
+    "docs": Command("", "Print what an agent is told of all skills.", "%oh_skills docs"),
+}
 
 
 @magics_class
@@ -34,25 +40,22 @@ class SkillsMagics(OhMagics):
 
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
-        self._completion = _SkillCompletion(shell)
+        from oh_jupyter.skills import available
+
+        self.complete(
+            "oh_skills",
+            {"FUNCTION": one_of(self._functions), "NAME": one_of(available)},
+            arguments="NAME",
+        )
 
     @silenced_by_semicolon
-    @magic_arguments()
-    @help_option
-    @argument(
-        "words",
-        nargs="*",
-        help="a skill, to read its documentation; or add, remove, schema with a name; or docs",
-    )
+    @magic_options(_COMMANDS, examples="%oh_skills search_dir")
+    @argument("words", nargs="*", metavar="NAME", help="a skill, to read about it; or a command")
     @line_magic
     def oh_skills(self, line: str) -> Any:
         """List the agent skills, explain one, or change which there are.
 
-        ``%oh_skills`` lists them, ``%oh_skills NAME`` explains one, ``%oh_skills schema NAME``
-        describes its arguments for tools, ``%oh_skills docs`` prints what an agent is told
-        of all of them. ``%oh_skills add NAME`` offers a function of this notebook to
-        agents, ``%oh_skills add module:function`` one of a module, and ``%oh_skills remove
-        NAME`` takes any of them away. Skills are plain functions:
+        ``%oh_skills`` lists them, ``%oh_skills NAME`` explains one. Skills are plain functions:
         ``from oh_jupyter.skills.agentskills import *``.
         """
         from oh_jupyter.skills import documentation, find, registry, schema
@@ -79,9 +82,8 @@ class SkillsMagics(OhMagics):
             if command in change and len(names) == 1:
                 return change[command](names[0])
             if names or (command in change and command not in registry()):
-                raise UsageError(
-                    f"write %oh_skills [NAME], or one of: {', '.join(_COMMANDS.values())}"
-                )
+                known = ", ".join(f"{w} {each.arguments}".strip() for w, each in _COMMANDS.items())
+                raise UsageError(f"write %oh_skills [NAME], or one of: {known}")
             find(command)
         except SkillError as problem:
             raise UsageError(str(problem)) from None
@@ -117,26 +119,6 @@ class SkillsMagics(OhMagics):
             shell.drop_by_id({name: function})
         print(f"{name} is no skill any more.")
 
-
-class _SkillCompletion(Completion):
-    """Completes skills and commands, then what a command is for."""
-
-    def __init__(self, shell: InteractiveShell) -> None:
-        super().__init__(shell, "oh_skills", (), ("--help",))
-        self._namespace = shell.user_ns
-
-    def find(self, typed: str) -> tuple[str, list[str]]:
-        """The last argument, and what it may become."""
-        from oh_jupyter.skills import available
-
-        *words, argument = typed.split(" ")
-        words = [word for word in words if word]
-        if not words:
-            found = [*available(), *_COMMANDS, "--help"]
-        elif len(words) > 1 or words[0] not in _COMMANDS:
-            found = []
-        elif words[0] == "add":
-            found = [n for n, v in self._namespace.items() if callable(v) and n[:1] != "_"]
-        else:
-            found = list(available())
-        return argument, [name for name in found if name.startswith(argument)]
+    def _functions(self) -> list[str]:
+        shell: Any = self.shell
+        return [name for name, v in shell.user_ns.items() if callable(v) and name[:1] != "_"]

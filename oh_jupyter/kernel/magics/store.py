@@ -11,19 +11,18 @@ from typing import TYPE_CHECKING, Any
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand, output_can_be_silenced
-from IPython.core.magic_arguments import argument, magic_arguments
+from IPython.core.magic_arguments import argument
 from IPython.utils.io import ask_yes_no
 
 from oh_jupyter import storage
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
-from oh_jupyter.kernel.magics.base import (
-    Completion,
-    OhMagics,
-    complete_path,
-    help_option,
-    option_names,
+from oh_jupyter.kernel.magics.base import OhMagics
+from oh_jupyter.kernel.magics.completion import complete_path, one_of
+from oh_jupyter.kernel.magics.options import (
+    Command,
+    magic_options,
     parse_line,
     unquoted,
     wants_help,
@@ -45,20 +44,48 @@ if TYPE_CHECKING:
 
 __all__ = ["StoreMagics"]
 
-_COMMANDS = (
-    "use",
-    "ls",
-    "tree",
-    "cat",
-    "info",
-    "put",
-    "get",
-    "rm",
-    "cp",
-    "sync",
-    "webhooks",
-    "flush",
-)
+_COMMANDS = {
+    "use": Command(
+        "[URL]",
+        "Look into another store. It is a URL or a folder; without one, the runtime's own again.",
+        "%oh_store use s3://bucket/prefix\n%oh_store use",
+    ),
+    "ls": Command("[PATH]", "List a folder.", "%oh_store ls sessions"),
+    "tree": Command("[PATH]", "Show all that is in a folder.", "%oh_store tree sessions"),
+    "cat": Command("PATH", "Show what is in a file.", "%oh_store cat notes/first.txt"),
+    "info": Command("[PATH]", "Show size and time of a file.", "%oh_store info notes/first.txt"),
+    "put": Command(
+        "PATH [FILE]",
+        "Store a file or folder that is on disk. With %%oh_store the body of the cell is stored.",
+        "%oh_store put results ./out\n\n%%oh_store put notes/first.txt\nA line.",
+    ),
+    "get": Command(
+        "PATH [FILE]",
+        "Copy a file or folder to the disk.",
+        "%oh_store get results ./out",
+    ),
+    "rm": Command("PATH ...", "Delete files and folders.", "%oh_store rm notes results"),
+    "cp": Command(
+        "FROM TO",
+        "Copy from anywhere to anywhere. A path is one in the store; ./, ../ and ~ begin one on "
+        "disk, and a URL names another store.",
+        "%oh_store cp ./out s3://bucket/out",
+    ),
+    "sync": Command(
+        "FROM TO",
+        "Copy what is new or changed, from anywhere to anywhere. Places are written as for cp.",
+        "%oh_store sync ./out results --delete",
+        ("--checksum", "--delete"),
+    ),
+    "webhooks": Command(
+        "[WHAT] [ID ...]",
+        "List what the receiver does not have. `replay` and `discard` do so with dead letters, "
+        "all or those named.",
+        "%oh_store webhooks\n%oh_store webhooks replay 12",
+        ("--force",),
+    ),
+    "flush": Command("", "Wait until all is sent.", "%oh_store flush --timeout 30", ("--timeout",)),
+}
 _ON_DISK = ("./", "../", "~")
 
 
@@ -69,8 +96,13 @@ class StoreMagics(OhMagics):
     def __init__(self, shell: InteractiveShell, oh: Oh) -> None:
         super().__init__(shell, oh)
         self._used: FileStore | None = None
-        self._completion = Completion(
-            shell, "oh_store", _COMMANDS, option_names(self.oh_store), self._complete
+        self.complete(
+            "oh_store",
+            {
+                **dict.fromkeys(("PATH", "FROM", "TO"), self._complete),
+                **dict.fromkeys(("FILE", "URL"), complete_path),
+                "WHAT": one_of(("discard", "replay")),
+            },
         )
 
     @property
@@ -80,27 +112,18 @@ class StoreMagics(OhMagics):
 
     @no_var_expand
     @output_can_be_silenced
-    @magic_arguments()
-    @help_option
+    @magic_options(_COMMANDS)
     @argument("--delete", action="store_true", help="sync: delete what the source does not have")
     @argument("--checksum", action="store_true", help="sync: compare contents, not times")
     @argument("--force", action="store_true", help="replay: also what is superseded")
     @argument("--timeout", type=float, metavar="S", help="flush: seconds to wait at most")
-    @argument("command", choices=_COMMANDS, help="what to do")
+    @argument("command", choices=_COMMANDS, metavar="COMMAND", help="what to do")
     @argument("args", nargs="*", metavar="PATH", help="what to do it with; see above")
     @line_cell_magic
     def oh_store(self, line: str, cell: str | None = None) -> Any:
         """Use a file store.
 
-        ``ls|tree|info [PATH]``, ``cat|rm PATH``; ``put PATH FILE`` and ``get PATH [FILE]``
-        for files and folders on disk; ``%%oh_store put PATH`` stores the body of the cell.
-        ``cp FROM TO`` and ``sync FROM TO`` go from anywhere to anywhere: a path is one in
-        the store, ./, ../ and ~ begin one on disk, and a URL names another store.
-
-        ``use URL`` looks into another store (``s3://bucket/prefix``, a folder), ``use``
-        alone into the runtime's own again. ``webhooks`` lists what the receiver does not
-        have, ``webhooks replay|discard [ID ...]`` does so with dead letters, and ``flush``
-        waits until all is sent. The value is what was found.
+        The value is what was found.
         """
         if wants_help(self.oh_store, line):
             return None
