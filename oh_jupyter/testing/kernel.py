@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,11 @@ class LiveKernel:
             arguments: Command-line options of the kernel; oh_jupyter is loaded if there are none.
         """
         self.directory = directory
-        self.manager = KernelManager(kernel_name="python3")
+        # Free ports that are chosen now may be taken by others before the kernel binds them.
+        self._sockets = tempfile.TemporaryDirectory(prefix="live_kernel")
+        self.manager = KernelManager(
+            kernel_name="python3", transport="ipc", ip=str(Path(self._sockets.name) / "channel")
+        )
         self.manager.start_kernel(cwd=str(directory), extra_arguments=list(arguments or _EXTENSION))
         self.client: BlockingKernelClient = self.manager.client()
         self.client.start_channels()
@@ -171,6 +176,7 @@ class LiveKernel:
         self.client.stop_channels()
         self.manager.shutdown_kernel(now=True)
         self.manager.cleanup_resources()
+        self._sockets.cleanup()
 
 
 @pytest.fixture(scope="module")

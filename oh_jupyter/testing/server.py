@@ -66,7 +66,8 @@ def run_server(
         options: Further command-line options, such as ``"--OhJupyter.enable_browser=False"``.
         environment: Variables beside those of the test; those that are None are not there.
         base: Path below which it answers.
-        with_extension: Load oh_jupyter, whose Actions then ask nobody for confirmation.
+        with_extension: Load oh_jupyter, whose Actions then ask nobody for confirmation. Other
+            extensions of the environment are not loaded.
 
     Yields:
         The server; it answers.
@@ -79,9 +80,10 @@ def run_server(
         "FILE_STORE_PATH": str(directory / "store"),
         "JUPYTER_CONFIG_DIR": str(directory / "config"),
         "JUPYTER_RUNTIME_DIR": str(directory / "run"),
+        # JupyterLab and whatever else is installed would take longer to load than all of ours.
+        "JUPYTER_NO_CONFIG": "1",
         # Nobody is there to confirm anything.
         "OH_JUPYTER_CONFIRMATION": "never",
-        **({} if with_extension else {"JUPYTER_NO_CONFIG": "1"}),
         **(environment or {}),
     }
     process = subprocess.Popen(

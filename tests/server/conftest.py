@@ -46,6 +46,8 @@ def jp_server_config(jp_server_config: dict[str, Any]) -> dict[str, Any]:
             "jpserver_extensions": {"oh_jupyter": True},
             "allow_unauthenticated_access": False,
         },
+        # How often a server looks whether its kernels live; three seconds by default.
+        "KernelRestarter": {"time_to_dead": 0.5},
     }
 
 
@@ -171,6 +173,7 @@ def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer
         "--OhJupyter.enable_browser=False",
         # A kernel that dies more often in so short a time is otherwise given up.
         "--KernelRestarter.restart_limit=1000",
+        "--KernelRestarter.time_to_dead=0.5",
     )
     with start_live_server(tmp_path_factory.mktemp("live"), *options, base="/base") as server:
         yield server

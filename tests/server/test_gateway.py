@@ -19,8 +19,8 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 import zipfile
+from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,12 +30,14 @@ from typing import Any
 import httpx2
 import pytest
 import requests
+from leaving_client import asked
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 from oh_jupyter.cells.remote import RemoteKernel
+from oh_jupyter.testing import wait_until
 
 TOKEN = "gateway-token"
 ENTERPRISE = shutil.which(
@@ -62,7 +64,7 @@ class Process:
 
     def __init__(self, *argv: str, token: str, folder: Path, **environment: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        runtime = {"JUPYTER_RUNTIME_DIR": str(folder / "runtime")}
+        runtime = {"JUPYTER_RUNTIME_DIR": str(folder / "runtime"), "JUPYTER_NO_CONFIG": "1"}
         self.process = subprocess.Popen(
             argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=folder,
             env={**os.environ, **runtime, "KERNEL_USERNAME": "someone", **environment},
@@ -295,11 +297,16 @@ def test_what_waits_for_a_person_is_rejected(ours, pool) -> None:
     ours.ask("DELETE", f"api/kernels/{kernel}")
 
 
-def test_a_client_that_leaves_takes_its_cell_along(ours) -> None:
-    ours.cell("1")
-    body = {"action": {"action": "run_ipython", "args": {"code": "import time; time.sleep(600)"}}}
-    with pytest.raises(requests.ReadTimeout):
-        ours.session.post(f"{ours.url}/oh_jupyter/execute_action", json=body, timeout=(60, 3))
+def sleeping(begun: Path) -> str:
+    """A cell that sleeps after it has made a file."""
+    return f"import time; open({str(begun)!r}, 'w').close(); time.sleep(600)"
+
+
+def test_a_client_that_leaves_takes_its_cell_along(ours, tmp_path) -> None:
+    action = {"action": "run_ipython", "args": {"code": sleeping(tmp_path / "begun")}}
+    leaving = asked(f"{ours.url}/oh_jupyter", {"Authorization": "token ours"}, action)
+    wait_until((tmp_path / "begun").exists)
+    leaving.close()
     assert ours.cell("6 * 7") == "42"
 
 
@@ -349,10 +356,10 @@ def test_twenty_requests_at_once(ours, pool) -> None:
     assert list(answers) == [str(number) for number in range(20)]
 
 
-def test_a_kernel_that_dies_ends_what_waits_for_it(ours, pool) -> None:
+def test_a_kernel_that_dies_ends_what_waits_for_it(ours, pool, tmp_path) -> None:
     pid = int(ours.cell("import os; os.getpid()"))
-    waiting = pool.submit(ours.act, "run_ipython", code="import time; time.sleep(600)")
-    assert ours.act("run", command="true")[0] == 200
+    waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
+    wait_until((tmp_path / "begun").exists)
     os.kill(pid, signal.SIGKILL)
     status, answer = waiting.result(60)
     assert status == 503
@@ -361,10 +368,10 @@ def test_a_kernel_that_dies_ends_what_waits_for_it(ours, pool) -> None:
 
 
 @pytest.mark.slow
-def test_a_restart_ends_what_waits_for_the_kernel(ours, pool) -> None:
+def test_a_restart_ends_what_waits_for_the_kernel(ours, pool, tmp_path) -> None:
     ours.cell("here = 1")
-    waiting = pool.submit(ours.act, "run_ipython", code="import time; time.sleep(600)")
-    assert ours.act("run", command="true")[0] == 200
+    waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
+    wait_until((tmp_path / "begun").exists)
     assert ours.ask("POST", f"api/kernels/{ours.default_kernel()}/restart").ok
     assert waiting.result(60)[0] == 503
     assert ours.cell("'here' in globals()") == "False"
@@ -403,12 +410,10 @@ def test_it_is_loaded_into_an_open_kernel_that_is_busy(ours, tmp_path) -> None:
 
     async def work() -> Any:
         person = RemoteKernel(ours.url, "ours", kernel_id=kernel)
-        code = f"import time; open({str(sign)!r}, 'w').close(); time.sleep(600)"
-        cell = asyncio.ensure_future(person.run_cell(code))
+        cell = asyncio.ensure_future(person.run_cell(sleeping(sign)))
         try:
             async with asyncio.timeout(60):
-                while not sign.exists():
-                    await asyncio.sleep(0.05)
+                await asyncio.to_thread(wait_until, sign.exists)
                 return await asyncio.to_thread(ours.act, "run", kernel, command="echo meanwhile")
         finally:
             cell.cancel()
@@ -427,8 +432,8 @@ def test_a_gateway_that_goes_and_comes_back(gateway, request, tmp_path, pool) ->
     ours = Ours(second.url, tmp_path / "ours")
     try:
         ours.cell("here = 1")
-        waiting = pool.submit(ours.act, "run_ipython", code="import time; time.sleep(600)")
-        assert ours.act("run", command="true")[0] == 200
+        waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
+        wait_until((tmp_path / "begun").exists)
         second.stop(signal.SIGKILL)
         status, answer = waiting.result(60)
         assert status == 502
@@ -448,7 +453,7 @@ class Wire:
         self._target = int(target.rpartition(":")[2])
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
-        self._ends: list[socket.socket] = []
+        self._ends: deque[socket.socket] = deque()  # of which two threads take and add
         self._open = threading.Event()
         self._open.set()
         threading.Thread(target=self._accept, daemon=True).start()
@@ -482,10 +487,10 @@ class Wire:
             end.shutdown(socket.SHUT_RDWR)
 
     def cut(self) -> None:
-        for end in self._ends:
+        while self._ends:
+            end = self._ends.popleft()
             self._shut(end)
             end.close()
-        self._ends.clear()
 
     def hold(self) -> None:
         self._open.clear()
@@ -510,13 +515,6 @@ def cut(gateway, tmp_path_factory):
     wire.close()
 
 
-def appears(file: Path) -> None:
-    deadline = time.monotonic() + 60
-    while not file.exists():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @BOTH_KINDS
 def test_a_cut_connection_loses_nothing_and_does_nothing_twice(cut, tmp_path, pool) -> None:
     ours, wire = cut
@@ -524,7 +522,7 @@ def test_a_cut_connection_loses_nothing_and_does_nothing_twice(cut, tmp_path, po
     ours.cell("here = 'still'")
     command = f"echo once >> {done}; until [ -e {go} ]; do sleep 0.1; done; echo finished"
     waiting = pool.submit(ours.act, "run", command=command, blocking=True)
-    appears(done)
+    wait_until(done.exists)
     wire.cut()
     assert ours.cell("here") == "'still'"
     go.touch()
@@ -560,7 +558,7 @@ def test_a_kernel_that_the_gateway_restarts(cut, gateway, tmp_path, pool, how: s
     done = tmp_path / "done"
     code = f"open({str(done)!r}, 'a').write('x'); import time; time.sleep(600)"
     waiting = pool.submit(ours.act, "run_ipython", code=code)
-    appears(done)
+    wait_until(done.exists)
     if how == "behind a cut connection":
         wire.hold()
     assert gateway.ask("POST", f"api/kernels/{ours.default_kernel()}/restart").ok
@@ -601,10 +599,7 @@ def test_an_idle_link_lets_the_gateway_cull(gateway, monkeypatch) -> None:
         assert await asyncio.to_thread(connections) == 1
         monkeypatch.setattr(links_gateway, "IDLE_DISCONNECT_SECONDS", 0.1)
         await link.ask("kernel_info_request", {})
-        deadline = time.monotonic() + 30
-        while await asyncio.to_thread(connections):
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.05)
+        await asyncio.to_thread(wait_until, lambda: not connections())
         link.close()
 
     GatewayClient.clear_instance()

@@ -9,6 +9,8 @@ import signal
 
 import pytest
 
+from oh_jupyter.testing import wait_until
+
 
 async def test_alive_and_server_info_need_no_kernel(ask, jp_serverapp) -> None:
     assert await ask("alive") == (200, {"status": "ok"})
@@ -185,21 +187,22 @@ async def test_who_may_not_execute_kernels_may_not_use_them_through_us(
 
 @pytest.mark.parametrize("how", ["killed", "exits", "restarted", "shut down"])
 async def test_pending_requests_end_when_the_kernel_does(
-    act, plain_kernel, jp_serverapp, how: str
+    act, plain_kernel, jp_serverapp, tmp_path, how: str
 ) -> None:
     _, before = await act("run_ipython", plain_kernel, code="import os; os.getpid()")
     pid = int(before["content"].partition("\n")[0])
+    begun = tmp_path / "begun"
     code = "import os; os._exit(1)" if how == "exits" else "import time; time.sleep(600)"
+    code = f"open({str(begun)!r}, 'w').close(); {code}"
     waiting = asyncio.ensure_future(act("run_ipython", plain_kernel, code=code))
-    if how != "exits":
-        assert (await act("run", plain_kernel, command="true"))[0] == 200
+    await asyncio.to_thread(wait_until, begun.exists)
     if how == "killed":
         os.kill(pid, signal.SIGKILL)
     elif how == "restarted":
         await jp_serverapp.kernel_manager.restart_kernel(plain_kernel)
     elif how == "shut down":
         await jp_serverapp.kernel_manager.shutdown_kernel(plain_kernel)
-    status, answer = await asyncio.wait_for(waiting, 30)
+    status, answer = await asyncio.wait_for(waiting, 60)
     assert status == 503
     assert "state of its runtime is lost" in answer["detail"]
     status, after = await act("run_ipython", plain_kernel, code="'alive'")

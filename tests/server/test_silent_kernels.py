@@ -14,8 +14,8 @@ import pytest
 
 from oh_jupyter.server.links import kernel_link, pending
 
-HOLD_THE_GIL = "import ctypes; open({begun!r}, 'w').close(); ctypes.PyDLL(None).sleep({seconds})"
-"""Code during which no other thread of the kernel runs, as in some extension modules."""
+HOLD_THE_GIL = "import ctypes; open({begun!r}, 'w').close(); ctypes.PyDLL(None).open({gate!r}, 0)"
+"""Code during which no other thread of the kernel runs, until somebody writes to a FIFO."""
 
 
 @pytest.fixture(autouse=True)
@@ -70,12 +70,14 @@ async def test_a_cell_that_holds_the_gil_makes_nothing_happen_twice(
 ) -> None:
     file = tmp_path / "file"
     await kernel_pid(act, plain_kernel)
-    begun = tmp_path / "begun"
-    cell = HOLD_THE_GIL.format(begun=str(begun), seconds=6)
+    begun, gate = tmp_path / "begun", tmp_path / "gate"
+    os.mkfifo(gate)
+    cell = HOLD_THE_GIL.format(begun=str(begun), gate=bytes(gate))
     holding = asyncio.ensure_future(act("run_ipython", plain_kernel, code=cell))
     while not begun.exists():
         assert not holding.done()
         await asyncio.sleep(0.02)
+    withdrawn = asyncio.Event()
 
     async def insist(number: int) -> int:
         retries = 0
@@ -85,9 +87,14 @@ async def test_a_cell_that_holds_the_gil_makes_nothing_happen_twice(
                 return retries
             assert (status, answer["withdrawn"]) == (504, True), answer
             retries += 1
+            withdrawn.set()
 
     with impatience():
-        retries = await asyncio.gather(*map(insist, range(10)))
+        insisting = asyncio.gather(*map(insist, range(10)))
+        async with asyncio.timeout(60):
+            await withdrawn.wait()
+    os.close(os.open(gate, os.O_WRONLY))
+    retries = await insisting
     await holding
     assert any(retries)
     assert sorted(file.read_text().split()) == sorted(map(str, range(10)))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from leaving_client import asked
 
 
 class Stream:
@@ -105,25 +107,27 @@ async def test_a_stream_does_not_load_the_extension(ask: Any, plain_kernel: str)
     assert (await ask("kernels", plain_kernel, "events", headers=headers))[0] == 424
 
 
-BODY = {"action": {"action": "run", "args": {"command": "sleep 1; echo done", "blocking": True}}}
-
-
-async def test_an_answer_can_be_fetched_later(ask: Any, jp_fetch: Any) -> None:
+async def test_an_answer_can_be_fetched_later(ask: Any, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    args = {"command": f"cat '{gate}'", "blocking": True}
+    body = {"action": {"action": "run", "args": args}}
     gone = asyncio.ensure_future(
-        ask("execute_action", body=BODY, headers={"X-Request-ID": "mine-1"})
+        ask("execute_action", body=body, headers={"X-Request-ID": "mine-1"})
     )
     status = 404
     while status == 404:
         status, answer = await ask("requests", "mine-1")
     assert (status, answer) == (202, {"status": "running"})
     gone.cancel()
+    await asyncio.to_thread(gate.write_text, "done")
     status, answer = await ask("requests", "mine-1", params={"wait": "60"})
     assert (status, answer["content"]) == (200, "done")
-    again = await ask("execute_action", body=BODY, headers={"X-Request-ID": "mine-1"})
+    again = await ask("execute_action", body=body, headers={"X-Request-ID": "mine-1"})
     assert again == (200, answer)
     assert (await ask("requests", "other"))[0] == 404
     assert (await ask("requests", "mine-1", params={"wait": "long"}))[0] == 422
-    refused = await ask("execute_action", body=BODY, headers={"X-Request-ID": "no id"})
+    refused = await ask("execute_action", body=body, headers={"X-Request-ID": "no id"})
     assert refused[0] == 422
 
 
@@ -144,17 +148,12 @@ async def test_a_request_can_be_taken_back(ask: Any, act: Any) -> None:
 
 
 async def test_a_client_that_goes_away_takes_its_cell_along(
-    ask: Any, act: Any, jp_base_url: str, http_server_client: Any, jp_auth_header: Any
+    ask: Any, act: Any, mcp_url: str, jp_auth_header: Any
 ) -> None:
     await act("run", command="true")
-    with pytest.raises(Exception, match="Timeout"):
-        await http_server_client.fetch(
-            f"{jp_base_url}oh_jupyter/execute_action",
-            method="POST",
-            body=json.dumps(SLEEPER).encode(),
-            headers=jp_auth_header,
-            request_timeout=3,
-        )
+    leaving = await asyncio.to_thread(asked, mcp_url, jp_auth_header, SLEEPER["action"])
+    await _cell_runs(ask)
+    leaving.close()
     async with asyncio.timeout(60):
         status, answer = await act("run_ipython", code="1+1")
     assert (status, answer["content"].split("\n")[0]) == (200, "2")
@@ -180,7 +179,7 @@ async def test_an_interrupt_over_jupyters_own_address_stops_command_and_cell(
     interrupt = ("api", "kernels", plain_kernel, "interrupt")
     await act("run", plain_kernel, command="true")
 
-    async def asked(kind: str, **args: Any) -> Any:
+    async def interrupted(kind: str, **args: Any) -> Any:
         waiting = asyncio.ensure_future(act(kind, plain_kernel, **args))
         async with asyncio.timeout(60):
             while not begun.exists():
@@ -190,8 +189,8 @@ async def test_an_interrupt_over_jupyters_own_address_stops_command_and_cell(
             return (await waiting)[1]
 
     command = f"touch '{begun}'; sleep 1000"
-    ended = await asked("run", command=command, blocking=True)
+    ended = await interrupted("run", command=command, blocking=True)
     assert ended["extras"]["metadata"]["exit_code"] == 130
     code = f"open({str(begun)!r}, 'w').close(); import time; time.sleep(1000)"
-    assert "KeyboardInterrupt" in (await asked("run_ipython", code=code))["content"]
+    assert "KeyboardInterrupt" in (await interrupted("run_ipython", code=code))["content"]
     assert (await act("run", plain_kernel, command="echo goes on"))[1]["content"] == "goes on"

@@ -6,15 +6,17 @@ import asyncio
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import requests
 from tornado.httpclient import HTTPRequest
 from tornado.websocket import websocket_connect
+
+from oh_jupyter.testing import wait_until
 
 pytestmark = pytest.mark.shared_server
 
@@ -44,10 +46,7 @@ class Workspace:
     def output(self, key: str) -> dict[str, Any]:
         """What a command has put out, asked for until it has ended."""
         wanted = {"kind__eq": "BashOutput", "command_id__eq": key, "sort_order": "TIMESTAMP"}
-        deadline = time.monotonic() + 60
-        while not (items := self.search(**wanted)["items"]):
-            assert time.monotonic() < deadline
-        return dict(items[-1])
+        return dict(wait_until(lambda: self.search(**wanted)["items"])[-1])
 
 
 @pytest.fixture
@@ -125,10 +124,7 @@ def test_a_command_is_stopped(workspace: Workspace, tmp_path: Path) -> None:
     assert workspace.ask("POST", f"api/bash/bash_commands/{key}/stop") == {"success": True}
     output = workspace.output(key)
     assert (output["exit_code"], output["stderr"]) == (-1, "The command was stopped")
-    deadline = time.monotonic() + 30
-    while Path(f"/proc/{process}").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not Path(f"/proc/{process}").exists()
+    wait_until(lambda: not psutil.pid_exists(process), what="its end")
     workspace.ask("POST", "api/bash/bash_commands/unknown/stop", 404)
 
 

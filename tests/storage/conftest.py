@@ -157,11 +157,10 @@ class Receiver:
                         connection=self.client_address,
                     )
                 )
-                outer.gate.wait(30)
+                outer.gate.wait()
                 if outer.delay_seconds:
                     threading.Event().wait(outer.delay_seconds)
-                deadline = time.monotonic() + 30
-                while self.path in outer.hanging and time.monotonic() < deadline:
+                while self.path in outer.hanging:
                     threading.Event().wait(0.01)
                 status, headers = outer.answers.pop(0) if outer.answers else (200, {})
                 status = outer.refused.get(self.path, status)
@@ -197,6 +196,7 @@ class Receiver:
 
     def close(self):
         self.gate.set()
+        self.hanging = set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -231,19 +231,8 @@ def make(receiver):
 
     yield make
     receiver.gate.set()
+    receiver.hanging = set()
     for hook in made:
         hook.close(0.5)
         if isinstance(hook.client, requests.Session):
             hook.client.close()
-
-
-@pytest.fixture
-def wait_for():
-    return _wait_for
-
-
-def _wait_for(condition):
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen within a minute"
-        threading.Event().wait(0.005)

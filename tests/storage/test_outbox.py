@@ -15,6 +15,7 @@ import threading
 import time
 from datetime import UTC, datetime
 
+import psutil
 import pytest
 
 from oh_jupyter.errors import StorageError, StoreConfigError
@@ -32,6 +33,7 @@ from oh_jupyter.storage.webhook.changes import Change
 from oh_jupyter.storage.webhook.dispatcher import RetryPolicy
 from oh_jupyter.storage.webhook.in_flight import PathBarrier
 from oh_jupyter.storage.webhook.outbox import Outbox
+from oh_jupyter.testing import wait_until
 
 
 @pytest.fixture(params=[WebHookFileStore, BatchedWebHookFileStore])
@@ -110,14 +112,14 @@ def test_the_next_start_delivers_what_a_dead_process_left(
 
 
 def test_a_process_that_is_killed_at_any_time_reports_what_the_store_has(
-    receiver, kind, outbox, tmp_path, make, wait_for
+    receiver, kind, outbox, tmp_path, make
 ):
     root = tmp_path / "root"
     store = LocalFileStore(str(root))
     for enough in (3, 40, 111):
         process = run(kind, receiver.url, outbox, root, "loop")
         assert process.stdout.readline()
-        wait_for(
+        wait_until(
             lambda enough=enough: store.exists("loop/0") and int(store.read("loop/0")) > enough
         )
         process.kill()
@@ -151,7 +153,7 @@ def test_a_handler_of_the_program_for_sigterm_stays():
         signal.signal(signal.SIGTERM, before)
 
 
-def test_a_receiver_that_comes_back(make, receiver, quick, kind, outbox, wait_for, caplog):
+def test_a_receiver_that_comes_back(make, receiver, quick, kind, outbox, caplog):
     receiver.refused = {"/hook/f": 503, "/hook/": 503}
     store = make(kind, outbox=outbox)
     store.write("f", "1")
@@ -161,7 +163,7 @@ def test_a_receiver_that_comes_back(make, receiver, quick, kind, outbox, wait_fo
     assert (letter.path, letter.state, letter.reason) == ("f", "waiting", "HTTP status 503")
     assert letter.attempts >= 3
     receiver.refused = {}
-    wait_for(lambda: not store.deliveries())
+    wait_until(lambda: not store.deliveries())
     assert len(receiver.requests) > 3
     assert store.flush().delivered == 1
     assert len({request.headers["webhook-id"] for request in receiver.requests}) == 1
@@ -177,14 +179,14 @@ def test_the_pauses_grow_and_are_not_all_the_same():
     assert retry_policy.backoff(3) != retry_policy.backoff(3)
 
 
-def test_a_receiver_that_asks_for_time_gets_it(make, receiver, outbox, wait_for):
+def test_a_receiver_that_asks_for_time_gets_it(make, receiver, outbox):
     receiver.answers = [(429, {"Retry-After": "2"})]
     store = make(WebHookFileStore, outbox=outbox)
     store.write("a", "1")
-    wait_for(lambda: receiver.requests)
+    wait_until(lambda: receiver.requests)
     store.write("b", "2")  # another path, the same receiver
     store.flush()
-    wait_for(lambda: len(receiver.requests) == 3)
+    wait_until(lambda: len(receiver.requests) == 3)
     first, second, _ = (request.time for request in receiver.requests)
     assert second - first >= 1.9
 
@@ -267,8 +269,7 @@ def test_a_repeated_batch_is_the_same_request(make, receiver, quick, outbox):
     receiver.gate.clear()
     flush = threading.Thread(target=store.flush)
     flush.start()
-    while not receiver.requests:
-        time.sleep(0.001)
+    wait_until(lambda: receiver.requests)
     store.write("a", "2")
     store.write("c", "2")
     receiver.gate.set()
@@ -395,7 +396,7 @@ def test_a_disk_without_room_for_the_outbox_does_not_stop_a_write(make, receiver
     assert "kept in memory" in caplog.text
 
 
-def test_an_outbox_that_is_gone_does_not_stop_a_write(make, receiver, outbox, tmp_path, wait_for):
+def test_an_outbox_that_is_gone_does_not_stop_a_write(make, receiver, outbox, tmp_path):
     store = make(WebHookFileStore, outbox=outbox)
     store.write("f", "1")
     assert store.close().pending == 0
@@ -406,7 +407,7 @@ def test_an_outbox_that_is_gone_does_not_stop_a_write(make, receiver, outbox, tm
     (tmp_path / "outbox").unlink()
     (tmp_path / "away").rename(tmp_path / "outbox")
     store.flush()
-    wait_for(lambda: ("POST", "/g", b"2") in receiver.seen())
+    wait_until(lambda: ("POST", "/g", b"2") in receiver.seen())
     assert store.flush().pending == 0
 
 
@@ -518,26 +519,26 @@ def test_which_paths_block_which():
     assert "any/thing" in everything
 
 
-def test_independent_paths_go_out_side_by_side(make, receiver, outbox, wait_for):
+def test_independent_paths_go_out_side_by_side(make, receiver, outbox):
     receiver.gate.clear()
     store = make(WebHookFileStore, outbox=outbox)
     for n in range(40):
         store.write(f"f{n}", "x")
-    wait_for(lambda: receiver.at_once == 8)
+    wait_until(lambda: receiver.at_once == 8)
     receiver.gate.set()
     assert store.flush().delivered == 40
     assert receiver.most_at_once == 8
 
 
-def test_a_path_that_hangs_holds_up_only_itself(make, receiver, outbox, wait_for):
+def test_a_path_that_hangs_holds_up_only_itself(make, receiver, outbox):
     receiver.hanging = {"/hook/d/f"}
     store = make(WebHookFileStore, outbox=outbox)
     store.write("d/f", "1")
-    wait_for(lambda: receiver.requests)
+    wait_until(lambda: receiver.requests)
     store.write("d/f", "2")
     store.delete("d")
     store.write("other", "1")
-    wait_for(lambda: ("POST", "/other", b"1") in receiver.seen())
+    wait_until(lambda: ("POST", "/other", b"1") in receiver.seen())
     assert len(receiver.requests) == 2
     receiver.hanging = set()
     receiver.gate.set()
@@ -555,7 +556,7 @@ def put_off(box, seconds):
 
 
 def test_a_new_change_is_tried_soon_whatever_pause_those_before_are_in(
-    make, receiver, quick, kind, outbox, wait_for, monkeypatch
+    make, receiver, quick, kind, outbox, monkeypatch
 ):
     monkeypatch.setattr("oh_jupyter.storage.webhook.dispatcher.PROBE_SECONDS", 0.2)
     receiver.refused = {"/hook/f": 503, "/hook/": 503}
@@ -569,12 +570,12 @@ def test_a_new_change_is_tried_soon_whatever_pause_those_before_are_in(
     receiver.refused = {}
     receiver.requests.clear()
     store.write("f", "new")
-    wait_for(lambda: contents(receiver) == {"f": "new"})
-    wait_for(lambda: not store.deliveries())
+    wait_until(lambda: contents(receiver) == {"f": "new"})
+    wait_until(lambda: not store.deliveries())
 
 
 def test_when_nobody_answered_a_new_change_finds_out_soon_and_takes_the_others_along(
-    make, receiver, quick, kind, outbox, wait_for, monkeypatch
+    make, receiver, quick, kind, outbox, monkeypatch
 ):
     policy = RetryPolicy(durable=True, pause_seconds=0.01, backoff_seconds=100)
     monkeypatch.setattr(delivery, "RetryPolicy", lambda durable: policy)
@@ -582,10 +583,10 @@ def test_when_nobody_answered_a_new_change_finds_out_soon_and_takes_the_others_a
     receiver.answers = [("reset", {})] * 8
     store = make(kind, None, *([0.01] if kind is BatchedWebHookFileStore else []), outbox=outbox)
     store.write("old", "1")
-    wait_for(lambda: store.deliveries()[0].attempts >= 3)
+    wait_until(lambda: store.deliveries()[0].attempts >= 3)
     receiver.answers = []
     store.write("new", "1")
-    wait_for(lambda: contents(receiver) == {"old": "1", "new": "1"})
+    wait_until(lambda: contents(receiver) == {"old": "1", "new": "1"})
 
 
 STOPPED = """
@@ -600,10 +601,17 @@ print(store.flush().pending, flush=True)
 """
 
 
+def stop_between_transactions(process, outbox):
+    """Nobody can free what SQLite locks for a process that is stopped while it writes."""
+    database = sqlite3.connect(f"{outbox}/outbox.sqlite3", timeout=60, isolation_level=None)
+    database.execute("BEGIN IMMEDIATE")
+    process.send_signal(signal.SIGSTOP)
+    wait_until(lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED)
+    database.close()
+
+
 @pytest.mark.skipif(os.name == "nt", reason="the platform has no SIGSTOP")
-def test_a_stopped_process_does_not_hold_the_queue_of_others(
-    make, receiver, kind, outbox, wait_for
-):
+def test_a_stopped_process_does_not_hold_the_queue_of_others(make, receiver, kind, outbox):
     receiver.gate.clear()
     stopped = subprocess.Popen(
         [sys.executable, "-c", STOPPED, kind.__name__, receiver.url, outbox],
@@ -611,24 +619,26 @@ def test_a_stopped_process_does_not_hold_the_queue_of_others(
         text=True,
     )
     with stopped:
-        wait_for(lambda: receiver.requests)  # it is sending, and holds the lock
-        stopped.send_signal(signal.SIGSTOP)
-        receiver.gate.set()
-        store = make(kind, outbox=outbox)
-        store.write("ours", "x")
-        assert store.flush(30).pending == 0
-        assert contents(receiver) == {"ours": "x", "theirs": "x"}
-        stopped.send_signal(signal.SIGCONT)
+        try:
+            wait_until(lambda: receiver.requests)  # it is sending, and holds the lock
+            stop_between_transactions(stopped, outbox)
+            receiver.gate.set()
+            store = make(kind, outbox=outbox)
+            store.write("ours", "x")
+            assert store.flush(60).pending == 0
+            assert contents(receiver) == {"ours": "x", "theirs": "x"}
+        finally:
+            stopped.send_signal(signal.SIGCONT)
         assert stopped.communicate(timeout=60)[0].split() == ["written", "0"]
     assert contents(receiver) == {"ours": "x", "theirs": "x", "again": "x"}
 
 
-def test_a_receiver_that_is_not_there_yet_says_404(make, receiver, quick, kind, outbox, wait_for):
+def test_a_receiver_that_is_not_there_yet_says_404(make, receiver, quick, kind, outbox):
     receiver.answers = [(404, {})] * 4
     store = make(kind, outbox=outbox)
     store.write("f", "1")
     assert store.flush().failed == ()
-    wait_for(lambda: not store.deliveries())
+    wait_until(lambda: not store.deliveries())
     assert contents(receiver) == {"f": "1"}
 
 

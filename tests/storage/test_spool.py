@@ -13,6 +13,7 @@ from oh_jupyter.events.stream import EventStream
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.storage import InMemoryFileStore, LocalFileStore, S3FileStore, spool
 from oh_jupyter.storage.spool import SpoolingFileStore, spool_while_unreachable
+from oh_jupyter.testing import wait_until
 
 
 class Absent(InMemoryFileStore):
@@ -55,7 +56,7 @@ def _soon(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
-def test_the_log_begins_goes_on_and_arrives(tmp_path, wait_for, caplog):
+def test_the_log_begins_goes_on_and_arrives(tmp_path, caplog):
     server = Absent()
     store = SpoolingFileStore(server, str(tmp_path / "spool"))
     events = EventStream(store, "s")
@@ -66,7 +67,7 @@ def test_the_log_begins_goes_on_and_arrives(tmp_path, wait_for, caplog):
     assert server.files == {}
     assert caplog.text.count("is kept in") == 1
     server.away = False
-    wait_for(lambda: not store.pending())
+    wait_until(lambda: not store.pending())
     assert len([path for path in server.files if path.startswith("sessions/s/events/")]) == 12
     assert len(events.search()) == 12
     events.add_event(MessageAction("12"), "user")
@@ -76,7 +77,7 @@ def test_the_log_begins_goes_on_and_arrives(tmp_path, wait_for, caplog):
     events.close()
 
 
-def test_a_store_is_not_back_before_it_answers(tmp_path, wait_for, caplog):
+def test_a_store_is_not_back_before_it_answers(tmp_path, caplog):
     server = Absent()
     store = SpoolingFileStore(server, str(tmp_path / "spool"))
     assert store.list("d") == []
@@ -84,10 +85,10 @@ def test_a_store_is_not_back_before_it_answers(tmp_path, wait_for, caplog):
     assert not store.deliver()
     assert "is back, and has" not in caplog.text
     server.away = False
-    wait_for(lambda: "is back, and has" in caplog.text)
+    wait_until(lambda: "is back, and has" in caplog.text)
 
 
-def test_the_next_process_delivers_what_one_has_left(tmp_path, wait_for):
+def test_the_next_process_delivers_what_one_has_left(tmp_path):
     server = Absent()
     store = SpoolingFileStore(server, str(tmp_path / "spool"))
     store.create("sessions/s/0.json", "x")
@@ -96,19 +97,19 @@ def test_the_next_process_delivers_what_one_has_left(tmp_path, wait_for):
     server = Absent()
     server.away = False
     again = SpoolingFileStore(server, str(tmp_path / "spool"))
-    wait_for(lambda: server.files == {"sessions/s/0.json": "x"})
-    wait_for(lambda: not again.pending())
+    wait_until(lambda: server.files == {"sessions/s/0.json": "x"})
+    wait_until(lambda: not again.pending())
 
 
-def test_a_file_that_the_store_has_meanwhile_is_not_replaced(tmp_path, wait_for, caplog):
+def test_a_file_that_the_store_has_meanwhile_is_not_replaced(tmp_path, caplog):
     server = Absent()
     store = SpoolingFileStore(server, str(tmp_path / "spool"))
     store.create("a", "ours")
     store.create("b", "ours")
     server.files["a"] = "theirs"
     server.away = False
-    wait_for(lambda: server.files == {"a": "theirs", "b": "ours"})
-    wait_for(lambda: "another file" in caplog.text)
+    wait_until(lambda: server.files == {"a": "theirs", "b": "ours"})
+    wait_until(lambda: "another file" in caplog.text)
     assert (tmp_path / "spool/files/a").read_text() == "ours"
 
 
@@ -132,7 +133,7 @@ def test_stores_of_this_machine_need_none(tmp_path):
 
 
 def test_the_runtime_starts_while_s3_is_down(
-    tmp_path, s3_server, s3_environment, monkeypatch, wait_for, caplog
+    tmp_path, s3_server, s3_environment, monkeypatch, caplog
 ):
     with socket.create_server(("127.0.0.1", 0)) as unused:
         address = f"127.0.0.1:{unused.getsockname()[1]}"
@@ -145,8 +146,8 @@ def test_the_runtime_starts_while_s3_is_down(
     monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server)
     server = S3FileStore(f"bucket/{tmp_path.name}")
     kept = spool_while_unreachable(server)
-    wait_for(lambda: server.exists("sessions"))
-    wait_for(lambda: not kept.pending())
+    wait_until(lambda: server.exists("sessions"))
+    wait_until(lambda: not kept.pending())
     (session,) = server.list("sessions")
     assert server.exists(f"{session}events/0.json")
     server.delete("")

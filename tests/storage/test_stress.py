@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from oh_jupyter.storage import BatchedWebHookFileStore, LocalFileStore, WebHookFileStore
+from oh_jupyter.testing import wait_until
 
 KILLS = 50
 PATHS = 5
@@ -54,9 +55,7 @@ def changes_by_path(receiver):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kind", [WebHookFileStore, BatchedWebHookFileStore])
-def test_killed_writers_lose_nothing_and_keep_the_order(
-    receiver, make, quick, tmp_path, wait_for, kind
-):
+def test_killed_writers_lose_nothing_and_keep_the_order(receiver, make, quick, tmp_path, kind):
     root, outbox = str(tmp_path / "root"), str(tmp_path / "outbox")
     inner = LocalFileStore(root)
     chance = random.Random(7)
@@ -78,7 +77,7 @@ def test_killed_writers_lose_nothing_and_keep_the_order(
             parent.stdin.flush()
             writer = int(parent.stdout.readline())
             enough = start + chance.randrange(60)
-            wait_for(lambda enough=enough: newest() >= enough)
+            wait_until(lambda enough=enough: newest() >= enough)
             os.kill(writer, signal.SIGKILL)
         parent.stdin.close()
         assert parent.wait(60) == 0
