@@ -42,7 +42,9 @@ MAY_IMPORT = {
     "agents": LOW | ROOMS | {"cells", "plugins", "runtime", "mcp_sdk"},
     "logs": BASE | {"events"},
     "traits": BASE | {"config"},
-    "kernel": LOW | ROOMS | {"agents", "cells", "doctor", "plugins", "runtime", "traits", "logs"},
+    "kernel": LOW
+    | ROOMS
+    | {"agents", "cells", "client", "doctor", "plugins", "runtime", "traits", "logs"},
     "openhands": LOW | {"runtime", "kernel", "client"},
     "server": BASE | {"events", "config", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},

@@ -16,7 +16,10 @@ PUBLIC = {
     "oh_jupyter.checkpoints": [
         *("Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan"),
     ],
-    "oh_jupyter.client": ["AsyncRuntimeClient", "RuntimeClient"],
+    "oh_jupyter.client": [
+        *("AsyncFleetKernels", "AsyncRuntimeClient", "Fleet", "FleetEvent", "FleetKernels"),
+        *("FleetResult", "RuntimeClient"),
+    ],
     "oh_jupyter.config": [
         *("DECISION_MESSAGE", "EVENT_MESSAGE", "KERNEL_INFO_FIELD", "OUTPUT_LIMIT"),
         *("RECEIVED_MESSAGE", "REPLY_MESSAGE", "REQUEST_MESSAGE", "SESSION_KEY_VARIABLE"),

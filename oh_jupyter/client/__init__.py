@@ -5,10 +5,20 @@
     with RuntimeClient("http://127.0.0.1:8888", token) as runtime:
         print(runtime.execute(CmdRunAction("ls")).content)
 
-``AsyncRuntimeClient`` has the same methods, to be awaited.
+``AsyncRuntimeClient`` has the same methods, to be awaited. A ``Fleet`` is several kernels of a
+server that share the items of some work.
 """
 
 from oh_jupyter.client.async_client import AsyncRuntimeClient
+from oh_jupyter.client.fleet import AsyncFleetKernels, Fleet, FleetEvent, FleetKernels, FleetResult
 from oh_jupyter.client.sync_client import RuntimeClient
 
-__all__ = ["AsyncRuntimeClient", "RuntimeClient"]
+__all__ = [
+    "AsyncFleetKernels",
+    "AsyncRuntimeClient",
+    "Fleet",
+    "FleetEvent",
+    "FleetKernels",
+    "FleetResult",
+    "RuntimeClient",
+]

@@ -48,6 +48,7 @@ class AsyncRuntimeClient:
         timeout: float = 10.0,
     ) -> None:
         """See ``RuntimeClient``."""
+        self.kernel_id = kernel_id
         self._connection = Connection(url, token, kernel_id, session_api_key, timeout)
 
     async def __aenter__(self) -> Self:
@@ -120,6 +121,10 @@ class AsyncRuntimeClient:
         """Ask how the server does."""
         found: dict[str, Any] = await self._get("server_info")
         return found
+
+    async def generation(self) -> str:
+        """Ask which runtime it is; another answer later tells that its state is lost."""
+        return str((await self._get("events", limit="0"))["generation"])
 
     async def list_files(self, path: str | None = None) -> list[str]:
         """List a directory of the kernel's machine."""

@@ -40,7 +40,10 @@ def new_request_id() -> str:
 
 
 class Connection:
-    """Connections to the server of one runtime; paths are those below the runtime's address."""
+    """Connections to the server of one runtime.
+
+    Paths are those below the runtime's address; one that begins with a slash is Jupyter's own.
+    """
 
     def __init__(
         self,
@@ -55,6 +58,7 @@ class Connection:
             base += "/oh_jupyter"
         self._address = base if kernel_id is None else f"{base}/kernels/{quote(kernel_id, safe='')}"
         self.server_address = base.partition("/kernels/")[0]
+        self._jupyter = base.partition("/oh_jupyter")[0]
         headers = {}
         if token:
             headers["Authorization"] = f"token {token}"
@@ -78,7 +82,7 @@ class Connection:
         if request_id is not None:
             options["headers"] = {ID_HEADER: request_id}
         try:
-            answer = await self._http.request(method, f"{self._address}/{path}", **options)
+            answer = await self._http.request(method, self._full(path), **options)
         except BROKEN as problem:
             if request_id is None:
                 raise self._unreachable(problem) from problem
@@ -99,7 +103,7 @@ class Connection:
     @asynccontextmanager
     async def stream(self, method: str, path: str, **options: Any) -> AsyncIterator[httpx.Response]:
         """An answer that is read bit by bit, once its head is there; errors as those of send."""
-        sent = self._http.stream(method, f"{self._address}/{path}", **options)
+        sent = self._http.stream(method, self._full(path), **options)
         try:
             async with sent as answer:
                 if answer.status_code >= 300:
@@ -122,6 +126,9 @@ class Connection:
                 continue
             if answer.status_code != STILL_RUNNING:
                 return answer
+
+    def _full(self, path: str) -> str:
+        return self._jupyter + path if path.startswith("/") else f"{self._address}/{path}"
 
     def _result_address(self, request_id: str) -> str:
         return f"{self.server_address}/requests/{request_id}"

@@ -18,7 +18,28 @@ from oh_jupyter.events import Action, Event, Observation
 
 T = TypeVar("T")
 
-__all__ = ["RuntimeClient"]
+__all__ = ["RuntimeClient", "wait_in"]
+
+
+def wait_in(
+    portal: BlockingPortal, work: Callable[..., Awaitable[T]], *args: Any, **options: Any
+) -> T:
+    """The result of what is awaited in a portal's thread; an interrupt cancels it first."""
+    ended = threading.Event()
+
+    async def run() -> T:
+        try:
+            return await work(*args, **options)
+        finally:
+            ended.set()
+
+    future = portal.start_task_soon(run)
+    try:
+        return future.result()
+    except KeyboardInterrupt:
+        future.cancel()
+        ended.wait()
+        raise
 
 
 class RuntimeClient:
@@ -46,6 +67,7 @@ class RuntimeClient:
             session_api_key: OpenHands' session key, in place of a token.
             timeout: Seconds to connect; the server itself sees to it that answers come.
         """
+        self.kernel_id = kernel_id
         self._client = AsyncRuntimeClient(
             url, token, kernel_id, session_api_key=session_api_key, timeout=timeout
         )
@@ -79,21 +101,7 @@ class RuntimeClient:
 
     def _wait(self, work: Callable[..., Awaitable[T]], *args: Any, **options: Any) -> T:
         """The result of a method of the client; an interrupt takes back what was asked."""
-        ended = threading.Event()
-
-        async def run() -> T:
-            try:
-                return await work(*args, **options)
-            finally:
-                ended.set()
-
-        future = self._running_portal().start_task_soon(run)
-        try:
-            return future.result()
-        except KeyboardInterrupt:
-            future.cancel()
-            ended.wait()
-            raise
+        return wait_in(self._running_portal(), work, *args, **options)
 
     def execute(self, action: Action | dict[str, Any]) -> Observation:
         """Carry out an Action.
@@ -211,6 +219,17 @@ class RuntimeClient:
             Uptime, idle time and resources of the server, and the runtime's own figures.
         """
         return self._wait(self._client.server_info)
+
+    def generation(self) -> str:
+        """Ask which runtime it is; another answer later tells that its state is lost.
+
+        Returns:
+            Its id.
+
+        Raises:
+            ExtensionMissingError: The kernel has none, since nothing was asked of it yet.
+        """
+        return self._wait(self._client.generation)
 
     def list_files(self, path: str | None = None) -> list[str]:
         """List a directory of the kernel's machine.

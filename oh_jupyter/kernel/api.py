@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 # All else is imported where it is used: ``%load_ext`` makes an ``Oh``, and pays for none of it.
-from oh_jupyter.errors import ConfirmationError
+from oh_jupyter.errors import ConfirmationError, ServerNotFoundError
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.checkpoints import Checkpoint, RewindPlan
+    from oh_jupyter.client import Fleet
     from oh_jupyter.config import Settings
     from oh_jupyter.editor import HistoryEntry
     from oh_jupyter.events import (
@@ -220,6 +221,33 @@ class Oh:
             EditorError: An edit cannot be taken back, since others changed the same place.
         """
         return self._wait(self.agents.undo(turn))
+
+    def fleet(self, size: int, *, kernel: str | None = None, path: str | None = None) -> Fleet:
+        """Make a block in which several kernels of this kernel's server share some work.
+
+        ``async with oh.fleet(8) as kernels: await kernels.map(function, items)``, or the same
+        with a plain ``with``.
+
+        Args:
+            size: How many kernels.
+            kernel: Name of their kernelspec; None for the server's default.
+            path: Where they start, relative to the server's root.
+
+        Returns:
+            The block.
+
+        Raises:
+            ServerNotFoundError: No Jupyter server of this user has this kernel.
+        """
+        from oh_jupyter.client import Fleet
+
+        server = self._find_tools()
+        if server is None:
+            raise ServerNotFoundError(
+                "No Jupyter server with this kernel was found. Name one: "
+                "oh_jupyter.client.Fleet(url, token, size)"
+            )
+        return Fleet(server.url, server.token, size, kernel=kernel, path=path)
 
     @property
     def checkpoints(self) -> list[Checkpoint]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live_server import TOKEN, live_server
+from live_server import TOKEN
 
 from oh_jupyter.client import AsyncRuntimeClient, RuntimeClient
 from oh_jupyter.errors import (
@@ -25,12 +25,6 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, MessageAction
-
-
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with live_server(tmp_path_factory.mktemp("server")) as server:
-        yield server.url
 
 
 @pytest.fixture

@@ -1,0 +1,114 @@
+"""Fleets on a real server: items, kernels that go, events, and both ways to wait."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+import requests
+from live_server import TOKEN
+
+from oh_jupyter.client import AsyncRuntimeClient, Fleet, FleetEvent, RuntimeClient
+from oh_jupyter.errors import (
+    ConfigError,
+    KernelDiedError,
+    KernelNotFoundError,
+    OhJupyterError,
+)
+
+HEADERS = {"Authorization": f"token {TOKEN}"}
+
+
+def kernels_of(url: str) -> set[str]:
+    found = requests.get(f"{url}/api/kernels", headers=HEADERS, timeout=60).json()
+    return {kernel["id"] for kernel in found}
+
+
+def test_kernels_share_items_and_are_replaced(url: str, tmp_path: Path) -> None:
+    """One item kills its kernel the first time, another one loses each kernel that it gets."""
+    before, died = kernels_of(url), tmp_path / "died"
+
+    async def work(runtime: AsyncRuntimeClient, item: int | str) -> str:
+        if item == "refused":
+            raise ValueError("not this one")
+        if item == "deadly":
+            address = f"{url}/api/kernels/{runtime.kernel_id}"
+            await asyncio.to_thread(requests.delete, address, headers=HEADERS, timeout=60)
+        if item == "dies once" and not died.exists():
+            died.touch()
+            await runtime.run_ipython("import os; os.kill(os.getpid(), 9)")
+        return (await runtime.run_ipython(f"{item!r} * 2")).content.split("\n")[0]
+
+    async def follow(fleet_events: list[FleetEvent], kernels: object) -> None:
+        async for event in kernels.events():
+            fleet_events.append(event)
+
+    async def scenario() -> None:
+        events: list[FleetEvent] = []
+        async with Fleet(url, TOKEN, 2) as kernels:
+            following = asyncio.ensure_future(follow(events, kernels))
+            first = set(kernels.kernel_ids)
+            assert len(first) == kernels.size == 2
+            assert first == kernels_of(url) - before
+            items = [1, "dies once", "refused", "deadly", *range(4, 8)]
+            results = await kernels.map(work, items)
+            assert [result.item for result in results] == items
+            assert [result.value for result in results[4:]] == ["8", "10", "12", "14"]
+            assert (results[0].value, results[0].attempts) == ("2", 1)
+            assert (results[1].value, results[1].attempts) == ("'dies oncedies once'", 2)
+            assert results[1].kernel_id not in first
+            assert (str(results[2].error), results[2].attempts) == ("not this one", 1)
+            assert isinstance(results[3].error, KernelDiedError | KernelNotFoundError)
+            assert (results[3].value, results[3].attempts) == (None, 2)
+            assert not first & set(kernels.kernel_ids)
+            used = {result.kernel_id for result in results if result.value}
+        await following
+        assert {event.kernel_id for event in events} >= used
+        for kernel_id in used:
+            ids = [event.event.id for event in events if event.kernel_id == kernel_id]
+            assert ids == sorted(ids)
+        assert kernels_of(url) <= before
+
+    asyncio.run(scenario())
+
+
+def test_a_fleet_of_those_who_wait(url: str) -> None:
+    def work(runtime: RuntimeClient, item: int) -> str:
+        return runtime.run_ipython(f"{item} + 1").content.split("\n")[0]
+
+    before = kernels_of(url)
+    with Fleet(url, TOKEN, 1) as kernels:
+        assert [result.value for result in kernels.map(work, range(3))] == ["1", "2", "3"]
+        events = kernels.events()
+        assert [next(events).event.kind for _ in range(6)] == ["run_ipython"] * 6
+        events.close()
+        assert kernels.map(work, []) == []
+    assert kernels_of(url) <= before
+
+
+def test_a_fleet_that_cannot_start_leaves_nothing(url: str) -> None:
+    before = kernels_of(url)
+    with pytest.raises(ConfigError, match="at least one"):
+        Fleet(url, TOKEN, 0)
+    for fleet, error in (
+        (
+            Fleet(url, "wrong", 2, kernel="python3"),
+            r"No kernel \(python3\) can be started: .*token",
+        ),
+        (Fleet("http://127.0.0.1:1", TOKEN, 2), "cannot be reached"),
+    ):
+        with pytest.raises(OhJupyterError, match=error), fleet:
+            pytest.fail("it has started")
+    assert kernels_of(url) <= before
+
+
+def test_a_notebook_finds_its_server(url: str) -> None:
+    code = """
+with oh.fleet(1) as kernels:
+    def work(runtime, item):
+        return runtime.run_ipython(f"{item} + 1").content.split()[0]
+    print([result.value for result in kernels.map(work, [41])])
+"""
+    with RuntimeClient(url, TOKEN) as client:
+        assert client.run_ipython(code).content.startswith("['42']")
