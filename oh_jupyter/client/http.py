@@ -24,8 +24,11 @@ BROKEN = (httpx.RemoteProtocolError, httpx.ReadError)
 MAX_FETCHES = 3
 """How often an answer is fetched whose connection broke."""
 
-FETCH_WAIT_SECONDS = 60
-"""How long the server holds a fetch back while there is no answer."""
+FETCH_WAIT_SECONDS = 15
+"""How long the server holds a fetch back while there is no answer; proxies wait longer."""
+
+PROXY_FAILURES = (502, 503, 504)
+"""Statuses by which a proxy on the way says that it has waited long enough, or got nothing."""
 
 STILL_RUNNING = 202
 """Status of a request that has no answer yet."""
@@ -83,6 +86,8 @@ class Connection:
             options["headers"] = {ID_HEADER: request_id}
         try:
             answer = await self._http.request(method, self._full(path), **options)
+            if request_id is not None and _is_of_proxy(answer):
+                answer = await self._fetch(request_id)
         except BROKEN as problem:
             if request_id is None:
                 raise self._unreachable(problem) from problem
@@ -124,7 +129,8 @@ class Connection:
                 if broken == MAX_FETCHES:
                     raise self._unreachable(problem) from problem
                 continue
-            if answer.status_code != STILL_RUNNING:
+            broken = broken + 1 if _is_of_proxy(answer) else 0
+            if broken == MAX_FETCHES or (not broken and answer.status_code != STILL_RUNNING):
                 return answer
 
     def _full(self, path: str) -> str:
@@ -166,6 +172,12 @@ class SentEvents:
                 yield from_wire(json.loads(fields["data"]))
             except WireError:
                 return  # of a type that a newer runtime knows
+
+
+def _is_of_proxy(answer: httpx.Response) -> bool:
+    """Whether a proxy on the way has answered, and not the server: all of its errors are JSON."""
+    of_server = answer.headers.get("Content-Type", "").startswith("application/json")
+    return answer.status_code in PROXY_FAILURES and not of_server
 
 
 def parsed(body: bytes) -> Any:
