@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from oh_jupyter.background import run_in_background
 from oh_jupyter.cells.base import CellOutput
 from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, execute_content
 from oh_jupyter.errors import PluginError
@@ -92,12 +93,21 @@ class RemoteKernel:
             timed_out = await request.wait(timeout, self._interrupt)
         finally:
             watch.cancel()
-            self._pending.pop(request.msg_id, None)
+            if request.on_begin is None:
+                self._pending.pop(request.msg_id, None)
         if request.status == "lost":
             raise PluginError(f"The connection to the kernel at {self._url} was lost")
         return request.outputs.result(timed_out)
 
     async def _interrupt(self, msg_id: str) -> None:
+        request = self._pending.get(msg_id)
+        if request is not None and not request.has_begun:
+            # Now it would end the cell of somebody else, or be lost on its way.
+            request.on_begin = lambda: run_in_background(self._interrupt_kernel())
+        else:
+            await self._interrupt_kernel()
+
+    async def _interrupt_kernel(self) -> None:
         if self._http is not None:
             async with self._http.post(f"{self._kernels(str(self._id))}/interrupt"):
                 pass
@@ -141,6 +151,8 @@ class RemoteKernel:
                 request = self._pending.get(message["parent_header"].get("msg_id", ""))
                 if request is not None:
                     request.handle(message["header"]["msg_type"], message["content"])
+                    if request.done.is_set():
+                        self._pending.pop(request.msg_id, None)
         for request in self._pending.values():
             request.status = "lost"
             request.done.set()

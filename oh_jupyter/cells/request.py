@@ -43,6 +43,8 @@ class CellRequest:
         self.msg_id = msg_id
         self.outputs = OutputCollector()
         self.status = ""
+        self.has_begun = False
+        self.on_begin: Callable[[], object] | None = None
         self.replied = False
         self.idle = False
         self.done = asyncio.Event()
@@ -73,6 +75,10 @@ class CellRequest:
             self.status = content.get("status", "")
         elif msg_type == "status":
             self.idle = content["execution_state"] == "idle"
+            if not self.idle and not self.has_begun:
+                self.has_begun = True
+                if self.on_begin is not None:
+                    self.on_begin()
         else:
             self.outputs.add_message(msg_type, content)
         if self.replied and self.idle:

@@ -69,7 +69,9 @@ class SubprocessKernel:
                 provisioner: Any = manager.provisioner
                 loop = asyncio.get_running_loop()
                 self._ended = loop.run_in_executor(None, provisioner.process.wait)
-                self._client = KernelClient(manager.get_connection_info(), self._cancel)
+                self._client = KernelClient(
+                    manager.get_connection_info(), self._cancel, cancels_waiting=False
+                )
                 asked = "import sys, json; print(json.dumps(sys.executable))"
                 said = await self._while_alive(self._client.run_cell(asked, silent=False))
                 self.python_interpreter_path = json.loads(said.text)

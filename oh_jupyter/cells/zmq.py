@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import zmq
@@ -37,10 +38,13 @@ _PROBE_SECONDS = 0.2
 class KernelClient:
     """Sends cells to a kernel. It belongs to one asyncio loop."""
 
-    def __init__(self, connection: Any, cancel: Callable[[str], None]) -> None:
+    def __init__(
+        self, connection: Any, cancel: Callable[[str], None], *, cancels_waiting: bool = True
+    ) -> None:
         """Make a client; it connects at its first cell.
 
-        ``cancel`` interrupts the cell of a request's id, or keeps it from starting if it waits.
+        ``cancel`` interrupts the cell of a request's id, or keeps it from starting if it waits;
+        without ``cancels_waiting`` it interrupts what runs, whichever cell that is.
         """
         self._channels = ConnectionFileMixin()
         self._channels.context = zmq.asyncio.Context()
@@ -53,6 +57,7 @@ class KernelClient:
             username=AGENT_USERNAME,
         )
         self._cancel = cancel
+        self._cancels_waiting = cancels_waiting
         self._connecting = asyncio.Lock()
         self._shell: zmq.asyncio.Socket | None = None
         self._iopub: zmq.asyncio.Socket | None = None
@@ -68,7 +73,8 @@ class KernelClient:
             try:
                 timed_out = await request.wait(timeout, self._interrupt)
             finally:
-                self._pending.pop(request.msg_id, None)
+                if request.on_begin is None:
+                    self._pending.pop(request.msg_id, None)
             # A failing cell of the person's aborts what waits behind it: that was not meant.
             if request.status != "aborted" or timed_out:
                 return request.outputs.result(timed_out)
@@ -79,7 +85,11 @@ class KernelClient:
         return next(filter(None, found), "")
 
     async def _interrupt(self, msg_id: str) -> None:
-        self._cancel(msg_id)
+        request = self._pending.get(msg_id)
+        if self._cancels_waiting or request is None or request.has_begun:
+            self._cancel(msg_id)
+        else:
+            request.on_begin = partial(self._cancel, msg_id)
 
     async def _send(self, code: str, silent: bool) -> CellRequest:
         await self._connect()
@@ -143,6 +153,8 @@ class KernelClient:
                 continue
             message = self._session.deserialize(parts)
             request.handle(message["header"]["msg_type"], message["content"])
+            if request.done.is_set():
+                self._pending.pop(request.msg_id, None)
 
     async def close(self) -> None:
         """Disconnect; cells that run go on, their outputs are no longer read."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -41,3 +43,26 @@ class TestRemoteKernel(CellRunnerContract):
     @pytest.fixture
     def run_cell(self, run_remotely: RunCell) -> RunCell:
         return run_remotely
+
+
+@pytest.mark.parametrize("remotely", [False, True])
+def test_the_time_of_a_waiting_cell_ends_no_other(
+    remotely: bool, plain_server: LiveServer, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "gate")
+    asyncio.run(run_beside(remotely, plain_server, str(tmp_path / "gate")))
+
+
+async def run_beside(remotely: bool, server: LiveServer, gate: str) -> None:
+    kernel = RemoteKernel(server.url, server.token) if remotely else SubprocessKernel()
+    try:
+        first = asyncio.create_task(kernel.run_cell(f"open({gate!r}).read()"))
+        writer = await asyncio.to_thread(open, gate, "w")  # the cell has opened it, too
+        late = await kernel.run_cell("import time; time.sleep(600)", timeout=0.1)
+        assert late.timed_out
+        writer.close()
+        assert (await first).text == "''"
+        async with asyncio.timeout(60):
+            assert (await kernel.run_cell("'on'")).text == "'on'"
+    finally:
+        await kernel.close()
