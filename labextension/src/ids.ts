@@ -6,6 +6,7 @@ export const CommandIDs = {
   copyAction: 'oh-jupyter:copy-action',
   reject: 'oh-jupyter:reject',
   rewind: 'oh-jupyter:rewind',
+  showBrowser: 'oh-jupyter:show-browser',
   showLog: 'oh-jupyter:show-log',
   stop: 'oh-jupyter:stop'
 } as const;

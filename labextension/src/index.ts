@@ -1,6 +1,7 @@
 import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { activityPlugin } from './plugins/activity.js';
+import { browserPlugin } from './plugins/browser.js';
 import { cellsPlugin } from './plugins/cells.js';
 import { commandsPlugin } from './plugins/commands.js';
 import { confirmPlugin } from './plugins/confirm.js';
@@ -19,6 +20,7 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   confirmPlugin,
   documentsPlugin,
   rewindPlugin,
+  browserPlugin,
   commandsPlugin
 ];
 

@@ -28,6 +28,7 @@ WORKER_MODULE, GYM_WORKER_MODULE = (
 )
 OPERATION_TIMEOUT_SECONDS = 60.0
 """For anything but a step."""
+PERSON_NOTICE = "A person has used the browser since the last step; the page may be another one."
 
 
 class BrowserEnv:
@@ -117,6 +118,7 @@ class BrowserEnv:
         self._step_lock = threading.RLock()
         self._current_token: object = None
         self._cancelled_token: object = None
+        self._person_notice = ""
         _living.add(self)
 
     def __enter__(self) -> BrowserEnv:
@@ -215,6 +217,9 @@ class BrowserEnv:
             return self._restart_after_death(action, parts, timeout)
         if evaluation is not None:
             evaluation.judge(observation)
+        person_notice, self._person_notice = self._person_notice, ""
+        if person_notice:
+            observation["notices"].insert(0, person_notice)
         if notice:
             observation["notices"].insert(0, notice)
             if observation["last_action_error"]:
@@ -244,6 +249,51 @@ class BrowserEnv:
         observation["last_action_error"] = f"Error: {reason}"
         observation["notices"].insert(0, reason)
         return observation
+
+    def act(self, action: str, timeout: float = 60) -> str:
+        """Carry out browser actions of a person who watches the page, without observing it.
+
+        The next step's notices tell of it.
+
+        Args:
+            action: As for :meth:`step`.
+            timeout: Seconds that the calls may take.
+
+        Returns:
+            Why one failed, or "".
+
+        Raises:
+            BrowserError: The browser does not start, or does not answer.
+        """
+        details = {"action": action, "limit": timeout, "cwd": os.getcwd()}
+        self._person_notice = PERSON_NOTICE
+        return self._masker.masked_text(str(self._request("act", **details)))
+
+    def marks(self) -> list[dict[str, Any]]:
+        """List what can be acted on in the viewport.
+
+        Returns:
+            For each element its ``bid``, and its ``bbox`` in the viewport: x, y, width, height.
+
+        Raises:
+            BrowserError: The browser does not start, or does not answer.
+        """
+        found: list[dict[str, Any]] = self._request("marks")
+        return found
+
+    def watch(self, known: int = -1, seconds: float = 0) -> dict[str, Any] | None:
+        """Wait for another picture of the active tab; it shows secrets. From any thread.
+
+        Args:
+            known: ``number`` of the picture that is known.
+            seconds: How long to wait for another one.
+
+        Returns:
+            ``number``, ``frame`` (a JPEG as base64), ``width`` and ``height`` of the viewport,
+            ``scroll``, ``url`` and ``tabs``; None if no browser runs.
+        """
+        seen = self._supervisor.watch(known, seconds)
+        return seen and {**self._masker.masked({**seen, "frame": ""}), "frame": seen["frame"]}
 
     def check_alive(self, timeout: float = 60) -> bool:
         """Find out whether the browser answers, also while a step is running.

@@ -49,6 +49,7 @@ from oh_jupyter.runtime.resources import (
     shell_owner,
     shell_user,
 )
+from oh_jupyter.runtime.takeover import Takeover
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
 from oh_jupyter.runtime.turns import Turns
 from oh_jupyter.schema import field_types
@@ -107,6 +108,11 @@ MAX_THREADS = 8
 """Calls that may block at the same time."""
 
 NO_BROWSER = "Browser functionality is not supported or disabled."
+BROWSER_HELD = (
+    "A person has taken over the browser in JupyterLab and has not handed it back within {:g} s. "
+    "Nothing was done. Ask them to hand it back, or do something else and try again later."
+)
+BROWSE_TIMEOUT_SECONDS = 120.0
 
 
 class ActionExecutor:
@@ -120,6 +126,7 @@ class ActionExecutor:
         plugins: The plugins.
         confirmations: Which Actions wait for a person.
         turns: The turns of agents, and the checkpoints at which they began.
+        takeover: Whether a person has the browser.
         mcp: The MCP servers behind the runtime.
         tools: What can be called by name: agent skills, and tools of these servers.
         last_action_time: When the last Action ended, in seconds since the epoch.
@@ -152,6 +159,7 @@ class ActionExecutor:
         self.running: dict[int, Action] = {}
         self._tasks: dict[int, asyncio.Task[Any] | None] = {}
         self.last_page: Observation | None = None
+        self.takeover = Takeover()
         self._shell: ShellSession | None = None
         self._browsers: BrowserPool | None = None
         self._secrets: set[str] = set()
@@ -344,6 +352,10 @@ class ActionExecutor:
 
         if not self.settings.enable_browser:
             return ErrorObservation(NO_BROWSER)
+        if acting_principal.get() == "agent":
+            patience = action.timeout or BROWSE_TIMEOUT_SECONDS
+            if not await self.takeover.until_free(patience):
+                return ErrorObservation(BROWSER_HELD.format(patience))
         browser = self.browser
         try:
             observation = await self.in_thread(browse, action, browser, self.workspace_dir)
@@ -421,6 +433,11 @@ class ActionExecutor:
                 history_mb=self.settings.editor_history_mb,
             )
         return self._editor
+
+    @property
+    def has_browser(self) -> bool:
+        """Whether a browser has been asked for."""
+        return self._browsers is not None
 
     @property
     def browsers(self) -> BrowserPool:

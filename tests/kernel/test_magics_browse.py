@@ -242,3 +242,18 @@ def test_commands_are_completed(kernel, url: str):
     kernel.execute("%unload_ext oh_jupyter")
     assert "tables" not in complete("%oh_browse t")
     kernel.execute("%load_ext oh_jupyter")
+
+
+def test_agents_wait_while_a_person_has_the_browser(kernel, url: str):
+    fields, _ = kernel.ask("use_browser", actions=f'goto("{url}")')
+    assert fields["error"] == ""
+    mark, *_ = kernel.ask("browser_marks")[0]["marks"]
+    x, y, *_ = mark["bbox"]
+    assert kernel.ask("use_browser", actions=f"mouse_click({x + 2}, {y + 2})")[0]["error"] == ""
+    refused = kernel.act("browse_interactive", timeout=0.1, browser_actions="noop(0)")
+    assert "A person has taken over the browser" in refused["content"]
+    assert "pressed" in kernel.execute("oh.interact('noop(0)').content")
+    body = {"action": {"action": "browse_interactive", "args": {"browser_actions": "noop(0)"}}}
+    asked = kernel.send("execute_action", body)
+    assert kernel.ask("hold_browser", hold=False)[0]["held"] is False
+    assert "pressed" in kernel.reply(asked)[1]["content"]

@@ -1,11 +1,7 @@
 import { URLExt } from '@jupyterlab/coreutils';
-import {
-  KernelMessage,
-  ServerConnection,
-  type Kernel
-} from '@jupyterlab/services';
+import { ServerConnection, type Kernel } from '@jupyterlab/services';
 
-import { answered, readDecision } from './decision.js';
+import { askOnControl } from './control.js';
 import { NotLoadedError } from './errors.js';
 import { isRecord, parseEvent, text, type WireEvent } from './wire.js';
 
@@ -25,9 +21,6 @@ export interface IWaiting {
 }
 
 const NOT_LOADED: ReadonlySet<number> = new Set([404, 424, 501]);
-
-/** Type of the control-channel message that the runtime in a kernel answers. */
-const REQUEST = 'oh_jupyter_request';
 
 /** How many events to ask for at once. */
 const PAGE_SIZE = 200;
@@ -101,7 +94,7 @@ export class EventsApi {
     id: number,
     approve: boolean
   ): Promise<void> {
-    await this._tell(kernel, { op: 'confirm', generation, id, approve });
+    await askOnControl(kernel, { op: 'confirm', generation, id, approve });
   }
 
   /** Interrupt the command that runs in the shell of a kernel. */
@@ -109,28 +102,7 @@ export class EventsApi {
     kernel: Kernel.IKernelConnection,
     generation: string
   ): Promise<void> {
-    await this._tell(kernel, { op: 'interrupt', generation });
-  }
-
-  /** Ask the runtime in a kernel on the control channel, which answers while cells run. */
-  private async _tell(
-    kernel: Kernel.IKernelConnection,
-    content: Readonly<Record<string, unknown>>
-  ): Promise<void> {
-    const message = KernelMessage.createMessage({
-      channel: 'control',
-      // Not one of Jupyter's own types.
-      msgType: REQUEST as 'debug_request',
-      session: kernel.clientId,
-      username: kernel.username,
-      content: content as never
-    });
-    const future = kernel.sendControlMessage(message, true);
-    try {
-      readDecision((await answered(future.done)).content);
-    } finally {
-      future.dispose();
-    }
+    await askOnControl(kernel, { op: 'interrupt', generation });
   }
 
   private _ask(kernelId: string, path: string): Promise<unknown> {

@@ -24,6 +24,8 @@ PING_TIMEOUT_SECONDS = 10.0
 Operation = Callable[[BrowserSession, dict[str, Any]], Awaitable[Any]]
 OPERATIONS: dict[str, Operation] = {
     "step": operations.run_step,
+    "act": operations.act,
+    "marks": operations.marks,
     "evaluate": operations.evaluate,
     "load": operations.load,
     "renew": operations.renew,
@@ -32,6 +34,8 @@ OPERATIONS: dict[str, Operation] = {
     "stop_trace": operations.stop_trace,
 }
 """What can be asked for, one at a time, by its name in a request."""
+ASIDE: dict[str, Operation] = {"watch": operations.watch}
+"""What can be asked for at any time, also while one of the others is carried out."""
 
 
 class RequestDispatcher:
@@ -72,6 +76,9 @@ class RequestDispatcher:
         return True
 
     async def _operate(self, number: int, request: dict[str, Any]) -> None:
+        if request["op"] in ASIDE:
+            await self._answer(number, request)
+            return
         async with self._operation_lock:
             await self._answer(number, request)
             # Within the lock: a page that is collecting its garbage is slow to act on.
@@ -79,7 +86,8 @@ class RequestDispatcher:
 
     async def _answer(self, number: int, request: dict[str, Any]) -> None:
         try:
-            result = await OPERATIONS[request["op"]](self._session, request)
+            operation = OPERATIONS.get(request["op"]) or ASIDE[request["op"]]
+            result = await operation(self._session, request)
         except Exception as error:
             if isinstance(error, BrowserError) or await self._is_alive():
                 self._parent.fail(number, error)

@@ -18,7 +18,18 @@ from oh_jupyter.browser.worker.settle import (
 )
 from oh_jupyter.errors import BrowserActionError, BrowserError
 
-__all__ = ["evaluate", "load", "renew", "run_step", "start_trace", "stop_trace", "storage_state"]
+__all__ = [
+    "act",
+    "evaluate",
+    "load",
+    "marks",
+    "renew",
+    "run_step",
+    "start_trace",
+    "stop_trace",
+    "storage_state",
+    "watch",
+]
 
 DOWNLOAD_TIMEOUT_SECONDS = 15.0
 """Seconds that a step waits for the downloads it has set off."""
@@ -153,6 +164,31 @@ async def _observe_settled(
                 await session.leave_loop()
                 session.tracker.begin()
     return await observe(session, *parts)
+
+
+async def act(session: BrowserSession, request: dict[str, Any]) -> str:
+    """Carry out the action string of somebody who watches; return why it failed, or ""."""
+    session.cwd = request["cwd"]
+    await session.ensure_page()
+    session.tracker.begin()
+    return await _run_calls(session, request["action"], request["limit"])
+
+
+async def marks(session: BrowserSession, request: dict[str, Any]) -> list[dict[str, Any]]:
+    """List what can be acted on in the viewport: bid, and place in the page's pixels."""
+    await session.ensure_page()
+    seen = await observe(session, ["extra_element_properties"], nearby=True)
+    properties = seen["extra_element_properties"].items()
+    return [
+        {"bid": bid, "bbox": each["bbox"]}
+        for bid, each in properties
+        if each["set_of_marks"] and each["bbox"] and each["visibility"] >= 0.5
+    ]
+
+
+async def watch(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:
+    """Wait for the next picture of the active tab."""
+    return await session.screencast.watch(request["known"], request["seconds"])
 
 
 async def evaluate(session: BrowserSession, request: dict[str, Any]) -> Any:

@@ -19,6 +19,7 @@ from oh_jupyter.browser.channel.protocol import LaunchSettings
 from oh_jupyter.browser.worker.inspector import PageInspector
 from oh_jupyter.browser.worker.launch import OpenedBrowser, open_browser
 from oh_jupyter.browser.worker.recorder import Recorder
+from oh_jupyter.browser.worker.screencast import Screencast
 from oh_jupyter.browser.worker.settle import ActivityTracker, Watchdog
 from oh_jupyter.errors import BrowserActionError
 
@@ -69,6 +70,10 @@ class BrowserSession:
     _answers_choosers: bool = False
     _opens_tab: bool = False
 
+    def __post_init__(self) -> None:
+        """Prepare what nobody watches yet."""
+        self.screencast = Screencast(self)
+
     @classmethod
     async def start(cls, settings: LaunchSettings) -> BrowserSession:
         """Start the browser and open a blank tab."""
@@ -110,6 +115,11 @@ class BrowserSession:
     def page(self) -> Page:
         """The active tab."""
         return self._active[-1]
+
+    @property
+    def active_page(self) -> Page | None:
+        """The active tab, unless there is none at the moment."""
+        return next((page for page in reversed(self._active) if not page.is_closed()), None)
 
     @property
     def tabs(self) -> list[Page]:
@@ -241,11 +251,13 @@ class BrowserSession:
 
     def _activate(self, page: Page) -> None:
         self._active = [other for other in self._active if other is not page] + [page]
+        self.screencast.tabs_changed()
 
     def _forget(self, page: Page) -> None:
         self._active = [other for other in self._active if other is not page]
         self._ours = [other for other in self._ours if other is not page]
         self._inspectors.pop(page, None)
+        self.screencast.tabs_changed()
 
     def _page_opened(self, page: Page) -> None:
         if page not in self._active:
@@ -269,9 +281,9 @@ class BrowserSession:
         notice = f"The page opened more windows; only {MAX_TABS} tabs are kept open."
         if notice not in self.notices:
             self.notices.append(notice)
-        self._run(page.close())
+        self.run_aside(page.close())
 
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+    def run_aside(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something beside the step, whose failure matters to nobody."""
 
         async def suppressed() -> None:
@@ -309,4 +321,4 @@ class BrowserSession:
         if dialog.type != "beforeunload":
             done = "accepted" if accept else "dismissed"
             self.notices.append(f"The page showed {dialog.type} {dialog.message!r}; it was {done}.")
-        self._run(dialog.accept() if accept else dialog.dismiss())
+        self.run_aside(dialog.accept() if accept else dialog.dismiss())

@@ -30,6 +30,7 @@ from oh_jupyter.errors import (
     RuntimeClosedError,
 )
 from oh_jupyter.kernel.control import (  # they register
+    browser_rpc,  # noqa: F401
     checkpoint_rpc,  # noqa: F401
     file_rpc,  # noqa: F401
     runtime_rpc,  # noqa: F401

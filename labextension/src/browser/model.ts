@@ -1,0 +1,303 @@
+import type { Kernel } from '@jupyterlab/services';
+import { Signal, type ISignal } from '@lumino/signaling';
+
+import { isCard, isPending } from '../events/card.js';
+import { askOnControl, type IControlReply } from '../events/control.js';
+import { isRecord, text, type IAction } from '../events/wire.js';
+import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import { queued } from './keys.js';
+
+/** Seconds that one request for a picture waits for it. */
+const WATCH_SECONDS = 20;
+/** Milliseconds: the first page may have to wait for its browser. */
+const PATIENCE = 90_000;
+
+/** What is seen of the browser. */
+export interface IBrowserView {
+  /** Of the picture; -1 if no browser runs. */
+  readonly number: number;
+  readonly url: string;
+  readonly session: string;
+  readonly tabs: readonly { title: string; active: boolean }[];
+  /** Of the page, in its pixels. */
+  readonly width: number;
+  readonly height: number;
+  readonly scroll: string;
+  readonly held: boolean;
+}
+
+/** An element that can be acted on, and where it is in the page's viewport. */
+export interface IMark {
+  readonly bid: string;
+  readonly bbox: readonly [number, number, number, number];
+}
+
+/** The browser of the notebook in front, watched while somebody looks. */
+export class BrowserModel {
+  constructor(runtime: IOhRuntime) {
+    this._runtime = runtime;
+    runtime.currentChanged.connect(this._onCurrentChanged, this);
+    this._onCurrentChanged(runtime, runtime.current);
+  }
+
+  get changed(): ISignal<this, void> {
+    return this._changed;
+  }
+
+  get events(): IKernelEvents | null {
+    return this._events;
+  }
+
+  get view(): IBrowserView | null {
+    return this._view;
+  }
+
+  /** Address of the picture, "" if there is none. */
+  get picture(): string {
+    return this._picture;
+  }
+
+  get marks(): readonly IMark[] | null {
+    return this._marks;
+  }
+
+  get error(): string {
+    return this._error;
+  }
+
+  /** Whether something that the person did is being carried out. */
+  get isBusy(): boolean {
+    return this._sending;
+  }
+
+  /** How many actions of agents wait until the browser is handed back. */
+  get waiting(): number {
+    const entries = this._view?.held ? (this._events?.entries ?? []) : [];
+    return entries
+      .filter(isCard)
+      .filter(card => isPending(card) && isAgents(card.action)).length;
+  }
+
+  /** Whether somebody looks. */
+  set isWatched(isWatched: boolean) {
+    if (isWatched !== this._isWatched) {
+      this._isWatched = isWatched;
+      this._wake();
+      if (isWatched) {
+        void this._events?.refresh();
+        void this._watch();
+      }
+    }
+  }
+
+  dispose(): void {
+    this.isWatched = false;
+    this._runtime.currentChanged.disconnect(this._onCurrentChanged, this);
+    this._follow(null);
+    this._show(null, null);
+    Signal.clearData(this);
+  }
+
+  /** Carry out a call of the action language, after those that wait; this takes over. */
+  act(call: string): void {
+    this._queue = queued(this._queue, call);
+    void this._send();
+  }
+
+  /** Take the browser over, or hand it back. */
+  async hold(hold: boolean): Promise<void> {
+    if (await this._try({ op: 'hold_browser', hold })) {
+      this._setHeld(hold);
+    }
+  }
+
+  /** Show what can be acted on, or hide it. */
+  async showMarks(show: boolean): Promise<void> {
+    this._marks = show ? [] : null;
+    this._changed.emit();
+    await this._readMarks();
+  }
+
+  private async _send(): Promise<void> {
+    if (this._sending) {
+      return;
+    }
+    this._sending = true;
+    this._error = '';
+    this._changed.emit();
+    while (this._queue.length > 0) {
+      const actions = this._queue.join('\n');
+      this._queue = [];
+      const reply = await this._try({ op: 'use_browser', actions });
+      this._error = reply ? text(reply.fields, 'error') : this._error;
+      this._setHeld(true);
+      this._wake();
+    }
+    this._sending = false;
+    this._changed.emit();
+    await this._readMarks();
+  }
+
+  private _setHeld(held: boolean): void {
+    this._view = this._view && { ...this._view, held };
+    this._changed.emit();
+  }
+
+  private async _readMarks(): Promise<void> {
+    const number = this._view?.number ?? -1;
+    if (this._marks === null || number < 0 || this._readingMarks) {
+      return;
+    }
+    this._readingMarks = true;
+    const reply = await this._try({ op: 'browser_marks' });
+    this._readingMarks = false;
+    if (this._marks !== null && Array.isArray(reply?.fields.marks)) {
+      this._marks = reply.fields.marks as IMark[];
+      this._changed.emit();
+    }
+  }
+
+  private async _watch(): Promise<void> {
+    if (this._watching) {
+      return;
+    }
+    this._watching = true;
+    while (this._isWatched) {
+      const woken = new Promise<void>(resolve => (this._wake = resolve));
+      const kernel = this._kernel;
+      const reply =
+        kernel && this._events?.state === 'ready'
+          ? await this._try({
+              op: 'watch_browser',
+              known: this._known,
+              wait: WATCH_SECONDS
+            })
+          : null;
+      if (kernel === this._kernel) {
+        this._apply(reply);
+      }
+      if (this._view === null || this._view.number < 0) {
+        await woken;
+      }
+    }
+    this._watching = false;
+  }
+
+  private _apply(reply: IControlReply | null): void {
+    if (reply === null) {
+      this._show(null, null);
+      return;
+    }
+    const view = viewOf(reply.fields);
+    const hasMoved =
+      view.url !== this._view?.url || view.scroll !== this._view.scroll;
+    const isNew = view.number !== this._known;
+    this._known = view.number;
+    this._show(view, isNew ? reply.body : undefined);
+    if (hasMoved && this._marks !== null) {
+      this._marks = [];
+      void this._readMarks();
+    }
+  }
+
+  /** Show a picture, none (null), or the one from before (undefined). */
+  private _show(
+    view: IBrowserView | null,
+    picture: DataView | null | undefined
+  ): void {
+    this._view = view;
+    if (picture !== undefined) {
+      const before = this._picture;
+      this._picture =
+        picture === null || picture.byteLength === 0
+          ? ''
+          : URL.createObjectURL(
+              new Blob([picture as DataView<ArrayBuffer>], {
+                type: 'image/jpeg'
+              })
+            );
+      URL.revokeObjectURL(before);
+    }
+    this._changed.emit();
+  }
+
+  private async _try(
+    content: Readonly<Record<string, unknown>>
+  ): Promise<IControlReply | null> {
+    const kernel = this._kernel;
+    if (kernel === null) {
+      return null;
+    }
+    try {
+      return await askOnControl(kernel, content, PATIENCE);
+    } catch (error) {
+      this._error = error instanceof Error ? error.message : String(error);
+      return null;
+    }
+  }
+
+  private get _kernel(): Kernel.IKernelConnection | null {
+    return this._events?.sessionContext.session?.kernel ?? null;
+  }
+
+  private _onCurrentChanged(_: IOhRuntime, events: IKernelEvents | null): void {
+    this._follow(events);
+    this._known = -1;
+    this._error = '';
+    this._show(null, null);
+    if (this._isWatched) {
+      void events?.refresh();
+    }
+    this._wake();
+  }
+
+  private _follow(events: IKernelEvents | null): void {
+    this._events?.changed.disconnect(this._onEvent, this);
+    this._events = events;
+    events?.changed.connect(this._onEvent, this);
+  }
+
+  /** Something happened in the kernel: a browser may run now, or have changed its page. */
+  private _onEvent(): void {
+    this._wake();
+    void this._readMarks();
+  }
+
+  private readonly _runtime: IOhRuntime;
+  private readonly _changed = new Signal<this, void>(this);
+  private _events: IKernelEvents | null = null;
+  private _view: IBrowserView | null = null;
+  private _picture = '';
+  private _marks: readonly IMark[] | null = null;
+  private _error = '';
+  private _known = -1;
+  private _queue: string[] = [];
+  private _sending = false;
+  private _readingMarks = false;
+  private _isWatched = false;
+  private _watching = false;
+  private _wake: () => void = () => undefined;
+}
+
+function isAgents(action: IAction | null): boolean {
+  return action?.source === 'agent' && action.action.startsWith('browse');
+}
+
+function viewOf(fields: Readonly<Record<string, unknown>>): IBrowserView {
+  const tabs = Array.isArray(fields.tabs) ? fields.tabs.filter(isRecord) : [];
+  const numberOf = (name: string, otherwise: number) =>
+    typeof fields[name] === 'number' ? fields[name] : otherwise;
+  return {
+    number: numberOf('number', -1),
+    url: text(fields, 'url'),
+    session: text(fields, 'session'),
+    tabs: tabs.map(each => ({
+      title: text(each, 'title'),
+      active: each.active === true
+    })),
+    width: numberOf('width', 0),
+    height: numberOf('height', 0),
+    scroll: JSON.stringify(fields.scroll ?? null),
+    held: fields.held === true
+  };
+}

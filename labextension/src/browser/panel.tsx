@@ -1,0 +1,72 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { LabIcon, ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { Message } from '@lumino/messaging';
+import * as React from 'react';
+
+import browserSvg from '../../style/icons/browser.svg';
+import { BrowserModel } from './model.js';
+import { BrowserView } from './view.js';
+
+export const browserIcon = new LabIcon({
+  name: 'oh-jupyter:browser',
+  svgstr: browserSvg
+});
+
+/** A tab that shows the page which the browser of the notebook in front has open. */
+export class BrowserPanel extends ReactWidget {
+  constructor(model: BrowserModel, trans: TranslationBundle) {
+    super();
+    this._model = model;
+    this._trans = trans;
+    this.id = 'oh-jupyter-browser';
+    this.addClass('oh-Browser');
+    this.title.icon = browserIcon;
+    this.title.label = trans.__('Browser');
+    this.title.closable = true;
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', trans.__('Browser'));
+    document.addEventListener('visibilitychange', this._onVisibility);
+  }
+
+  override dispose(): void {
+    document.removeEventListener('visibilitychange', this._onVisibility);
+    this._model.dispose();
+    super.dispose();
+  }
+
+  protected override render(): React.ReactElement {
+    return (
+      <UseSignal signal={this._model.changed}>
+        {() => <BrowserView model={this._model} trans={this._trans} />}
+      </UseSignal>
+    );
+  }
+
+  protected override onAfterAttach(message: Message): void {
+    super.onAfterAttach(message);
+    this._onVisibility();
+  }
+
+  protected override onBeforeDetach(message: Message): void {
+    this._model.isWatched = false;
+    super.onBeforeDetach(message);
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    this._onVisibility();
+  }
+
+  protected override onAfterHide(message: Message): void {
+    super.onAfterHide(message);
+    this._model.isWatched = false;
+  }
+
+  private readonly _onVisibility = (): void => {
+    this._model.isWatched =
+      this.isVisible && document.visibilityState === 'visible';
+  };
+
+  private readonly _model: BrowserModel;
+  private readonly _trans: TranslationBundle;
+}

@@ -1,0 +1,168 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import { Notice } from '../log/notice.js';
+import { addressOf, call } from './keys.js';
+import type { BrowserModel } from './model.js';
+import { PageView } from './page.js';
+
+interface IViewProps {
+  model: BrowserModel;
+  trans: TranslationBundle;
+}
+
+/** The browser: its tabs, its address, and the page. */
+export function BrowserView({ model, trans }: IViewProps) {
+  const { view, events } = model;
+  if (view === null) {
+    return events?.state === 'ready' ? (
+      <p className="oh-Note" role="alert">
+        {model.error}
+      </p>
+    ) : (
+      <Notice events={events} isEmpty trans={trans} />
+    );
+  }
+  return (
+    <>
+      <Tabs model={model} trans={trans} />
+      <AddressBar model={model} trans={trans} />
+      <State model={model} trans={trans} />
+      {view.number >= 0 ? (
+        <PageView model={model} view={view} trans={trans} />
+      ) : (
+        <p className="oh-Note">
+          {trans.__('No page is open. Enter an address to open one.')}
+        </p>
+      )}
+    </>
+  );
+}
+
+function Tabs({ model, trans }: IViewProps) {
+  const tabs = model.view?.tabs ?? [];
+  if (tabs.length === 0) {
+    return null;
+  }
+  return (
+    <div className="oh-Browser-tabs">
+      {tabs.map(({ title, active }, index) => (
+        <span
+          key={index}
+          className={`oh-Browser-tab ${active ? 'oh-mod-active' : ''}`}
+        >
+          <button
+            aria-pressed={active}
+            title={title}
+            onClick={() => model.act(call('tab_focus', index))}
+          >
+            {title}
+          </button>
+          <button
+            aria-label={trans.__('Close %1', title)}
+            onClick={() => {
+              model.act(call('tab_focus', index));
+              model.act(call('tab_close'));
+            }}
+          >
+            ×
+          </button>
+        </span>
+      ))}
+      <button
+        aria-label={trans.__('New tab')}
+        title={trans.__('New tab')}
+        onClick={() => model.act(call('new_tab'))}
+      >
+        +
+      </button>
+    </div>
+  );
+}
+
+function AddressBar({ model, trans }: IViewProps) {
+  const url = model.view?.url ?? '';
+  // What is typed stays until it is sent, or the page goes elsewhere.
+  const [typed, setTyped] = React.useState<string | null>(null);
+  React.useEffect(() => setTyped(null), [url]);
+  const isMarked = model.marks !== null;
+  const isHeld = model.view?.held === true;
+  return (
+    <form
+      className="oh-Browser-bar"
+      onSubmit={event => {
+        event.preventDefault();
+        if (typed?.trim()) {
+          model.act(call('goto', addressOf(typed)));
+        }
+      }}
+    >
+      <button
+        type="button"
+        aria-label={trans.__('Back')}
+        title={trans.__('Back')}
+        onClick={() => model.act(call('go_back'))}
+      >
+        ←
+      </button>
+      <button
+        type="button"
+        aria-label={trans.__('Forward')}
+        title={trans.__('Forward')}
+        onClick={() => model.act(call('go_forward'))}
+      >
+        →
+      </button>
+      <input
+        className="oh-Search jp-mod-styled"
+        aria-label={trans.__('Address')}
+        placeholder={trans.__('Address')}
+        spellCheck={false}
+        value={typed ?? url}
+        onChange={event => setTyped(event.target.value)}
+        onFocus={event => event.target.select()}
+      />
+      <button
+        type="button"
+        aria-pressed={isMarked}
+        title={trans.__('Show what agents can act on, by its bid')}
+        onClick={() => void model.showMarks(!isMarked)}
+      >
+        {trans.__('Marks')}
+      </button>
+      <button
+        type="button"
+        className="oh-Browser-hold"
+        aria-pressed={isHeld}
+        title={
+          isHeld
+            ? trans.__('Let agents go on')
+            : trans.__('Agents wait while you have the browser')
+        }
+        onClick={() => void model.hold(!isHeld)}
+      >
+        {isHeld ? trans.__('Hand back') : trans.__('Take over')}
+      </button>
+    </form>
+  );
+}
+
+/** Who has the browser, and what went wrong. */
+function State({ model, trans }: IViewProps) {
+  const words = [
+    model.view?.held === true && trans.__('You have the browser.'),
+    model.waiting > 0 &&
+      trans._n(
+        '%1 action of an agent waits until you hand it back.',
+        '%1 actions of agents wait until you hand it back.',
+        model.waiting
+      ),
+    model.isBusy && trans.__('Working…')
+  ].filter(Boolean);
+  return (
+    <div className="oh-Browser-state" role="status">
+      {words.join(' ')}
+      {model.error && <p className="oh-mod-error">{model.error}</p>}
+    </div>
+  );
+}

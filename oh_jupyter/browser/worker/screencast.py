@@ -1,0 +1,125 @@
+"""The active tab as somebody watches it: its picture whenever it changes, a few times a second."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter.browser.channel.addresses import shortened_url
+
+if TYPE_CHECKING:
+    from playwright.async_api import CDPSession, Page
+
+    from oh_jupyter.browser.worker.session import BrowserSession
+
+__all__ = ["Screencast"]
+
+FRAME_INTERVAL_SECONDS = 0.2
+"""Time between two pictures of a page that changes all the time."""
+LINGER_SECONDS = 3.0
+"""How long pictures are taken after the last watcher has gone."""
+TITLE_TIMEOUT_SECONDS = 1.0
+
+
+class Screencast:
+    """Takes pictures of the active tab while there are watchers."""
+
+    def __init__(self, session: BrowserSession) -> None:
+        self._session = session
+        self._page: Page | None = None
+        self._cdp: CDPSession | None = None
+        self._frame: dict[str, Any] = {}
+        self._number = 0
+        self._changed = asyncio.Event()
+        self._starting = asyncio.Lock()
+        self._watchers = 0
+        self._stop_timer: asyncio.TimerHandle | None = None
+
+    def tabs_changed(self) -> None:
+        """Let the watchers look which tab is the active one."""
+        self._changed.set()
+
+    async def watch(self, known: int, seconds: float) -> dict[str, Any]:
+        """Wait for another picture than the one that is known, and describe what is open."""
+        self._watchers += 1
+        if self._stop_timer is not None:
+            self._stop_timer.cancel()
+        try:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._other_frame(known)
+        finally:
+            self._watchers -= 1
+            if not self._watchers:
+                loop = asyncio.get_running_loop()
+                self._stop_timer = loop.call_later(LINGER_SECONDS, self._stop_later)
+        return await self._describe()
+
+    async def _other_frame(self, known: int) -> None:
+        while True:
+            self._changed.clear()
+            async with self._starting:
+                await self._follow_active_tab()
+            if self._frame and self._number != known:
+                return
+            await self._changed.wait()
+
+    async def _follow_active_tab(self) -> None:
+        page = self._session.active_page
+        if page is self._page or page is None:
+            return
+        await self._stop()
+        cdp = await page.context.new_cdp_session(page)
+        cdp.on("Page.screencastFrame", lambda event: self._frame_taken(cdp, event))
+        self._page, self._cdp = page, cdp
+        await cdp.send("Page.startScreencast", {"format": "jpeg", "quality": 75})
+
+    def _frame_taken(self, cdp: CDPSession, event: dict[str, Any]) -> None:
+        if cdp is not self._cdp:
+            return
+        self._frame = event
+        self._number += 1
+        self._changed.set()
+        # The browser takes the next one when this one is acknowledged.
+        loop = asyncio.get_running_loop()
+        loop.call_later(FRAME_INTERVAL_SECONDS, self._acknowledge, cdp, event["sessionId"])
+
+    def _acknowledge(self, cdp: CDPSession, frame: int) -> None:
+        self._session.run_aside(cdp.send("Page.screencastFrameAck", {"sessionId": frame}))
+
+    def _stop_later(self) -> None:
+        self._session.run_aside(self._stop())
+
+    async def _stop(self) -> None:
+        cdp, self._cdp, self._page, self._frame = self._cdp, None, None, {}
+        if cdp is not None:
+            with contextlib.suppress(Exception):
+                await cdp.send("Page.stopScreencast")
+                await cdp.detach()
+
+    async def _describe(self) -> dict[str, Any]:
+        tabs = self._session.tabs
+        titles = await asyncio.gather(*map(_title, tabs))
+        active = self._session.active_page
+        size = self._frame.get("metadata", {})
+        return {
+            "number": self._number,
+            "frame": self._frame.get("data", ""),
+            "width": size.get("deviceWidth", 0),
+            "height": size.get("deviceHeight", 0),
+            "scroll": [size.get("scrollOffsetX", 0), size.get("scrollOffsetY", 0)],
+            "url": shortened_url(active.url) if active is not None else "",
+            "tabs": [
+                {"title": title or shortened_url(page.url), "active": page is active}
+                for page, title in zip(tabs, titles, strict=True)
+            ],
+        }
+
+
+async def _title(page: Page) -> str:
+    """Read a title, which a page that hangs does not tell."""
+    try:
+        return await asyncio.wait_for(page.title(), TITLE_TIMEOUT_SECONDS)
+    except Exception:
+        return ""

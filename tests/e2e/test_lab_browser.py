@@ -1,0 +1,74 @@
+"""The page that agents see, in JupyterLab: a person watches it, uses it, and hands it back."""
+
+from __future__ import annotations
+
+import json
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+NAME = "browser.ipynb"
+HTML = (
+    "<title>Form</title><body style='margin:0;font:20px sans-serif'>"
+    "<button style='position:absolute;left:100px;top:100px;width:200px;height:50px' "
+    "onclick='this.textContent=`pressed`'>press</button>"
+    "<input style='position:absolute;left:400px;top:100px;width:300px;height:50px'>"
+    "<a href='about:blank' style='position:absolute;left:100px;top:300px'>A link</a>"
+)
+
+
+def test_a_person_takes_over_and_hands_back(lab, open_notebook) -> None:
+    load = {
+        "cell_type": "code", "id": "load", "metadata": {}, "outputs": [],
+        "execution_count": None, "source": "%load_ext oh_jupyter",
+    }  # fmt: skip
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    content = {
+        "nbformat": 4, "nbformat_minor": 5,
+        "metadata": {"kernelspec": kernel}, "cells": [load],
+    }  # fmt: skip
+    (lab.root / NAME).write_text(json.dumps(content))
+    (lab.root / "form.html").write_text(HTML)
+    page: Page = open_notebook(NAME)
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    page.evaluate("void jupyterapp.commands.execute('oh-jupyter:show-browser')")
+    panel = page.locator("#oh-jupyter-browser")
+    expect(panel).to_contain_text("No page is open.")
+    panel.get_by_label("Address").fill(f"file://{lab.root}/form.html")
+    panel.get_by_label("Address").press("Enter")
+    expect(panel.locator(".oh-Browser-page img")).to_be_visible()
+    expect(panel.get_by_role("button", name="Form", exact=True)).to_be_visible()
+    state = panel.get_by_role("status")
+    expect(state).to_have_text("You have the browser.")
+
+    box = panel.locator(".oh-Browser-page").bounding_box()
+    assert box is not None
+    scale = box["width"] / 1280
+    page.mouse.click(box["x"] + 200 * scale, box["y"] + 125 * scale)
+    page.mouse.click(box["x"] + 500 * scale, box["y"] + 125 * scale)
+    page.keyboard.type('Ada "Lovelace"')
+    page.keyboard.press("Backspace")
+    panel.get_by_role("button", name="Marks").click()
+    expect(panel.locator(".oh-Browser-mark")).to_have_count(3)
+    if directory := os.environ.get("OH_JUPYTER_SCREENSHOTS"):
+        page.screenshot(path=f"{directory}/browser.png")
+        page.evaluate("jupyterapp.commands.execute('apputils:change-theme', "
+                      "{theme: 'JupyterLab Dark'})")  # fmt: skip
+        page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
+        page.screenshot(path=f"{directory}/browser_dark.png")
+
+    address = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}/execute_action"
+    action = {"action": "browse_interactive", "args": {"browser_actions": "noop(0)"}}
+    with ThreadPoolExecutor(1) as agents:
+        asked = agents.submit(lab.request, address, {"action": action})
+        expect(state).to_contain_text("1 action of an agent waits until you hand it back.")
+        panel.get_by_role("button", name="Hand back").click()
+        content = asked.result()["content"]
+    assert "A person has used the browser since the last step" in content
+    assert "button 'pressed'" in content
+    assert "value='Ada \"Lovelace'" in content
+    expect(panel.get_by_role("button", name="Take over")).to_be_visible()
