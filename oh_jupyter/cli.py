@@ -14,13 +14,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from oh_jupyter._version import __version__
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import ConfirmationError, OhJupyterError, ServerError
 
 if TYPE_CHECKING:
     from oh_jupyter.client import RuntimeClient
     from oh_jupyter.events import Event
+    from oh_jupyter.server.running import RunningServer
 
 __all__ = ["main"]
+
+INTERRUPTED = 130
+"""Exit status of a program that Ctrl-C has ended."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -34,20 +38,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     try:
-        if options.command == "mcp":
-            return _relay_mcp(options.notebook, options.url, options.token)
-        if options.command == "connect":
-            from oh_jupyter.connect.command import connect
-
-            return connect(options)
-        if options.command == "doctor":
-            return _examine(as_json=options.json)
-        if options.command in _OF_A_SERVER:
-            return _OF_A_SERVER[options.command](options)
-        return _print_environment(options.notebook) if options.command == "env" else _install()
+        status = _run(options)
+        sys.stdout.flush()
+        return status
     except OhJupyterError as problem:
         print(f"oh-jupyter: {problem}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # whoever reads has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.command == "mcp":
+        return _relay_mcp(options)
+    if options.command == "connect":
+        from oh_jupyter.connect.command import connect
+
+        return connect(options)
+    if options.command == "doctor":
+        return _examine(as_json=options.json)
+    if options.command in _OF_A_SERVER:
+        return _OF_A_SERVER[options.command](options)
+    return _print_environment(options.notebook) if options.command == "env" else _install()
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -76,15 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         "here, or to the one at --url.",
     )
     relay.add_argument("--notebook", help="an open notebook, for the tools of its own kernel")
-    relay.add_argument(
-        "--url",
-        default=os.environ.get("OH_URL"),
-        help="address of a Jupyter server, or of oh_jupyter in it (default: $OH_URL, else the "
-        "server that is running here)",
-    )
-    relay.add_argument(
-        "--token", default=os.environ.get("OH_TOKEN"), help="its token (default: $OH_TOKEN)"
-    )
+    _add_address(relay)
     _add_connect(commands)
     doctor = commands.add_parser(
         "doctor",
@@ -95,6 +102,28 @@ def _parser() -> argparse.ArgumentParser:
     doctor.add_argument("--json", action="store_true", help="print the checks as JSON")
     _add_watching(commands)
     return parser
+
+
+def _add_address(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--url",
+        default=os.environ.get("OH_URL"),
+        help="address of a Jupyter server, or of oh_jupyter in it (default: $OH_URL, else the "
+        "server that is running here)",
+    )
+    parser.add_argument(
+        "--token", default=os.environ.get("OH_TOKEN"), help="its token (default: $OH_TOKEN)"
+    )
+
+
+def _count(text: str) -> int:
+    """A number from 0 on; a ValueError, which argparse words, for anything else."""
+    if not text.isdecimal():
+        raise ValueError
+    return int(text)
+
+
+_count.__name__ = "number"  # what argparse calls it
 
 
 def _add_watching(commands: Any) -> None:
@@ -109,9 +138,12 @@ def _add_watching(commands: Any) -> None:
     for name, text in told.items():
         found[name] = commands.add_parser(name, help=text, description=f"{text.capitalize()}.")
         found[name].add_argument("--notebook", help="an open notebook (default: the own kernel)")
-    found["log"].add_argument("-n", "--last", type=int, default=20, metavar="N", help="how many")
+        _add_address(found[name])
+    found["log"].add_argument("-n", "--last", type=_count, default=20, metavar="N", help="how many")
     found["log"].add_argument("-f", "--follow", action="store_true", help="go on as it happens")
-    found["confirm"].add_argument("id", nargs="?", type=int, help="its id; the list when left out")
+    found["confirm"].add_argument(
+        "id", nargs="?", type=_count, help="its id; the list when left out"
+    )
     found["confirm"].add_argument("-r", "--reject", action="store_true", help="reject it")
 
 
@@ -127,13 +159,19 @@ def _add_connect(commands: Any) -> None:
     )
 
 
-def _relay_mcp(notebook: str | None, url: str | None, token: str | None) -> int:
-    from oh_jupyter.server.mcp.launcher import run
+def _find(options: argparse.Namespace, notebook: str | None) -> RunningServer:
+    """The server or kernel that the options name; an OhJupyterError if there is none."""
     from oh_jupyter.server.running import find_server, server_at
 
-    return run(
-        lambda: find_server(notebook) if url is None else server_at(url, token or "", notebook)
-    )
+    if options.url is None:
+        return find_server(notebook)
+    return server_at(options.url, options.token or "", notebook)
+
+
+def _relay_mcp(options: argparse.Namespace) -> int:
+    from oh_jupyter.server.mcp.launcher import run
+
+    return run(lambda: _find(options, options.notebook))
 
 
 def _install() -> int:
@@ -175,14 +213,16 @@ def _examine(*, as_json: bool) -> int:
 
 
 def _status(options: argparse.Namespace) -> int:
-    with _client(options.notebook) as client:
+    with _client(options) as client:
         info = client.server_info()
         waiting = client.waiting()
     runtime = info.get("runtime") or {}
     shown = {"server": info.get("version"), "kernel": info.get("default_kernel"), **runtime}
     for name, value in shown.items():
-        if not isinstance(value, dict | list):
-            print(f"{name:16} {value}")
+        if value is not None and not isinstance(value, dict | list):
+            print(f"{name:16} {round(value, 1) if isinstance(value, float) else value}")
+    if not runtime:
+        print("Nothing has been done in this kernel yet, or it is too busy to answer.")
     for message in runtime.get("running", ()):
         print(f"running: {message}")
     for entry in waiting:
@@ -191,7 +231,7 @@ def _status(options: argparse.Namespace) -> int:
 
 
 def _log(options: argparse.Namespace) -> int:
-    with _client(options.notebook) as client:
+    with _client(options) as client:
         events = client.history()
         while len(events) and len(page := client.history((events[-1].id or 0) + 1)):
             events += page
@@ -211,7 +251,7 @@ def _line(event: Event) -> str:
 
 
 def _confirm(options: argparse.Namespace) -> int:
-    with _client(options.notebook) as client:
+    with _client(options) as client:
         waiting = client.waiting()
         if options.id is None:
             for entry in waiting:
@@ -219,6 +259,9 @@ def _confirm(options: argparse.Namespace) -> int:
             if not waiting:
                 print("Nothing waits.")
             return 0
+        if options.id not in (ids := [entry["id"] for entry in waiting]):
+            names = ", ".join(map(str, ids)) or "none"
+            raise ConfirmationError(f"No action {options.id} waits. Waiting: {names}")
         client.confirm(options.id, approve=not options.reject)
         print("Rejected." if options.reject else "Approved.")
     return 0
@@ -227,11 +270,10 @@ def _confirm(options: argparse.Namespace) -> int:
 def _open(options: argparse.Namespace) -> int:
     import webbrowser
 
-    from oh_jupyter.server.running import find_server
-
-    server = find_server()
-    base = server.url.removesuffix("/oh_jupyter")
+    server = _find(options, None)
+    base = server.url.partition("/oh_jupyter")[0]
     below = f"lab/tree/{quote(options.notebook)}" if options.notebook else "lab"
+    _require(server, f"{base}/api/contents/{quote(options.notebook or '')}?content=0")
     address = f"{base}/{below}"
     secret = f"?token={server.token}" if server.token else ""
     if not webbrowser.open(address + secret):
@@ -241,11 +283,24 @@ def _open(options: argparse.Namespace) -> int:
     return 0
 
 
-def _client(notebook: str | None) -> RuntimeClient:
-    from oh_jupyter.client import RuntimeClient
-    from oh_jupyter.server.running import find_server
+def _require(server: RunningServer, address: str) -> None:
+    """A ServerError if a file is not there, or the server does not answer."""
+    import httpx
 
-    server = find_server(notebook)
+    from oh_jupyter.server.running import is_local
+
+    try:
+        answer = httpx.get(address, headers=server.headers, trust_env=not is_local(address))
+    except httpx.HTTPError as problem:
+        raise ServerError(f"{address} cannot be reached: {problem}") from problem
+    if not answer.is_success:
+        raise ServerError(f"{address} answers {answer.status_code} {answer.reason_phrase}")
+
+
+def _client(options: argparse.Namespace) -> RuntimeClient:
+    from oh_jupyter.client import RuntimeClient
+
+    server = _find(options, options.notebook)
     return RuntimeClient(server.url, server.token)
 
 

@@ -204,6 +204,6 @@ def _failure(status: int, body: bytes) -> OhJupyterError:
     if isinstance(cls, type) and issubclass(cls, OhJupyterError):
         return cls(detail)
     # Jupyter asks for an XSRF token where the other one is wrong.
-    if status == 403 and (detail in ("Forbidden", "Invalid API Key") or "_xsrf" in detail):
+    if status == 403 and (detail.endswith(("Forbidden", "Invalid API Key")) or "_xsrf" in detail):
         detail += ". Check the token"
     return ServerError(detail, status)

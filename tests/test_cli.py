@@ -1,0 +1,191 @@
+"""``oh-jupyter status|log|confirm|open`` against a Jupyter server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from oh_jupyter.cli import main
+from oh_jupyter.client import RuntimeClient
+from oh_jupyter.events import CmdRunAction
+from oh_jupyter.testing import LiveServer, run_server, wait_until
+
+COMMAND = [sys.executable, "-c", "from oh_jupyter.cli import main; raise SystemExit(main())"]
+RISKY = CmdRunAction("rm -rf /tmp/nothing_is_there")
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    directory = tmp_path_factory.mktemp("cli")
+    (directory / "root").mkdir()
+    nbformat.write(nbformat.v4.new_notebook(), directory / "root" / "closed one.ipynb")
+    with (
+        run_server(
+            directory,
+            "--OhJupyter.confirmation_over_rest=True",
+            environment={"OH_JUPYTER_CONFIRMATION": "risky"},
+        ) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(directory / "run"))
+        patch.delenv("OH_URL", raising=False)
+        patch.delenv("OH_TOKEN", raising=False)
+        yield server
+
+
+@pytest.fixture
+def client(server: LiveServer) -> Iterator[RuntimeClient]:
+    with RuntimeClient(server.url, server.token) as client:
+        yield client
+
+
+@pytest.fixture
+def shown(server: LiveServer, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    def run(*arguments: str) -> str:
+        status = main(arguments)
+        out, err = capsys.readouterr()
+        assert (status, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture
+def refused(server: LiveServer, capsys: pytest.CaptureFixture[str]) -> Callable[..., str]:
+    """The last line of a refusal: the only one, but where the usage stands above it."""
+
+    def run(*arguments: str) -> str:
+        try:
+            status = main(arguments)
+        except SystemExit as ended:
+            status = ended.code
+        out, err = capsys.readouterr()
+        *before, last = err.splitlines()
+        assert (status, out) == ((2, "") if before else (1, ""))
+        assert not before or before[0].startswith("usage: ")
+        return last
+
+    return run
+
+
+def test_before_anything_was_done(shown: Callable[..., str]) -> None:
+    assert shown("confirm") == "Nothing waits.\n"
+    assert shown("log") == ""
+
+
+def test_what_was_done(client: RuntimeClient, shown: Callable[..., str]) -> None:
+    client.run("echo one &&\necho two")
+    client.run("cd /")
+    status = dict(line.split(None, 1) for line in shown("status").splitlines())
+    assert status["cwd"] == "/"
+    assert status["kernel"] == client.server_info()["default_kernel"]
+    assert float(status["idle_time"]) >= 0
+    log = shown("log").splitlines()
+    assert [line.split()[:3] for line in log[:2]] == [["0", "agent", "run"], ["1", "agent", "run"]]
+    assert log[0].endswith("Running command: echo one &&")
+    assert shown("log", "--last", "1").splitlines() == log[-1:]
+    assert shown("log", "-n", "0") == ""
+
+
+def test_deciding(client: RuntimeClient, shown: Callable[..., str]) -> None:
+    for option, said, kind in (
+        ([], "Approved.\n", "run"),
+        (["--reject"], "Rejected.\n", "user_rejected"),
+    ):
+        with ThreadPoolExecutor(1) as thread:
+            asked = thread.submit(client.execute, RISKY)
+            (entry,) = wait_until(client.waiting, what="the question")
+            line = f"{entry['message']}  ({entry['reason']})\n"
+            assert shown("confirm") == f"{entry['id']:5}  {line}"
+            assert shown("status").endswith(f"waits: {entry['id']}  {line}")
+            assert shown("confirm", str(entry["id"]), *option) == said
+            assert asked.result().kind == kind
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ("confirm 4711", "oh-jupyter: No action 4711 waits. Waiting: none"),
+        (f"confirm {'9' * 30}", f"oh-jupyter: No action {'9' * 30} waits. Waiting: none"),
+        ("confirm x", "oh-jupyter confirm: error: argument id: invalid number value: 'x'"),
+        ("confirm -- -1", "oh-jupyter confirm: error: argument id: invalid number value: '-1'"),
+        ("log -n=-1", "oh-jupyter log: error: argument -n/--last: invalid number value: '-1'"),
+        ("status more", "oh-jupyter: error: unrecognized arguments: more"),
+        ("log --notebook no.ipynb", "oh-jupyter: no.ipynb is not open in {url}. Open notebooks: "),
+        (
+            "open --notebook no.ipynb",
+            "oh-jupyter: {url}/api/contents/no.ipynb?content=0 answers 404",
+        ),
+        ("status --url localhost", "oh-jupyter: 'localhost' is no address of a Jupyter server, as"),
+        ("status --url {url} --token x", "oh-jupyter: HTTP 403: Forbidden. Check the token"),
+        ("open --url {url} --token x", "oh-jupyter: {url}/api/contents/?content=0 answers 403"),
+        ("log --url http://127.0.0.1:9", "oh-jupyter: http://127.0.0.1:9/oh_jupyter cannot be"),
+        (
+            "open --url http://127.0.0.1:9",
+            "oh-jupyter: http://127.0.0.1:9/api/contents/?content=0 ",
+        ),
+    ],
+)
+def test_wrong_inputs(
+    server: LiveServer, refused: Callable[..., str], arguments: str, said: str
+) -> None:
+    words = arguments.format(url=server.url).split()
+    assert refused(*words).startswith(said.format(url=server.url))
+
+
+def test_no_server(
+    refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path))
+    for command in ("status", "log", "confirm", "open"):
+        assert refused(command).startswith("oh-jupyter: No Jupyter server is running here.")
+
+
+def test_opening(server: LiveServer, tmp_path: Path) -> None:
+    browser, visited = tmp_path / "browser", tmp_path / "visited"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {visited}\n')
+    browser.chmod(0o755)
+    address = f"{server.url}/lab/tree/closed%20one.ipynb"
+    open_it = [*COMMAND, "open", "--notebook", "closed one.ipynb"]
+    bare = {name: value for name, value in os.environ.items() if "DISPLAY" not in name}
+    done = subprocess.run(
+        open_it, env=bare | {"BROWSER": str(browser)}, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"Opened {address}\n", "")
+    assert visited.read_text() == f"{address}?token={server.token}"
+    done = subprocess.run(
+        open_it, env=bare | {"PATH": str(tmp_path)}, capture_output=True, text=True
+    )
+    said = f"No browser can be started here. Open {address}?token={server.token}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+
+
+def test_following_until_interrupted(client: RuntimeClient) -> None:
+    client.run("echo before")
+    with subprocess.Popen(
+        [*COMMAND, "log", "--follow", "-n", "1"], stdout=subprocess.PIPE, text=True
+    ) as following:
+        assert following.stdout is not None
+        assert "echo before" in following.stdout.readline()
+        client.run("echo meanwhile")
+        assert "Running command: echo meanwhile" in following.stdout.readline()
+        following.send_signal(signal.SIGINT)
+        following.stdout.read()
+        assert following.wait() == 0
+
+
+def test_a_reader_that_has_seen_enough(client: RuntimeClient) -> None:
+    client.run("true")
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([*COMMAND, "status"], stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, "")
