@@ -1,6 +1,10 @@
-# The two commands of the README. Both may be repeated, as root and as a normal user.
+# What people run. All may be repeated, as root and as a normal user.
 #   make lab  [ARGS="--no-browser --port 8890"]   JupyterLab on notebooks/
-#   make test                                     everything that is checked
+#   make test                                     everything that is checked; test-all: what is slow, too
+#   make docs                                     the documentation, in docs/_build/html
+#   make bench [ARGS=--short]                     figures of this machine, in docs/_build/bench
+#   make check-release                            wheel and source distribution, built, checked and installed
+#   make test-matrix [ARGS="tests/shell"]         the wheel under each Python that is here
 
 SHELL := /bin/bash
 PYTHON ?= python3
@@ -8,7 +12,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: lab test test-all
+.PHONY: lab test test-all docs bench check-release test-matrix
 .DEFAULT_GOAL := lab
 
 $(BIN)/python:
@@ -19,12 +23,12 @@ $(BIN)/python:
 
 # What a user runs: the package as it would be released, JupyterLab, and all that the notebooks show.
 $(VENV)/.lab: $(BIN)/python pyproject.toml $(shell find oh_jupyter labextension/src labextension/style labextension/schema -type f -not -path '*/labextension/static/*' -not -name '*.pyc' -not -path 'oh_jupyter/labextension/*' 2>/dev/null)
-	$(BIN)/python -m pip install --quiet ".[all]"
+	@$(BIN)/python scripts/install ".[all]"
 	@touch $@
 
 # What a developer needs: the tools, and the package from this folder.
 $(VENV)/.dev: $(BIN)/python pyproject.toml
-	$(BIN)/python -m pip install --quiet -e ".[dev]"
+	@$(BIN)/python scripts/install -e ".[dev]"
 	@touch $@
 
 lab: $(VENV)/.lab
@@ -37,3 +41,20 @@ test-all: $(VENV)/.dev
 
 test: $(VENV)/.dev
 	VENV=$(VENV) scripts/check
+
+$(VENV)/.docs: $(BIN)/python pyproject.toml
+	@$(BIN)/python scripts/install -e ".[docs]"
+	@touch $@
+
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo "docs/_build/html/index.html"
+
+bench: $(VENV)/.dev
+	$(BIN)/python tests/benchmarks/bench_all.py $(ARGS)
+
+check-release:
+	PYTHON=$(PYTHON) scripts/check-release
+
+test-matrix:
+	scripts/test-matrix $(ARGS)

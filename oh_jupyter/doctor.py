@@ -27,6 +27,9 @@ PROGRAM_SECONDS = 20.0
 
 MIN_NODE = 18
 
+MIN_JUPYTERLAB = "4.6"
+"""What the panel is built against."""
+
 
 @dataclass(frozen=True)
 class Check:
@@ -139,6 +142,7 @@ def _server_extension(settings: Settings) -> Iterator[Check]:
 
 def _lab_extension(settings: Settings) -> Iterator[Check]:
     from jupyter_core.paths import jupyter_path
+    from packaging.version import Version
 
     name = "oh-jupyter"
     places = [Path(path, "labextensions", name, "package.json") for path in jupyter_path()]
@@ -148,7 +152,11 @@ def _lab_extension(settings: Settings) -> Iterator[Check]:
         yield Check("JupyterLab", "missing", "not installed", "pip install 'oh_jupyter[lab]'")
         return
     place = next((place for place in places if place.exists()), None)
-    if place is None:
+    if Version(lab) < Version(MIN_JUPYTERLAB):
+        command = f"{sys.executable} -m pip install --upgrade jupyterlab"
+        found = f"{lab}; the panel of oh_jupyter needs {MIN_JUPYTERLAB} or newer"
+        yield Check("JupyterLab", "wrong", found, command)
+    elif place is None:
         command = f"{sys.executable} -m pip install --force-reinstall --no-deps oh_jupyter"
         yield Check("JupyterLab", "wrong", f"{lab}, without the panel of oh_jupyter", command)
     else:

@@ -55,6 +55,19 @@ def test_an_old_node(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     )
 
 
+def test_an_old_jupyterlab(monkeypatch: pytest.MonkeyPatch) -> None:
+    version = metadata.version
+    monkeypatch.setattr(
+        metadata, "version", lambda name: "4.5.9" if name == "jupyterlab" else version(name)
+    )
+    found = find("JupyterLab")
+    assert (found.status, found.mend.split("-m ")[1]) == (
+        "wrong",
+        "pip install --upgrade jupyterlab",
+    )
+    assert found.found == "4.5.9; the panel of oh_jupyter needs 4.6 or newer"
+
+
 def test_a_store_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     check = find("store", Settings(file_store="local", file_store_path=str(tmp_path / "file/x")))

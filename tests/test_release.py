@@ -1,0 +1,78 @@
+"""What a release says about itself: the same in every file, and nothing that may change unseen."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+
+from oh_jupyter import __version__
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+PACKAGE = json.loads((ROOT / "labextension" / "package.json").read_text("utf-8"))
+RECIPE = yaml.safe_load((ROOT / "packaging" / "conda" / "recipe.yaml").read_text("utf-8"))
+CITATION = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+CONDA_NAMES = {"playwright": "playwright-python"}
+
+
+def test_there_is_one_version() -> None:
+    said = {PACKAGE["version"], CITATION["version"], RECIPE["context"]["version"]}
+    assert said == {__version__}
+
+
+def test_a_version_is_set_everywhere(tmp_path: Path) -> None:
+    script = ROOT / "scripts" / "set-version"
+    names = re.findall(r'^    "(.+)": r', script.read_text("utf-8"), re.MULTILINE)
+    for name in [*names, "scripts/set-version"]:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    subprocess.run([sys.executable, tmp_path / "scripts" / "set-version", "7.8.9rc1"], check=True)
+    for name in names:
+        before, after = (ROOT / name).read_text("utf-8"), (tmp_path / name).read_text("utf-8")
+        assert before.replace(__version__, "7.8.9rc1") == after
+    done = subprocess.run([sys.executable, script, "next"], stderr=subprocess.PIPE, text=True)
+    assert (done.returncode, done.stderr[:26]) == (1, "usage: scripts/set-version")
+
+
+def test_everything_names_one_repository() -> None:
+    home = PROJECT["urls"]["Homepage"]
+    assert PACKAGE["homepage"] == CITATION["repository-code"] == RECIPE["about"]["homepage"] == home
+    assert PACKAGE["repository"]["url"] == f"{home}.git"
+    assert PACKAGE["bugs"]["url"] == PROJECT["urls"]["Issues"]
+    assert PACKAGE["jupyterlab"]["discovery"]["server"]["base"]["name"] == PROJECT["name"]
+
+
+def test_conda_installs_what_pip_does() -> None:
+    wanted = [Requirement(each) for each in PROJECT["dependencies"]]
+    needed = {
+        (CONDA_NAMES.get(each.name, each.name), str(each.specifier))
+        for each in wanted
+        if each.marker is None
+    }
+    listed = [Requirement(each) for each in RECIPE["requirements"]["run"] if "$" not in each]
+    assert {(each.name, str(each.specifier)) for each in listed} == needed
+
+
+@pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
+def test_actions_of_others_are_pinned(file: Path) -> None:
+    def steps(found: Any) -> list[str]:
+        if isinstance(found, dict):
+            used = [found["uses"]] if "uses" in found else []
+            return used + [use for value in found.values() for use in steps(value)]
+        return [use for value in found for use in steps(value)] if isinstance(found, list) else []
+
+    workflow = yaml.safe_load(file.read_text("utf-8"))
+    assert workflow["permissions"] == {"contents": "read"}
+    used = steps(workflow["jobs"])
+    assert used
+    assert [use for use in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", use)] == []
