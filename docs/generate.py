@@ -1,4 +1,4 @@
-"""Pages that are made from the code: tutorials, API, magics, settings, REST interface, MCP tools."""
+"""Pages that are made from the code: tutorials, API, magics, settings, REST, MCP tools."""
 
 from __future__ import annotations
 
