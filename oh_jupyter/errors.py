@@ -37,6 +37,7 @@
     │   ├── TransferNotFoundError       no file there to download, or no such transfer
     │   └── TransferTooLargeError       more than the limit allows, sent or unpacked
     ├── ConfirmationError               no action of that id waits for a person
+    ├── EvaluationError                 an evaluation cannot go on; its results so far are kept
     ├── EventNotFoundError              the log has no event of that id
     ├── RequestNotFoundError            no request of that id, or its answer is kept no more
     ├── LimitExceededError              more requests than a limit of the server allows
@@ -73,6 +74,7 @@ __all__ = [
     "EditorError",
     "EditorParameterInvalidError",
     "EditorParameterMissingError",
+    "EvaluationError",
     "EventNotFoundError",
     "ExtensionMissingError",
     "FileChangedError",
@@ -289,6 +291,10 @@ class TransferTooLargeError(TransferError):
 
 class ConfirmationError(OhJupyterError, LookupError):
     """No Action of that id waits for a person's decision."""
+
+
+class EvaluationError(OhJupyterError):
+    """An evaluation cannot go on; the results that it has so far are kept."""
 
 
 class EventNotFoundError(OhJupyterError, LookupError):

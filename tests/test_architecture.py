@@ -39,12 +39,13 @@ MAY_IMPORT = {
     "cells": LOW,
     "plugins": LOW | ROOMS | {"cells"},
     "runtime": LOW | ROOMS | {"cells", "plugins", "mcp_sdk"},
+    "evaluation": LOW | {"browser", "runtime", "storage"},
     "agents": LOW | ROOMS | {"cells", "plugins", "runtime", "mcp_sdk"},
     "logs": BASE | {"events"},
     "traits": BASE | {"config"},
     "kernel": LOW
     | ROOMS
-    | {"agents", "cells", "client", "doctor", "plugins", "runtime", "traits", "logs"},
+    | {"agents", "cells", "client", "doctor", "evaluation", "plugins", "runtime", "traits", "logs"},
     "openhands": LOW | {"runtime", "kernel", "client"},
     "server": BASE | {"events", "config", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},

@@ -34,6 +34,10 @@ PUBLIC = {
     ],
     "oh_jupyter.editor.actions": ["edit_file", "read_file", "write_file"],
     "oh_jupyter.editor.draft": ["Merged", "Refused", "edit_by_draft", "merge", "read_draft"],
+    "oh_jupyter.evaluation": [
+        *("AgentLabAgent", "EpisodeLog", "Outcome", "PlayedTask", "RepositoryTask", "Results"),
+        *("TaskSummary", "Trial", "load_instances", "plot_success", "run_trials", "summarize"),
+    ],
     "oh_jupyter.events": [
         *("ACTIONS", "Action", "ActionConfirmationStatus", "ActionSecurityRisk"),
         *("AgentCondensationObservation", "AgentDelegateAction", "AgentDelegateObservation"),

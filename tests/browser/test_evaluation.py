@@ -14,9 +14,9 @@ import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.evaluation.tasks import TASKS, Task, Verdict, find_task, match_tasks
-from oh_jupyter.browser.evaluation_runner import run_trials
 from oh_jupyter.browser.wire import browse
 from oh_jupyter.errors import BrowserError
+from oh_jupyter.evaluation import run_trials
 from oh_jupyter.events import BrowseInteractiveAction, BrowserOutputObservation
 
 

@@ -162,6 +162,11 @@ def test_an_agent_is_evaluated(kernel):
         " ('wait', 0, 1.0)]"
     )
     assert "oh_jupyter/log-in" in kernel.execute("%oh_browse eval --help")
+    kernel.execute("%oh_browse eval click-button --agent presser --out run.jsonl")
+    assert "1 of 1 solved" in kernel.execute("%oh_browse eval show run.jsonl")
+    seen = kernel.execute("%oh_browse eval show run.jsonl oh_jupyter/click-button 0")
+    assert "finished, reward 1" in seen
+    assert "browse_interactive" in seen
 
 
 @pytest.mark.parametrize(
@@ -171,6 +176,10 @@ def test_an_agent_is_evaluated(kernel):
         ("%oh_browse eval --agent nobody", "no function 'nobody'"),
         ("%oh_browse eval fly --agent print", "There is no task 'fly'"),
         ("%oh_browse eval 'log-in", "no closing quotation"),
+        ("%oh_browse eval show", "say which: %oh_browse eval show FILE.jsonl"),
+        ("%oh_browse eval show none.jsonl log-in 0", "has no result of log-in with seed 0"),
+        ("%oh_browse eval log-in --agent get_ipython --executor nobody", "is no executor"),
+        ("%oh_browse eval log-in --timeout soon", "invalid number of seconds"),
         ("%oh_browse eval log-in --seeds 0", "invalid int value: '0'; it is 1 or more"),
         ("%oh_browse eval browsergym/* --agent print", "say which family"),
         ("%oh_browse text now", "text takes nothing more"),

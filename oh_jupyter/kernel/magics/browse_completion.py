@@ -20,7 +20,10 @@ MAX_ADDRESSES = 200
 _WORD = re.compile(r"\S*\Z")
 _BID = re.compile(r"^\t*\[(\w+)\] ", re.MULTILINE)
 _OPTIONS = ("--axtree", "--help", "--no-picture")
-_EVAL_OPTIONS = ("--agent", "--headed", "--help", "--seeds", "--steps")
+_EVAL_OPTIONS = (
+    *("--agent", "--executor", "--headed", "--help", "--out", "--seeds", "--steps"),
+    *("--timeout", "--trace", "--workers"),
+)
 _OPEN_CALL = re.compile(r"""\b([a-z_]+)\((?:[^()"']|"[^"]*"|'[^']*')*?(["']?[^\s"'(,]*)\Z""")
 
 
@@ -119,6 +122,8 @@ class BrowseCompletion(Completion):
         from oh_jupyter.browser.evaluation.tasks import TASKS
 
         namespace: dict[str, Any] = self._shell.user_ns
+        if words and words[-1] == "--out":
+            return complete_path(argument)
         if words and words[-1] == "--agent":
             hidden = self._shell.user_ns_hidden
             return sorted(n for n, v in namespace.items() if callable(v) and n not in hidden)

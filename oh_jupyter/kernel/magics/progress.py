@@ -1,4 +1,4 @@
-"""Progress of a transfer: a bar of tqdm, in a notebook and in a terminal."""
+"""Progress of what takes a while: a bar of tqdm, in a notebook and in a terminal."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import importlib.util
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["progress_bar"]
+__all__ = ["bar_class", "progress_bar"]
 
 _DELAY_SECONDS = 0.5
 
@@ -25,7 +25,7 @@ def progress_bar(shell: Any, title: str) -> Iterator[Callable[[int, int], object
     def advance(done: int, total: int) -> None:
         if not bars:
             bars.append(
-                _bar_class(shell)(
+                bar_class(shell)(
                     desc=title,
                     total=total,
                     unit="B",
@@ -44,7 +44,8 @@ def progress_bar(shell: Any, title: str) -> Iterator[Callable[[int, int], object
             bar.close()
 
 
-def _bar_class(shell: Any) -> Any:
+def bar_class(shell: Any) -> Any:
+    """The class of tqdm that suits a shell."""
     # tqdm.auto warns where there is no ipywidgets; a bar of text is fine there.
     widgets = hasattr(shell, "kernel") and importlib.util.find_spec("ipywidgets") is not None
     return importlib.import_module("tqdm.notebook" if widgets else "tqdm.std").tqdm

@@ -1,0 +1,23 @@
+"""Evaluation of agents: episodes in processes of their own, on one machine or many."""
+
+from oh_jupyter.evaluation.agentlab import AgentLabAgent
+from oh_jupyter.evaluation.episode import EpisodeLog, Outcome, PlayedTask, Trial
+from oh_jupyter.evaluation.repository_task import RepositoryTask, load_instances
+from oh_jupyter.evaluation.results import Results
+from oh_jupyter.evaluation.runner import run_trials
+from oh_jupyter.evaluation.summary import TaskSummary, plot_success, summarize
+
+__all__ = [
+    "AgentLabAgent",
+    "EpisodeLog",
+    "Outcome",
+    "PlayedTask",
+    "RepositoryTask",
+    "Results",
+    "TaskSummary",
+    "Trial",
+    "load_instances",
+    "plot_success",
+    "run_trials",
+    "summarize",
+]

@@ -1,0 +1,102 @@
+"""Episodes in a browser: tasks of ours, of the user, and of BrowserGym."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from contextlib import nullcontext
+from typing import Any
+
+from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
+from oh_jupyter.browser.evaluation import Task
+from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome
+from oh_jupyter.events import BrowseInteractiveAction, BrowserOutputObservation
+
+__all__ = ["Browsers", "play_in_browser"]
+
+TRACE_FILE = "trace.zip"
+
+
+class Browsers:
+    """One browser for all tasks of ours and one for all of BrowserGym's.
+
+    Starting costs more than most tasks.
+    """
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        self._options = options
+        self._ours: BrowserEnv | None = None
+        self._gym: BrowserEnv | None = None
+
+    def begin(self, task: str | Task, seed: int) -> BrowserEnv:
+        """Set a task up; a task's name is one of BrowserGym's."""
+        if isinstance(task, str):
+            if self._gym is None:
+                self._gym = BrowserEnv(task, seed=seed, **self._options)
+            else:
+                self._gym.begin_task(task, seed)
+            return self._gym
+        if self._ours is None:
+            self._ours = BrowserEnv(task, **self._options)
+        self._ours.begin_task(task, seed)
+        return self._ours
+
+    def close(self) -> None:
+        """End the browsers."""
+        for env in (self._ours, self._gym):
+            if env is not None:
+                env.close()
+
+
+def play_in_browser(
+    env: BrowserEnv, agent: Agent, *, steps: int, log: EpisodeLog | None, trace: bool
+) -> Outcome:
+    """Let an agent try the task that was begun."""
+    is_traced = trace and log is not None and env.evaluation is not None
+    with env.trace(log.path(TRACE_FILE)) if is_traced and log else nullcontext():
+        goal = env.step(GET_GOAL)
+        observation = env.step("noop(0)")
+        taken, problem = 0, ""
+        _keep(log, observation, taken)
+        while taken < steps and not _is_done(env, observation):
+            observation["goal"] = observation["goal"] or goal["text_content"]
+            try:
+                action = agent(observation)
+            except Exception as error:  # whatever an agent does; the next episode is another one
+                problem = f"{type(error).__name__}: {error}"
+                break
+            if not action:
+                break
+            if log is not None:
+                log.event(BrowseInteractiveAction(action))
+            observation = env.step(action)
+            taken += 1
+            _keep(log, observation, taken)
+            problem = observation["last_action_error"].partition("\n")[0]
+        rewards = json.loads(env.step(GET_REWARDS)["text_content"])
+    return Outcome(sum(rewards), taken, problem)
+
+
+def _is_done(env: BrowserEnv, observation: Mapping[str, Any]) -> bool:
+    return env.evaluation.done if env.evaluation is not None else observation.get("done", False)
+
+
+def _keep(log: EpisodeLog | None, seen: Mapping[str, Any], number: int) -> None:
+    """Write down what was seen: the picture as a file, of the rest what tells the story."""
+    if log is None:
+        return
+    picture = log.path(f"{number:03}.png")
+    picture.write_bytes(base64.b64decode(seen["screenshot"].partition(",")[2]))
+    log.event(
+        BrowserOutputObservation(
+            content=seen["text_content"],
+            url=seen["url"],
+            trigger_by_action="browse_interactive",
+            screenshot_path=picture.name,
+            error=bool(seen["last_action_error"]),
+            last_browser_action=seen["last_action"],
+            last_browser_action_error=seen["last_action_error"],
+        )
+    )

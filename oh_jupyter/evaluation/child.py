@@ -1,0 +1,82 @@
+"""The process of one episode: ``python -m oh_jupyter.evaluation.child FOLDER``.
+
+It finds its request in the folder, writes what comes of it there, and is ended by whoever
+started it once its time is up.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from oh_jupyter.errors import BrowserError, BrowserNotFoundError, EvaluationError, OhJupyterError
+from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome, PlayedTask
+
+__all__ = ["FILES", "OUTCOME", "REQUEST", "Player", "main"]
+
+REQUEST, OUTCOME, FILES = "request.pickle", "outcome.json", "files"
+"""What is in the folder: what to do, what came of it, and the files that are kept."""
+
+
+@dataclass(frozen=True)
+class Player:
+    """How an agent plays: what all episodes of a run have in common."""
+
+    agent: Agent
+    steps: int
+    trace: bool
+    options: Mapping[str, Any]
+
+    def play(self, task: Any, seed: int, log: EpisodeLog | None, browsers: Any) -> Outcome:
+        """Carry out an episode."""
+        if isinstance(task, PlayedTask):
+            return task.play(self.agent, seed=seed, steps=self.steps, log=log)
+        from oh_jupyter.evaluation.browser_task import play_in_browser
+
+        try:
+            env = browsers.begin(task, seed)
+            return play_in_browser(env, self.agent, steps=self.steps, log=log, trace=self.trace)
+        except BrowserNotFoundError:
+            raise
+        except BrowserError as error:
+            return Outcome(0.0, 0, str(error))
+
+
+def main(folder: Path) -> None:
+    """Carry out the episode, and write its outcome, or why it could not be tried."""
+    try:
+        outcome: dict[str, Any] = _outcome(folder)._asdict()
+    except OhJupyterError as error:
+        outcome = {"refused": str(error)}
+    unfinished = folder / f"{OUTCOME}.part"
+    unfinished.write_text(json.dumps(outcome), "utf-8")
+    unfinished.replace(folder / OUTCOME)
+
+
+def _outcome(folder: Path) -> Outcome:
+    from oh_jupyter.evaluation.browser_task import Browsers
+
+    try:
+        request = pickle.loads((folder / REQUEST).read_bytes())
+        task, player = pickle.loads(request["play"])
+    except Exception as error:  # whatever the modules do that it names
+        raise EvaluationError(
+            f"The task or the agent cannot be loaded in a process of its own: "
+            f"{type(error).__name__}: {error}. Define it in the notebook, or in a module that is "
+            "installed where the workers are."
+        ) from error
+    browsers = Browsers(player.options)
+    try:
+        outcome: Outcome = player.play(task, request["seed"], EpisodeLog(folder / FILES), browsers)
+        return outcome
+    finally:
+        browsers.close()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,109 @@
+"""Results of a run in a file store: a file for each episode, and all of them as JSON lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from oh_jupyter.errors import EvaluationError
+from oh_jupyter.evaluation.episode import EVENTS_FILE, Trial
+from oh_jupyter.storage import FileStore, get_file_store
+
+__all__ = ["Results"]
+
+LINES_INTERVAL_SECONDS = 1.0
+"""The file of all results is written as a whole, so not for each of many that come at once."""
+
+
+class Results:
+    """The results below ``NAME.jsonl``, which is for people and their tools.
+
+    An episode's own file is what counts: it is created once, whoever tries it again.
+    """
+
+    def __init__(self, out: str | os.PathLike[str]) -> None:
+        """Open them; nothing needs to be there."""
+        is_url = "://" in os.fspath(out)
+        # Workers have a current directory of their own.
+        self.out = os.fspath(out) if is_url else os.path.abspath(os.path.expanduser(out))
+        folder, _, self.name = self.out.rpartition("/")
+        if not self.name.endswith(".jsonl"):
+            raise EvaluationError(f"Results are JSON lines: give {out} a name that ends in .jsonl")
+        self.store: FileStore = get_file_store(folder if is_url else f"file://{folder or '/'}")
+        self._root = self.name.removesuffix(".jsonl")
+        self._trials: list[Trial] = []
+        self._written_at = 0.0
+
+    def read(self) -> dict[tuple[str, int], Trial]:
+        """The results that there are, in the order in which they came."""
+        try:
+            paths = self.store.list(f"{self._root}/trials")
+        except FileNotFoundError:
+            paths = []
+        found = map(_from_json, self.store.read_many(paths).values())
+        self._trials = sorted(found, key=lambda trial: trial.finished_at)
+        return {(trial.task, trial.seed): trial for trial in self._trials}
+
+    def find(self, task: str, seed: int) -> Trial | None:
+        """The result of an episode, if it has one."""
+        try:
+            return _from_json(self.store.read_bytes(self._trial_path(task, seed)))
+        except FileNotFoundError:
+            return None
+
+    def record(self, trial: Trial, files: Path | None = None) -> Trial:
+        """Keep an episode's files and its result; the one that is there, if another was first."""
+        paths = [path for path in files.rglob("*") if path.is_file()] if files else []
+        if files is not None:
+            names = {self.file_path(trial, path.relative_to(files).as_posix()): path
+                     for path in paths}  # fmt: skip
+            self.store.write_many({name: path.read_bytes() for name, path in names.items()})
+        try:
+            self.store.create(self._trial_path(trial.task, trial.seed), json.dumps(asdict(trial)))
+        except FileExistsError:
+            return self.find(trial.task, trial.seed) or trial
+        return trial
+
+    def append(self, trial: Trial) -> None:
+        """Add a result that was recorded to the JSON lines."""
+        self._trials.append(trial)
+        if time.monotonic() - self._written_at > LINES_INTERVAL_SECONDS:
+            self.write_lines()
+
+    def write_lines(self) -> None:
+        """Write the JSON lines."""
+        self.store.write(self.name, "".join(f"{json.dumps(asdict(t))}\n" for t in self._trials))
+        self._written_at = time.monotonic()
+
+    def events(self, trial: Trial) -> Iterable[dict[str, Any]]:
+        """The log of an episode, in the protocol's form."""
+        try:
+            lines = self.store.read(self.file_path(trial, EVENTS_FILE)).splitlines()
+        except FileNotFoundError:
+            return
+        for line in lines:
+            yield json.loads(line)
+
+    def files(self, trial: Trial) -> list[str]:
+        """Where the files of an episode are in the store."""
+        try:
+            return self.store.list(self.file_path(trial, ""))
+        except FileNotFoundError:
+            return []
+
+    def file_path(self, trial: Trial, name: str) -> str:
+        """Where a file of an episode is in the store."""
+        return f"{self._root}/episodes/{quote(trial.task, safe='')}/{trial.seed}/{name}"
+
+    def _trial_path(self, task: str, seed: int) -> str:
+        return f"{self._root}/trials/{quote(task, safe='')}.{seed}.json"
+
+
+def _from_json(data: bytes) -> Trial:
+    return Trial(**json.loads(data))

@@ -1,0 +1,194 @@
+"""An agent's trials on a set of tasks, here or wherever an executor runs them."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import (
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    as_completed,
+)
+from contextlib import closing
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from oh_jupyter.browser.evaluation import Task
+from oh_jupyter.browser.evaluation.tasks import find_task, match_tasks
+from oh_jupyter.errors import EvaluationError, OhJupyterError
+from oh_jupyter.evaluation.child import Player
+from oh_jupyter.evaluation.episode import Agent, EpisodeLog, PlayedTask, Trial
+from oh_jupyter.evaluation.repository_task import PREFIX, match_repository_tasks
+from oh_jupyter.evaluation.results import Results
+from oh_jupyter.evaluation.worker import Children, EpisodeRequest, make_trial, run_episode
+
+__all__ = ["DEFAULT_TIMEOUT_SECONDS", "find_tasks", "run_trials"]
+
+DEFAULT_TIMEOUT_SECONDS = 600.0
+
+
+def run_trials(
+    tasks: Iterable[str | Task | PlayedTask],
+    agent: Agent,
+    *,
+    seeds: int = 1,
+    steps: int = 10,
+    workers: int | None = None,
+    executor: Executor | None = None,
+    out: str | PathLike[str] | None = None,
+    timeout: float = DEFAULT_TIMEOUT_SECONDS,
+    trace: bool = False,
+    options: Mapping[str, Any] | None = None,
+) -> Generator[Trial, None, None]:
+    """Let an agent try tasks.
+
+    With ``workers`` or an ``executor`` each episode has a process of its own, which is ended at
+    the deadline; agent and task are pickled for it. Without both, one follows the other in this
+    process, in one browser, without a deadline; the agent may then be anything.
+
+    Args:
+        tasks: Names, patterns such as ``browsergym/miniwob.*``, or task objects.
+        agent: The agent.
+        seeds: How many episodes of each task, with the seeds 0, 1, …
+        steps: Actions that an episode may take.
+        workers: How many episodes at a time on this machine.
+        executor: Where they run instead, such as dask.distributed's ``client.get_executor()``.
+        out: A file or URL that ends in ``.jsonl`` and that all workers can write. It gets the
+            results, a folder beside it what each episode left; episodes that have a result
+            there are not tried again.
+        timeout: Seconds after which an episode is ended.
+        trace: Record each episode in a browser for Playwright's trace viewer, too.
+        options: Arguments for :class:`~oh_jupyter.browser.BrowserEnv`.
+
+    Yields:
+        The result of each episode: first those that were there, then each as it ends.
+
+    Raises:
+        EvaluationError: It cannot go on; what has ended is kept in ``out``.
+    """
+    wanted = [(task, seed) for task in find_tasks(tasks) for seed in range(seeds)]
+    player = Player(agent, steps, trace, dict(options or {}))
+    results = Results(out) if out is not None else None
+    found = results.read() if results is not None else {}
+    missing = []
+    for task, seed in wanted:
+        if (_name(task), seed) in found:
+            yield found[_name(task), seed]
+        else:
+            missing.append((task, seed))
+    if workers is None and executor is None:
+        trials = _in_this_process(missing, player, results)
+    else:
+        requests = _requests(missing, player, timeout, results.out if results is not None else "")
+        trials = _in_children(requests, results, executor, workers or 1)
+    try:
+        with closing(trials):
+            for trial in trials:
+                if results is not None:
+                    results.append(trial)
+                yield trial
+    finally:
+        if results is not None:
+            results.write_lines()
+
+
+def find_tasks(tasks: Iterable[str | Task | PlayedTask]) -> list[Any]:
+    """Task objects by their names; those of BrowserGym stay names."""
+    found: list[Any] = []
+    for task in tasks:
+        if not isinstance(task, str):
+            found.append(task)
+        elif task.startswith(PREFIX):
+            found += match_repository_tasks(task)
+        else:
+            names = match_tasks([task])
+            found += [n if n.startswith("browsergym/") else find_task(n) for n in names]
+    return found
+
+
+def _name(task: Any) -> str:
+    return task if isinstance(task, str) else str(task.name)
+
+
+def _in_this_process(
+    missing: list[tuple[Any, int]], player: Player, results: Results | None
+) -> Generator[Trial, None, None]:
+    from oh_jupyter.evaluation.browser_task import Browsers
+
+    browsers = Browsers(player.options)
+    try:
+        for task, seed in missing:
+            with tempfile.TemporaryDirectory(prefix="oh_jupyter-episode-") as folder:
+                start = time.monotonic()
+                log = EpisodeLog(Path(folder)) if results is not None else None
+                outcome = player.play(task, seed, log, browsers)
+                request = EpisodeRequest(_name(task), seed, b"", 0, "")
+                trial = make_trial(request, time.monotonic() - start, **outcome._asdict())
+                yield trial if results is None else results.record(trial, Path(folder))
+    finally:
+        browsers.close()
+
+
+def _requests(
+    missing: list[tuple[Any, int]], player: Player, timeout: float, out: str
+) -> Iterator[EpisodeRequest]:
+    try:
+        import cloudpickle
+    except ImportError:
+        raise EvaluationError(
+            "Processes of their own need the package cloudpickle: pip install 'oh_jupyter[dask]'"
+        ) from None
+    for task, seed in missing:
+        try:
+            play = cloudpickle.dumps((task, player))
+        except Exception as error:  # whatever an object's own pickling does
+            raise EvaluationError(
+                f"The agent or the task {_name(task)} cannot be sent to another process: "
+                f"{type(error).__name__}: {error}. Make what cannot be sent at the first call."
+            ) from error
+        yield EpisodeRequest(_name(task), seed, play, timeout, out)
+
+
+def _in_children(
+    requests: Iterator[EpisodeRequest],
+    results: Results | None,
+    executor: Executor | None,
+    workers: int,
+) -> Generator[Trial, None, None]:
+    children = Children()
+    pool = executor or ThreadPoolExecutor(workers, thread_name_prefix="oh_jupyter evaluation")
+    run = run_episode if executor is not None else partial(run_episode, children=children)
+    futures: dict[Future[Trial], EpisodeRequest] = {}
+    try:
+        for request in requests:
+            futures[pool.submit(run, request)] = request
+        for future in as_completed(futures):
+            yield _result(future, futures.pop(future), results)
+    finally:
+        for future in futures:
+            future.cancel()
+        children.close()
+        if executor is None:
+            pool.shutdown()
+
+
+def _result(future: Future[Trial], request: EpisodeRequest, results: Results | None) -> Trial:
+    """What an executor says of an episode; a worker's death is its result, too."""
+    try:
+        return future.result()
+    except OhJupyterError:
+        raise
+    except (BrokenExecutor, CancelledError) as error:
+        raise EvaluationError(
+            f"The executor ended ({type(error).__name__}). With out= what has a result is kept: "
+            "the same call with a new executor does the rest."
+        ) from error
+    except Exception as error:  # whatever an engine says of a worker that died
+        trial = make_trial(request, ended="died", error=f"{type(error).__name__}: {error}")
+        return trial if results is None else results.record(trial)

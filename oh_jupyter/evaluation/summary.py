@@ -1,0 +1,115 @@
+"""Results of many episodes in figures: for each task, how often it was solved, and how sure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+from statistics import NormalDist, fmean
+from typing import Any
+
+from oh_jupyter.errors import EvaluationError
+from oh_jupyter.evaluation.episode import Trial
+
+__all__ = ["TaskSummary", "plot_success", "summarize", "wilson_interval"]
+
+CONFIDENCE = 0.95
+ALL = "all"
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """The episodes of a task.
+
+    Attributes:
+        task: Its name, or ``all`` for those of all tasks together.
+        trials: How many there were.
+        solved: How many of them were worth anything.
+        low: Lower end of the 95 % confidence interval of the share that is solved (Wilson).
+        high: Upper end.
+        steps: Mean number of actions.
+        seconds: Mean duration.
+        unfinished: How many were ended at the deadline or died.
+    """
+
+    task: str
+    trials: int
+    solved: int
+    low: float
+    high: float
+    steps: float
+    seconds: float
+    unfinished: int
+
+    @property
+    def rate(self) -> float:
+        """The share that is solved."""
+        return self.solved / self.trials
+
+
+def wilson_interval(
+    solved: int, trials: int, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """The confidence interval of a share, by Wilson's score, which holds for few trials, too."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    rate, spread = solved / trials, z * z / trials
+    middle = (rate + spread / 2) / (1 + spread)
+    half = z * sqrt(rate * (1 - rate) / trials + spread / trials / 4) / (1 + spread)
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
+def summarize(trials: Iterable[Trial]) -> list[TaskSummary]:
+    """Summarize results.
+
+    Args:
+        trials: Of any tasks, in any order.
+
+    Returns:
+        One summary for each task, by name, and if there are several tasks one for all.
+    """
+    by_task: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_task.setdefault(trial.task, []).append(trial)
+    found = [_summary(task, by_task[task]) for task in sorted(by_task)]
+    if len(found) > 1:
+        found.append(_summary(ALL, [trial for of_task in by_task.values() for trial in of_task]))
+    return found
+
+
+def _summary(task: str, trials: Sequence[Trial]) -> TaskSummary:
+    solved = sum(trial.solved for trial in trials)
+    return TaskSummary(
+        task,
+        len(trials),
+        solved,
+        *wilson_interval(solved, len(trials)),
+        steps=fmean(trial.steps for trial in trials),
+        seconds=fmean(trial.seconds for trial in trials),
+        unfinished=sum(trial.ended != "finished" for trial in trials),
+    )
+
+
+def plot_success(trials: Iterable[Trial], axes: Any = None) -> Any:
+    """Plot how often each task was solved, with confidence intervals.
+
+    Args:
+        trials: The results.
+        axes: Where to draw; None for a new figure.
+
+    Returns:
+        Matplotlib's axes.
+
+    Raises:
+        EvaluationError: Matplotlib is not installed.
+    """
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise EvaluationError("A plot needs matplotlib: pip install matplotlib") from None
+    rows = summarize(trials)[::-1]
+    if axes is None:
+        _, axes = pyplot.subplots(figsize=(7, 0.6 + 0.3 * len(rows)), layout="constrained")
+    errors = [[row.rate - row.low for row in rows], [row.high - row.rate for row in rows]]
+    axes.barh([row.task for row in rows], [row.rate for row in rows], xerr=errors, capsize=3)
+    axes.set(xlim=(0, 1), xlabel="solved")
+    return axes

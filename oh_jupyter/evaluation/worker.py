@@ -1,0 +1,143 @@
+"""One episode as an engine's worker carries it out: in a child that is ended by us."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from oh_jupyter.errors import EvaluationError
+from oh_jupyter.evaluation.child import FILES, OUTCOME, REQUEST
+from oh_jupyter.evaluation.episode import Trial
+from oh_jupyter.evaluation.results import Results
+from oh_jupyter.process import Child, spawn
+
+__all__ = ["Children", "EpisodeRequest", "make_trial", "run_episode"]
+
+MAX_SAID_CHARS = 200
+
+
+@dataclass(frozen=True)
+class EpisodeRequest:
+    """What a worker is sent.
+
+    Attributes:
+        task: The task's name.
+        seed: What its random choices begin with.
+        play: Task and Player, pickled.
+        timeout: Seconds after which the episode is ended.
+        out: Where results are kept; "" for nowhere.
+    """
+
+    task: str
+    seed: int
+    play: bytes
+    timeout: float
+    out: str
+
+
+class Children:
+    """The running children of a run in this process, which all end when it is given up."""
+
+    def __init__(self) -> None:
+        self._running: set[Child] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+
+    @contextmanager
+    def guarding(self, child: Child) -> Iterator[None]:
+        """End a child and what is below it at the end; a CancelledError if all were given up."""
+        with self._lock:
+            self._running.add(child)
+        try:
+            self._check_open()
+            yield
+            self._check_open()
+        finally:
+            with self._lock:
+                self._running.discard(child)
+            child.terminate()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise CancelledError
+
+    def close(self) -> None:
+        """End them all."""
+        with self._lock:
+            self._closed = True
+            running = list(self._running)
+        for child in running:
+            child.terminate(0)
+
+
+def make_trial(request: EpisodeRequest, seconds: float = 0.0, **values: Any) -> Trial:
+    """The result of an episode that ends now."""
+    values = {"reward": 0.0, "steps": 0, **values}
+    now = datetime.now(UTC).isoformat()
+    return Trial(request.task, request.seed, seconds=round(seconds, 3), finished_at=now, **values)
+
+
+def run_episode(request: EpisodeRequest, children: Children | None = None) -> Trial:
+    """Carry out an episode, and keep its result and files.
+
+    Engines repeat what a dead worker did: what has a result already is not tried again.
+    """
+    results = Results(request.out) if request.out else None
+    earlier = results.find(request.task, request.seed) if results is not None else None
+    if earlier is not None:
+        return earlier
+    with tempfile.TemporaryDirectory(
+        prefix="oh_jupyter-episode-", ignore_cleanup_errors=True
+    ) as place:
+        folder = Path(place)
+        start = time.monotonic()
+        ended, status = _run_child(request, folder, children or Children())
+        trial = make_trial(request, time.monotonic() - start, **_values(folder, ended, status))
+        return results.record(trial, folder / FILES) if results is not None else trial
+
+
+def _run_child(request: EpisodeRequest, folder: Path, children: Children) -> tuple[str, int]:
+    """Let a child carry it out; how it ended, and with which status."""
+    (folder / FILES).mkdir()
+    (folder / "tmp").mkdir()
+    (folder / REQUEST).write_bytes(pickle.dumps({"play": request.play, "seed": request.seed}))
+    root = str(Path(__file__).resolve().parents[2])
+    search = os.pathsep.join([root, *filter(None, [os.environ.get("PYTHONPATH")])])
+    with (folder / FILES / "output.txt").open("wb") as output:
+        child = spawn(
+            [sys.executable, "-m", "oh_jupyter.evaluation.child", folder],
+            env={**os.environ, "PYTHONPATH": search, "TMPDIR": str(folder / "tmp")},
+            stdout=output, stderr=output, remove_when_orphaned=folder,
+        )  # fmt: skip
+        with children.guarding(child):
+            try:
+                return "finished", child.wait(request.timeout)
+            except TimeoutError:
+                return "deadline", 0
+
+
+def _values(folder: Path, ended: str, status: int) -> dict[str, Any]:
+    """What a child left of its outcome, or what became of the child."""
+    try:
+        outcome: dict[str, Any] = json.loads((folder / OUTCOME).read_text("utf-8"))
+    except FileNotFoundError:
+        if ended == "deadline":
+            return {"ended": ended, "error": "It was not over at its deadline, and was ended."}
+        said = (folder / FILES / "output.txt").read_text("utf-8", "replace").strip().splitlines()
+        last = f": {said[-1][:MAX_SAID_CHARS]}" if said else ""
+        return {"ended": "died", "error": f"Its process ended with status {status}{last}"}
+    if "refused" in outcome:
+        raise EvaluationError(outcome["refused"])
+    return outcome

@@ -1,0 +1,215 @@
+"""``%oh_browse eval``: an agent's trials, their summary, and what an episode left behind."""
+
+from __future__ import annotations
+
+import shlex
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from IPython.core.error import UsageError
+from IPython.display import Image, display
+
+from oh_jupyter.kernel.display.table import Table
+from oh_jupyter.kernel.magics.progress import bar_class
+
+if TYPE_CHECKING:
+    from oh_jupyter.evaluation import Results, Trial
+
+__all__ = ["run_evaluation"]
+
+COLUMNS = ("task", "seed", "reward", "steps", "seconds", "error", "ended")
+SUMMARY_COLUMNS = ("task", "solved", "of", "", "95 % interval", "steps", "seconds", "unfinished")
+BAR_CHARS = 20
+MAX_PICTURES = 20
+PICTURE_WIDTH_PX = 480
+
+
+class _Parser(ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message}. See %oh_browse eval --help")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"invalid int value: {text!r}; it is 1 or more")
+    return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0
+    if not 0 < seconds < 1e6:
+        raise ArgumentTypeError(f"invalid number of seconds: {text!r}")
+    return seconds
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(prog="%oh_browse eval", description=run_evaluation.__doc__, add_help=False)
+    add = parser.add_argument
+    add("tasks", nargs="*", help="names, or patterns such as oh_jupyter/click-*")
+    add("--agent", help="function: gets an observation, returns an action")
+    add("--seeds", type=_count, default=1, help="episodes of each task")
+    add("--steps", type=_count, default=10, help="actions that an episode may take")
+    add("--workers", type=_count, help="episodes at a time, each in a process of its own")
+    add("--executor", help="variable with an executor, or a client of dask.distributed")
+    add("--out", metavar="FILE.jsonl", help="where results are kept; what is there is not repeated")
+    add("--timeout", type=_seconds, default=600.0, help="seconds that an episode may take")
+    add("--trace", action="store_true", help="record Playwright's traces, too")
+    add("--headed", action="store_true", help="with a window to watch")
+    add("-h", "--help", action="store_true", help="show this text")
+    return parser
+
+
+def run_evaluation(line: str, namespace: Mapping[str, Any]) -> Any:
+    """Let a function of yours try tasks, and show what came of it.
+
+    ``eval show FILE.jsonl`` shows the results of a run, and ``eval show FILE.jsonl TASK SEED``
+    what an episode left behind.
+    """
+    parser = _parser()
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise UsageError(f"{str(error).lower()}: {line}") from None
+    if words[:1] == ["show"]:
+        return _show(words[1:])
+    options = parser.parse_args(words)
+    if options.help:
+        return _print_help(parser)
+    trials = []
+    with closing(_trials(options, namespace)) as running:
+        for trial in running:
+            trials.append(trial)
+    return _shown(trials)
+
+
+def _print_help(parser: ArgumentParser) -> None:
+    from oh_jupyter.browser.evaluation import TASKS
+
+    print(parser.format_usage().strip())
+    print("\n".join(f"  {name}" for name in TASKS))
+    print("  repository/*: repositories with an issue, for agents that use the shell")
+    print("With the extra eval also those of BrowserGym, such as browsergym/miniwob.click-*")
+    print("%oh_browse eval show FILE.jsonl [TASK SEED]: the results of a run, or of an episode")
+
+
+def _trials(options: Namespace, namespace: Mapping[str, Any]) -> Generator[Trial, None, None]:
+    """Run them, with a bar that says how many were solved and how many did not finish."""
+    from IPython.core.getipython import get_ipython
+
+    from oh_jupyter.browser.evaluation import Task
+    from oh_jupyter.evaluation import PlayedTask, run_trials
+    from oh_jupyter.evaluation.runner import find_tasks
+
+    tasks: list[Any] = []
+    for word in options.tasks or ["oh_jupyter/*"]:
+        own = namespace.get(word)
+        is_own = isinstance(own, Task | PlayedTask)
+        tasks += [own] if is_own else find_tasks([word])
+    trials = run_trials(
+        tasks,
+        _agent(options, namespace),
+        seeds=options.seeds,
+        steps=options.steps,
+        workers=options.workers,
+        executor=_executor(options, namespace),
+        out=options.out,
+        timeout=options.timeout,
+        trace=options.trace,
+        options={"headless": not options.headed},
+    )
+    solved = unfinished = 0
+    total = len(tasks) * options.seeds
+    with closing(trials), bar_class(get_ipython())(total=total, unit="episode") as bar:
+        for trial in trials:
+            solved += trial.solved
+            unfinished += trial.ended != "finished"
+            bar.set_postfix(solved=solved, unfinished=unfinished, refresh=False)
+            bar.update()
+            yield trial
+
+
+def _agent(options: Namespace, namespace: Mapping[str, Any]) -> Any:
+    if not options.agent:
+        raise UsageError("name a function of yours: --agent my_agent")
+    agent = namespace.get(options.agent)
+    if not callable(agent):
+        raise UsageError(
+            f"there is no function {options.agent!r} to be the agent: define it in a cell; it gets "
+            "an observation and returns an action"
+        )
+    return agent
+
+
+def _executor(options: Namespace, namespace: Mapping[str, Any]) -> Executor | None:
+    if not options.executor:
+        return None
+    found: Any = namespace.get(options.executor)
+    found = found.get_executor() if hasattr(found, "get_executor") else found
+    if not isinstance(found, Executor):
+        raise UsageError(
+            f"{options.executor!r} is no executor of concurrent.futures and no client of "
+            "dask.distributed"
+        )
+    return found
+
+
+def _shown(trials: Sequence[Trial]) -> Table:
+    """Show the summary; the value is a table of all episodes."""
+    print(f"{sum(trial.solved for trial in trials)} of {len(trials)} solved")
+    if trials:
+        display(_summary(trials))
+    rows = [
+        (t.task, t.seed, t.reward, t.steps, round(t.seconds, 1), t.error, t.ended) for t in trials
+    ]
+    return Table(COLUMNS, tuple(rows))
+
+
+def _summary(trials: Sequence[Trial]) -> Table:
+    """The figures of each task, and a bar: full up to the interval, then shaded."""
+    from oh_jupyter.evaluation import summarize
+
+    rows = []
+    for each in summarize(trials):
+        low, high = round(each.low * BAR_CHARS), round(each.high * BAR_CHARS)
+        bar = "█" * low + "▒" * (high - low) + "░" * (BAR_CHARS - high)
+        interval = f"{each.low:.0%} to {each.high:.0%}"
+        figures = (each.steps, each.seconds, each.unfinished)
+        rows.append((each.task, each.solved, each.trials, bar, interval, *figures))
+    return Table(SUMMARY_COLUMNS, tuple(rows))
+
+
+def _show(words: list[str]) -> Any:
+    from oh_jupyter.evaluation import Results
+
+    if len(words) not in (1, 3) or (len(words) == 3 and not words[2].isdecimal()):
+        raise UsageError("say which: %oh_browse eval show FILE.jsonl [TASK SEED]")
+    results = Results(words[0])
+    if len(words) == 1:
+        return _shown(list(results.read().values()))
+    trial = results.find(words[1], int(words[2]))
+    if trial is None:
+        raise UsageError(f"{words[0]} has no result of {words[1]} with seed {words[2]}")
+    return _show_episode(results, trial)
+
+
+def _show_episode(results: Results, trial: Trial) -> Table:
+    """Show the pictures of an episode and where its files are; the value is its log."""
+    paths = results.files(trial)
+    print(f"{trial.task}, seed {trial.seed}: {trial.ended}, reward {trial.reward:g}", trial.error)
+    for path in [path for path in paths if path.endswith(".png")][:MAX_PICTURES]:
+        display(Image(results.store.read_bytes(path), format="png", width=PICTURE_WIDTH_PX))
+    for path in paths:
+        if not path.endswith(".png"):
+            tool = "playwright show-trace " if path.endswith("trace.zip") else ""
+            print(f"{tool}{results.store.get_absolute_path(path)}")
+    rows = [
+        (event.get("action") or event.get("observation"), event["message"])
+        for event in results.events(trial)
+    ]
+    return Table(("event", "message"), tuple(rows))

@@ -1,0 +1,73 @@
+"""MiniWoB on dask.distributed's LocalCluster: 23 tasks, 5 seeds, at 1, 2 and 4 workers.
+
+``python tests/benchmarks/bench_evaluation.py [SEEDS [WORKERS …]]``; needs the extras eval and dask.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from dask.distributed import Client, LocalCluster
+
+from oh_jupyter.browser import flatten_axtree
+from oh_jupyter.evaluation import run_trials, summarize
+
+TASKS = [
+    f"browsergym/miniwob.{name}"
+    for name in (
+        "click-button", "click-button-sequence", "click-checkboxes", "click-checkboxes-large",
+        "click-checkboxes-transfer", "click-dialog", "click-link", "click-option",
+        "click-shades", "click-tab", "click-test", "click-test-2", "choose-list", "enter-date",
+        "enter-password", "enter-text", "enter-text-2", "enter-text-dynamic", "focus-text",
+        "focus-text-2", "grid-coordinate", "login-user", "simple-algebra",
+    )
+]  # fmt: skip
+
+
+def press_something(seen: dict[str, Any]) -> str:
+    """An agent that needs no model: it fills in what the goal quotes, and presses a button."""
+    tree = flatten_axtree(seen["axtree_object"])
+    quoted = re.findall(r'"([^"]*)"', seen["goal"])
+    fields = re.findall(r"\[(\w+)\] textbox", tree)
+    calls = [f'fill("{bid}", "{text}")' for bid, text in zip(fields, quoted, strict=False)]
+    named = [re.search(rf"\[(\w+)\] \w+ '{re.escape(text)}'", tree) for text in quoted]
+    found = next(filter(None, named), None) or re.search(r"\[(\w+)\] button", tree)
+    return "\n".join([*calls, f'click("{found[1]}")' if found else "noop(0)"])
+
+
+def main(seeds: int, workers: list[int]) -> None:
+    """Measure, and print one line for each number of workers."""
+    for count in workers:
+        load = os.getloadavg()[0]
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+            Client(cluster) as client,
+        ):
+            start = time.monotonic()
+            trials = list(
+                run_trials(
+                    TASKS, press_something, seeds=seeds, steps=3,
+                    executor=client.get_executor(), out=Path(folder, "results.jsonl"),
+                )
+            )  # fmt: skip
+            seconds = time.monotonic() - start
+        whole = summarize(trials)[-1]
+        assert len({(trial.task, trial.seed) for trial in trials}) == len(TASKS) * seeds
+        print(
+            f"{count} workers: {whole.trials} episodes in {seconds:.0f} s "
+            f"({seconds / whole.trials:.1f} s each), {whole.solved} solved "
+            f"({whole.low:.0%} to {whole.high:.0%}), {whole.unfinished} unfinished; "
+            f"load before {load:.1f}, after {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if sys.argv[1:] else 5, [int(word) for word in sys.argv[2:]] or [1, 2, 4])
