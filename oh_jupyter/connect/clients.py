@@ -52,6 +52,8 @@ class Client:
         moved: Finds another directory than the home directory for ``user``; None if it is not
             moved.
         finish: Brings an entry into another shape.
+        trust: What else is in an entry of which the client does not ask before each call.
+        rule: The rule that says so in another file: its place there, and the files as above.
     """
 
     title: str
@@ -64,6 +66,15 @@ class Client:
     extra: Mapping[str, Any] = field(default_factory=dict)
     moved: Callable[[], str | Path | None] = lambda: None
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    trust: Mapping[str, Any] = field(default_factory=dict)
+    rule: tuple[Place, Callable[[], Path], str] | None = None
+
+    def rule_file(self, scope: str, directory: Path) -> Path | None:
+        """The file of the rule of a scope; None where the client has none."""
+        if self.rule is None:
+            return None
+        _, user, project = self.rule
+        return user() if scope == "user" else directory / project
 
     def file(self, scope: str, directory: Path) -> Path | None:
         """The file of a scope, "user" or "project" in a directory; None if there is none."""
@@ -71,8 +82,8 @@ class Client:
             return Path(self.moved() or Path.home(), self.user) if self.user else None
         return directory / self.project if self.project else None
 
-    def entry(self, to: Connection) -> dict[str, Any]:
-        """What its file holds for a connection."""
+    def entry(self, to: Connection, trusted: bool = False) -> dict[str, Any]:
+        """What its file holds for a connection; a trusted one is used without asking."""
         command, environment, url, headers = self.names
         if to.server:
             parts: dict[str, Any] = {url: f"{to.server.url}/mcp", headers: to.server.headers}
@@ -83,7 +94,7 @@ class Client:
         if self.kinds:
             key, started, reached = self.kinds
             described = {key: reached if to.server else started, **described}
-        return self.finish({**described, **self.extra})
+        return self.finish({**described, **self.extra, **(self.trust if trusted else {})})
 
 
 def _variable(name: str) -> Callable[[], str | None]:
@@ -97,6 +108,10 @@ def _settings_directory() -> Path:
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Application Support"
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config")
+
+
+def _claude_settings() -> Path:
+    return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude", "settings.json")
 
 
 def _goose_directory() -> Path:
@@ -125,6 +140,11 @@ CLIENTS: Mapping[str, Client] = {
         "start claude, or type /mcp in one that runs to connect",
         kinds=_TYPED,
         moved=_variable("CLAUDE_CONFIG_DIR"),
+        rule=(
+            Place(".json", ("permissions", "allow"), f"mcp__{NAME}", listed=True),
+            _claude_settings,
+            ".claude/settings.local.json",
+        ),
     ),
     "codex": Client(
         "Codex",
@@ -135,6 +155,7 @@ CLIENTS: Mapping[str, Client] = {
         names=("command", "env", "url", "http_headers"),
         extra={"tool_timeout_sec": MAX_CALL_SECONDS},
         moved=lambda: os.environ.get("CODEX_HOME") or Path.home() / ".codex",
+        trust={"default_tools_approval_mode": "approve"},
     ),
     "gemini": Client(
         "Gemini CLI",
@@ -145,6 +166,7 @@ CLIENTS: Mapping[str, Client] = {
         names=("command", "env", "httpUrl", "headers"),
         extra={"timeout": MAX_CALL_SECONDS * 1000},
         moved=_variable("GEMINI_CLI_HOME"),
+        trust={"trust": True},
     ),
     "goose": Client(
         "goose",

@@ -7,7 +7,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Connection
@@ -48,6 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         where.add_argument(
             f"--{scope}", action="store_const", const=scope, dest="scope", help=meaning
         )
+    trust = "let JupyterLab alone ask you, as the setting confirmation says, and not the client too"
+    parser.add_argument("--trust", action="store_true", help=trust)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--print", action="store_true", help="print what would be written")
     what.add_argument("--remove", action="store_true", help="take it away again")
@@ -58,43 +60,64 @@ def connect(options: argparse.Namespace) -> int:
     client = CLIENTS.get(options.client)
     if client is None:
         raise ConfigError(f"there is no client {options.client!r}. Known: {', '.join(CLIENTS)}")
-    file = _file(client, options.scope)
+    if options.trust and not (client.trust or client.rule):
+        raise ConfigError(
+            f"{client.title} has no file in which tools are allowed; allow them when it asks"
+        )
+    scope, file = _file(client, options.scope)
+    rule = client.rule[0] if client.rule else None
+    rule_file = client.rule_file(scope, Path.cwd())
+    if options.remove:
+        if rule and rule_file:
+            _change(rule_file, lambda text: remove_entry(rule, text))
+        before, after = _change(file, lambda text: remove_entry(client.place, text))
+        if after == before:
+            print(f"{client.title}: there is no {NAME} in {file}")
+        else:
+            print(f"{client.title}: {NAME} is removed from {file} (before: {backup_of(file)})")
+        return 0
+    to, found = _connection(options)
+    entry = client.entry(to, options.trust)
+    if options.print:
+        print(f"# {file}", file=sys.stderr)
+        print(show_entry(client.place, entry), end="")
+        return 0
+    decided = client.trust if options.trust else ()
+    before, after = _change(
+        file,
+        lambda text: set_entry(client.place, text, entry, decided),
+        private=to.server is not None,
+    )
+    if options.trust and rule and rule_file:
+        _change(rule_file, lambda text: set_entry(rule, text, rule.name))
+    print("\n".join(_report(client, file, to, found, before, after)))
+    if options.trust:
+        print(
+            f"{client.title} does not ask before our tools: JupyterLab does, as the setting "
+            "confirmation says; where that is never, nobody does"
+        )
+    return 0
+
+
+def _change(file: Path, change: Callable[[str], str], *, private: bool = False) -> tuple[str, str]:
+    """Change the text of a file; the text before and after. ConfigError if it stays as it was."""
     try:
-        if options.remove:
-            return _remove(client, file)
-        to, found = _connection(options)
-        entry = client.entry(to)
-        if options.print:
-            print(f"# {file}", file=sys.stderr)
-            print(show_entry(client.place, entry), end="")
-            return 0
         before = read_text(file)
-        after = set_entry(client.place, before, entry)
+        after = change(before)
         if after != before:
-            write_text(file, after, private=to.server is not None)
+            write_text(file, after, private=private)
     except ConfigError as problem:
         raise ConfigError(f"{file} is left as it was: {problem}") from problem
-    print("\n".join(_report(client, file, to, found, before, after)))
-    return 0
+    return before, after
 
 
-def _file(client: Client, scope: str | None) -> Path:
+def _file(client: Client, scope: str | None) -> tuple[str, Path]:
+    """The scope and the file that are meant."""
     for each in (scope,) if scope else ("user", "project"):
         if file := client.file(each, Path.cwd()):
-            return file
+            return each, file
     other = "--project" if scope == "user" else "--user"
     raise ConfigError(f"{client.title} has no such file for MCP servers; use {other}")
-
-
-def _remove(client: Client, file: Path) -> int:
-    before = read_text(file)
-    after = remove_entry(client.place, before)
-    if after == before:
-        print(f"{client.title}: there is no {NAME} in {file}")
-        return 0
-    write_text(file, after)
-    print(f"{client.title}: {NAME} is removed from {file} (before: {backup_of(file)})")
-    return 0
 
 
 def _connection(options: argparse.Namespace) -> tuple[Connection, RunningServer | None]:
@@ -149,7 +172,12 @@ def _check(server: RunningServer) -> None:
 
 
 def _report(
-    client: Client, file: Path, to: Connection, found: RunningServer | None, before: str, after: str
+    client: Client,
+    file: Path,
+    to: Connection,
+    found: RunningServer | None,
+    before: str,
+    after: str,
 ) -> Iterator[str]:
     """What has been done, whether it works, and what to do next."""
     if before == after:

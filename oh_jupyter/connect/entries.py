@@ -7,7 +7,7 @@ alone, nothing is done.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,8 @@ _FORMATS: dict[str, Any] = {".json": json_text, ".toml": toml_text, ".yaml": yam
 class Place:
     """Where an entry of a name is in files of a kind: below the keys of the section.
 
-    The suffix is .json, .toml or .yaml; entries that are listed have their names in them.
+    The suffix is .json, .toml or .yaml; entries that are listed have their names in them, or are
+    names.
     """
 
     suffix: str
@@ -61,11 +62,10 @@ class Place:
             raise ConfigError(f"{'.'.join(self.section)} in it does not hold servers")
         return document, found
 
-    def entry(self, entries: list[Any] | dict[str, Any]) -> dict[str, Any]:
+    def entry(self, entries: list[Any] | dict[str, Any]) -> Any:
         """Our entry among others, {} if there is none."""
         if isinstance(entries, list):
-            named = [each for each in entries if self._is_ours(each)]
-            return dict(named[0]) if named else {}
+            return next((each for each in entries if self._is_ours(each)), {})
         found = entries.get(self.name)
         return found if isinstance(found, dict) else {}
 
@@ -76,7 +76,7 @@ class Place:
         return {name: each for name, each in entries.items() if name != self.name}
 
     def _is_ours(self, entry: Any) -> bool:
-        return isinstance(entry, dict) and entry.get("name") == self.name
+        return (entry.get("name") if isinstance(entry, dict) else entry) == self.name
 
 
 def show_entry(place: Place, entry: Mapping[str, Any]) -> str:
@@ -86,14 +86,19 @@ def show_entry(place: Place, entry: Mapping[str, Any]) -> str:
     return str(place.format.dump([*place.section, place.name], entry))
 
 
-def set_entry(place: Place, text: str, entry: Mapping[str, Any]) -> str:
+def set_entry(
+    place: Place, text: str, entry: Mapping[str, Any] | str, decided: Iterable[str] = ()
+) -> str:
     """The text of a configuration file with an entry, in which what a person has added stays.
 
+    Of what a person may have set the parts that are ``decided`` now become as in the entry.
     ConfigError if it cannot be read, or not be changed without touching more.
     """
     document, entries = place.read(text)
     old = place.entry(entries)
-    wanted = {**entry, **{key: old[key] for key in old if key not in OURS}}
+    wanted: Any = entry
+    if not isinstance(entry, str):
+        wanted = {**entry, **{key: old[key] for key in old if key not in {*OURS, *decided}}}
     if old == wanted:
         return text
     if isinstance(entries, list):
@@ -116,7 +121,7 @@ def remove_entry(place: Place, text: str) -> str:
     return _checked(place, new, document, {})
 
 
-def _checked(place: Place, text: str, before: Any, wanted: Mapping[str, Any]) -> str:
+def _checked(place: Place, text: str, before: Any, wanted: Any) -> str:
     """A changed text, if it holds the entry that is wanted and else what it held before."""
     try:
         after, entries = place.read(text)

@@ -66,6 +66,35 @@ def test_each_client_has_its_file_and_shape(place: Any, client: str, scope: int)
     assert "there is no oh-jupyter" in place.written(client, option, "--remove")
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the files are elsewhere")
+@pytest.mark.parametrize("scope", [0, 1])
+def test_a_trusted_server_is_asked_about_in_one_place(place: Any, scope: int) -> None:
+    folder, option = (place.home, place.project)[scope], ("--user", "--project")[scope]
+    said = place.written("codex", option, "--trust")
+    assert "JupyterLab does, as the setting confirmation says" in said
+    codex = tomllib.loads((folder / ".codex" / "config.toml").read_text())
+    assert codex["mcp_servers"]["oh-jupyter"]["default_tools_approval_mode"] == "approve"
+    settings = folder / ".gemini" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"mcpServers": {"oh-jupyter": {"trust": false, "timeout": 5}}}')
+    place.written("gemini", option)
+    entry = json.loads(settings.read_text())["mcpServers"]["oh-jupyter"]
+    assert (entry["trust"], entry["timeout"]) == (False, 5)
+    place.written("gemini", option, "--trust")
+    entry = json.loads(settings.read_text())["mcpServers"]["oh-jupyter"]
+    assert (entry["trust"], entry["timeout"]) == (True, 5)
+    rules = folder / ".claude" / ("settings.json", "settings.local.json")[scope]
+    rules.parent.mkdir()
+    rules.write_text('{"permissions": {"allow": ["Bash(ls:*)"]}, "model": "x"}')
+    for _ in range(2):
+        place.written("claude", option, "--trust")
+        allowed = {"permissions": {"allow": ["Bash(ls:*)", "mcp__oh-jupyter"]}, "model": "x"}
+        assert json.loads(rules.read_text()) == allowed
+    place.written("claude", option, "--remove")
+    assert json.loads(rules.read_text())["permissions"] == {"allow": ["Bash(ls:*)"]}
+    assert "allow them when it asks" in place.refused("vscode", option, "--trust")
+
+
 def test_every_client_is_tested_here() -> None:
     assert list(FILES) == list(CLIENTS)
 

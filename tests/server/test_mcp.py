@@ -35,6 +35,8 @@ async def test_a_client_lists_and_calls_tools(mcp_connect, transport: str) -> No
         assert len(tools) <= 14  # more are more than a model chooses well from
         assert all(tool.description for tool in tools.values())
         assert all(tool.input_schema["type"] == "object" for tool in tools.values())
+        # Claude Code would show its model the names alone.
+        assert all(tool._meta == {"anthropic/alwaysLoad": True} for tool in tools.values())
         answer = await session.call_tool("run", {"command": "echo here && exit_code=3"})
         assert not answer.is_error
         assert told(answer).startswith("here\n")

@@ -19,6 +19,9 @@ __all__ = ["Caller", "Source", "Tool", "Toolbox", "schema", "skills_shown"]
 
 logger = logging.getLogger(__name__)
 
+_META = {"anthropic/alwaysLoad": True}
+"""Otherwise Claude Code shows its model the names alone, to be searched for first."""
+
 skills_shown: ContextVar[bool] = ContextVar("skills_shown", default=False)
 """Whether agent skills are listed; a session runs in the context of the request that began it."""
 
@@ -59,6 +62,7 @@ class Tool:
             "name": self.name,
             "description": self.description,
             "inputSchema": self.schema,
+            "_meta": _META,
         }
         if self.hints:
             listed["annotations"] = dict(self.hints)
