@@ -67,11 +67,16 @@ class Action(Event):
     Attributes:
         runnable: Whether a runtime can execute it.
         timeout: Hard time limit in seconds; None for no limit.
+        actor: Who asked the server for it, as far as that is known: ``user``, and the ``persona``
+            and ``chat`` of Jupyter AI. The server sets it, whatever a client sends.
     """
 
     runnable: ClassVar[bool] = True
 
     timeout: float | None = field(default=None, repr=False, compare=False)
+    actor: dict[str, Any] | None = field(
+        default=None, repr=False, compare=False, metadata=EXTENSION
+    )
 
     def __init_subclass__(cls) -> None:
         register(cls, ACTIONS)

@@ -40,6 +40,9 @@ _ENVELOPE = ("id", "timestamp", "source", "cause", "tool_call_metadata", "llm_me
 EXTENSION_KEY = "oh_jupyter"
 """Key of an event for what OpenHands does not have."""
 
+ACTOR_KEY = "actor"
+"""Key below it for who asked for an Action."""
+
 BLOBS_KEY = "blobs"
 """Key below it for the long texts that the log keeps in files of their own."""
 
@@ -116,6 +119,9 @@ def action_from_wire(data: object) -> Action:
     action = cast(Action, build(cls, args, "args", ignore_unknown=False))
     if envelope.get("timeout") is not None:
         action.timeout = check_seconds(envelope["timeout"], "timeout")
+    actor = envelope.get(EXTENSION_KEY, {}).get(ACTOR_KEY)
+    if actor is not None:
+        action.actor = dict(mapping(actor, f"{EXTENSION_KEY}.{ACTOR_KEY}"))
     _read_envelope(action, envelope)
     return action
 
@@ -162,7 +168,8 @@ def _extensions(event: Event) -> dict[str, Any]:
 def _read_extensions(cls: type[Action], envelope: dict[str, Any]) -> dict[str, Any]:
     given = dict(mapping(envelope.get(EXTENSION_KEY, {}), EXTENSION_KEY))
     given.pop(BLOBS_KEY, None)
-    known = [f.name for f in fields(cls) if "extension" in f.metadata]
+    given.pop(ACTOR_KEY, None)
+    known = [f.name for f in fields(cls) if "extension" in f.metadata and f.name != ACTOR_KEY]
     for name in given:
         if name not in known:
             raise WireError(

@@ -136,7 +136,7 @@ OURS = {
 
 def test_what_openhands_does_not_have_is_where_it_does_not_look() -> None:
     own = [f.name for f in dataclasses.fields(FileEditAction) if "extension" in f.metadata]
-    assert own == list(OURS)
+    assert own == ["actor", *OURS]
     action = FileEditAction("/f", **OURS)
     wire = json.loads(json.dumps(to_wire(action)))
     # OpenHands passes every key of args on to a constructor, and looks at no key that it lacks.
@@ -146,6 +146,10 @@ def test_what_openhands_does_not_have_is_where_it_does_not_look() -> None:
     in_args = {"action": "edit", "args": {**wire["args"], **OURS}}
     assert action_from_wire(in_args) == action
     assert "oh_jupyter" not in to_wire(FileEditAction("/f"))
+    action.actor = {"user": "ada", "persona": "claude"}
+    wire = to_wire(action)
+    assert wire["oh_jupyter"] == {"actor": action.actor, **OURS}
+    assert action_from_wire(wire).actor == action.actor
 
 
 @pytest.mark.parametrize(

@@ -286,11 +286,19 @@ async def test_state_and_events_are_tools(mcp_connect) -> None:
         assert [line.partition(":")[0] for line in lines if line] == ["run", "->run"]
 
 
-async def test_two_sessions_work_on_their_own_kernels(
-    mcp_connect, plain_kernel, jp_serverapp
+async def test_two_personas_work_on_their_own_kernels(
+    mcp_connect, plain_kernel, jp_serverapp, jp_auth_header, ask
 ) -> None:
+    """What is said of who acts comes from the request's head, not from what the agent sends."""
     other = await jp_serverapp.kernel_manager.start_kernel()
-    async with mcp_connect(plain_kernel) as one, mcp_connect(other, transport="sse") as two:
+    heads = [
+        {**jp_auth_header, "X-JupyterAI-Persona-Id": name, "X-Jupyter-Chat-Id": "c" * 1000}
+        for name in ("first", "second")
+    ]
+    async with (
+        mcp_connect(plain_kernel, headers=heads[0]) as one,
+        mcp_connect(other, headers=heads[1], transport="sse") as two,
+    ):
         await asyncio.gather(
             one.call_tool("run_ipython", {"code": "mine = 'first'"}),
             two.call_tool("run_ipython", {"code": "mine = 'second'"}),
@@ -300,6 +308,12 @@ async def test_two_sessions_work_on_their_own_kernels(
             two.call_tool("run_ipython", {"code": "mine"}),
         )
     assert [told(answer).partition("\n")[0] for answer in found] == ["'first'", "'second'"]
+    forged = {"action": "run", "args": {"command": "true"}, "oh_jupyter": {"actor": {"user": "x"}}}
+    await ask("kernels", plain_kernel, "execute_action", body={"action": forged})
+    logs = [(await ask("kernels", id, "events"))[1]["events"] for id in (plain_kernel, other)]
+    actors = [[event.get("oh_jupyter") for event in log if "action" in event] for log in logs]
+    first, second = ({"actor": {"persona": who, "chat": "c" * 200}} for who in ("first", "second"))
+    assert actors == [[first, first, None], [second, second]]
 
 
 @pytest.mark.parametrize("transport", ["http", "sse"])

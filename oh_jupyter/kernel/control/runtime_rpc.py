@@ -54,6 +54,7 @@ async def _run_cell(request: Request) -> Reply:
 async def _observe(request: Request, wire: Any) -> Observation:
     """Carry out an Action of a client, which may say in whose name but not who it is."""
     action = action_from_wire(wire)
+    action.actor = request.fields.get("actor")
     source = action.source or "agent"
     return await request.runtime.executor.run_action(action, source, principal="agent")
 
@@ -63,7 +64,9 @@ async def _record_edit(request: Request) -> Reply:
     """Record an edit of a file that the server has made, with its diff."""
     edit = request.json()
     events = request.runtime.events
-    action = events.add_event(action_from_wire(edit["action"]), "agent")
+    action = action_from_wire(edit["action"])
+    action.actor = request.fields.get("actor")
+    events.add_event(action, "agent")
     path = str(edit["action"]["args"]["path"])
     done = FileEditObservation(str(edit["content"]), path=path, diff=str(edit["diff"]))
     done.cause = action.id

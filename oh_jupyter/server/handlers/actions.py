@@ -10,7 +10,7 @@ from tornado import web
 
 from oh_jupyter.errors import KernelTimeoutError, WireError
 from oh_jupyter.server.handlers.base import OhHandler
-from oh_jupyter.server.links import KernelLink, Reply
+from oh_jupyter.server.links import KernelLink, Reply, acting
 from oh_jupyter.server.result_store import ID_HEADER
 
 __all__ = ["ExecuteActionHandler", "ListFilesHandler", "RequestHandler", "UnsavedHandler"]
@@ -32,6 +32,7 @@ class ExecuteActionHandler(OhHandler):
             raise WireError('The request has no body: send {"action": {...}}', "action")
         link = await self.link(kernel_id)
         self.state.activity.touch()
+        acting.set(self.actor)
         key = self.request.headers.get(ID_HEADER)
         async with self.state.unsaved.shared():
             if key is None:

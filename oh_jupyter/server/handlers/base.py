@@ -51,6 +51,11 @@ T = TypeVar("T")
 SESSION_KEY_HEADER = "X-Session-API-Key"
 SESSION_KEY_VARIABLE = "SESSION_API_KEY"
 
+PERSONA_HEADERS = {"persona": "X-JupyterAI-Persona-Id", "chat": "X-Jupyter-Chat-Id"}
+"""By what Jupyter AI says which of its personas uses our tools, and in which chat."""
+
+MAX_NAME_CHARS = 200
+
 _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
     (UnknownTypeError, 400),
     (NotRunnableError, 400),
@@ -147,6 +152,11 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         found: IdentityProvider = super().identity_provider
         return found
 
+    def check_xsrf_cookie(self) -> None:
+        """Check it, unless a key came; JupyterHub's own check knows of its tokens only."""
+        if not (self.by_session_key or self.by_address_key):
+            super().check_xsrf_cookie()
+
     @property
     def announced_bytes(self) -> int:
         """Size of the body as the request's head tells it; 0 if it does not."""
@@ -204,6 +214,13 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         """Who asks. A token is one principal: Jupyter makes up a user for each request with it."""
         anonymous = self.token_authenticated and not (self.by_session_key or self.by_address_key)
         return "" if anonymous else str(self.current_user.username)
+
+    @property
+    def actor(self) -> dict[str, str]:
+        """Who asks, for the event log: the user if it is known, and a persona of Jupyter AI."""
+        named = {name: self.request.headers.get(key) for name, key in PERSONA_HEADERS.items()}
+        named["user"] = self.principal
+        return {name: value[:MAX_NAME_CHARS] for name, value in named.items() if value}
 
     async def allowed(self, action: str, resource: str) -> bool:
         """Whether Jupyter's authorizer lets the user do something."""

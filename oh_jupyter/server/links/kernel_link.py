@@ -11,6 +11,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -34,7 +35,7 @@ from oh_jupyter.server.limits import ConcurrencyLimit, is_input
 from oh_jupyter.server.links.loading import LOAD_EXTENSION, load_extension
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 
-__all__ = ["KernelLink", "Reply"]
+__all__ = ["KernelLink", "Reply", "acting"]
 
 PING_GRACE_SECONDS = 6.0
 """How long a kernel may leave a ping unanswered."""
@@ -44,6 +45,12 @@ START_GRACE_SECONDS = 60.0
 
 MAX_SENDS = 3
 """Times that a request is sent which has expired before the kernel received it."""
+
+acting: ContextVar[Mapping[str, str] | None] = ContextVar("acting", default=None)
+"""Who has sent the request that is being carried out, as the event log tells it."""
+
+ACTING_OPERATIONS = {"execute_action", "run_cell", "record_edit"}
+"""Operations that record an Action."""
 
 LASTING_OPERATIONS = {"execute_action", "run_cell"}
 """Operations that may last, so that too many of them are a burden."""
@@ -120,6 +127,8 @@ class KernelLink(ABC):
         raised there; a kernel that cannot be reached, or died meanwhile, as a KernelError.
         """
         fields = dict(fields or {})
+        if operation in ACTING_OPERATIONS and (actor := acting.get()):
+            fields["actor"] = dict(actor)
         if cancellable:
             fields["key"] = uuid.uuid4().hex
         try:

@@ -17,6 +17,7 @@ from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.offered import ToolCall
+from oh_jupyter.server.links import acting
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
 from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, state_tools, under_way
 from oh_jupyter.server.mcp.notebooks import Notebooks
@@ -150,6 +151,7 @@ class McpEndpoint:
     async def call_tool(self, call: ToolCall) -> Result:
         """Carry a call out, see ``OfferedTools``."""
         caller: Caller = call.scope[CALLER]
+        acting.set(caller.actor)
         work = partial(self._toolbox.call, call.name, call.arguments, caller)
         noted: list[tuple[Kernel, str]] = []
         under_way.set(noted)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal
 
 from oh_jupyter.server.mcp.results import Result
@@ -65,6 +65,8 @@ def __getattr__(name: str) -> Any:
 
 class _Owner:
     """Who calls through that server: it knows of no users, so it stands for its owner."""
+
+    actor: Mapping[str, str] = {}
 
     async def allowed(self, action: str, resource: str) -> bool:
         return True

@@ -27,7 +27,12 @@ skills_shown: ContextVar[bool] = ContextVar("skills_shown", default=False)
 
 
 class Caller(Protocol):
-    """Who calls a tool."""
+    """Who calls a tool; ``actor`` is what the event log tells of them."""
+
+    @property
+    def actor(self) -> Mapping[str, str]:
+        """Who it is, as far as that is known."""
+        ...
 
     async def allowed(self, action: str, resource: str) -> bool:
         """Ask Jupyter's authorizer for an action such as execute on a resource such as kernels."""

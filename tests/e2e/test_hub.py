@@ -1,0 +1,228 @@
+"""JupyterHub: who gets to a runtime through its proxy, and what comes through.
+
+It needs ``pip install jupyterhub`` and ``npm install configurable-http-proxy``; the command of the
+latter is found in PATH, or named by ``CONFIGURABLE_HTTP_PROXY``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import requests
+from tornado.httpclient import HTTPRequest
+from tornado.websocket import websocket_connect
+
+from oh_jupyter.client import Fleet, RuntimeClient
+from oh_jupyter.errors import ServerError
+from oh_jupyter.testing import wait_until
+
+PROXY = os.environ.get("CONFIGURABLE_HTTP_PROXY") or shutil.which("configurable-http-proxy")
+ADMIN = "token-of-the-service-that-administers"
+ROBOT = "token-of-a-service-that-may-use-adas-server"
+READER = "token-of-a-service-that-may-only-read"
+SESSION_KEY = "the-session-key-of-openhands"
+IDLE_TIMEOUT_MS = 20_000
+"""A connection on which nothing comes for so long is cut; the stream of events has heartbeats."""
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(PROXY is None, reason="configurable-http-proxy is not installed"),
+]
+pytest.importorskip("jupyterhub")
+
+CONFIG = """
+import json, sys
+given = json.loads({given!r})
+c.JupyterHub.bind_url = given["url"]
+c.JupyterHub.hub_bind_url = given["hub"]
+c.ConfigurableHTTPProxy.api_url = given["api"]
+c.ConfigurableHTTPProxy.command = [
+    given["proxy"], f"--timeout={{given['idle']}}", f"--proxy-timeout={{given['idle']}}"
+]
+c.JupyterHub.spawner_class = "simple"
+c.SimpleLocalProcessSpawner.home_dir_template = given["home"] + "/{{username}}"
+c.JupyterHub.authenticator_class = "dummy"
+c.Authenticator.allow_all = True
+c.JupyterHub.allow_named_servers = True
+c.Spawner.cmd = [sys.executable, "-m", "jupyterhub.singleuser"]
+c.Spawner.args = [
+    "--allow-root",
+    "--ServerApp.jpserver_extensions={{'oh_jupyter': True}}",
+    "--ServerApp.websocket_ping_interval=5",
+]
+c.Spawner.environment = {{
+    "OH_JUPYTER_CONFIRMATION": "never", "SESSION_API_KEY": given["session_key"],
+}}
+c.Spawner.start_timeout = c.Spawner.http_timeout = 300
+c.JupyterHub.services = [
+    {{"name": name, "api_token": token}} for name, token in given["services"].items()
+]
+c.JupyterHub.load_roles = [
+    {{"name": "administers", "services": ["admin"],
+      "scopes": ["admin:users", "admin:servers", "tokens"]}},
+    {{"name": "uses", "services": ["robot"], "scopes": ["access:servers!user=ada"]}},
+    {{"name": "reads", "services": ["reader"], "scopes": ["read:users"]}},
+]
+"""
+
+
+@dataclass(frozen=True)
+class Hub:
+    url: str
+    log: list[str] = field(repr=False)
+
+    def api(self, method: str, path: str, **options: Any) -> Any:
+        headers = {"Authorization": f"token {ADMIN}"}
+        answer = requests.request(
+            method, f"{self.url}/hub/api/{path}", headers=headers, timeout=300, **options
+        )
+        answer.raise_for_status()
+        return answer
+
+    def begin(self, user: str) -> str:
+        """Start the server of a new user, whose token it returns."""
+        self.api("POST", f"users/{user}")
+        self.api("POST", f"users/{user}/server")
+        wait_until(
+            lambda: self.api("GET", f"users/{user}").json()["servers"][""]["ready"],
+            timeout_seconds=300,
+        )
+        return str(self.api("POST", f"users/{user}/tokens", json={}).json()["token"])
+
+    def server(self, user: str) -> str:
+        return f"{self.url}/user/{user}"
+
+
+def free_address() -> str:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture(scope="module")
+def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
+    place = tmp_path_factory.mktemp("hub")
+    url = f"{free_address()}/of/the/house"
+    given = {
+        "url": url,
+        "hub": free_address(),
+        "api": free_address(),
+        "proxy": PROXY,
+        "home": str(place),
+        "idle": IDLE_TIMEOUT_MS,
+        "session_key": SESSION_KEY,
+        "services": {"admin": ADMIN, "robot": ROBOT, "reader": READER},
+    }
+    (place / "jupyterhub_config.py").write_text(CONFIG.format(given=json.dumps(given)))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "jupyterhub"],
+        cwd=place,
+        env={**os.environ, "JUPYTERHUB_CRYPT_KEY": "0" * 64},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert process.stdout is not None
+    log: list[str] = []
+    for line in process.stdout:
+        log.append(line)
+        if "JupyterHub is now running" in line:
+            break
+    else:
+        pytest.fail("".join(log))
+    drain = threading.Thread(target=lambda: log.extend(process.stdout or ()))
+    drain.start()
+    try:
+        yield Hub(url, log)
+    finally:
+        process.terminate()
+        process.wait(120)
+        drain.join()
+        process.stdout.close()
+        print("".join(log))
+
+
+@pytest.fixture(scope="module")
+def token(hub: Hub) -> str:
+    """Of ada, whose server runs."""
+    return hub.begin("ada")
+
+
+def test_who_gets_in(hub: Hub, token: str) -> None:
+    """The person, a service that may use the server, and OpenHands by its key; nobody else."""
+    other = hub.begin("bob")
+    server = hub.server("ada")
+    for allowed in (token, ROBOT):
+        with RuntimeClient(server, allowed) as runtime:
+            assert runtime.run("echo let in").content == "let in"
+    with RuntimeClient(server, session_api_key=SESSION_KEY) as runtime:
+        assert runtime.run("echo let in").content == "let in"
+    with RuntimeClient(hub.server("bob"), other) as runtime:
+        assert runtime.run("pwd").content != RuntimeClient(server, token).run("pwd").content
+    for refused in (other, READER, ADMIN, "made-up", ""):
+        with RuntimeClient(server, refused) as runtime:
+            with pytest.raises(ServerError) as problem:
+                runtime.run("echo let in")
+            assert problem.value.status == 403, refused
+    with (
+        RuntimeClient(server, session_api_key="another") as runtime,
+        pytest.raises(ServerError, match="Invalid API Key"),
+    ):
+        runtime.run("echo let in")
+
+
+def test_a_fleet_in_ones_own_server(hub: Hub, token: str) -> None:
+    def work(runtime: RuntimeClient, item: int) -> str:
+        return runtime.run_ipython(f"{item} + 1").content.split("\n")[0]
+
+    with Fleet(hub.server("ada"), token, 2) as kernels:
+        assert [found.value for found in kernels.map(work, range(4))] == ["1", "2", "3", "4"]
+
+
+def test_streams_and_long_actions_outlast_the_proxys_patience(hub: Hub, token: str) -> None:
+    """An action that lasts longer, the stream of events and a kernel's websocket meanwhile."""
+    server, headers = hub.server("ada"), {"Authorization": f"token {token}"}
+    kernels = f"{server}/api/kernels"
+    kernel = requests.post(kernels, headers=headers, json={}, timeout=300).json()["id"]
+    below = f"{server}/oh_jupyter/kernels/{kernel}"
+    seconds = IDLE_TIMEOUT_MS / 1000
+
+    async def scenario() -> None:
+        address = f"ws{kernels.removeprefix('http')}/{kernel}/channels"
+        connection = await websocket_connect(HTTPRequest(address, headers=headers))
+        with RuntimeClient(server, token, kernel) as runtime:
+            runtime.run("echo begun")
+            lasting = asyncio.create_task(
+                asyncio.to_thread(runtime.run, f"sleep {1.5 * seconds}; echo over", blocking=True)
+            )
+            await asyncio.to_thread(read_two_heartbeats)
+            assert (await lasting).content == "over"
+        while message := await connection.read_message():
+            if isinstance(message, str) and "oh_jupyter_event" in message and "over" in message:
+                break
+        else:
+            pytest.fail("the websocket was cut")
+        connection.close()
+
+    def read_two_heartbeats() -> None:
+        accept = {**headers, "Accept": "text/event-stream"}
+        with requests.get(f"{below}/events", headers=accept, stream=True, timeout=300) as answer:
+            lines = answer.iter_lines(chunk_size=1, decode_unicode=True)
+            assert next(lines) == "event: generation"
+            for _ in range(2):
+                while not next(lines).startswith(": still here"):
+                    pass
+
+    asyncio.run(scenario())
