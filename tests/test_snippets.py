@@ -1,0 +1,116 @@
+"""The snippets of README and documentation do what they say, in an open notebook or a terminal.
+
+A comment before a block, ``<!-- not run: REASON -->``, says why it cannot be run here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import pytest
+import requests
+
+from oh_jupyter.client import RuntimeClient
+from oh_jupyter.testing import LiveServer, run_server
+
+ROOT = Path(__file__).parents[1]
+PAGES = (
+    *("README.md", "CONTRIBUTING.md", "RELEASE.md", "docs/index.md"),
+    *("docs/how-to/agents.md", "docs/how-to/rewind.md"),
+    *(f"docs/rooms/{page}.md" for page in ("checkpoints", "client", "runtime", "testing")),
+)
+BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<reason>.+) -->\n)?^```(?P<language>python|bash|ipython)\n"
+    r"(?P<code>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+NOTEBOOKS = ("00-tour.ipynb", "analysis.ipynb")
+END = "this was the end"
+
+
+def snippets() -> Iterator[object]:
+    for page in PAGES:
+        text = (ROOT / page).read_text("utf-8")
+        for block in BLOCK.finditer(text):
+            line = text.count("\n", 0, block.start("code")) + 1
+            if block["reason"] is None:
+                yield pytest.param(block["language"], block["code"], id=f"{page}:{line}")
+
+
+@dataclass
+class Place:
+    """A directory with an open notebook, and a terminal in it."""
+
+    server: LiveServer
+    kernel_id: str
+
+    def in_notebook(self, code: str) -> None:
+        prepared = f"token = {self.server.token!r}\n"
+        own = code.replace("http://127.0.0.1:8888", self.server.url)
+        with RuntimeClient(self.server.url, self.server.token, self.kernel_id) as runtime:
+            seen = runtime.run_ipython(f"{prepared}{own}\nprint({END!r})")
+        assert END in seen.content.splitlines(), seen.content
+        assert "UsageError" not in seen.content
+
+    def in_terminal(self, code: str) -> None:
+        url = f"{self.server.url}/oh_jupyter/kernels/{self.kernel_id}"
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", code],
+            cwd=self.server.directory / "root",
+            env={
+                **os.environ,
+                "HOME": str(self.server.directory),
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                "OH_URL": url,
+                "OH_TOKEN": self.server.token,
+            },
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert '"error"' not in done.stdout
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    directory = tmp_path_factory.mktemp("snippets")
+    root = directory / "root"
+    (root / "project").mkdir(parents=True)
+    (root / "work").mkdir()
+    (root / "work" / "Makefile").write_text("all:\n\t@echo made\n")
+    (root / ".venv").symlink_to(sys.prefix)
+    with (
+        run_server(directory) as server,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("JUPYTER_RUNTIME_DIR", str(directory / "run"))
+        kernel: dict[str, str] = {"name": "python3"}
+        for name in NOTEBOOKS:
+            nbformat.write(nbformat.v4.new_notebook(), root / name)
+            answer = requests.post(
+                f"{server.url}/api/sessions",
+                json={"path": name, "name": name, "type": "notebook", "kernel": kernel},
+                headers=server.headers,
+                timeout=60,
+            )
+            answer.raise_for_status()
+            # The notebooks share one kernel, which is enough for what is shown.
+            kernel = {"id": answer.json()["kernel"]["id"]}
+        yield Place(server, kernel["id"])
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not here")
+@pytest.mark.parametrize(("language", "code"), list(snippets()))
+def test_a_snippet(place: Place, language: str, code: str) -> None:
+    if language == "bash":
+        place.in_terminal(code)
+    else:
+        place.in_notebook(code)
