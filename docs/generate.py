@@ -15,7 +15,7 @@ import yaml
 ROOT = Path(__file__).parents[1]
 PACKAGES = (
     *("client", "editor", "shell", "browser", "storage", "skills", "events", "checkpoints"),
-    *("plugins", "runtime", "agents", "testing", "config", "errors"),
+    *("plugins", "runtime", "agents", "evaluation", "testing", "config", "errors"),
 )
 SIGNS = {"line": "%", "cell": "%%"}
 METHODS = ("get", "put", "post", "delete", "patch")
