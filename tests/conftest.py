@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 
 pytest_plugins = ["pytest_jupyter.jupyter_server", "oh_jupyter.testing"]
+
+
+FOLDERS_WITH_LONG_FILES = ("e2e", "browser", "server", "agents", "client", "kernel", "shell")
+
+# What a run finds, the next one finds, too; "--hypothesis-profile default" looks elsewhere.
+hypothesis.settings.register_profile("repeatable", derandomize=True)
+hypothesis.settings.load_profile("repeatable")
 
 
 def pytest_configure() -> None:
@@ -16,6 +25,19 @@ def pytest_configure() -> None:
     # be the tests' own and those of their child processes.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with long files, so that workers that have a file each end at about the same time."""
+    last = len(FOLDERS_WITH_LONG_FILES)
+    rank = {name: place for place, name in enumerate(FOLDERS_WITH_LONG_FILES)}
+    items.sort(key=lambda item: rank.get(item.path.parent.name, last))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is imported by now out of all further collections, of which each would see it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

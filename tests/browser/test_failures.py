@@ -9,8 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -20,6 +19,7 @@ from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser.channel.tempdir import TempDir
 from oh_jupyter.browser.worker.session import MAX_TABS
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
+from oh_jupyter.testing import wait_until
 
 
 @pytest.fixture
@@ -55,13 +55,6 @@ def worker_process() -> psutil.Process:
         if p.cmdline()[-2:] == ["-m", "oh_jupyter.browser.worker.main"]
     ]  # fmt: skip
     return worker
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        threading.Event().wait(0.02)
 
 
 def test_endless_script_is_stopped(env: BrowserEnv, site):
