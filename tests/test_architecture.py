@@ -47,7 +47,7 @@ MAY_IMPORT = {
     | ROOMS
     | {"agents", "cells", "client", "doctor", "evaluation", "plugins", "runtime", "traits", "logs"},
     "openhands": LOW | {"runtime", "kernel", "client"},
-    "server": BASE | {"events", "config", "traits", "logs", "mcp_sdk"},
+    "server": BASE | {"events", "config", "storage", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},
     "connect": BASE | {"events", "config", "server", "client"},
     "doctor": LOW | ROOMS | {"agents", "runtime"},

@@ -14,12 +14,13 @@ from urllib.parse import urlsplit
 
 from oh_jupyter.background import LoopThread
 from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings
-from oh_jupyter.errors import OhJupyterError, RuntimeClosedError
+from oh_jupyter.errors import RuntimeClosedError
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
 from oh_jupyter.runtime.executor import MIN_SECRET_CHARS, ActionExecutor
 from oh_jupyter.runtime.mcp import parse_servers
-from oh_jupyter.storage import FileStore, get_file_store
+from oh_jupyter.storage import FileStore
+from oh_jupyter.storage.configured import make_file_store
 from oh_jupyter.storage.spool import spool_while_unreachable
 
 if TYPE_CHECKING:
@@ -66,9 +67,6 @@ class RuntimeThread(LoopThread):
         await self.loop.shutdown_default_executor()
         self.loop.call_soon(self.loop.stop)
 
-
-DEFAULT_STORE = "~/.openhands"
-"""Where OpenHands keeps its sessions, and so do we."""
 
 logger = logging.getLogger(__name__)
 
@@ -198,39 +196,3 @@ def _event_log(store: FileStore, sid: str, settings: Settings) -> EventStream:
     words = {word for value in values for word in (value, *value.split())}
     events.mask(word for word in words if len(word) >= MIN_SECRET_CHARS)
     return events
-
-
-def make_file_store(settings: Settings) -> FileStore:
-    """The file store that the settings describe.
-
-    One in memory, with a warning in the log, if the default one cannot be made, since a full or
-    read-only home must not keep anybody from working.
-    """
-    path = settings.file_store_path
-    url = settings.file_store_web_hook_url
-    if url and not url.endswith("/"):
-        logger.warning(
-            "Paths of the store are appended to file_store_web_hook_url as it is, and it does not "
-            "end in a slash: a.txt is reported to %s",
-            f"{urlsplit(url).hostname}{urlsplit(url).path}a.txt",
-        )
-    by_default = settings.file_store == "local" and path is None
-    if settings.file_store == "local":
-        path = os.path.expanduser(path or DEFAULT_STORE)
-    try:
-        return get_file_store(
-            settings.file_store,
-            path,
-            settings.file_store_web_hook_url,
-            settings.file_store_web_hook_headers,
-            settings.file_store_web_hook_batch,
-            file_store_web_hook_outbox=settings.file_store_web_hook_outbox,
-            file_store_web_hook_secret=settings.file_store_web_hook_secret,
-        )
-    except (OhJupyterError, OSError) as problem:
-        if not by_default:
-            raise
-        from oh_jupyter.storage import InMemoryFileStore
-
-        logger.warning("Events are kept in memory only: %s", problem)
-        return InMemoryFileStore()

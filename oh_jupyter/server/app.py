@@ -21,6 +21,7 @@ from oh_jupyter.server.handlers.base import SESSION_KEY_VARIABLE
 from oh_jupyter.server.handlers.workspace import WORKSPACE_HANDLERS
 from oh_jupyter.server.limits import Limits, RateLimit
 from oh_jupyter.server.mcp.endpoints import Endpoints
+from oh_jupyter.server.outbox import OutboxDrain
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -98,6 +99,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             max_queued_actions=self.max_queued_actions,
             rate=RateLimit(self.rate_limit),
         )
+        self._outbox = OutboxDrain(settings)
         router = Router(
             server.kernel_manager,
             server.event_logger,
@@ -106,6 +108,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             path=self.default_kernel_path,
             limits=limits,
             confirmation=settings.confirmation,
+            kernel_gone=self._outbox.kernel_gone,
         )
         activity = Activity()
         unsaved = UnsavedDocuments(server.event_logger)
@@ -160,6 +163,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         for commands in state.commands.values():
             commands.close()
         state.router.close()
+        await self._outbox.close()
         self._restore_logging()
 
     def _secrets(self) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -40,10 +40,12 @@ class Router:
         path: str = "",
         limits: Limits | None = None,
         confirmation: str | None = None,
+        kernel_gone: Callable[[], None] = lambda: None,
     ) -> None:
         """Touch no kernel yet; ``settings`` are those of oh_jupyter in the default one.
 
-        ``confirmation`` is the policy of people's kernels that have none of their own.
+        ``confirmation`` is the policy of people's kernels that have none of their own;
+        ``kernel_gone`` is called when the process of any kernel has ended.
         """
         self._kernels = kernel_manager
         self._events = event_logger
@@ -52,6 +54,7 @@ class Router:
         )
         self._limits = limits or Limits()
         self._confirmation = confirmation
+        self._kernel_gone = kernel_gone
         self._links: dict[str, KernelLink] = {}
         self._being_restarted: set[str] = set()
         self._unwanted: set[str] = set()
@@ -156,6 +159,7 @@ class Router:
         """A kernel is found dead, and restarted now unless it died too often in a short time."""
         if not given_up and not isinstance(manager, GatewayKernelManager):
             self._being_restarted.add(kernel_id)  # an event will tell of that, too
+        self._kernel_gone()
         link = self._links.get(kernel_id)
         if link is None:
             return
@@ -196,6 +200,8 @@ class Router:
         kernel_id = data.get("kernel_id", "")
         if data.get("status") != "success":
             return
+        if data.get("action") in ("restart", "shutdown"):
+            self._kernel_gone()
         if data.get("action") == "restart":
             if kernel_id not in self._being_restarted:
                 self._restarted(kernel_id)
