@@ -2,7 +2,7 @@
 #   make lab  [ARGS="--no-browser --port 8890"]   JupyterLab on notebooks/
 #   make test                                     everything that is checked; test-all: what is slow, too
 #   make docs                                     the documentation, in docs/_build/html
-#   make bench [ARGS=--short]                     figures of this machine, in docs/_build/bench
+#   make bench [ARGS=--short]                     figures of this machine, into docs/figures
 #   make check-release                            wheel and source distribution, built, checked and installed
 #   make test-matrix [ARGS="tests/shell"]         the wheel under each Python that is here
 
