@@ -24,12 +24,15 @@ from oh_jupyter.testing import LiveServer, run_server
 ROOT = Path(__file__).parents[1]
 PAGES = (
     *("README.md", "CONTRIBUTING.md", "RELEASE.md", "docs/index.md"),
-    *("docs/how-to/agents.md", "docs/how-to/rewind.md"),
+    *(
+        f"docs/how-to/{page}.md"
+        for page in ("agents", "remote-kernels", "rewind", "storage", "webhooks")
+    ),
     *(f"docs/rooms/{page}.md" for page in ("checkpoints", "client", "runtime", "testing")),
 )
 BLOCK = re.compile(
-    r"(?:<!-- not run: (?P<reason>.+) -->\n)?^```(?P<language>python|bash|ipython)\n"
-    r"(?P<code>.*?)^```$",
+    r"(?: *<!-- not run: (?P<reason>[^\n]+) -->\n)?^ *```(?P<language>python|bash|ipython)\n"
+    r"(?P<code>.*?)^ *```$",
     re.MULTILINE | re.DOTALL,
 )
 NOTEBOOKS = ("00-tour.ipynb", "analysis.ipynb")
@@ -53,7 +56,7 @@ class Place:
     kernel_id: str
 
     def in_notebook(self, code: str) -> None:
-        prepared = f"token = {self.server.token!r}\n"
+        prepared = f"token = {self.server.token!r}\nget_config = type(get_ipython().config)\n"
         own = code.replace("http://127.0.0.1:8888", self.server.url)
         with RuntimeClient(self.server.url, self.server.token, self.kernel_id) as runtime:
             seen = runtime.run_ipython(f"{prepared}{own}\nprint({END!r})")
