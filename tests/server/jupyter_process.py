@@ -27,7 +27,8 @@ def jupyter(environment: dict[str, str], directory: str) -> Iterator[subprocess.
             "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
         ],
         cwd=directory,
-        env=environment,
+        # JupyterLab and whatever else is installed would take longer to load than all of ours.
+        env={**environment, "JUPYTER_NO_CONFIG": "1"},
         stderr=subprocess.PIPE,
         text=True,
     )
