@@ -30,6 +30,7 @@ __all__ = [
     "Settings",
     "load_settings",
     "secret_variables",
+    "state_home",
 ]
 
 KERNEL_INFO_FIELD = "oh_jupyter"
@@ -61,6 +62,13 @@ SESSION_KEY_VARIABLE = "SESSION_API_KEY"
 def _setting(default: Any, help: str, *variables: str, secret: bool = False) -> Any:
     metadata = {"help": help, "variables": variables, "secret": secret}
     return field(default=default, repr=not secret, metadata=metadata)
+
+
+def state_home() -> Path:
+    """Folder of what is kept for a user, which need not exist."""
+    state = os.environ.get("XDG_STATE_HOME", "")
+    home = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
+    return home / "oh_jupyter"
 
 
 @dataclass(frozen=True)
@@ -126,6 +134,11 @@ class Settings:
     )
     browser_device: str | None = _setting(
         None, "Device to be, from Playwright's list, such as iPhone 15."
+    )
+    browser_har: str | None = _setting(
+        None,
+        "File to record all requests of a browser in when it closes, secrets too: ….har, or ….zip.",
+        "OH_JUPYTER_BROWSER_HAR",
     )
     browser_cdp_url: str | None = _setting(
         None,

@@ -6,8 +6,9 @@ import atexit
 import os
 import threading
 import weakref
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,7 @@ WORKER_MODULE, GYM_WORKER_MODULE = (
 )
 OPERATION_TIMEOUT_SECONDS = 60.0
 """For anything but a step."""
+MAX_RECORDED_ACTIONS = 1000
 PERSON_NOTICE = "A person has used the browser since the last step; the page may be another one."
 
 
@@ -119,6 +121,7 @@ class BrowserEnv:
         self._current_token: object = None
         self._cancelled_token: object = None
         self._person_notice = ""
+        self._recorded: deque[str] = deque(maxlen=MAX_RECORDED_ACTIONS)
         _living.add(self)
 
     def __enter__(self) -> BrowserEnv:
@@ -186,6 +189,7 @@ class BrowserEnv:
             )
         with self._step_lock:
             self._current_token = token
+            self._recorded.append(action)
             try:
                 if token is not None and token is self._cancelled_token:
                     raise BrowserError("The step was cancelled.")
@@ -265,6 +269,7 @@ class BrowserEnv:
         Raises:
             BrowserError: The browser does not start, or does not answer.
         """
+        self._recorded.append(action)
         details = {"action": action, "limit": timeout, "cwd": os.getcwd()}
         self._person_notice = PERSON_NOTICE
         return self._masker.masked_text(str(self._request("act", **details)))
@@ -292,8 +297,44 @@ class BrowserEnv:
             ``number``, ``frame`` (a JPEG as base64), ``width`` and ``height`` of the viewport,
             ``scroll``, ``url`` and ``tabs``; None if no browser runs.
         """
-        seen = self._supervisor.watch(known, seconds)
-        return seen and {**self._masker.masked({**seen, "frame": ""}), "frame": seen["frame"]}
+        with suppress(BrowserError):
+            seen = self._supervisor.ask_aside({"op": "watch", "known": known}, seconds)
+            return seen and {**self._masker.masked({**seen, "frame": ""}), "frame": seen["frame"]}
+        return None
+
+    def pick(self, timeout: float = 300) -> str:
+        """Wait until a person points at an element of the active tab, in a window or a panel.
+
+        Args:
+            timeout: Seconds to wait.
+
+        Returns:
+            Its bid; the click does not reach the page.
+
+        Raises:
+            BrowserError: Nobody did, or no browser runs.
+        """
+        self.start()
+        found = self._supervisor.ask_aside({"op": "pick"}, timeout)
+        return str(self._request("bid_of", backend_id=found))
+
+    def start_script(self) -> None:
+        """Begin to record what is done in the pages, by whomever; a BrowserError if it does."""
+        self._request("start_script")
+        self._recorded.clear()
+
+    def script(self, *, stop: bool = True) -> tuple[str, str]:
+        """Tell what was recorded, and stop recording.
+
+        Args:
+            stop: Whether to stop.
+
+        Returns:
+            A Playwright script, and the same as calls of the action language.
+        """
+        script = str(self._request("read_script", stop=stop))
+        calls = "\n".join(self._recorded)
+        return self._masker.masked_text(script), self._masker.masked_text(calls)
 
     def check_alive(self, timeout: float = 60) -> bool:
         """Find out whether the browser answers, also while a step is running.

@@ -5,16 +5,38 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from oh_jupyter.browser.env import BrowserEnv
-from oh_jupyter.config import Settings
+from oh_jupyter.config import Settings, state_home
 from oh_jupyter.errors import BrowserError
 
 __all__ = ["DEFAULT_NAME", "BrowserPool"]
 
 DEFAULT_NAME = "default"
 """Name of the browser that is there from the beginning."""
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be the name of a session, since it is part of paths."""
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise BrowserError(
+            f"{name!r} cannot be the name of a session: use letters, digits, _, - and dots."
+        )
+
+
+def login_path(name: str) -> Path:
+    """File of the cookies and the local storage that a session of that name begins with."""
+    return state_home() / "logins" / f"{name}.json"
+
+
+def har_path(setting: str | None, name: str) -> Path | None:
+    """File of the requests of a session: each has its own."""
+    if not setting:
+        return None
+    path = Path(setting).expanduser()
+    return path if name == DEFAULT_NAME else path.with_stem(f"{path.stem}-{name}")
 
 
 class BrowserPool:
@@ -33,7 +55,7 @@ class BrowserPool:
         """The current browser; it is made when it is first asked for."""
         with self._lock:
             if self.name not in self._browsers:
-                self._browsers[self.name] = self._make(self.name)
+                self._browsers[self.name] = self.make(self.name)
             return self._browsers[self.name]
 
     @property
@@ -44,11 +66,7 @@ class BrowserPool:
 
     def use(self, name: str) -> BrowserEnv:
         """Make a browser the current one; a new name makes a new browser."""
-        if not re.fullmatch(r"\w[\w.-]*", name):
-            # It is part of the path of a profile.
-            raise BrowserError(
-                f"{name!r} cannot be the name of a session: use letters, digits, _, - and dots."
-            )
+        check_name(name)
         self.name = name
         return self.current
 
@@ -80,19 +98,35 @@ class BrowserPool:
             for name, browser in browsers.items()
         ]
 
-    def _make(self, name: str) -> BrowserEnv:
+    def keep_login(self, name: str, env: BrowserEnv) -> Path:
+        """Keep cookies and local storage of a browser for those of that name that come later."""
+        path = login_path(name)
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        env.storage_state(path)
+        with self._lock:
+            current = self._browsers.get(name)
+        if current is not None and current is not env:
+            self.close(name)
+        return path
+
+    def make(self, name: str, *, headless: bool | None = None) -> BrowserEnv:
+        """Make a browser with the settings of that name, outside the pool."""
+        check_name(name)
         settings = self._settings
+        login = login_path(name)
+        state = str(login) if login.is_file() else settings.browser_storage_state
         profile = settings.browser_profile
         if profile and name != DEFAULT_NAME:
             # A profile serves one browser at a time.
             profile = f"{profile}-{name}"
         return BrowserEnv(
             settings.browsergym_eval_env or None,
-            headless=settings.browser_headless,
+            headless=settings.browser_headless if headless is None else headless,
             executable_path=settings.browser_path,
-            storage_state=settings.browser_storage_state,
+            storage_state=state,
             user_data_dir=profile,
             device=settings.browser_device,
+            har_path=har_path(settings.browser_har, name),
             cdp_url=settings.browser_cdp_url,
             allowed_origins=settings.browser_allowed_origins,
             blocked_origins=settings.browser_blocked_origins,

@@ -78,7 +78,7 @@ class WorkerProcess:
             self._count += 1
             number = self._count
             self._answers[number] = answer
-            if message["op"] in ("ping", "start", "watch"):
+            if message["op"] in ("ping", "start", "watch", "pick"):
                 self._uncancellable.add(number)
             try:
                 write_frame(self._input.fileno(), {**message, "id": number})
@@ -170,8 +170,8 @@ TASK_START_TIMEOUT_SECONDS = 180.0
 """The same where a task of BrowserGym is set up with it, which may log in to several sites."""
 PING_TIMEOUT_SECONDS = 5.0
 """Seconds in which a worker has to answer after a request that timed out."""
-WATCH_GRACE_SECONDS = 10.0
-"""Seconds more than the watcher asked for, until a picture is given up."""
+ASIDE_GRACE_SECONDS = 10.0
+"""Seconds more than were asked for, until a request beside the steps is given up."""
 PAGES_LOST = "open pages, history and what was entered are lost"
 
 
@@ -271,17 +271,12 @@ class Supervisor:
             return False
         return True
 
-    def watch(self, known: int, seconds: float) -> dict[str, Any] | None:
-        """Wait for another picture of the page; None if no browser runs. From any thread."""
+    def ask_aside(self, request: dict[str, Any], seconds: float) -> Any:
+        """Ask for what may take long beside the steps; None if no browser runs. From any thread."""
         worker = self._worker
         if worker is None or not worker.is_alive():
             return None
-        request = {"op": "watch", "known": known, "seconds": seconds}
-        try:
-            seen: dict[str, Any] = worker.request(request, seconds, grace=WATCH_GRACE_SECONDS)
-        except BrowserError:
-            return None
-        return seen
+        return worker.request({**request, "seconds": seconds}, seconds, grace=ASIDE_GRACE_SECONDS)
 
     def interrupt(self) -> None:
         """Give up what is being waited for. From any thread."""

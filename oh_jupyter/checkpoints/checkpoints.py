@@ -15,6 +15,7 @@ from typing import Any, Literal
 from oh_jupyter.checkpoints.git import Git
 from oh_jupyter.checkpoints.rewind import RewindPlan, apply, plan_exact, plan_turns
 from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, take
+from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.locks import file_lock, thread_lock
 
@@ -310,9 +311,7 @@ class Checkpoints:
 def default_directory(workspace: Path) -> Path:
     """Where the checkpoints of a workspace are kept, which need not exist."""
     name = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:16]
-    state = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
-    return home / "oh_jupyter" / "checkpoints" / name
+    return state_home() / "checkpoints" / name
 
 
 def _read(fields: dict[str, Any]) -> Checkpoint:

@@ -7,6 +7,8 @@ import threading
 from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from oh_jupyter.errors import BrowserError
+
 # All else is imported where it is used: ``%load_ext`` makes an ``Oh``, and pays for none of it.
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
@@ -347,7 +349,7 @@ class ActionMethods:
         """Read the tables of the page that is open, or of another one.
 
         Args:
-            url: Address to open first.
+            url: Address to open first; here as in the methods below.
 
         Returns:
             One pandas DataFrame for each table.
@@ -357,9 +359,47 @@ class ActionMethods:
         """
         from oh_jupyter.browser.tables import read_tables
 
+        return cast("list[Any]", self._read_page(url, read_tables))
+
+    def links(self, url: str | None = None) -> Any:
+        """Read the links of a page, as ``tables`` does; a DataFrame of ``text`` and ``url``."""
+        from oh_jupyter.browser.tables import read_links
+
+        return self._read_page(url, read_links)
+
+    def forms(self, url: str | None = None) -> Any:
+        """Read the fields of a page's forms, as ``tables`` does; a DataFrame, one row a field."""
+        from oh_jupyter.browser.tables import read_forms
+
+        return self._read_page(url, read_forms)
+
+    def elements(self, css: str = "", *, role: str = "", url: str | None = None) -> Any:
+        """Read the elements of a page, as ``tables`` does.
+
+        Args:
+            css: A CSS selector of those wanted, such as ``"h2, .price"``.
+            role: Or their role, such as ``"button"``.
+            url: Address to open first.
+
+        Returns:
+            A pandas DataFrame: ``tag``, ``text`` and ``value``; by role ``bid``, ``name`` and
+            ``value``.
+
+        Raises:
+            BrowserError: The page cannot be read, or neither or both were given.
+        """
+        from oh_jupyter.browser.tables import read_elements
+
+        if bool(css) == bool(role):
+            raise BrowserError("Say which elements: a CSS selector, or role='button'.")
+        return self._read_page(url, read_elements, css, role=role)
+
+    def _read_page(self, url: str | None, read: Callable[..., Any], *args: Any, **kw: Any) -> Any:
         if url is not None:
-            self.browse(url)
-        return self.call(read_tables, self.browser)
+            opened = self.browse(url)
+            if getattr(opened, "error", True):
+                raise BrowserError(f"{url} cannot be read: {opened.content.strip()}")
+        return self.call(read, self.browser, *args, **kw)
 
     @property
     def browsers(self) -> BrowserPool:

@@ -266,3 +266,38 @@ def test_agents_wait_while_a_person_has_the_browser(kernel, url: str):
     asked = kernel.send("execute_action", body)
     assert kernel.ask("hold_browser", hold=False)[0]["held"] is False
     assert "pressed" in kernel.reply(asked)[1]["content"]
+
+
+def test_a_page_as_data(kernel, url: str):
+    assert kernel.execute(f"list(oh.links('{url}').text)") == "['cargo']"
+    assert kernel.execute("list(oh.forms().type)") == "['submit']"
+    assert kernel.execute("list(oh.elements('h1').text)") == "['Harbour']"
+    assert kernel.execute("list(oh.elements(role='button').name)") == "['press']"
+    assert "Say which elements" in kernel.execute("oh.elements()")
+    assert "cannot be read" in kernel.execute("oh.links('http://127.0.0.1:9/')")
+
+
+def test_a_person_logs_in_once(kernel, url: str, tmp_path: Path):
+    kernel.execute(f"import os; os.environ['XDG_STATE_HOME'] = '{tmp_path}'")
+    kernel.execute("os.environ.pop('DISPLAY', None)")
+    assert "--as NAME" in kernel.execute(f"%oh_browse login {url}")
+    # Instead of a person who logs in and presses Enter.
+    logged_in = kernel.execute(
+        "import builtins\nbuiltins.input = lambda prompt: "
+        "oh.browser.evaluate(\"document.cookie = 'who=ada; max-age=900'\")\n"
+        f"get_ipython().run_line_magic('oh_browse', 'login {url} --as ada')"
+    )
+    assert "Session 'ada' is logged in" in logged_in
+    (state,) = tmp_path.rglob("ada.json")
+    assert state.stat().st_mode & 0o777 == 0o600
+    kernel.execute("%oh_browse close ada")
+    kernel.execute(f"%oh_browse session ada\n%oh_browse --no-picture {url}")
+    assert kernel.execute("oh.browser.evaluate('document.cookie')") == "'who=ada'"
+    kernel.execute("%oh_browse record")
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    recorded = kernel.execute(f"%oh_browse record stop {tmp_path}/recorded.py")
+    assert (tmp_path / "recorded.py").read_text() in recorded
+    assert f"page.goto('{url}')" in recorded
+    assert "%%oh_browse" in recorded
+    kernel.execute("%oh_browse close ada\n%oh_browse session default")
+    kernel.execute("del os.environ['XDG_STATE_HOME']")

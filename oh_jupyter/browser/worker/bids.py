@@ -115,6 +115,12 @@ class BidRegistry:
                 if not frame.prefix.startswith(prefix)
             }
 
+    def bid_of(self, session: Any, backend_id: int) -> str:
+        """Find the bid of an element, "" if it was not in the last look."""
+        found = (bid for bid, (frame, each) in self._elements.items()
+                 if each == backend_id and frame.session is session)  # fmt: skip
+        return next(found, "")
+
     def find(self, bid: str) -> tuple[FrameBids, int] | None:
         """Find the element of a bid."""
         return self._elements.get(bid)

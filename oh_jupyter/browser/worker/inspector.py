@@ -36,7 +36,7 @@ from oh_jupyter.errors import BrowserActionError
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, ElementHandle, Frame, Page
 
-__all__ = ["PageInspector"]
+__all__ = ["PageInspector", "detach"]
 
 
 async def send_large(session: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,9 @@ OPERATIONS: dict[str, Operation] = {
     "step": operations.run_step,
     "act": operations.act,
     "marks": operations.marks,
+    "bid_of": operations.bid_of,
+    "start_script": operations.start_script,
+    "read_script": operations.read_script,
     "evaluate": operations.evaluate,
     "load": operations.load,
     "renew": operations.renew,
@@ -34,7 +37,7 @@ OPERATIONS: dict[str, Operation] = {
     "stop_trace": operations.stop_trace,
 }
 """What can be asked for, one at a time, by its name in a request."""
-ASIDE: dict[str, Operation] = {"watch": operations.watch}
+ASIDE: dict[str, Operation] = {"watch": operations.watch, "pick": operations.pick}
 """What can be asked for at any time, also while one of the others is carried out."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from oh_jupyter.browser.channel.language import Call, parse_actions
 from oh_jupyter.browser.channel.protocol import RECORDS
 from oh_jupyter.browser.worker.actions import perform
+from oh_jupyter.browser.worker.inspector import detach
 from oh_jupyter.browser.worker.observation import observe
 from oh_jupyter.browser.worker.session import BrowserSession
 from oh_jupyter.browser.worker.settle import (
@@ -20,11 +21,15 @@ from oh_jupyter.errors import BrowserActionError, BrowserError
 
 __all__ = [
     "act",
+    "bid_of",
     "evaluate",
     "load",
     "marks",
+    "pick",
+    "read_script",
     "renew",
     "run_step",
+    "start_script",
     "start_trace",
     "stop_trace",
     "storage_state",
@@ -45,6 +50,7 @@ ACTIONS_WITHOUT_LAYOUT = PASSIVE_ACTIONS | {
 """Actions after which nothing has moved unless the page's scripts move it."""
 PROBE_SECONDS = 2.0
 """Seconds after which it is asked whether the page still answers."""
+PICK_COLOUR = {"r": 80, "g": 140, "b": 250, "a": 0.35}
 MAX_OBSERVATION_ATTEMPTS = 4
 """How often a page is looked at that goes on to another page meanwhile."""
 
@@ -86,6 +92,7 @@ async def _run_calls(session: BrowserSession, action: str, limit: float) -> str:
                     # What the last call has opened or loaded is what the next one is for.
                     await session.tracker.navigated(session.page)
                     await session.ensure_page()
+                await session.script.note(call)
                 await _perform_with_watchdog(call, session)
     except BrowserActionError as error:
         if "ERR_ABORTED" in str(error) or "Download is starting" in str(error):
@@ -184,6 +191,48 @@ async def marks(session: BrowserSession, request: dict[str, Any]) -> list[dict[s
         for bid, each in properties
         if each["set_of_marks"] and each["bbox"] and each["visibility"] >= 0.5
     ]
+
+
+async def pick(session: BrowserSession, request: dict[str, Any]) -> int:
+    """Wait until a person points at an element of the active tab; its backend node id."""
+    cdp = await session.page.context.new_cdp_session(session.page)
+    picked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    def pointed_at(event: dict[str, Any]) -> None:
+        if not picked.done():
+            picked.set_result(event["backendNodeId"])
+
+    cdp.on("Overlay.inspectNodeRequested", pointed_at)
+    try:
+        await cdp.send("DOM.enable")
+        await cdp.send("Overlay.enable")
+        mode = {"mode": "searchForNode", "highlightConfig": {"contentColor": PICK_COLOUR}}
+        await cdp.send("Overlay.setInspectMode", mode)
+        return await asyncio.wait_for(picked, request["seconds"])
+    except TimeoutError:
+        raise BrowserError("Nobody has pointed at an element.") from None
+    finally:
+        # With the session, its overlay ends.
+        await detach(cdp)
+
+
+async def bid_of(session: BrowserSession, request: dict[str, Any]) -> str:
+    """Look up the bid of an element of the active tab."""
+    await session.ensure_page()
+    inspector = await session.inspector()
+    await inspector.capture(probe=False, accessibility=False)
+    return inspector.bids.bid_of(inspector.session, request["backend_id"])
+
+
+async def start_script(session: BrowserSession, request: dict[str, Any]) -> None:
+    """Begin to record a Playwright script."""
+    await session.ensure_page()
+    await session.script.start(session.page.url)
+
+
+async def read_script(session: BrowserSession, request: dict[str, Any]) -> str:
+    """Return the script, and stop recording if it is so wished."""
+    return await session.script.read(request["stop"])
 
 
 async def watch(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:

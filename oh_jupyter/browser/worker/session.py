@@ -20,6 +20,7 @@ from oh_jupyter.browser.worker.inspector import PageInspector
 from oh_jupyter.browser.worker.launch import OpenedBrowser, open_browser
 from oh_jupyter.browser.worker.recorder import Recorder
 from oh_jupyter.browser.worker.screencast import Screencast
+from oh_jupyter.browser.worker.script import ScriptRecorder
 from oh_jupyter.browser.worker.settle import ActivityTracker, Watchdog
 from oh_jupyter.errors import BrowserActionError
 
@@ -73,6 +74,7 @@ class BrowserSession:
     def __post_init__(self) -> None:
         """Prepare what nobody watches yet."""
         self.screencast = Screencast(self)
+        self.script = ScriptRecorder(self.opened.context)
 
     @classmethod
     async def start(cls, settings: LaunchSettings) -> BrowserSession:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
+from oh_jupyter.config import state_home
 from oh_jupyter.editor.files.edit_lock import InterruptedEdit, LockHolder, held, is_private
 from oh_jupyter.editor.history.commit import recover
 from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
@@ -164,9 +165,7 @@ class HistoryEntry:
 def state_folder(workspace: Path) -> Path:
     """Default folder of a workspace's history, which need not exist."""
     name = hashlib.sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()[:16]
-    state = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
-    return home / "oh_jupyter" / "history" / name
+    return state_home() / "history" / name
 
 
 def default_folder(workspace: Path) -> Path:

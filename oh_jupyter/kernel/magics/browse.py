@@ -19,6 +19,7 @@ from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.browse_completion import BrowseCompletion
+from oh_jupyter.kernel.magics.browse_person import log_in, login_arguments, pick, record
 from oh_jupyter.kernel.magics.options import leading_options, magic_options, wants_help
 
 __all__ = ["BrowseMagics"]
@@ -30,7 +31,7 @@ DOWNLOADS_DIR = ".downloads"
 
 _CALL = re.compile(r"[A-Za-z_]+\(|GET_EVAL_(GOAL|REWARDS)$")
 _EVAL = re.compile(r"\s*(--?\S+\s+)*eval(\s|$)")
-_WITH_ARGUMENT = {"save", "session", "close", "elements", "eval"}
+_WITH_ARGUMENT = {"save", "login", "record", "session", "close", "elements", "eval"}
 
 
 @magics_class
@@ -51,6 +52,9 @@ class BrowseMagics(OhMagics):
             "downloads": self._downloads,
             "console": self._console,
             "save": self._save,
+            "login": self._login,
+            "record": lambda line: record(self.oh, line),
+            "pick": lambda _: pick(self.oh),
             "session": self._session,
             "status": self._status,
             "close": self._close,
@@ -82,9 +86,12 @@ class BrowseMagics(OhMagics):
         ``tables``, ``links``, ``forms``, and ``elements CSS`` or ``elements role=ROLE``, as
         pandas DataFrames; ``console`` and requests of the next moment;
         ``downloads``. ``save FILE`` keeps cookies and local storage, to be logged in
-        later; ``session [NAME]`` changes to a browser of its own; ``status``;
-        ``close``. ``eval TASK … --agent FUNCTION`` tries tasks, ``eval show FILE`` shows
-        what came of it (see ``eval --help``).
+        later; ``login URL --as NAME`` lets you log in, in a window or in JupyterLab's
+        browser, and keeps that for the session of the name; ``record``, ``record stop
+        [FILE.py]`` make a Playwright script and a magic of what is done; ``pick`` is the
+        bid of the element that you click; ``session [NAME]`` changes to a browser of its
+        own; ``status``; ``close``. ``eval TASK … --agent FUNCTION`` tries tasks, ``eval
+        show FILE`` shows what came of it (see ``eval --help``).
         """
         # The command eval has a help of its own.
         if not _EVAL.match(line) and wants_help(self.oh_browse, line):
@@ -168,24 +175,18 @@ class BrowseMagics(OhMagics):
         return self.oh.tables()
 
     def _links(self, _: str) -> Any:
-        from oh_jupyter.browser.tables import read_links
-
-        return self.oh.call(read_links, self.oh.browser)
+        return self.oh.links()
 
     def _forms(self, _: str) -> Any:
-        from oh_jupyter.browser.tables import read_forms
-
-        return self.oh.call(read_forms, self.oh.browser)
+        return self.oh.forms()
 
     def _elements(self, line: str) -> Any:
-        from oh_jupyter.browser.tables import read_elements
-
         if not line:
             raise UsageError("say which: %oh_browse elements CSS, or elements role=button")
         role = re.fullmatch(r"role=(\w+)", line)
         if role is not None:
-            return self.oh.call(read_elements, self.oh.browser, role=role[1])
-        return self.oh.call(read_elements, self.oh.browser, self.expand(line))
+            return self.oh.elements(role=role[1])
+        return self.oh.elements(self.expand(line))
 
     def _console(self, _: str) -> Table:
         seen = self._look("console_messages", "network_requests")
@@ -207,6 +208,10 @@ class BrowseMagics(OhMagics):
         path = Path(self.expand(line.strip("'\""))).expanduser()
         state = self.oh.call(self.oh.browser.storage_state, path)
         print(f"{len(state['cookies'])} cookies, {len(state['origins'])} origins → {path}")
+
+    def _login(self, line: str) -> None:
+        url, name = login_arguments(self.expand(line))
+        log_in(self.oh, self._address(url), name)
 
     def _session(self, name: str) -> Table:
         if name:
