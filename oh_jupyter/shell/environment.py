@@ -74,6 +74,8 @@ def shell_environment(
 
 def check_variables(variables: Mapping[str, str]) -> None:
     """Make sure that a shell can set these variables (ShellError)."""
+    if not isinstance(variables, Mapping):
+        raise ShellError(f"{variables!r} cannot be set: give names and values, as {{'NAME': 'x'}}.")
     for name, value in variables.items():
         if not (isinstance(name, str) and isinstance(value, str)):
             raise ShellError(f"{name!r} cannot be set: name and value must be text, not {value!r}.")

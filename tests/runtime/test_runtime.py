@@ -232,7 +232,7 @@ def test_environment_variables_reach_shell_and_cells_and_stay_out_of_the_log(
     recorded = [event for event in runtime.events.search() if event.cause is not None]
     assert all(value not in event.content for event in recorded)
     assert "<secret_hidden>" in recorded[0].content
-    for wrong in ({"not a name": "x"}, {"NUMBER": 5}):
+    for wrong in ({"not a name": "x"}, {"NUMBER": 5}, "NAME", None):
         with pytest.raises(ShellError, match="cannot be set"):
             runtime.submit(runtime.executor.set_env(wrong)).result(30)
 
