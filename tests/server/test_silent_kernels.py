@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+import oh_jupyter
 from oh_jupyter.server.links import kernel_link, pending
 
 HOLD_THE_GIL = "import ctypes; open({begun!r}, 'w').close(); ctypes.PyDLL(None).open({gate!r}, 0)"
@@ -157,3 +158,21 @@ async def test_what_was_received_and_given_up_is_cancelled(
     assert "see the event log" in answer["detail"]
     status, answer = await act("run", plain_kernel, command="echo free")
     assert (status, answer["content"]) == (200, "free")
+
+
+async def test_nobody_asks_an_idle_kernel_anything(act, plain_kernel) -> None:
+    """Once nobody waits for an answer, the server has nothing going on for its kernels."""
+    ours = str(Path(oh_jupyter.__file__).parent) + os.sep
+
+    def under_way() -> set[asyncio.Task[Any]]:
+        return {
+            task
+            for task in asyncio.all_tasks()
+            if task.get_coro().cr_code.co_filename.startswith(ours)
+        }
+
+    status, _ = await act("run", plain_kernel, command="true")
+    assert status == 200
+    assert under_way()  # the watch, which ends by itself
+    while left := under_way():
+        await asyncio.wait(left)
