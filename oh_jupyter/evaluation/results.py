@@ -32,10 +32,12 @@ class Results:
         is_url = "://" in os.fspath(out)
         # Workers have a current directory of their own.
         self.out = os.fspath(out) if is_url else os.path.abspath(os.path.expanduser(out))
-        folder, _, self.name = self.out.rpartition("/")
+        folder, self.name = os.path.split(self.out)
         if not self.name.endswith(".jsonl"):
             raise EvaluationError(f"Results are JSON lines: give {out} a name that ends in .jsonl")
-        self.store: FileStore = get_file_store(folder if is_url else f"file://{folder or '/'}")
+        self.store: FileStore = (
+            get_file_store(folder) if is_url else get_file_store("local", folder)
+        )
         self._root = self.name.removesuffix(".jsonl")
         self._trials: list[Trial] = []
         self._written_at = 0.0

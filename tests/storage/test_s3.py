@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 
 from oh_jupyter.errors import StorageError, StoreAccessError, StoreConfigError
+from oh_jupyter.evaluation import Outcome, run_trials
 from oh_jupyter.storage import S3FileStore, get_file_store
 from oh_jupyter.storage.remote import fsspec_store, s3
 from oh_jupyter.testing import FileStoreContract
@@ -263,3 +264,22 @@ def test_after_fork(store):
 def test_no_bucket_at_all():
     with pytest.raises(StoreConfigError):
         S3FileStore("")
+
+
+class Toss:
+    """A task of an evaluation that needs no browser."""
+
+    name = "toss/coin"
+
+    def play(self, agent, *, seed, steps, log):
+        log.path("coin.txt").write_text(str(seed))
+        return Outcome(agent({"seed": seed}), 1)
+
+
+def test_results_of_an_evaluation(store):
+    out = f"{store.url}/runs/first.jsonl"
+    assert len(list(run_trials([Toss()], lambda seen: seen["seed"], seeds=2, out=out))) == 2
+    again = list(run_trials([Toss()], lambda seen: 5, seeds=3, out=out))
+    assert [trial.reward for trial in again] == [0, 1, 5]
+    assert len(store.read("runs/first.jsonl").splitlines()) == 3
+    assert store.read("runs/first/episodes/toss%2Fcoin/2/coin.txt") == "2"
