@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
+
+import oh_jupyter
 
 PUBLIC = {
     "oh_jupyter": ["__version__", "load_ipython_extension", "unload_ipython_extension"],
@@ -13,6 +17,7 @@ PUBLIC = {
         *("ToolCall", "ToolServer", "known_agents"),
     ],
     "oh_jupyter.browser": ["BrowserEnv", "flatten_axtree"],
+    "oh_jupyter.cells": ["CellOutput", "CellRunner", "captured_outputs"],
     "oh_jupyter.checkpoints": [
         *("Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan"),
     ],
@@ -54,6 +59,11 @@ PUBLIC = {
         *("SuccessObservation", "SystemMessageAction", "TaskTrackingAction"),
         *("TaskTrackingObservation", "UserRejectObservation"),
     ],
+    "oh_jupyter.mcp_sdk": ["major"],
+    "oh_jupyter.openhands": [
+        *("IPythonTool", "KernelBrowserToolSet", "KernelFileEditorTool", "KernelTerminalTool"),
+        *("NotebookTool", "connect", "run"),
+    ],
     "oh_jupyter.plugins": [
         *("ALL_PLUGINS", "AgentSkillsPlugin", "AgentSkillsRequirement", "CellOutput"),
         *("CellRunner", "ENTRY_POINT_GROUP", "JupyterPlugin", "JupyterRequirement", "Plugin"),
@@ -84,7 +94,26 @@ PUBLIC = {
 }
 
 
-@pytest.mark.parametrize("package", PUBLIC)
+ROOMS = Path(oh_jupyter.__file__).parent
+NEEDS_SDK = pytest.mark.skipif(not find_spec("openhands"), reason="needs the SDK")
+PACKAGES = [
+    pytest.param(
+        package, marks=pytest.mark.skipif(not find_spec("openhands"), reason="needs the SDK")
+    )
+    if package == "oh_jupyter.openhands"
+    else package
+    for package in PUBLIC
+]
+
+
+def test_all_packages_that_export_something_are_known() -> None:
+    rooms = [
+        file.parent.name for file in ROOMS.glob("*/__init__.py") if "__all__" in file.read_text()
+    ]
+    assert {f"oh_jupyter.{room}" for room in rooms} <= PUBLIC.keys()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_public_names_stay(package: str) -> None:
     module = importlib.import_module(package)
     missing = set(PUBLIC[package]) - set(module.__all__)
@@ -93,7 +122,7 @@ def test_public_names_stay(package: str) -> None:
         assert getattr(module, name) is not None
 
 
-@pytest.mark.parametrize("package", PUBLIC)
+@pytest.mark.parametrize("package", PACKAGES)
 def test_what_is_exported_exists_and_is_sorted_out(package: str) -> None:
     module = importlib.import_module(package)
     assert len(set(module.__all__)) == len(module.__all__)

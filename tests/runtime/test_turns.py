@@ -28,8 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def make(root: Path, **settings: Any) -> Runtime:
-    settings = {"file_store": "memory", "no_change_timeout_seconds": 1.0, **settings}
-    return Runtime(Settings(workspace_dir=str(root), **settings))
+    return Runtime(Settings(workspace_dir=str(root), **{"file_store": "memory", **settings}))
 
 
 @pytest.fixture
@@ -119,15 +118,17 @@ def test_a_long_pause_begins_a_new_turn(root: Path) -> None:
 
 
 def test_the_shell_goes_back_too(runtime: Runtime, root: Path) -> None:
-    def shell(command: str, source: str = "agent") -> str:
-        return runtime.submit_action(CmdRunAction(command), source).result(60).content
+    def shell(command: str, source: str = "agent", timeout: float | None = None) -> str:
+        action = CmdRunAction(command, blocking=True)
+        action.timeout = timeout
+        return runtime.submit_action(action, source).result(60).content
 
     shell("mkdir sub; export MINE=1", "user")
     shell("cd sub; export MINE=2 ITS=3; echo x > y")
     assert shell("pwd") == str(root / "sub")
     assert str(rewind(runtime, 1)) == "delete      sub/y"
     assert shell('pwd; echo "$MINE|$ITS"') == f"{root}\n1|"
-    shell("cd sub; sleep 1000")
+    shell("cd sub; sleep 1000", timeout=0.5)
     plan = rewind(runtime, 1)
     assert plan.notes == [
         "The shell's directory and variables stay as they are: A command runs in the shell: wait "
