@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -27,7 +26,8 @@ def write(docs: Path) -> None:
     tutorials.mkdir(exist_ok=True)
     (reference / "api").mkdir(parents=True, exist_ok=True)
     for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        shutil.copyfile(notebook, tutorials / notebook.name)
+        text = notebook.read_text("utf-8").replace("](../docs/", "](../")
+        (tutorials / notebook.name).write_text(text, "utf-8")
     pages = {
         "magics.md": magics(),
         "settings.md": settings(),

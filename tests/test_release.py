@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -61,6 +62,18 @@ def test_conda_installs_what_pip_does() -> None:
     }
     listed = [Requirement(each) for each in RECIPE["requirements"]["run"] if "$" not in each]
     assert {(each.name, str(each.specifier)) for each in listed} == needed
+
+
+def test_an_installation_that_fails_says_what_is_missing() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "install", "no-such-package-of-ours"],
+        env={**os.environ, "PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "No matching distribution found for no-such-package-of-ours" in done.stderr
+    assert "is there a network? PIP_INDEX_URL names another index" in done.stderr.splitlines()[-1]
 
 
 @pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.stem)
