@@ -27,6 +27,7 @@ __all__ = [
     "REPLY_MESSAGE",
     "REQUEST_MESSAGE",
     "SESSION_KEY_VARIABLE",
+    "TURN_MESSAGE",
     "Settings",
     "load_settings",
     "secret_variables",
@@ -54,6 +55,9 @@ OUTPUT_LIMIT = 30_000
 
 DECISION_MESSAGE = "oh_jupyter_decision"
 """Type of the IOPub message that tells every frontend what was decided on a waiting Action."""
+
+TURN_MESSAGE = "oh_jupyter_turn"
+"""Type of the IOPub message that tells every frontend what a guest agent says and does."""
 
 SESSION_KEY_VARIABLE = "SESSION_API_KEY"
 """Environment variable of the key that clients of OpenHands' protocol send."""

@@ -28,7 +28,7 @@ PUBLIC = {
     "oh_jupyter.config": [
         *("DECISION_MESSAGE", "EVENT_MESSAGE", "KERNEL_INFO_FIELD", "OUTPUT_LIMIT"),
         *("RECEIVED_MESSAGE", "REPLY_MESSAGE", "REQUEST_MESSAGE", "SESSION_KEY_VARIABLE"),
-        *("Settings", "load_settings", "secret_variables"),
+        *("Settings", "TURN_MESSAGE", "load_settings", "secret_variables"),
     ],
     "oh_jupyter.editor": [
         *("COMMANDS", "EditorError", "EditorParameterInvalidError"),

@@ -1,12 +1,16 @@
 /** The commands by which people, menus and other extensions reach what there is. */
 export const CommandIDs = {
   addCell: 'oh-jupyter:add-cell',
+  askAgent: 'oh-jupyter:ask-agent',
   approve: 'oh-jupyter:approve',
   connectAgent: 'oh-jupyter:copy-connect-command',
   copyAction: 'oh-jupyter:copy-action',
+  load: 'oh-jupyter:load',
+  newNotebook: 'oh-jupyter:new-notebook',
   reject: 'oh-jupyter:reject',
   rewind: 'oh-jupyter:rewind',
   showBrowser: 'oh-jupyter:show-browser',
+  showChanges: 'oh-jupyter:show-changes',
   showLog: 'oh-jupyter:show-log',
   stop: 'oh-jupyter:stop'
 } as const;

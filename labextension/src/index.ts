@@ -2,13 +2,17 @@ import type { JupyterFrontEndPlugin } from '@jupyterlab/application';
 
 import { activityPlugin } from './plugins/activity.js';
 import { browserPlugin } from './plugins/browser.js';
+import { agentPlugin } from './plugins/agent.js';
 import { cellsPlugin } from './plugins/cells.js';
+import { changesPlugin } from './plugins/changes.js';
 import { commandsPlugin } from './plugins/commands.js';
 import { confirmPlugin } from './plugins/confirm.js';
 import { documentsPlugin } from './plugins/documents.js';
 import { eventsPlugin } from './plugins/events.js';
 import { logPlugin } from './plugins/log.js';
+import { launcherPlugin } from './plugins/launcher.js';
 import { rewindPlugin } from './plugins/rewind.js';
+import { runningPlugin } from './plugins/running.js';
 
 export * from './tokens.js';
 
@@ -21,6 +25,10 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   documentsPlugin,
   rewindPlugin,
   browserPlugin,
+  changesPlugin,
+  agentPlugin,
+  runningPlugin,
+  launcherPlugin,
   commandsPlugin
 ];
 

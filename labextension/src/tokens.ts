@@ -33,6 +33,12 @@ export interface IKernelEvents {
   /** Ask the server for the events that did not come live. */
   refresh(): Promise<void>;
   /**
+   * Load a runtime into the kernel, where there is none.
+   *
+   * @throws Error with the reason, if that cannot be.
+   */
+  load(): Promise<void>;
+  /**
    * Ask the server for a card in full length, with its images.
    *
    * @throws RuntimeGoneError if it cannot be had any more; another error with

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["GuestAgents"]
 
+MAX_TURNS = 50
+
 NO_SERVER = (
     "No Jupyter server has this kernel, so the agent has none of the notebook's tools: it sees "
     "files and commands only. Open the notebook in JupyterLab to let it work on variables"
@@ -34,13 +37,17 @@ class GuestAgents:
         self,
         executor: ActionExecutor,
         find_tools: Callable[[], ToolServer | None] = lambda: None,
+        on_turn: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> None:
-        """Begin with none.
+        """Begin with none; ``turns`` will have the last prompts to all of them, the oldest first.
 
         Args:
             executor: What they work with.
             find_tools: Finds the address of our MCP server for this kernel; it may block.
+            on_turn: Called on the loop when a turn, of whoever asked, has something new.
         """
+        self.turns: deque[AgentTurn] = deque(maxlen=MAX_TURNS)
+        self._on_turn = on_turn
         self.current: str | None = None
         self._executor = executor
         self._find_tools = find_tools
@@ -119,9 +126,23 @@ class GuestAgents:
                 notices += remarks
             self.current = name
         told = context() if session.turns == 0 and not resume else ""
-        return await session.prompt(
-            text, context=told, source=source, on_change=on_change, notices=notices
-        )
+        turn = AgentTurn(name, text, notices=list(notices))
+
+        def begin() -> None:
+            self.turns.append(turn)
+            self._on_turn(turn)
+
+        def change(turn: AgentTurn) -> None:
+            on_change(turn)
+            self._on_turn(turn)
+
+        try:
+            return await session.prompt(
+                turn, context=told, source=source, on_begin=begin, on_change=change
+            )
+        finally:
+            if turn.began:
+                self._on_turn(turn)
 
     async def _start(
         self, command: AgentCommand, resume: bool
@@ -154,6 +175,15 @@ class GuestAgents:
         self._sessions[command.name] = session
         await self._save_session(command.name, session.session_id)
         return session, (() if tools is not None else (NO_SERVER,))
+
+    def interrupt(self, name: str) -> None:
+        """End the turn of an agent, which then stays for the next prompt.
+
+        Args:
+            name: Which one.
+        """
+        if name in self._sessions:
+            self._sessions[name].interrupt()
 
     async def stop(self, name: str | None = None) -> list[str]:
         """End an agent, or all of them.

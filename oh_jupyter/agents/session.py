@@ -72,6 +72,7 @@ class AgentSession:
         self._environment = environment
         self._busy = asyncio.Lock()
         self._cancelling: asyncio.Task[None] | None = None
+        self._under_way: tuple[asyncio.Task[PromptResponse], AgentTurn, int] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._info: InitializeResponse | None = None
         self._child: Child
@@ -223,17 +224,18 @@ class AgentSession:
 
     async def prompt(
         self,
-        text: str,
+        turn: AgentTurn,
         *,
         context: str = "",
         source: EventSource = "user",
+        on_begin: Callable[[], None] = lambda: None,
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
-        notices: tuple[str, ...] = (),
     ) -> AgentTurn:
         """Ask the agent, and wait until its turn is over; cancelling this cancels the turn.
 
-        ``context`` goes before the prompt, and is not in the log. An AgentError if it is gone, is
-        busy with another prompt, or answers with an error.
+        The turn has the prompt, and gets what comes of it. ``context`` goes before the prompt, and
+        is not in the log. An AgentError if it is gone, is busy with another prompt, or answers
+        with an error.
         """
         if self._cancelling is not None:
             await asyncio.wait({self._cancelling})
@@ -246,9 +248,10 @@ class AgentSession:
             raise AgentError(self.problem)
         async with self._busy:
             self.turns += 1
-            turn = AgentTurn(self.command.name, text, notices=list(notices))
+            text, turn.began = turn.prompt, time.time()
             self._executor.events.add_event(MessageAction(text), source)
-            first_id, began = self._executor.events.latest_id, time.time()
+            first_id = self._executor.events.latest_id
+            on_begin()
             turn.checkpoint = await self._executor.turns.begin(text, self.command.name)
             self._client.begin(turn, on_change)
             try:
@@ -257,7 +260,7 @@ class AgentSession:
                 self._client.end()
                 self._record(turn)
                 self._executor.turns.end(turn.checkpoint)
-            await self._find_changes(turn, first_id, began)
+            await self._find_changes(turn, first_id)
             on_change(turn)
             return turn
 
@@ -266,19 +269,29 @@ class AgentSession:
         request = asyncio.create_task(
             self._ask(self._connection.prompt(session_id=self.session_id, prompt=blocks))
         )
+        self._under_way = (request, turn, first_id)
         try:
             response = await asyncio.shield(request)
         except asyncio.CancelledError:
             turn.stop_reason = "cancelled"
-            self._cancelling = asyncio.create_task(self._cancel(request, turn, first_id))
+            if request.cancelled():  # the agent did not obey an interrupt
+                raise AgentError(self.problem) from None
+            self.interrupt()
             raise
         except AgentError:
             turn.stop_reason = "failed"
             raise
+        finally:
+            self._under_way = None
         turn.stop_reason = response.stop_reason
         if response.usage is not None:
             usage = response.usage.model_dump(exclude={"field_meta"}, exclude_none=True)
             turn.usage = {name: int(count) for name, count in usage.items()}
+
+    def interrupt(self) -> None:
+        """End the turn that is under way, whose prompt then returns what there is of it."""
+        if self._under_way is not None and self._cancelling is None:
+            self._cancelling = asyncio.create_task(self._cancel(*self._under_way))
 
     async def _cancel(
         self, request: asyncio.Task[PromptResponse], turn: AgentTurn, first_id: int
@@ -321,13 +334,13 @@ class AgentSession:
         if turn.text:
             self._executor.events.add_event(MessageAction(turn.text), "agent")
 
-    async def _find_changes(self, turn: AgentTurn, first_id: int, began: float) -> None:
+    async def _find_changes(self, turn: AgentTurn, first_id: int) -> None:
         events = self._executor.events
 
         def find() -> None:
             paths = edited_paths(events.search(start=first_id + 1))
             if paths:
-                turn.changed_files = changed_files(self._executor.editor, paths, began)
+                turn.changed_files = changed_files(self._executor.editor, paths, turn.began)
                 turn.diff = unified_diff(self._executor.editor, turn.changed_files)
 
         await self._executor.in_thread(find)

@@ -94,6 +94,7 @@ class AgentTurn:
         truncated: Whether more came than is kept.
         notices: What is to be said about the turn, such as tools that are missing.
         checkpoint: Number of the checkpoint at which it began, for ``oh.rewind``; None without.
+        began: When it began, in seconds since the epoch; 0 before.
     """
 
     agent: str
@@ -110,6 +111,7 @@ class AgentTurn:
     truncated: bool = False
     notices: list[str] = field(default_factory=list)
     checkpoint: int | None = None
+    began: float = 0.0
     _chars: int = field(default=0, repr=False)
     _calls: dict[str, ToolCall] = field(default_factory=dict, repr=False)
 

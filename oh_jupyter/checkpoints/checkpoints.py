@@ -7,14 +7,14 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from oh_jupyter.checkpoints.git import Git
+from oh_jupyter.checkpoints.git import Git, read_blobs
 from oh_jupyter.checkpoints.rewind import RewindPlan, apply, plan_exact, plan_turns
-from oh_jupyter.checkpoints.snapshot import Limits, Snapshot, take
+from oh_jupyter.checkpoints.snapshot import Entry, Limits, Snapshot, differences, take
 from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.locks import file_lock, thread_lock
@@ -229,14 +229,44 @@ class Checkpoints:
         target = self.get(id)
         if everything:
             return plan_exact(git, now, target.begin)
-        later = [entry for entry in self.entries() if entry.id >= id]
-        following = [entry.begin for entry in later[1:]] + [now]
-        turns = [
+        return plan_turns(git, now, self._turns(now, lambda entry: entry.id >= id))
+
+    def _turns(
+        self, now: Snapshot, is_meant: Callable[[Checkpoint], bool]
+    ) -> list[tuple[Snapshot, Snapshot]]:
+        """Beginning and end of the turns and rewinds that are meant, in the order of time."""
+        entries = list(filter(is_meant, self.entries()))
+        following = [entry.begin for entry in entries[1:]] + [now]
+        return [
             (entry.begin, entry.end or after)
-            for entry, after in zip(later, following, strict=True)
+            for entry, after in zip(entries, following, strict=True)
             if entry.kind != "mark"
         ]
-        return plan_turns(git, now, turns)
+
+    def originals(self, since: float) -> dict[Path, bytes | None]:
+        """Read what the files were that turns changed, before the first of these turns.
+
+        Args:
+            since: The turns that began after this moment, in seconds since the epoch.
+
+        Returns:
+            The old contents by absolute path, None for a file that was not there; links and what
+            no checkpoint keeps are left out.
+
+        Raises:
+            CheckpointError: As for ``begin``.
+        """
+        found: dict[str, Entry | None] = {}
+        if not any(entry.time >= since for entry in self.entries()):
+            return {}
+        with self._locked() as git:
+            now = take(git, self.limits)
+            for begin, end in self._turns(now, lambda entry: entry.time >= since):
+                for path, (old, _) in differences(git, begin.tree, end.tree).items():
+                    found.setdefault(path, old)
+            files = {path: old for path, old in found.items() if old is None or old.is_file}
+            blobs = read_blobs(git, {old.blob for old in files.values() if old is not None})
+        return {self.workspace / path: old and blobs[old.blob] for path, old in files.items()}
 
     def _begin(
         self, git: Git, label: str, who: str, kind: Kind, extra: dict[str, Any]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from oh_jupyter.errors import CheckpointError
 
-__all__ = ["Git", "joined", "split"]
+__all__ = ["Git", "joined", "read_blobs", "split"]
 
 TIMEOUT_SECONDS = 120.0
 
@@ -140,3 +140,17 @@ def split(output: bytes) -> list[str]:
 def joined(entries: Iterable[str]) -> bytes:
     """Entries as a command reads them from standard input with ``-z``."""
     return b"".join(os.fsencode(entry) + b"\0" for entry in entries)
+
+
+def read_blobs(git: Git, ids: Iterable[str]) -> dict[str, bytes]:
+    """The contents of blobs by their ids, read by one process."""
+    wanted = list(ids)
+    output = git("cat-file", "--batch", data="".join(f"{id}\n" for id in wanted).encode())
+    found: dict[str, bytes] = {}
+    start = 0
+    for id in wanted:  # each is "<id> blob <size>", and then the bytes
+        head_end = output.index(b"\n", start)
+        size = int(output[start:head_end].split()[2])
+        found[id] = output[head_end + 1 : head_end + 1 + size]
+        start = head_end + size + 2
+    return found

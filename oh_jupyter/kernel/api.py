@@ -36,32 +36,33 @@ class Oh(ActionMethods):
         find_tools: Callable[[], ToolServer | None] = lambda: None,
         agent_context: Callable[[], str] = lambda: "",
         namespace: Callable[[], tuple[dict[str, Any], Collection[str]]] = lambda: ({}, ()),
+        on_turn: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> None:
         """Wrap a runtime, which is started when it is first needed.
 
         ``start`` gives the one runtime there is, ``in_agents_cell`` tells whether the cell that
         runs now is an agent's, ``find_tools`` finds our MCP server for this kernel, and
         ``agent_context`` is what an agent is told first, ``namespace`` are the person's variables
-        and the names that are not the person's.
+        and the names that are not the person's, and ``on_turn`` is told what agents do.
         """
         super().__init__(start, in_agents_cell)
         self._find_tools = find_tools
-        self._agent_context = agent_context
+        self.agent_context = agent_context
         self._namespace = namespace
         self._variables: dict[int, VariableSnapshot] = {}
+        self._on_turn = on_turn
         self._agents: GuestAgents | None = None
+        self._making_agents = threading.Lock()
 
     @property
     def agents(self) -> GuestAgents:
         """The agents that are guests of this kernel."""
-        if self._agents is None:
-            from oh_jupyter.agents import GuestAgents
+        with self._making_agents:
+            if self._agents is None:
+                from oh_jupyter.agents import GuestAgents
 
-            async def make() -> GuestAgents:
-                return GuestAgents(self._executor, self._find_tools)
-
-            self._agents = self._runtime.submit(make()).result()
-        return self._agents
+                self._agents = GuestAgents(self._executor, self._find_tools, self._on_turn)
+            return self._agents
 
     def agent(
         self,
@@ -132,7 +133,7 @@ class Oh(ActionMethods):
             agent,
             new=new,
             resume=resume,
-            context=self._agent_context,
+            context=self.agent_context,
             source=self._principal(),
             on_change=on_change,
         )

@@ -90,6 +90,7 @@ class LoadedExtension:
         self._handler: ControlHandler | None = None
         self._cells: Any = None
         self._unsubscribe: Callable[[], None] = lambda: None
+        self._send_turn: Callable[[AgentTurn], None] = lambda turn: None
         if not _can_start_later(self._settings):
             self.runtime  # noqa: B018, an error is told now
         self._restore_logging = self._log_json_lines()
@@ -99,6 +100,7 @@ class LoadedExtension:
             self._find_tools,
             self._agent_context,
             lambda: (shell.user_ns, shell.user_ns_hidden),
+            lambda turn: self._send_turn(turn),
         )
         self._control: ControlChannel | None = None
         if self._kernel is not None:
@@ -139,8 +141,10 @@ class LoadedExtension:
     def _broadcast_events(self, runtime: Runtime) -> None:
         from oh_jupyter.events.wire import to_wire
         from oh_jupyter.kernel.control.broadcast import Broadcast
+        from oh_jupyter.kernel.control.turns import TurnBroadcast
 
         broadcast = Broadcast(self._kernel, self._generation)
+        self._send_turn = TurnBroadcast(broadcast).changed
         runtime.executor.confirmations.on_decision(broadcast.send_decision)
 
         def send(event: Event) -> None:
@@ -153,7 +157,7 @@ class LoadedExtension:
         if self._handler is None:
             from oh_jupyter.kernel.control.handler import ControlHandler
 
-            self._handler = ControlHandler(self._kernel, self.runtime)
+            self._handler = ControlHandler(self._kernel, self.runtime, self.oh)
         return self._handler
 
     def _log_json_lines(self) -> Callable[[], None]:

@@ -130,6 +130,7 @@ class ActionExecutor:
         mcp: The MCP servers behind the runtime.
         tools: What can be called by name: agent skills, and tools of these servers.
         last_action_time: When the last Action ended, in seconds since the epoch.
+        start_time: When this was made; ``heads_at_start`` has the known files as they were then.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class ActionExecutor:
         self.file_store = file_store
         self.events = events
         self.plugins = PluginSet(plugins, settings.init_plugin_timeout)
-        self.last_action_time = time.time()
+        self.last_action_time = self.start_time = time.time()
         self.running: dict[int, Action] = {}
         self._tasks: dict[int, asyncio.Task[Any] | None] = {}
         self.last_page: Observation | None = None
@@ -164,6 +165,7 @@ class ActionExecutor:
         self._browsers: BrowserPool | None = None
         self._secrets: set[str] = set()
         self._editor: FileEditor | None = None
+        self.heads_at_start: dict[str, str | None] = {}
         self._transfers: Transfers | None = None
         self._starting = asyncio.Lock()
         self._threads = ThreadPoolExecutor(
@@ -389,6 +391,13 @@ class ActionExecutor:
                 self._shell = session
             return self._shell
 
+    async def end_shell(self) -> None:
+        """End the shell with all that runs in it; whoever needs one next gets a new one."""
+        async with self._starting:
+            shell, self._shell = self._shell, None
+        if shell is not None:
+            await shell.close_async()
+
     async def set_env(self, variables: Mapping[str, str]) -> None:
         """Set environment variables for shell and cells alike, with their literal values.
 
@@ -432,6 +441,7 @@ class ActionExecutor:
                 history_limit=self.settings.editor_history_limit,
                 history_mb=self.settings.editor_history_mb,
             )
+            self.heads_at_start = self._editor.history_store.heads()
         return self._editor
 
     @property
@@ -467,6 +477,7 @@ class ActionExecutor:
             "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,
             "browser": self._browsers is not None,
+            "browsers": [] if self._browsers is None else self._browsers.names,
             "memory": memory_usage(self._shell),
         }
 

@@ -247,3 +247,43 @@ def test_in_a_terminal_it_is_printed_as_it_comes(tmp_path: Path) -> None:
         env={**os.environ, "OH_JUPYTER_AGENTS": json.dumps({"scripted": command(SCRIPTED)})},
     )
     assert "hello world" in done.stdout
+
+
+# The panel, which shares the agents with the magic.
+
+
+def test_the_panel_and_the_magic_have_one_conversation(kernel: LiveKernel) -> None:
+    kernel.execute("%oh_agent --new scripted prompts")
+    msg_id = kernel.send("prompt_agent", text="prompts\nrun echo hi", wait=True)
+    fields, turn = kernel.reply(msg_id)
+    assert fields["status"] == "ok", fields
+    sent: dict[str, Any] = {}
+    while sent != turn:  # at last it is broadcast as it is
+        message = kernel.client.get_iopub_msg(timeout=120)
+        if message["msg_type"] == "oh_jupyter_turn":
+            sent = message["content"]["turn"]
+    said, step = turn["parts"]
+    assert said.strip() == "That was prompt 2."
+    assert (step["title"], step["status"], step["output"].strip()) == ("echo hi", "completed", "hi")
+    _, found = kernel.ask("agents")
+    assert found["current"] == "scripted"
+    assert [each["prompt"] for each in found["turns"][-2:]] == ["prompts", "prompts\nrun echo hi"]
+    states = {each["name"]: each["state"] for each in found["agents"]}
+    assert (states["scripted"], "claude" in states) == ("ready", True)
+
+
+def test_the_panel_interrupts_a_turn_and_the_agent_stays(kernel: LiveKernel) -> None:
+    kernel.execute("from oh_jupyter.agents import session; session.CANCEL_TIMEOUT_SECONDS = 60")
+    msg_id = kernel.send("prompt_agent", text="run sleep 1000", agent="scripted", wait=True)
+
+    def runs() -> bool:
+        return "sleep 1000" in str(kernel.ask("status")[0]["runtime"]["running"])
+
+    wait_until(runs, what="the agent's command running")
+    pid = kernel.execute("print(oh.agents.at_work['scripted'].pid)")
+    kernel.ask("interrupt_agent", agent="scripted")
+    fields, turn = kernel.reply(msg_id)
+    assert (fields["status"], turn["stop_reason"]) == ("ok", "cancelled")
+    assert kernel.execute("print(oh.agents.at_work['scripted'].pid)") == pid
+    fields, _ = kernel.ask("prompt_agent", text="x", agent=1)
+    assert fields["field"] == "agent"

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -139,3 +139,34 @@ def open_notebook(lab: Lab, page: Page) -> Any:
         return page
 
     return open_notebook
+
+
+@pytest.fixture
+def write_notebook(lab: Lab) -> Callable[..., None]:
+    """Write a notebook with code cells of some sources."""
+
+    def write_notebook(name: str, *sources: str) -> None:
+        cells = [
+            {
+                "cell_type": "code", "id": f"cell-{number}", "metadata": {}, "outputs": [],
+                "execution_count": None, "source": source,
+            }
+            for number, source in enumerate(sources)
+        ]  # fmt: skip
+        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        metadata = {"kernelspec": kernel}
+        content = {"nbformat": 4, "nbformat_minor": 5, "metadata": metadata, "cells": cells}
+        (lab.root / name).write_text(json.dumps(content))
+
+    return write_notebook
+
+
+@pytest.fixture
+def take_picture(page: Page) -> Callable[[str], None]:
+    """Make a screenshot of that name, where somebody wants them."""
+
+    def take_picture(name: str) -> None:
+        if directory := os.environ.get("OH_JUPYTER_SCREENSHOTS"):
+            page.screenshot(path=f"{directory}/{name}.png")
+
+    return take_picture

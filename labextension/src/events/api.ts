@@ -57,6 +57,11 @@ export class EventsApi {
     return { generation: reply.generation, events, nextId };
   }
 
+  /** Load a runtime into a kernel: the server does so where more is asked than events. */
+  async load(kernelId: string): Promise<void> {
+    await this._ask(kernelId, 'checkpoints');
+  }
+
   /** One event in full length, with its images. */
   async event(kernelId: string, id: number): Promise<WireEvent> {
     const event = parseEvent(await this._ask(kernelId, `events/${id}`));
@@ -134,14 +139,14 @@ export async function askRuntime(
     init,
     settings
   );
-  if (NOT_LOADED.has(response.status)) {
-    throw new NotLoadedError(response.statusText);
-  }
   const reply: unknown = await response.json().catch(() => null);
   if (!response.ok) {
     const reason =
       (isRecord(reply) && (text(reply, 'detail') || text(reply, 'message'))) ||
       response.statusText;
+    if (NOT_LOADED.has(response.status)) {
+      throw new NotLoadedError(reason);
+    }
     throw new Error(`${response.status} ${reason}`.trim());
   }
   return reply;

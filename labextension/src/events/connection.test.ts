@@ -58,6 +58,10 @@ class Server {
     this.interrupted.push(`${kernel.id} ${generation}`);
   }
 
+  async load(kernelId: string): Promise<void> {
+    this.asked.push(`${kernelId} load`);
+  }
+
   async event(kernelId: string, id: number): Promise<WireEvent> {
     this.asked.push(`${kernelId} event ${id}`);
     return { ...this.events[id]!, clipped: false };

@@ -18,7 +18,7 @@ const DECISION_TYPE = 'oh_jupyter_decision';
 /** What is asked of the server. */
 type Api = Pick<
   EventsApi,
-  'history' | 'event' | 'confirmations' | 'decide' | 'interrupt'
+  'history' | 'event' | 'confirmations' | 'decide' | 'interrupt' | 'load'
 >;
 
 /** Keeps the log of one notebook: live messages, completed from history. */
@@ -123,6 +123,15 @@ export class KernelEvents implements IKernelEvents, IDisposable {
       this._refreshing = null;
     });
     await this._refreshing;
+  }
+
+  async load(): Promise<void> {
+    const kernelId = this._kernelId;
+    if (kernelId === null) {
+      throw new RuntimeGoneError();
+    }
+    await this._api.load(kernelId);
+    await this.refresh();
   }
 
   async complete(card: ICard): Promise<void> {

@@ -42,10 +42,11 @@ function Words({ events, trans }: Omit<INoticeProps, 'isEmpty'>) {
         <>
           <p>
             {trans.__(
-              'There is no runtime in this kernel. Run this in a cell:'
+              'There is no runtime in this kernel. Load it, or run this in a cell:'
             )}
           </p>
           <code className="oh-Notice-code">%load_ext oh_jupyter</code>
+          <LoadButton events={events} trans={trans} />
         </>
       );
     case 'failed':
@@ -73,4 +74,37 @@ function Words({ events, trans }: Omit<INoticeProps, 'isEmpty'>) {
         </>
       );
   }
+}
+
+/** Loads a runtime into the kernel, or says why that cannot be. */
+function LoadButton(props: {
+  events: IKernelEvents;
+  trans: TranslationBundle;
+}) {
+  const { events, trans } = props;
+  const [failure, setFailure] = React.useState('');
+  const [isLoading, setLoading] = React.useState(false);
+  const load = () => {
+    setLoading(true);
+    events
+      .load()
+      .catch((error: unknown) =>
+        setFailure(error instanceof Error ? error.message : String(error))
+      )
+      .finally(() => setLoading(false));
+  };
+  return (
+    <>
+      <p>
+        <button
+          className="oh-Load jp-mod-styled jp-mod-accept"
+          disabled={isLoading}
+          onClick={load}
+        >
+          {isLoading ? trans.__('Loading…') : trans.__('Load')}
+        </button>
+      </p>
+      {failure && <p role="alert">{failure}</p>}
+    </>
+  );
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from jupyter_client.session import Session
 
-from oh_jupyter.config import DECISION_MESSAGE, EVENT_MESSAGE
+from oh_jupyter.config import DECISION_MESSAGE, EVENT_MESSAGE, TURN_MESSAGE
 
 __all__ = ["Broadcast", "clipped"]
 
@@ -69,6 +69,11 @@ class Broadcast:
         """Tell that an Action does not wait any more, which may then run for long."""
         with self._lock:
             self._publish(DECISION_MESSAGE, {"id": id, "approved": approved})
+
+    def send_turn(self, turn: dict[str, Any]) -> None:
+        """Send a turn of a guest agent as it is now."""
+        with self._lock:
+            self._publish(TURN_MESSAGE, {"turn": turn})
 
     def _publish(self, kind: str, content: dict[str, Any]) -> None:
         content = {"generation": self._generation, **content}

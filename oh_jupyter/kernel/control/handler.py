@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
@@ -30,7 +30,9 @@ from oh_jupyter.errors import (
     RuntimeClosedError,
 )
 from oh_jupyter.kernel.control import (  # they register
+    agent_rpc,  # noqa: F401
     browser_rpc,  # noqa: F401
+    changes_rpc,  # noqa: F401
     checkpoint_rpc,  # noqa: F401
     file_rpc,  # noqa: F401
     runtime_rpc,  # noqa: F401
@@ -44,6 +46,9 @@ from oh_jupyter.kernel.control.rpc import (
     find_operation,
 )
 from oh_jupyter.runtime import Runtime
+
+if TYPE_CHECKING:
+    from oh_jupyter.kernel.api import Oh
 
 __all__ = ["RESTORE_DELAY_SECONDS", "ControlHandler", "ShortSwitchInterval"]
 
@@ -86,9 +91,10 @@ Send = Callable[[Reply], None]
 class ControlHandler:
     """Answers the ``oh_jupyter_request`` messages of a kernel."""
 
-    def __init__(self, kernel: Any, runtime: Runtime) -> None:
+    def __init__(self, kernel: Any, runtime: Runtime, oh: Oh) -> None:
         self._kernel = kernel
         self._runtime = runtime
+        self._oh = oh
         self._pending: dict[str, Future[None]] = {}
         self._replies = ReplyCache()
         self._switch_interval = ShortSwitchInterval()
@@ -155,7 +161,7 @@ class ControlHandler:
             send(reply)
 
         buffers = [bytes(buffer) for buffer in parent.get("buffers", [])]
-        self._start(key, operation, Request(self._runtime, content, buffers), finish)
+        self._start(key, operation, Request(self._runtime, content, buffers, self._oh), finish)
 
     def _start(self, key: str, operation: Operation, request: Request, finish: Send) -> None:
         loop = self._kernel.control_thread.io_loop

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import GatewayError, OhJupyterError, WireError
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.runtime import Runtime
+
+if TYPE_CHECKING:
+    from oh_jupyter.kernel.api import Oh
 
 __all__ = ["Operation", "Reply", "ReplyCache", "Request", "failure", "find_operation", "operation"]
 
@@ -22,11 +25,13 @@ class Request:
         runtime: The runtime.
         fields: Content of the message.
         buffers: Its buffers; of those that carry JSON it is the first.
+        oh: The runtime as the person has it.
     """
 
     runtime: Runtime
     fields: dict[str, Any]
-    buffers: list[bytes] = field(default_factory=list)
+    buffers: list[bytes]
+    oh: Oh
 
     def text(self, name: str) -> str:
         """The value of a field; a WireError if it is no string."""

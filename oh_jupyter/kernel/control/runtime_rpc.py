@@ -114,7 +114,24 @@ async def _confirm(request: Request) -> Reply:
 
 @operation("status")
 async def _status(request: Request) -> Reply:
-    return Reply({"runtime": request.runtime.status()})
+    agents = request.oh.agents.at_work.items()
+    states = {name: "busy" if session.is_busy else "ready" for name, session in agents}
+    return Reply({"runtime": {**request.runtime.status(), "agents": states}})
+
+
+@operation("end_resource")
+async def _end_resource(request: Request) -> Reply:
+    """End the shell, a browser or an agent by its name; the next use starts a new one."""
+    executor, kind, name = request.runtime.executor, request.text("kind"), request.text("name")
+    if kind == "shell":
+        await executor.end_shell()
+    elif kind == "browser":
+        await executor.in_thread(executor.browsers.close, name)
+    elif kind == "agent":
+        await request.oh.agents.stop(name)
+    else:
+        raise WireError("'kind' must be 'shell', 'browser' or 'agent'", "kind")
+    return Reply()
 
 
 @operation("list_files")

@@ -1,0 +1,108 @@
+import type { TranslationBundle } from '@jupyterlab/translation';
+import * as React from 'react';
+
+import type { IAgent } from './turn.js';
+
+interface IComposerProps {
+  agents: readonly IAgent[];
+  /** The agent that is asked unless another one is chosen; "" if none was. */
+  current: string;
+  isBusy: boolean;
+  onSend: (text: string, agent: string, isNew: boolean) => void;
+  /** Ends what goes on; null if nothing does. */
+  onStop: (() => void) | null;
+  trans: TranslationBundle;
+}
+
+/** The box for a prompt: Enter sends, Shift-Enter is a new line. */
+export function Composer(props: IComposerProps) {
+  const { agents, current, isBusy, onSend, onStop, trans } = props;
+  const [text, setText] = React.useState('');
+  const [chosen, setChosen] = React.useState('');
+  const [isNew, setNew] = React.useState(false);
+  const agent = chosen || current || firstUsable(agents);
+  const canSend = !isBusy && text.trim() !== '' && agent !== '';
+  const send = () => {
+    if (canSend) {
+      onSend(text, agent, isNew);
+      setText('');
+      setChosen('');
+      setNew(false);
+    }
+  };
+  return (
+    <form
+      className="oh-Composer"
+      onSubmit={event => {
+        event.preventDefault();
+        send();
+      }}
+    >
+      <textarea
+        aria-label={trans.__('Prompt for the agent')}
+        placeholder={trans.__('Ask %1…', agent || trans.__('an agent'))}
+        rows={Math.min(8, Math.max(2, text.split('\n').length))}
+        value={text}
+        onChange={({ target }) => setText(target.value)}
+        onKeyDown={event => {
+          // Enter that ends the choice of an input method is not meant.
+          const isSend = event.key === 'Enter' && !event.shiftKey;
+          if (isSend && !event.nativeEvent.isComposing) {
+            event.preventDefault();
+            send();
+          }
+        }}
+      />
+      <div className="oh-Composer-row">
+        <select
+          aria-label={trans.__('Agent')}
+          value={agent}
+          disabled={isBusy}
+          onChange={({ target }) => setChosen(target.value)}
+        >
+          {agents.map(({ name, state, installation }) => (
+            <option
+              key={name}
+              value={name}
+              disabled={state === 'missing'}
+              title={installation}
+            >
+              {state === 'missing' ? trans.__('%1 (not here)', name) : name}
+            </option>
+          ))}
+        </select>
+        <label>
+          <input
+            type="checkbox"
+            checked={isNew}
+            disabled={isBusy}
+            onChange={({ target }) => setNew(target.checked)}
+          />
+          {trans.__('New conversation')}
+        </label>
+        {isBusy ? (
+          <button
+            type="button"
+            className="jp-mod-styled jp-mod-warn"
+            disabled={onStop === null}
+            onClick={() => onStop?.()}
+          >
+            {trans.__('Stop')}
+          </button>
+        ) : (
+          <button
+            type="submit"
+            className="jp-mod-styled jp-mod-accept"
+            disabled={!canSend}
+          >
+            {trans.__('Send')}
+          </button>
+        )}
+      </div>
+    </form>
+  );
+}
+
+function firstUsable(agents: readonly IAgent[]): string {
+  return agents.find(({ state }) => state !== 'missing')?.name ?? '';
+}

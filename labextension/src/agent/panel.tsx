@@ -1,0 +1,83 @@
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
+import type { Message } from '@lumino/messaging';
+import * as React from 'react';
+
+import { agentIcon } from './icon.js';
+import type { AgentModel } from './model.js';
+import { AgentView } from './view.js';
+
+/** The id of the panel in the application's shell. */
+export const AGENT_PANEL_ID = 'oh-jupyter-agent';
+
+/** The sidebar panel in which a person talks with agents. */
+export class AgentPanel extends ReactWidget {
+  /**
+   * @param model - The conversation.
+   * @param commands - Of the application.
+   * @param rendermime - Shows Markdown, where it is there.
+   * @param trans - The language that it speaks.
+   */
+  constructor(
+    model: AgentModel,
+    commands: JupyterFrontEnd['commands'],
+    rendermime: IRenderMimeRegistry | null,
+    trans: TranslationBundle
+  ) {
+    super();
+    this.id = AGENT_PANEL_ID;
+    this.addClass('oh-Agent');
+    this.title.icon = agentIcon;
+    this.title.caption = trans.__('OpenHands: talk with an agent');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', trans.__('Talk with an agent'));
+    this._model = model;
+    this._commands = commands;
+    this._rendermime = rendermime;
+    this._trans = trans;
+  }
+
+  /** The agent that is chosen where none was asked yet. */
+  set preferred(name: string) {
+    this._preferred = name;
+    this.update();
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    this._model.isShown = true;
+  }
+
+  protected override onAfterHide(message: Message): void {
+    super.onAfterHide(message);
+    this._model.isShown = false;
+  }
+
+  protected override onActivateRequest(): void {
+    this.node.querySelector('textarea')?.focus();
+  }
+
+  protected override render(): React.ReactElement {
+    return (
+      <UseSignal signal={this._model.changed}>
+        {() => (
+          <AgentView
+            model={this._model}
+            commands={this._commands}
+            rendermime={this._rendermime}
+            preferred={this._preferred}
+            trans={this._trans}
+          />
+        )}
+      </UseSignal>
+    );
+  }
+
+  private readonly _model: AgentModel;
+  private readonly _commands: JupyterFrontEnd['commands'];
+  private readonly _rendermime: IRenderMimeRegistry | null;
+  private readonly _trans: TranslationBundle;
+  private _preferred = '';
+}

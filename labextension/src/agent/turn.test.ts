@@ -1,0 +1,52 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import {
+  priceLabel,
+  readConversation,
+  readTurn,
+  totalCosts,
+  withTurn
+} from './turn.js';
+
+const turn = (fields: Record<string, unknown>) =>
+  readTurn({ agent: 'claude', began: 1, ...fields })!;
+
+test('a turn is read, whatever is missing in it', () => {
+  const step = { title: 'ls', status: 'completed', output: 'a' };
+  const read = turn({ prompt: 'x', parts: ['said', step, 7] });
+  assert.equal(read.key, 'claude/1');
+  assert.deepEqual(read.parts, [
+    'said',
+    { title: 'ls', status: 'completed', arguments: '', output: 'a' },
+    { title: '', status: '', arguments: '', output: '' }
+  ]);
+  assert.deepEqual([read.cost, read.stopReason], [null, '']);
+  assert.equal(readTurn({ agent: 'claude' }), null);
+});
+
+test('a conversation of an unknown form is refused', () => {
+  assert.throws(() => readConversation({ agents: [] }), /unknown form/);
+  const empty = readConversation({ agents: [], turns: [7], current: null });
+  assert.deepEqual(empty, { agents: [], current: '', turns: [] });
+});
+
+test('a turn that goes on takes the place of what was known of it', () => {
+  const first = turn({ parts: [] });
+  const second = turn({ began: 2 });
+  const later = turn({ parts: ['more'] });
+  assert.deepEqual(withTurn([first], second), [first, second]);
+  assert.deepEqual(withTurn([first, second], later), [later, second]);
+});
+
+test('costs are added up by currency', () => {
+  const turns = [
+    turn({ cost: 0.25, currency: 'USD' }),
+    turn({ cost: 0.5, currency: 'USD' }),
+    turn({})
+  ];
+  assert.deepEqual([...totalCosts(turns)], [['USD', 0.75]]);
+  assert.match(priceLabel(0.75, 'USD'), /0\.75/);
+  assert.match(priceLabel(0.0021, 'USD'), /0\.0021/);
+  assert.equal(priceLabel(2, 'credits'), '2.00 credits');
+});

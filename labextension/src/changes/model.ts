@@ -1,0 +1,79 @@
+import type { Kernel } from '@jupyterlab/services';
+
+import { KernelModel } from '../control/model.js';
+import { askKernel } from '../control/request.js';
+import {
+  isAction,
+  isRecord,
+  text,
+  type IEventMessage
+} from '../events/wire.js';
+import type { IKernelEvents } from '../tokens.js';
+import {
+  readChanges,
+  readContents,
+  withUndone,
+  type Contents,
+  type IChanges,
+  type IFileChange
+} from './changes.js';
+
+/** Milliseconds: a large workspace is looked through for what changed. */
+const PATIENCE = 60_000;
+
+/** The files that changed in a kernel's session, asked anew when something happens there. */
+export class ChangesModel extends KernelModel {
+  /** Null until the kernel has answered. */
+  get changes(): IChanges | null {
+    return this._changes;
+  }
+
+  /** What a file was and is. */
+  async contents(file: IFileChange): Promise<Contents> {
+    const request = { op: 'change', path: file.path };
+    return readContents(await askKernel(this.kernel, request, PATIENCE), file);
+  }
+
+  /** Undo the last edit of a file, or redo the one that was undone last. */
+  async step(file: IFileChange, redo: boolean): Promise<void> {
+    this._undone.add(file.path);
+    const request = { op: 'undo_change', path: file.path, redo };
+    const done = await askKernel(this.kernel, request, PATIENCE);
+    await this.refresh();
+    if (isRecord(done) && done.observation === 'error') {
+      throw new Error(text(done, 'content'));
+    }
+  }
+
+  protected override async ask(
+    kernel: Kernel.IKernelConnection
+  ): Promise<void> {
+    const reply = await askKernel(kernel, { op: 'changes' }, PATIENCE);
+    const found = readChanges(reply);
+    const before = this._changes?.files ?? [];
+    const files = withUndone(before, found.files, this._undone);
+    this._changes = { ...found, files };
+  }
+
+  protected override forget(): void {
+    this._changes = null;
+    this._undone.clear();
+  }
+
+  protected override follow(
+    before: IKernelEvents | null,
+    now: IKernelEvents | null
+  ): void {
+    before?.arrived.disconnect(this._onArrived, this);
+    now?.arrived.connect(this._onArrived, this);
+  }
+
+  private _onArrived(_: unknown, { event }: IEventMessage): void {
+    if (this.isShown && !isAction(event)) {
+      void this.refresh();
+    }
+  }
+
+  private readonly _undone = new Set<string>();
+  private _changes: IChanges | null = null;
+}

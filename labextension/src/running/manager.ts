@@ -1,0 +1,148 @@
+import type { JupyterFrontEnd } from '@jupyterlab/application';
+import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
+import type { IRunningSessions } from '@jupyterlab/running';
+import type { Kernel, ServerConnection } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal, type ISignal } from '@lumino/signaling';
+
+import { agentIcon } from '../agent/icon.js';
+import { askKernel } from '../control/request.js';
+import { askRuntime } from '../events/api.js';
+import { ohIcon } from '../log/icons.js';
+import { readResources, type IResource } from './resources.js';
+
+/** A notebook whose kernel has a runtime. */
+interface IRuntimeEntry {
+  readonly panel: NotebookPanel;
+  readonly kernel: Kernel.IKernelConnection;
+  readonly resources: readonly IResource[];
+}
+
+/** The section of runtimes among what is running: their shells, browsers and agents. */
+export class RuntimesManager implements IRunningSessions.IManager {
+  /**
+   * @param shell - In which notebooks are shown.
+   * @param notebooks - Those that are open.
+   * @param settings - Of the server that is asked.
+   * @param trans - The language that it speaks.
+   * @param onFailure - Told when something could not be ended.
+   */
+  constructor(
+    shell: JupyterFrontEnd.IShell,
+    notebooks: INotebookTracker,
+    settings: ServerConnection.ISettings,
+    trans: TranslationBundle,
+    onFailure: (error: unknown) => void
+  ) {
+    this._shell = shell;
+    this._notebooks = notebooks;
+    this._settings = settings;
+    this._trans = trans;
+    this._onFailure = onFailure;
+    this.name = trans.__('OpenHands');
+    this.shutdownLabel = trans.__('End');
+    this.shutdownAllLabel = trans.__('End All');
+    this.shutdownAllConfirmationText = trans.__(
+      'Are you sure you want to end all runtimes, with their shells, browsers and agents? The kernels stay.'
+    );
+  }
+
+  readonly name: string;
+  readonly shutdownLabel: string;
+  readonly shutdownAllLabel: string;
+  readonly shutdownAllConfirmationText: string;
+
+  get runningChanged(): ISignal<this, void> {
+    return this._runningChanged;
+  }
+
+  running(): IRunningSessions.IRunningItem[] {
+    return this._entries.map(entry => ({
+      icon: () => ohIcon,
+      label: () => entry.panel.sessionContext.name,
+      labelTitle: () => entry.panel.context.path,
+      context: 'oh-jupyter-runtime',
+      open: () => this._shell.activateById(entry.panel.id),
+      shutdown: () => this._end(() => unload(entry)),
+      children: entry.resources.map(resource => this._item(entry, resource))
+    }));
+  }
+
+  shutdownAll(): void {
+    this._end(async () => {
+      await Promise.all(this._entries.map(unload));
+    });
+  }
+
+  refreshRunning(): void {
+    void this._refresh();
+  }
+
+  private _item(
+    { kernel }: IRuntimeEntry,
+    resource: IResource
+  ): IRunningSessions.IRunningItem {
+    const { kind, name, detail } = resource;
+    const labels = {
+      shell: this._trans.__('Shell'),
+      browser: this._trans.__('Browser %1', name),
+      agent: this._trans.__('Agent %1', name)
+    };
+    const request = { op: 'end_resource', kind, name };
+    return {
+      icon: () => (kind === 'agent' ? agentIcon : ohIcon),
+      label: () => labels[kind],
+      detail: () => detail,
+      context: `oh-jupyter-${kind}`,
+      shutdown: () =>
+        this._end(async () => {
+          await askKernel(kernel, request);
+        })
+    };
+  }
+
+  private _end(end: () => Promise<void>): void {
+    void end()
+      .catch(this._onFailure)
+      .finally(() => this.refreshRunning());
+  }
+
+  /** Ask the kernels of all open notebooks what runs in them; none is loaded for that. */
+  private async _refresh(): Promise<void> {
+    const panels: NotebookPanel[] = [];
+    this._notebooks.forEach(panel => panels.push(panel));
+    const asked = panels.map(panel => this._entry(panel));
+    const found = await Promise.all(asked);
+    this._entries = found.filter(entry => entry !== null);
+    this._runningChanged.emit();
+  }
+
+  private async _entry(panel: NotebookPanel): Promise<IRuntimeEntry | null> {
+    const kernel = panel.sessionContext.session?.kernel;
+    if (!kernel) {
+      return null;
+    }
+    const reply = await askRuntime(
+      this._settings,
+      kernel.id,
+      'server_info'
+    ).catch(() => null);
+    const resources = readResources(reply);
+    return resources && { panel, kernel, resources };
+  }
+
+  private readonly _shell: JupyterFrontEnd.IShell;
+  private readonly _notebooks: INotebookTracker;
+  private readonly _settings: ServerConnection.ISettings;
+  private readonly _trans: TranslationBundle;
+  private readonly _onFailure: (error: unknown) => void;
+  private readonly _runningChanged = new Signal<this, void>(this);
+  private _entries: readonly IRuntimeEntry[] = [];
+}
+
+/** Take the runtime out of a kernel, which stays with its variables. */
+async function unload({ kernel }: IRuntimeEntry): Promise<void> {
+  const code = '%unload_ext oh_jupyter';
+  const content = { code, silent: true, store_history: false };
+  await kernel.requestExecute(content).done;
+}

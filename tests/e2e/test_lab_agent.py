@@ -1,0 +1,74 @@
+"""A person talks with an agent in the panel, in the conversation that the magic has."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import oh_jupyter
+from oh_jupyter.testing import wait_until
+
+pytestmark = pytest.mark.timeout(180)
+expect.set_options(timeout=60_000)
+
+NAME = "agent.ipynb"
+SCRIPTED = Path(oh_jupyter.__file__).parents[1] / "examples" / "scripted_agent.py"
+
+
+def test_a_conversation_with_steps_and_costs(
+    lab, open_notebook, write_notebook, take_picture
+) -> None:
+    agents = {"scripted": shlex.join([sys.executable, str(SCRIPTED)])}
+    setting = f"import os; os.environ['OH_JUPYTER_AGENTS'] = {json.dumps(agents)!r}"
+    write_notebook(NAME, f"{setting}\n%load_ext oh_jupyter", "%oh_agent scripted prompts")
+    page: Page = open_notebook(NAME)
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:ask-agent')")
+    panel = page.locator("#oh-jupyter-agent")
+    turns = panel.locator(".oh-Turn")
+    expect(turns).to_contain_text("That was prompt 1.")
+    box = panel.get_by_role("textbox", name="Prompt for the agent")
+    expect(box).to_be_focused()
+
+    box.fill("prompts")
+    box.press("Shift+Enter")
+    page.keyboard.type("plan look at the file; count its lines")
+    box.press("Shift+Enter")
+    page.keyboard.type("write made_by_agent.txt: one")
+    box.press("Enter")
+    expect(turns).to_have_count(2)
+    last = turns.last
+    expect(last).to_contain_text("That was prompt 2.")
+    expect(last.locator(".oh-Turn-facts")).to_contain_text("1 step · 1 file changed · $0.01")
+    expect(last.get_by_role("list", name="Plan")).to_contain_text("count its lines")
+    last.locator(".oh-Step summary").click()
+    expect(last.locator(".oh-Step")).to_contain_text("Write made_by_agent.txt")
+    assert (lab.root / "made_by_agent.txt").read_text() == "one\n"
+    expect(panel.locator(".oh-Agent-costs")).to_have_text("$0.02")
+    take_picture("agent")
+
+    box.fill("run sleep 1000")
+    box.press("Enter")
+    expect(turns.last).to_contain_text("sleep 1000")
+    status = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}/server_info"
+
+    def runs() -> bool:
+        return "sleep 1000" in json.dumps(lab.request(status))
+
+    panel.get_by_role("button", name="Stop").click()
+    expect(turns.last.locator(".oh-Turn-facts")).to_contain_text("stopped")
+    wait_until(lambda: not runs(), what="the agent's command ending")
+    expect(panel.get_by_role("button", name="Send")).to_be_visible()
+    if os.environ.get("OH_JUPYTER_SCREENSHOTS"):
+        page.evaluate(
+            "jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})"
+        )
+        page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")
+        page.locator("#oh-jupyter-changes .cm-editor").first.wait_for()
+        take_picture("agent-dark")

@@ -1,0 +1,68 @@
+"""What changed in a session is compared in a tab, undone and redone there."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from oh_jupyter.testing import wait_until
+
+pytestmark = pytest.mark.timeout(180)
+expect.set_options(timeout=60_000)
+
+NAME = "changes.ipynb"
+
+
+def test_changes_are_compared_undone_and_redone(
+    lab, open_notebook, write_notebook, take_picture
+) -> None:
+    write_notebook(NAME, "%load_ext oh_jupyter")
+    write_notebook("other.ipynb", "total = 1", "print(total)")
+    source = lab.root / "plot.py"
+    source.write_text("".join(f"line_{number} = {number}\n" for number in range(40)))
+    (lab.root / "by_command.txt").write_text("before\n")
+    page: Page = open_notebook(NAME)
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    address = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}/execute_action"
+
+    def act(kind: str, **args: object) -> None:
+        answer = lab.request(address, {"action": {"action": kind, "args": args}})
+        assert answer["observation"] == kind, answer
+
+    act("run", command="echo after > by_command.txt")
+    act("edit", path=str(source), command="str_replace", old_str="line_7 = 7", new_str="line_7 = 8")
+    act(
+        "edit",
+        path=str(lab.root / "other.ipynb"),
+        command="str_replace",
+        old_str="total = 1",
+        new_str="total = 2",
+    )
+
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")
+    tab = page.locator("#oh-jupyter-changes")
+    plot = tab.get_by_role("listitem", name="plot.py")
+    expect(plot.locator(".cm-merge-a .cm-changedText")).to_have_text("7")
+    expect(plot.locator(".cm-merge-b .cm-changedText")).to_have_text("8")
+    expect(plot.locator(".cm-lineNumbers").first).to_contain_text("8")
+    expect(plot.locator(".cm-merge-b .cm-changedLine span").first).to_be_visible()
+    expect(tab.get_by_role("listitem", name="by_command.txt")).to_contain_text("before")
+    cells = tab.get_by_role("listitem", name="other.ipynb")
+    expect(cells.get_by_role("heading", name="Cell 1")).to_be_visible()
+    expect(cells.locator(".cm-merge-b .cm-changedText")).to_have_text("2")
+    take_picture("changes")
+
+    tab.get_by_role("button", name="Inline").click()
+    expect(plot.locator(".cm-deletedChunk")).to_contain_text("line_7 = 7")
+    take_picture("changes-inline")
+
+    plot.get_by_role("button", name="Undo").click()
+    expect(plot.get_by_role("button", name="Undo")).to_be_disabled()
+    wait_until(lambda: "line_7 = 7" in source.read_text(), what="the edit being undone")
+    plot.get_by_role("button", name="Redo").click()
+    expect(plot.get_by_role("button", name="Undo")).to_be_enabled()
+    assert "line_7 = 8" in source.read_text()
+
+    tab.get_by_role("button", name="Undo everything since…").click()
+    expect(page.locator(".jp-Dialog .oh-RewindDialog-plan")).to_contain_text("by_command.txt")
+    page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()

@@ -1,0 +1,58 @@
+"""Which files changed in a session: by edits, by commands, and by both."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.checkpoints import Checkpoints
+from oh_jupyter.editor import FileEditor, HistoryPosition
+from oh_jupyter.runtime.changes import joined_changes
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "workspace"
+    root.mkdir()
+    for name in ("by_command.txt", "by_both.txt", "back.txt", "gone.txt", "earlier.txt"):
+        (root / name).write_text("old\n")
+    return root.resolve()
+
+
+def test_edits_and_commands_are_told_together(root: Path, tmp_path: Path) -> None:
+    editor = FileEditor(workspace_root=str(root), history_dir=tmp_path / "history")
+    checkpoints = Checkpoints(root, tmp_path / "checkpoints")
+    earlier = checkpoints.begin("before the session")
+    (root / "earlier.txt").write_text("changed before the session\n")
+    checkpoints.end(earlier.id)
+    start = HistoryPosition(time.time(), editor.position().heads)
+
+    turn = checkpoints.begin("a turn")
+    (root / "by_command.txt").write_text("new\n")
+    (root / "by_both.txt").write_text("old\nby a command\n")
+    editor(command="insert", path=str(root / "by_both.txt"), insert_line=2, new_str="by an edit")
+    editor(command="create", path=str(root / "made.txt"), file_text="x\n")
+    (root / "back.txt").write_text("new\n")
+    (root / "gone.txt").unlink()
+    checkpoints.end(turn.id)
+    (root / "by_the_person.txt").write_text("x\n")
+    (root / "back.txt").write_text("old\n")
+
+    found = joined_changes(editor, start, checkpoints.originals(start.time))
+    told = {change.path.name: (change.kind, change.old_text) for change in found}
+    assert told == {
+        "by_both.txt": ("changed", "old\n"),
+        "by_command.txt": ("changed", "old\n"),
+        "gone.txt": ("deleted", "old\n"),
+        "made.txt": ("created", ""),
+    }
+    assert {change.path.name: change.counts for change in found}["by_both.txt"] == (2, 0)
+
+
+def test_a_session_without_turns_has_no_originals(root: Path, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(root, tmp_path / "checkpoints")
+    assert checkpoints.originals(0) == {}
+    checkpoints.begin("a mark", kind="mark")
+    assert checkpoints.originals(0) == {}
