@@ -54,20 +54,19 @@ function mount(
   extensions: Extension[]
 ): { destroy(): void } {
   const [old, now] = withoutLastEnd(comparison);
-  if (layout === 'split' && old !== '' && now !== '') {
+  if (old === '' || now === '') {
+    // There is nothing to compare: all of it is new, or all is gone.
+    parent.classList.add(old === '' ? 'oh-mod-created' : 'oh-mod-deleted');
+    return new EditorView({ doc: old || now, extensions, parent });
+  }
+  parent.classList.remove('oh-mod-created', 'oh-mod-deleted');
+  if (layout === 'split') {
     const a = { doc: old, extensions };
     return new MergeView({ a, b: { doc: now, extensions }, parent, ...SHARED });
   }
-  const merge = unifiedMergeView({
-    original: old,
-    mergeControls: false,
-    ...SHARED
-  });
-  return new EditorView({
-    doc: now,
-    extensions: [...extensions, merge],
-    parent
-  });
+  const original = { original: old, mergeControls: false, ...SHARED };
+  extensions = [...extensions, unifiedMergeView(original)];
+  return new EditorView({ doc: now, extensions, parent });
 }
 
 /** Both texts without the end of their last line, unless that is what differs. */
