@@ -8,16 +8,18 @@ import { IRunningSessionManagers } from '@jupyterlab/running';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { RuntimesManager } from '../running/manager.js';
+import { IOhRuntime } from '../tokens.js';
 
 /** Lists runtimes, with what they have started, among the running sessions. */
 export const runningPlugin: JupyterFrontEndPlugin<void> = {
   id: 'oh-jupyter:running',
   description: 'Runtimes, shells, browsers and agents of the open notebooks.',
   autoStart: true,
-  requires: [INotebookTracker, IRunningSessionManagers],
+  requires: [IOhRuntime, INotebookTracker, IRunningSessionManagers],
   optional: [ITranslator],
   activate: (
     app: JupyterFrontEnd,
+    runtime: IOhRuntime,
     notebooks: INotebookTracker,
     managers: IRunningSessionManagers,
     translator: ITranslator | null
@@ -27,6 +29,7 @@ export const runningPlugin: JupyterFrontEndPlugin<void> = {
       new RuntimesManager(
         app.shell,
         notebooks,
+        runtime,
         app.serviceManager.serverSettings,
         trans,
         error => {

@@ -8,8 +8,17 @@ import { Signal, type ISignal } from '@lumino/signaling';
 import { agentIcon } from '../agent/icon.js';
 import { askKernel } from '../control/request.js';
 import { askRuntime } from '../events/api.js';
+import { askOnControl } from '../events/control.js';
+import { isAction, type IEventMessage } from '../events/wire.js';
 import { ohIcon } from '../log/icons.js';
+import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { readResources, type IResource } from './resources.js';
+
+/** What an observation tells to have been started. */
+const STARTED_BY: Readonly<Record<string, IResource['kind']>> = {
+  run: 'shell',
+  browse: 'browser'
+};
 
 /** A notebook whose kernel has a runtime. */
 interface IRuntimeEntry {
@@ -23,6 +32,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
   /**
    * @param shell - In which notebooks are shown.
    * @param notebooks - Those that are open.
+   * @param runtime - Tells when something happens in their kernels.
    * @param settings - Of the server that is asked.
    * @param trans - The language that it speaks.
    * @param onFailure - Told when something could not be ended.
@@ -30,6 +40,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
   constructor(
     shell: JupyterFrontEnd.IShell,
     notebooks: INotebookTracker,
+    runtime: IOhRuntime,
     settings: ServerConnection.ISettings,
     trans: TranslationBundle,
     onFailure: (error: unknown) => void
@@ -45,6 +56,18 @@ export class RuntimesManager implements IRunningSessions.IManager {
     this.shutdownAllConfirmationText = trans.__(
       'Are you sure you want to end all runtimes, with their shells, browsers and agents? The kernels stay.'
     );
+    notebooks.currentChanged.connect(this.refreshRunning, this);
+    runtime.arrived.connect(this._onArrived, this);
+    const onChanged = (events: IKernelEvents) => {
+      const isReady = events.state === 'ready';
+      if (isReady !== this._ready.has(events)) {
+        this._ready[isReady ? 'add' : 'delete'](events);
+        this.refreshRunning();
+      }
+    };
+    const follow = () => runtime.current?.changed.connect(onChanged);
+    runtime.currentChanged.connect(follow);
+    follow();
   }
 
   readonly name: string;
@@ -57,7 +80,8 @@ export class RuntimesManager implements IRunningSessions.IManager {
   }
 
   running(): IRunningSessions.IRunningItem[] {
-    return this._entries.map(entry => ({
+    const open = this._entries.filter(({ panel }) => !panel.isDisposed);
+    return open.map(entry => ({
       icon: () => ohIcon,
       label: () => entry.panel.sessionContext.name,
       labelTitle: () => entry.panel.context.path,
@@ -74,8 +98,23 @@ export class RuntimesManager implements IRunningSessions.IManager {
     });
   }
 
+  /** One request at a time: calls during a request ask once more after it. */
   refreshRunning(): void {
-    void this._refresh();
+    this._stale = true;
+    this._asking ??= this._refresh().finally(() => {
+      this._asking = null;
+    });
+  }
+
+  /** Something may have been started of which nothing is known yet. */
+  private _onArrived(_: unknown, { generation, event }: IEventMessage): void {
+    const kind = isAction(event) ? '' : (STARTED_BY[event.observation] ?? '');
+    const isMessage = isAction(event) && event.action === 'message';
+    const key = `${generation}/${kind}`;
+    if (isMessage || (kind && !this._seen.has(key))) {
+      this._seen.add(key);
+      this.refreshRunning();
+    }
   }
 
   private _item(
@@ -104,17 +143,23 @@ export class RuntimesManager implements IRunningSessions.IManager {
   private _end(end: () => Promise<void>): void {
     void end()
       .catch(this._onFailure)
-      .finally(() => this.refreshRunning());
+      .finally(() => {
+        this._seen.clear();
+        this.refreshRunning();
+      });
   }
 
   /** Ask the kernels of all open notebooks what runs in them; none is loaded for that. */
   private async _refresh(): Promise<void> {
-    const panels: NotebookPanel[] = [];
-    this._notebooks.forEach(panel => panels.push(panel));
-    const asked = panels.map(panel => this._entry(panel));
-    const found = await Promise.all(asked);
-    this._entries = found.filter(entry => entry !== null);
-    this._runningChanged.emit();
+    while (this._stale) {
+      this._stale = false;
+      const panels: NotebookPanel[] = [];
+      this._notebooks.forEach(panel => panels.push(panel));
+      const asked = panels.map(panel => this._entry(panel).catch(() => null));
+      const found = await Promise.all(asked);
+      this._entries = found.filter(entry => entry !== null);
+      this._runningChanged.emit();
+    }
   }
 
   private async _entry(panel: NotebookPanel): Promise<IRuntimeEntry | null> {
@@ -122,12 +167,10 @@ export class RuntimesManager implements IRunningSessions.IManager {
     if (!kernel) {
       return null;
     }
-    const reply = await askRuntime(
-      this._settings,
-      kernel.id,
-      'server_info'
-    ).catch(() => null);
-    const resources = readResources(reply);
+    // A kernel without a runtime would not answer; to ask for this loads none.
+    await askRuntime(this._settings, kernel.id, 'confirmations');
+    const { fields } = await askOnControl(kernel, { op: 'status' });
+    const resources = readResources(fields);
     return resources && { panel, kernel, resources };
   }
 
@@ -137,7 +180,11 @@ export class RuntimesManager implements IRunningSessions.IManager {
   private readonly _trans: TranslationBundle;
   private readonly _onFailure: (error: unknown) => void;
   private readonly _runningChanged = new Signal<this, void>(this);
+  private readonly _ready = new WeakSet<IKernelEvents>();
+  private readonly _seen = new Set<string>();
   private _entries: readonly IRuntimeEntry[] = [];
+  private _asking: Promise<void> | null = null;
+  private _stale = false;
 }
 
 /** Take the runtime out of a kernel, which stays with its variables. */
