@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Collection, Coroutine
 from typing import TYPE_CHECKING, Any
 

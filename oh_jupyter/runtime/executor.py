@@ -393,6 +393,8 @@ class ActionExecutor:
 
     async def end_shell(self) -> None:
         """End the shell with all that runs in it; whoever needs one next gets a new one."""
+        for id in [id for id, action in self.running.items() if isinstance(action, CmdRunAction)]:
+            self.cancel(id)
         async with self._starting:
             shell, self._shell = self._shell, None
         if shell is not None:
@@ -477,7 +479,6 @@ class ActionExecutor:
             "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,
             "browser": self._browsers is not None,
-            "browsers": [] if self._browsers is None else self._browsers.names,
             "memory": memory_usage(self._shell),
         }
 

@@ -114,9 +114,12 @@ async def _confirm(request: Request) -> Reply:
 
 @operation("status")
 async def _status(request: Request) -> Reply:
-    agents = request.oh.agents.at_work.items()
-    states = {name: "busy" if session.is_busy else "ready" for name, session in agents}
-    return Reply({"runtime": {**request.runtime.status(), "agents": states}})
+    executor, agents = request.runtime.executor, request.oh.agents.at_work.items()
+    started = {
+        "browsers": executor.browsers.names if executor.has_browser else [],
+        "agents": {name: "busy" if session.is_busy else "ready" for name, session in agents},
+    }
+    return Reply({"runtime": {**request.runtime.status(), **started}})
 
 
 @operation("end_resource")
