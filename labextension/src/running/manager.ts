@@ -87,15 +87,13 @@ export class RuntimesManager implements IRunningSessions.IManager {
       labelTitle: () => entry.panel.context.path,
       context: 'oh-jupyter-runtime',
       open: () => this._shell.activateById(entry.panel.id),
-      shutdown: () => this._end(() => unload(entry)),
+      shutdown: () => this._unload([entry]),
       children: entry.resources.map(resource => this._item(entry, resource))
     }));
   }
 
   shutdownAll(): void {
-    this._end(async () => {
-      await Promise.all(this._entries.map(unload));
-    });
+    this._unload(this._entries);
   }
 
   /** One request at a time: calls during a request ask once more after it. */
@@ -138,6 +136,19 @@ export class RuntimesManager implements IRunningSessions.IManager {
           await askKernel(kernel, request);
         })
     };
+  }
+
+  /** Take runtimes out of their kernels; these need not be asked whether they are gone. */
+  private _unload(entries: readonly IRuntimeEntry[]): void {
+    for (const entry of entries) {
+      unload(entry).then(() => {
+        this._seen.clear();
+        this._entries = this._entries.filter(
+          ({ kernel }) => kernel !== entry.kernel
+        );
+        this._runningChanged.emit();
+      }, this._onFailure);
+    }
   }
 
   private _end(end: () => Promise<void>): void {
