@@ -144,6 +144,11 @@ class Settings:
         "File to record all requests of a browser in when it closes, secrets too: ….har, or ….zip.",
         "OH_JUPYTER_BROWSER_HAR",
     )
+    browser_idle_seconds: float = _setting(
+        0.0,
+        "Seconds without an action after which a browser is closed until the next one, which finds "
+        "its tabs, cookies and local storage again; 0 for never.",
+    )
     browser_cdp_url: str | None = _setting(
         None,
         "DevTools address of a running browser to use instead of starting one.",

@@ -15,9 +15,11 @@ from typing import Any
 from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS, LaunchSettings
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
-from oh_jupyter.browser.evaluation.tasks import Evaluation, Task, TaskPage, find_task
+from oh_jupyter.browser.evaluation.tasks import Evaluation, Task, find_task
+from oh_jupyter.browser.idle import IdleTimer
 from oh_jupyter.browser.storage_state import read_state, write_state
 from oh_jupyter.browser.supervisor import Supervisor, WorkerGoneError
+from oh_jupyter.browser.task_page import EnvTaskPage
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.events.masking import SecretMasker
 
@@ -59,6 +61,7 @@ class BrowserEnv:
         allowed_origins: Iterable[str] = (),
         blocked_origins: Iterable[str] = (),
         secrets: Iterable[str] = (),
+        idle_seconds: float | None = None,
     ) -> None:
         """Prepare a browser.
 
@@ -85,6 +88,8 @@ class BrowserEnv:
                 ``https://*.example.org``; empty for all.
             blocked_origins: Origins that may not be reached.
             secrets: Texts that are hidden in all observations and errors.
+            idle_seconds: After how long without a step the browser is closed until the next one,
+                which finds its tabs, cookies and local storage again; None for never.
 
         Raises:
             BrowserError: A task, an origin or the storage state cannot be used.
@@ -113,7 +118,7 @@ class BrowserEnv:
             settings = replace(settings, task=task)
         elif task is not None:
             task = find_task(task) if isinstance(task, str) else task
-            self._evaluation = Evaluation(task, seed or 0, _EnvTaskPage(self))
+            self._evaluation = Evaluation(task, seed or 0, EnvTaskPage(weakref.proxy(self)))
         self._masker = SecretMasker()
         self._masker.add(secrets)
         self._supervisor = Supervisor(module, settings, start_attempts)
@@ -121,6 +126,7 @@ class BrowserEnv:
         self._current_token: object = None
         self._cancelled_token: object = None
         self._person_notice = ""
+        self._idle = IdleTimer(idle_seconds, self._suspend)
         self._recorded: deque[str] = deque(maxlen=MAX_RECORDED_ACTIONS)
         _living.add(self)
 
@@ -199,6 +205,7 @@ class BrowserEnv:
                 raise self._masked_error(error) from None
             finally:
                 self._current_token = None
+                self._idle.touch()
         return self._masker.masked(observation)
 
     def _step(
@@ -297,6 +304,7 @@ class BrowserEnv:
             ``number``, ``frame`` (a JPEG as base64), ``width`` and ``height`` of the viewport,
             ``scroll``, ``url`` and ``tabs``; None if no browser runs.
         """
+        self._idle.touch()
         with suppress(BrowserError):
             seen = self._supervisor.ask_aside({"op": "watch", "known": known}, seconds)
             return seen and {**self._masker.masked({**seen, "frame": ""}), "frame": seen["frame"]}
@@ -359,8 +367,18 @@ class BrowserEnv:
 
     def close(self) -> None:
         """End the browser and its process. More than once does no harm."""
+        self._idle.close()
         # Not under the lock: closing ends a step that another thread waits for.
         self._supervisor.close()
+
+    def _suspend(self) -> None:
+        if self._evaluation is not None:
+            return  # its page is the task's, which would begin anew
+        if self._step_lock.acquire(blocking=False):  # else a step runs, which counts anew
+            try:
+                self._supervisor.suspend()
+            finally:
+                self._step_lock.release()
 
     def mask(self, secrets: Iterable[str]) -> None:
         """Hide texts in all observations and errors from now on; pictures show them.
@@ -453,6 +471,8 @@ class BrowserEnv:
                 )
             except BrowserError as error:
                 raise self._masked_error(error) from None
+            finally:
+                self._idle.touch()
 
     def _masked_error(self, error: BrowserError) -> BrowserError:
         """Take secrets out of an error's message."""
@@ -463,30 +483,6 @@ class BrowserEnv:
 def observation_seconds(timeout: float) -> float:
     """Return the seconds that an observation may take after calls with that time limit."""
     return max(1.0, min(timeout, 30.0))
-
-
-class _EnvTaskPage(TaskPage):
-    """The page of a task, reached through a BrowserEnv."""
-
-    def __init__(self, env: BrowserEnv) -> None:
-        self._env = weakref.proxy(env)
-
-    def goto(self, url: str) -> None:
-        self._env._request("load", url=url)
-
-    def set_content(self, html: str) -> None:
-        self._env._request("load", html=html)
-
-    def evaluate(self, expression: str, argument: Any = None) -> Any:
-        return self._env.evaluate(expression, argument)
-
-    @property
-    def url(self) -> str:
-        return str(self.evaluate("location.href"))
-
-    @property
-    def text(self) -> str:
-        return str(self.evaluate("document.documentElement.innerText"))
 
 
 _living: weakref.WeakSet[BrowserEnv] = weakref.WeakSet()

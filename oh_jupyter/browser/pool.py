@@ -126,6 +126,7 @@ class BrowserPool:
             storage_state=state,
             user_data_dir=profile,
             device=settings.browser_device,
+            idle_seconds=settings.browser_idle_seconds or None,
             har_path=har_path(settings.browser_har, name),
             cdp_url=settings.browser_cdp_url,
             allowed_origins=settings.browser_allowed_origins,

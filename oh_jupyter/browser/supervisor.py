@@ -189,6 +189,7 @@ class Supervisor:
         self._worker: WorkerProcess | None = None
         self._tempdir: TempDir | None = None
         self._needs_ping = False
+        self._tabs: dict[str, Any] | None = None
 
     @property
     def lost_state(self) -> str:
@@ -230,7 +231,28 @@ class Supervisor:
             worker.end()
             raise BrowserError("The browser environment was closed while the browser started.")
         self._worker = worker
+        tabs, self._tabs = self._tabs, None
+        if tabs is not None:
+            with contextlib.suppress(BrowserError):
+                worker.request({"op": "reopen", **tabs}, START_TIMEOUT_SECONDS)
+            self.restart_notice = (
+                "The browser was closed while nobody used it, and its tabs were opened again with "
+                "their cookies and local storage; history and what was entered are lost."
+            )
         return worker
+
+    def suspend(self) -> None:
+        """End the worker until the next request, which finds the same tabs open."""
+        worker, settings = self._worker, self._settings
+        if worker is None or not worker.is_alive() or settings.task or settings.cdp_url:
+            return
+        with contextlib.suppress(BrowserError):
+            tabs = worker.request({"op": "tabs"}, START_TIMEOUT_SECONDS)
+            state = tabs.pop("storage_state")
+            self._worker, self._tabs = None, tabs
+            if not settings.user_data_dir:
+                self._settings = replace(settings, storage_state=state)
+            worker.end(seconds=settings.close_seconds)
 
     def request(self, request: Mapping[str, Any], timeout: float, grace: float = 0.0) -> Any:
         """Send a request to the worker, which is started if none runs."""

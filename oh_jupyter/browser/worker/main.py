@@ -33,6 +33,8 @@ OPERATIONS: dict[str, Operation] = {
     "load": operations.load,
     "renew": operations.renew,
     "storage_state": operations.storage_state,
+    "tabs": operations.tabs,
+    "reopen": operations.reopen,
     "start_trace": operations.start_trace,
     "stop_trace": operations.stop_trace,
 }

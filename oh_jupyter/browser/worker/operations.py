@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from typing import Any
 
@@ -28,11 +29,13 @@ __all__ = [
     "pick",
     "read_script",
     "renew",
+    "reopen",
     "run_step",
     "start_script",
     "start_trace",
     "stop_trace",
     "storage_state",
+    "tabs",
     "watch",
 ]
 
@@ -282,6 +285,29 @@ async def renew(session: BrowserSession, request: dict[str, Any]) -> None:
 async def storage_state(session: BrowserSession, request: dict[str, Any]) -> Any:
     """Read cookies and local storage."""
     return await session.context.storage_state()
+
+
+async def tabs(session: BrowserSession, request: dict[str, Any]) -> dict[str, Any]:
+    """Tell what is open, and with which cookies and local storage."""
+    await session.ensure_page()
+    pages = session.tabs
+    return {
+        "storage_state": await session.context.storage_state(),
+        "urls": [page.url for page in pages],
+        "active": pages.index(session.page),
+    }
+
+
+async def reopen(session: BrowserSession, request: dict[str, Any]) -> None:
+    """Open tabs again; one that does not load stays blank."""
+    from playwright.async_api import Error
+
+    for number, url in enumerate(request["urls"]):
+        if number:
+            await session.open_tab()
+        with contextlib.suppress(Error):
+            await session.page.goto(url, wait_until="commit")
+    await session.focus_tab(request["active"])
 
 
 async def start_trace(session: BrowserSession, request: dict[str, Any]) -> None:
