@@ -15,5 +15,7 @@ from live_server import live_server
 
 @pytest.fixture(scope="session")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with live_server(tmp_path_factory.mktemp("server")) as server:
+    # Jupyter looks every so many seconds whether its kernels live.
+    options = ("--KernelRestarter.time_to_dead=0.5",)
+    with live_server(tmp_path_factory.mktemp("server"), *options) as server:
         yield server.url

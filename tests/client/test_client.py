@@ -11,13 +11,16 @@ import sys
 import threading
 import zipfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import httpx
 import pytest
 from live_server import TOKEN
 
 from oh_jupyter.client import AsyncRuntimeClient, RuntimeClient
 from oh_jupyter.errors import (
+    KernelDiedError,
     KernelNotFoundError,
     ServerError,
     TransferError,
@@ -222,6 +225,8 @@ def test_an_answer_survives_a_broken_connection(url: str) -> None:
                 await asyncio.gather(end.wait_closed(), return_exceptions=True)
             relayed.set()
 
+        async with AsyncRuntimeClient(url, TOKEN) as direct:
+            await direct.run("true")  # the default kernel has started
         proxy = await asyncio.start_server(relay, "127.0.0.1", 0)
         address = "http://127.0.0.1:%d" % proxy.sockets[0].getsockname()[1]  # noqa: UP031
         async with proxy, AsyncRuntimeClient(address, TOKEN) as client:
@@ -238,3 +243,31 @@ async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     while data := await reader.read(65536):
         writer.write(data)
         await writer.drain()
+
+
+def test_an_answer_survives_a_proxy_that_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors of a proxy are no JSON; those of the server are, and are not asked about again."""
+    impatient = httpx.Response(504, html="<h1>Gateway Time-out</h1>")
+    done = {"observation": "run", "content": "kept", "extras": {"command": "ls"}}
+    answers = [impatient, httpx.Response(202, json={}), impatient, httpx.Response(200, json=done)]
+    refused = {"error": "KernelDiedError", "detail": "it died"}
+    answers += [impatient, httpx.Response(503, json=refused)]
+    asked = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append((request.method, request.url.path.split("/")[2]))
+        return answers.pop(0)
+
+    make = partial(httpx.AsyncClient, transport=httpx.MockTransport(answer))
+    monkeypatch.setattr(httpx, "AsyncClient", make)
+    with RuntimeClient("http://127.0.0.1:1") as client:
+        assert client.run("ls").content == "kept"
+        with pytest.raises(KernelDiedError, match="it died"):
+            client.run("ls")
+    fetched = ("GET", "requests")
+    assert asked == [
+        ("POST", "execute_action"),
+        *[fetched] * 3,
+        ("POST", "execute_action"),
+        fetched,
+    ]
