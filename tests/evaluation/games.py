@@ -45,7 +45,7 @@ class Endless:
 
     def play(self, agent: Any, *, seed: int, steps: int, log: EpisodeLog | None) -> Outcome:
         sleeper = subprocess.Popen(["sleep", "1000000"], start_new_session=True)
-        (self.folder / "sleeper").write_text(str(sleeper.pid))
+        (self.folder / f"sleeper.{sleeper.pid}").touch()
         sleeper.wait()
         raise AssertionError
 
