@@ -1,8 +1,6 @@
 """Line diffs are right, as short as can be where nothing is unique, and never slow."""
 
-import gc
 import random
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -38,7 +36,7 @@ def test_large_files_that_are_compared_in_step_give_a_right_diff(seed, share):
         i, j = i2, j2
 
 
-def test_few_changes_in_a_large_file_of_few_different_lines_are_found_one_by_one():
+def test_few_changes_in_a_large_file_of_few_different_lines_are_found_one_by_one(seconds):
     draw = random.Random(1)
     old = [str(draw.randrange(7)) for _ in range(MANY)]
     new = [line for number, line in enumerate(old) if number % 1000 != 500]
@@ -73,18 +71,6 @@ def test_changes_that_do_not_touch_can_change_places(first, second, third):
         assert apply(swapped[1], apply(swapped[0], a)) == c
 
 
-def seconds(call):
-    """Its CPU time, whatever else the machine does; a collection looks at others' objects, too."""
-    gc.collect()
-    gc.disable()
-    try:
-        start = time.thread_time()
-        call()
-        return time.thread_time() - start
-    finally:
-        gc.enable()
-
-
 MANY = 180_000  # lines, 9 MB
 WORST = {
     "all lines alike": (["x" * 50] * MANY, ["x" * 50] * (MANY // 2) + ["y"] * (MANY // 2)),
@@ -108,19 +94,19 @@ WORST = {
 
 
 @pytest.mark.parametrize("name", WORST)
-def test_no_diff_is_slow(name):
+def test_no_diff_is_slow(name, seconds):
     old, new = ("\n".join(lines) for lines in WORST[name])
     assert seconds(lambda: changed_lines(old, new)) < 5
     assert seconds(lambda: unified_diff(old, new, "file", 3)) < 8
 
 
-def test_a_key_that_is_everywhere_is_replaced_at_once(editor, write):
+def test_a_key_that_is_everywhere_is_replaced_at_once(editor, write, seconds):
     path = write("a.json", '  {\n    "name": "x",\n    "kind": "y"\n  },\n' * 600)
     arguments = {"old_str": '"name"', "new_str": '"title"', "replace_all": True}
     assert seconds(lambda: editor(command="str_replace", path=path, **arguments).diff) < 2
 
 
-def test_after_somebody_changed_every_second_line_an_edit_is_made_at_once(editor, write):
+def test_after_somebody_changed_every_second_line_an_edit_is_made_at_once(editor, write, seconds):
     lines = ["same line" if n % 2 else f"value = {n % 10}" for n in range(3000)]
     path = write("a.txt", "\n".join([*lines, "here\n"]))
     editor(command="view", path=path)
@@ -134,7 +120,7 @@ def test_after_somebody_changed_every_second_line_an_edit_is_made_at_once(editor
     assert path.read_text().endswith("here\n")
 
 
-def test_many_places_are_compared_once_with_what_was_shown(editor, write):
+def test_many_places_are_compared_once_with_what_was_shown(editor, write, seconds):
     path = write("a.txt", "key = 1\n\n" * 2000)
     editor(command="view", path=path)
     path.write_text("new\n" + path.read_text() + "more\n" * 2000)
@@ -142,7 +128,7 @@ def test_many_places_are_compared_once_with_what_was_shown(editor, write):
     assert seconds(lambda: editor(command="str_replace", path=path, **arguments)) < 2
 
 
-def test_an_edit_below_a_change_in_many_places_is_undone_at_once(editor, write):
+def test_an_edit_below_a_change_in_many_places_is_undone_at_once(editor, write, seconds):
     path = write("a.txt", "".join(f"{n}\n-\n-\n-\n" for n in range(3000)))
     editor(command="str_replace", path=path, old_str="1000\n", new_str="thousand\n")
     path.write_text(path.read_text().replace("2\n", "two\n"))
@@ -151,7 +137,7 @@ def test_an_edit_below_a_change_in_many_places_is_undone_at_once(editor, write):
     assert "two\n" in path.read_text()
 
 
-def test_a_long_text_that_is_not_there_is_explained_at_once(editor, write):
+def test_a_long_text_that_is_not_there_is_explained_at_once(editor, write, seconds):
     path = write("a.txt", "aaaa bbbb aaaa bbbb\n" * 3000)
     wanted = "aaaa bbbb aaba bbbb\n" * 190
 
