@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.errors import BrowserError
@@ -37,6 +38,13 @@ __all__ = ["ActionMethods"]
 
 T = TypeVar("T")
 
+SIGNS_OF_LIFE = {
+    "browse": "The browser is at work …",
+    "browse_interactive": "The browser is at work …",
+    "edit": "The edit is being made …",
+}
+"""What is shown while Actions take long; a command shows its output."""
+
 
 class ActionMethods:
     """The Actions of a runtime, carried out one by one.
@@ -46,11 +54,15 @@ class ActionMethods:
     """
 
     def __init__(
-        self, start: Callable[[], Runtime], in_agents_cell: Callable[[], bool] = lambda: False
+        self,
+        start: Callable[[], Runtime],
+        in_agents_cell: Callable[[], bool] = lambda: False,
+        notice: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         """Wrap a runtime, which is started when it is first needed; see ``Oh``."""
         self._start = start
         self._in_agents_cell = in_agents_cell
+        self._notice = notice
 
     @property
     def _runtime(self) -> Runtime:
@@ -110,7 +122,9 @@ class ActionMethods:
             from oh_jupyter.events.wire import action_from_wire
 
             action = action_from_wire(action)
-        return self._wait(self._executor.run_action(action, self._principal()))
+        sign = SIGNS_OF_LIFE.get(action.kind)
+        with self._notice(sign) if sign else nullcontext():
+            return self._wait(self._executor.run_action(action, self._principal()))
 
     def _principal(self) -> EventSource:
         return "agent" if self._in_agents_cell() else "user"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections.abc import Callable, Collection, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 # All else is imported where it is used: ``%load_ext`` makes an ``Oh``, and pays for none of it.
@@ -38,15 +39,17 @@ class Oh(ActionMethods):
         agent_context: Callable[[], str] = lambda: "",
         namespace: Callable[[], tuple[dict[str, Any], Collection[str]]] = lambda: ({}, ()),
         on_turn: Callable[[AgentTurn], None] = lambda turn: None,
+        notice: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
         """Wrap a runtime, which is started when it is first needed.
 
         ``start`` gives the one runtime there is, ``in_agents_cell`` tells whether the cell that
         runs now is an agent's, ``find_tools`` finds our MCP server for this kernel, and
         ``agent_context`` is what an agent is told first, ``namespace`` are the person's variables
-        and the names that are not the person's, and ``on_turn`` is told what agents do.
+        and the names that are not the person's, and ``on_turn`` is told what agents do. ``notice``
+        shows a line while something takes long.
         """
-        super().__init__(start, in_agents_cell)
+        super().__init__(start, in_agents_cell, notice)
         self._find_tools = find_tools
         self.agent_context = agent_context
         self._namespace = namespace

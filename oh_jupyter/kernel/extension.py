@@ -12,6 +12,7 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -101,6 +102,7 @@ class LoadedExtension:
             self._agent_context,
             lambda: (shell.user_ns, shell.user_ns_hidden),
             lambda turn: self._send_turn(turn),
+            self._notice,
         )
         self._control: ControlChannel | None = None
         if self._kernel is not None:
@@ -174,6 +176,11 @@ class LoadedExtension:
         from oh_jupyter.kernel.agent_context import find_tool_server
 
         return None if self._kernel is None else find_tool_server(_kernel_id(self._kernel))
+
+    def _notice(self, text: str) -> AbstractContextManager[Any]:
+        from oh_jupyter.kernel.display.live import notice
+
+        return notice(self._shell, text)
 
     def _agent_context(self) -> str:
         from oh_jupyter.kernel.agent_context import agent_context

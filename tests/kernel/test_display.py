@@ -6,6 +6,7 @@ import difflib
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -34,6 +35,27 @@ SQL = """--- q.sql
 @@ -9,0 +10,2 @@ select
 +@@ -1 +1 @@
 +"""
+
+
+@pytest.mark.parametrize("watched", [True, False])
+def test_a_line_is_shown_while_something_takes_long_and_goes_away(kernel, watched: bool) -> None:
+    shown: list[str] = []
+
+    def collect(message: dict[str, Any]) -> None:
+        if message["msg_type"] in ("display_data", "update_display_data"):
+            shown.append(message["content"]["data"]["text/plain"])
+
+    kernel.client.execute_interactive(
+        "import time\n"
+        "from oh_jupyter.kernel.display import live\n"
+        "with live.notice(get_ipython(), 'At work …') as line:\n"
+        "    while line.watched and not line.begun:\n"
+        "        time.sleep(0.01)",
+        output_hook=collect,
+        allow_stdin=watched,
+        timeout=60,
+    )
+    assert shown == (["At work …", ""] if watched else [])
 
 
 def test_what_looks_like_a_header_is_a_line_of_the_file() -> None:

@@ -1,10 +1,13 @@
-"""A display that is updated from another thread, in the cell that made it."""
+"""Displays that are updated from other threads, in the cell that made them."""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -13,22 +16,21 @@ from IPython.display import display
 from oh_jupyter.agents import AgentTurn
 from oh_jupyter.kernel.display.agent_turn import turn_bundle
 
-__all__ = ["LiveTurn"]
+__all__ = ["LiveTurn", "notice"]
 
+NOTICE_DELAY_SECONDS = 1.0
 UPDATE_INTERVAL_SECONDS = 0.2
 
 
-class LiveTurn:
-    """Shows a turn while it goes on; in a terminal, where nothing is updated, as it comes."""
+class _LiveDisplay:
+    """An output of the cell that ran when it was made."""
 
     def __init__(self, shell: InteractiveShell) -> None:
-        """Remember the cell that runs now, to which all updates belong."""
         self._display_id = uuid.uuid4().hex
         self._kernel: Any = getattr(shell, "kernel", None)
-        self._updated = 0.0
-        self._printed = 0
-        self._begun = False
+        self.begun = False
         self._parent: Any = None
+        self.watched = False
         # While outputs are captured there is nobody to send updates to.
         self._live = type(shell.display_pub).__name__ == "ZMQDisplayPublisher"
         if self._live and self._kernel is not None:
@@ -37,6 +39,71 @@ class LiveTurn:
             self._parent = self._kernel.get_parent()
             session = self._kernel.session
             self._session = Session(key=session.key, signature_scheme=session.signature_scheme)
+            self.watched = self._parent.get("content", {}).get("allow_stdin", False)
+
+    def _send(self, data: dict[str, Any]) -> None:
+        kind = "update_display_data" if self.begun else "display_data"
+        self.begun = True
+        content = {"data": data, "metadata": {}, "transient": {"display_id": self._display_id}}
+        self._session.send(
+            self._kernel.iopub_socket, kind, content, parent=self._parent, ident=kind.encode()
+        )
+
+
+class _Notice(_LiveDisplay):
+    """A line for a person who watches: nobody is shown it who cannot be asked for input either."""
+
+    def __init__(self, shell: InteractiveShell, text: str) -> None:
+        super().__init__(shell)
+        self._text = text
+        self._lock = threading.Lock()
+        self._ended = False
+        self._timer = threading.Timer(NOTICE_DELAY_SECONDS, self._show)
+        self._timer.daemon = True
+
+    def begin(self) -> None:
+        """Show it, if it is not over by then."""
+        if self.watched:
+            self._timer.start()
+
+    def _show(self) -> None:
+        with self._lock:
+            if not self._ended:
+                self._send({"text/plain": self._text})
+
+    def end(self) -> None:
+        """Take the line away."""
+        self._timer.cancel()
+        with self._lock:
+            if self.begun and not self._ended:
+                self._send({"text/plain": ""})
+            self._ended = True
+
+
+@contextmanager
+def notice(shell: InteractiveShell, text: str) -> Iterator[_Notice]:
+    """Show a line while something takes longer than a second; it goes away at the end."""
+    line = _Notice(shell, text)
+    line.begin()
+    try:
+        yield line
+    finally:
+        line.end()
+
+
+class LiveTurn(_LiveDisplay):
+    """Shows a turn while it goes on; in a terminal, where nothing is updated, as it comes."""
+
+    def __init__(self, shell: InteractiveShell) -> None:
+        """Remember the cell that runs now, to which all updates belong."""
+        super().__init__(shell)
+        self._updated = 0.0
+        self._printed = 0
+
+    def announce(self, text: str) -> None:
+        """Show a line until there is something of the turn."""
+        if self.watched:
+            self._send({"text/plain": text})
 
     def update(self, turn: AgentTurn) -> None:
         """Show what is new, from any thread, not more than some times a second."""
@@ -50,7 +117,7 @@ class LiveTurn:
         """Show the whole turn, on the main thread."""
         if self._kernel is None:
             self._print(turn.text + "\n")
-        elif self._begun:
+        elif self.begun:
             self._send(turn_bundle(turn))
         else:
             display(turn_bundle(turn), raw=True)
@@ -71,11 +138,3 @@ class LiveTurn:
         sys.stdout.write(text[self._printed :])
         sys.stdout.flush()
         self._printed = max(self._printed, len(text))
-
-    def _send(self, data: dict[str, Any]) -> None:
-        kind = "update_display_data" if self._begun else "display_data"
-        self._begun = True
-        content = {"data": data, "metadata": {}, "transient": {"display_id": self._display_id}}
-        self._session.send(
-            self._kernel.iopub_socket, kind, content, parent=self._parent, ident=kind.encode()
-        )

@@ -176,10 +176,13 @@ class AgentMagics(OhMagics):
             live.update(turn)
 
         try:
+            live.announce(f"{name or 'The agent'} begins …")
             turn = self.oh.agent(prompt, name, new=new, resume=resume, on_change=change)
         except BaseException:
             for turn in seen:  # what there is of it
                 live.finish(turn)
+            if not seen:
+                live.announce("")
             raise
         live.finish(turn)
         self._shown = turn
