@@ -1,5 +1,6 @@
 /** Events and cards for tests. */
-import type { ICard } from './events/card.js';
+import type { IWaiting } from './events/api.js';
+import type { ICard, IConfirmation } from './events/card.js';
 import type { IAction, IObservation } from './events/wire.js';
 
 /** An Action by its id. */
@@ -43,6 +44,20 @@ export function observation(
     ...more
   };
 }
+
+/** What the server tells of an Action that waits. */
+export function waits(id: number, reason: string): IWaiting {
+  return { id, reason, diff: '', expires: 0 };
+}
+
+/** What is known at first of a card that waits. */
+export const UNDECIDED: IConfirmation = {
+  reason: '',
+  diff: '',
+  expires: null,
+  busy: false,
+  error: ''
+};
 
 /** A card of an Action and its Observation. */
 export function card(

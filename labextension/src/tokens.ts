@@ -2,7 +2,9 @@ import type { ISessionContext } from '@jupyterlab/apputils';
 import { Token } from '@lumino/coreutils';
 import type { ISignal } from '@lumino/signaling';
 
+import type { IVerdict } from './events/api.js';
 import type { ICard, LogEntry } from './events/card.js';
+import type { IProgress } from './events/progress.js';
 import type { IEventMessage } from './events/wire.js';
 
 /** What is known about the runtime in a notebook's kernel. */
@@ -21,6 +23,8 @@ export interface IKernelEvents {
   readonly state: RuntimeState;
   /** Why the history could not be read, where `state` is `failed`. */
   readonly error: string;
+  /** Where relative paths start, "" while that is not known. */
+  readonly workspaceDir: string;
   /** Cards and fresh starts, oldest first; a new array whenever one changed. */
   readonly entries: readonly LogEntry[];
   readonly changed: ISignal<IKernelEvents, void>;
@@ -50,7 +54,16 @@ export interface IKernelEvents {
    *
    * Its card tells meanwhile that this is under way, and why it failed.
    */
-  decide(card: ICard, approve: boolean): Promise<Decision>;
+  decide(card: ICard, verdict: IVerdict): Promise<Decision>;
+  /**
+   * How an Action goes on, once that is not what was seen; or as it was, after a while.
+   *
+   * @throws An error if the kernel cannot be asked.
+   */
+  look(
+    card: Pick<ICard, 'generation' | 'id'>,
+    seen: IProgress | null
+  ): Promise<IProgress>;
   /**
    * Interrupt what a card is doing, see `findStoppable`.
    *

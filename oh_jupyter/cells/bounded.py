@@ -84,12 +84,12 @@ class BoundedEntries:
         """The entries behind it."""
         return list(self._tail)
 
-    def last_lines(self) -> str:
+    def last_lines(self, max_lines: int) -> str:
         """A few lines of what came last."""
         entries = self.tail or self.head
-        pieces = list(islice(reversed(entries[-1].pieces), 20)) if entries else []
+        pieces = list(islice(reversed(entries[-1].pieces), 100)) if entries else []
         text = "".join(reversed(pieces))
-        return "\n".join(text[-4096:].rstrip().rsplit("\n", 3)[-3:])
+        return "\n".join(text[-4096:].rstrip().rsplit("\n", max_lines)[-max_lines:])
 
     def add_text(self, text: str, stream: str) -> None:
         """Add text of a stream, which goes on where the same stream was last."""

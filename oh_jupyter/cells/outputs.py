@@ -17,6 +17,7 @@ from oh_jupyter.cells.bounded import (
     truncate_middle,
     truncation_notice,
 )
+from oh_jupyter.events.progress import progress
 
 __all__ = ["OutputCollector"]
 
@@ -41,11 +42,13 @@ class OutputCollector:
         self._entries = BoundedEntries()
         self._clear_before_next = False
         self._execution_count: int | None = None
+        self._progress = progress.get()
 
     def add_stream(self, text: str, name: str = "stdout") -> None:
         """Add text of stdout or stderr, which are interleaved as they arrive."""
         self._apply_pending_clear()
         self._entries.add_text(text, name)
+        self._progress.put_out()
 
     def add_display(
         self,
@@ -62,6 +65,7 @@ class OutputCollector:
         )
         self._fill(entry, data)
         self._entries.add(entry)
+        self._progress.put_out()
 
     def update_display(self, data: Mapping[str, Any], display_id: str | None) -> None:
         """Replace displays of that name; others are none of this cell's business."""
@@ -134,9 +138,9 @@ class OutputCollector:
             self._clear_before_next = False
             self._entries = BoundedEntries()
 
-    def last_lines(self) -> str:
+    def last_lines(self, max_lines: int = 3) -> str:
         """A few lines of what came last, without colour codes."""
-        return strip_ansi(self._entries.last_lines())
+        return strip_ansi(self._entries.last_lines(max_lines))
 
     def result(self, timed_out: bool = False) -> CellOutput:
         """Text in order, each display on lines of its own, and images as data URLs."""

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from oh_jupyter.cells.outputs import OutputCollector
+from oh_jupyter.events.progress import progress
 
 __all__ = ["AGENT_USERNAME", "CellRequest", "execute_content"]
 
@@ -41,6 +42,7 @@ class CellRequest:
 
     def __init__(self, msg_id: str) -> None:
         self.msg_id = msg_id
+        self._progress = progress.get()
         self.outputs = OutputCollector()
         self.status = ""
         self.has_begun = False
@@ -80,6 +82,8 @@ class CellRequest:
                 if self.on_begin is not None:
                     self.on_begin()
         else:
+            if msg_type == "execute_input":
+                self._progress.begin()
             self.outputs.add_message(msg_type, content)
         if self.replied and self.idle:
             self.done.set()

@@ -79,9 +79,9 @@ class KernelClient:
             if request.status != "aborted" or timed_out:
                 return request.outputs.result(timed_out)
 
-    def peek(self) -> str:
+    def peek(self, max_lines: int = 3) -> str:
         """The last lines of the cell that runs: of those that wait none has put anything out."""
-        found = (request.outputs.last_lines() for request in list(self._pending.values()))
+        found = (request.outputs.last_lines(max_lines) for request in list(self._pending.values()))
         return next(filter(None, found), "")
 
     async def _interrupt(self, msg_id: str) -> None:

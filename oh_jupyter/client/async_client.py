@@ -186,9 +186,12 @@ class AsyncRuntimeClient:
         found: list[dict[str, Any]] = await self._get("confirmations")
         return found
 
-    async def confirm(self, id: int, *, approve: bool = True) -> None:
+    async def confirm(
+        self, id: int, *, approve: bool = True, why: str = "", for_session: bool = False
+    ) -> None:
         """Decide on a waiting Action."""
-        await self._connection.send("POST", f"confirmations/{id}", json={"approve": approve})
+        decision = {"approve": approve, "why": why, "for_session": for_session}
+        await self._connection.send("POST", f"confirmations/{id}", json=decision)
 
     async def store_list(self, path: str = "") -> list[str]:
         """List a directory of the file store."""

@@ -315,23 +315,27 @@ class RuntimeClient:
         """List the Actions that wait for a person.
 
         Returns:
-            Id, message and reason of each.
+            Id, message, reasons, the diff of an edit, and the seconds that are left, of each.
         """
         return self._wait(self._client.waiting)
 
-    def confirm(self, id: int, *, approve: bool = True) -> None:
+    def confirm(
+        self, id: int, *, approve: bool = True, why: str = "", for_session: bool = False
+    ) -> None:
         """Decide on a waiting Action.
 
         Args:
             id: Its id.
             approve: Whether it may begin.
+            why: What the agent is told about a rejection.
+            for_session: Let later Actions of its type begin, too, that wait for the same reasons.
 
         Raises:
             ConfirmationError: It does not wait.
             ServerError: 403: nothing is approved over REST, unless the server's
                 ``confirmation_over_rest`` is set; rejecting is always possible.
         """
-        self._wait(self._client.confirm, id, approve=approve)
+        self._wait(self._client.confirm, id, approve=approve, why=why, for_session=for_session)
 
     def store_list(self, path: str = "") -> list[str]:
         """List a directory of the file store.

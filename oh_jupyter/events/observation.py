@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from oh_jupyter.events.action import FileEditSource, FileReadSource
+from oh_jupyter.events.action import EXTENSION, FileEditSource, FileReadSource
 from oh_jupyter.events.event import Event, register
 
 __all__ = [
@@ -41,9 +41,15 @@ class Observation(Event):
 
     Attributes:
         content: The text that an agent reads.
+        handling: What came before the Action began, where there was anything: who decided on it
+            (``decided_by``), for how long it waited for that (``waited_seconds``) and behind
+            others (``queued_seconds``). It is not in OpenHands.
     """
 
     content: str
+    handling: dict[str, Any] | None = field(
+        default=None, kw_only=True, repr=False, compare=False, metadata=EXTENSION
+    )
 
     def __init_subclass__(cls) -> None:
         register(cls, OBSERVATIONS)

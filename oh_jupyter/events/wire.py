@@ -87,6 +87,8 @@ def to_wire(event: Event) -> dict[str, Any]:
     data["observation"] = observation.kind
     data["content"] = extras.pop("content")
     data["extras"] = extras
+    if extensions := _extensions(observation):
+        data[EXTENSION_KEY] = extensions
     if observation.success is not None:
         data["success"] = observation.success
     return data
@@ -141,6 +143,9 @@ def observation_from_wire(data: object) -> Observation:
     if lenient:
         extras = _current_run_extras(extras)
     extras["content"] = envelope.get("content", "")
+    extensions = mapping(envelope.get(EXTENSION_KEY, {}), EXTENSION_KEY)
+    if "handling" in extensions:
+        extras["handling"] = extensions["handling"]
     observation = cast(Observation, build(cls, extras, "extras", ignore_unknown=lenient))
     _read_envelope(observation, envelope)
     return observation

@@ -98,7 +98,7 @@ class Oh(ActionMethods):
         asking = self._prompting(prompt, agent, new, resume, on_change)
         if self._in_agents_cell():
             return self._wait(asking)
-        with asked_in_cell(self._executor.confirmations, self._runtime.submit):
+        with asked_in_cell(self._executor, self._runtime.submit):
             return self._wait(asking)
 
     def start_agent(
@@ -285,22 +285,44 @@ class Oh(ActionMethods):
         """The Actions of agents that wait for you, by id."""
         return self._executor.confirmations.waiting
 
-    def confirm(self, id: int | None = None, *, approve: bool = True) -> None:
+    def preview(self, id: int) -> str:
+        """The diff that an edit would make which waits for you; "" for other Actions.
+
+        Args:
+            id: Its id.
+
+        Returns:
+            A unified diff.
+        """
+        return self._wait(self._executor.preview(self.waiting[id].action))
+
+    def confirm(
+        self,
+        id: int | None = None,
+        *,
+        approve: bool = True,
+        why: str = "",
+        for_session: bool = False,
+    ) -> None:
         """Let an agent's Action begin that waits for you, or reject it.
 
         Args:
             id: Its id, as ``%oh_log`` shows it; None for the one that waits longest.
             approve: Whether it may begin.
+            why: What the agent is told about a rejection.
+            for_session: Let later Actions of its type begin, too, that wait for the same reasons.
 
         Raises:
             ConfirmationError: No such Action waits, or it is an agent's cell that would approve.
         """
+        from oh_jupyter.runtime.confirmation import Decision
+
         if approve and self._in_agents_cell():
             raise ConfirmationError("This is the cell of an agent: what waits is for a person")
         confirmations = self._executor.confirmations
 
         async def decide() -> None:
             chosen = next(iter(confirmations.waiting), -1) if id is None else id
-            confirmations.resolve(chosen, approve)
+            confirmations.resolve(chosen, Decision(approve, "the notebook", why, for_session))
 
         self._wait(decide())

@@ -121,10 +121,10 @@ class JupyterPlugin(Plugin):
             text, code=action.code, image_urls=output.image_urls or None
         )
 
-    def peek(self) -> str:
+    def peek(self, max_lines: int = 3) -> str:
         """The last lines of the cell that runs, where its runner can tell."""
-        look: Callable[[], str] | None = getattr(self._cells, "peek", None)
-        return "" if look is None else look()
+        look: Callable[[int], str] | None = getattr(self._cells, "peek", None)
+        return "" if look is None else look(max_lines)
 
     def footer(self, directory: str) -> str:
         """The two lines that OpenHands appends to a cell's output, each after a newline."""

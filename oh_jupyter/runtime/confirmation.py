@@ -7,7 +7,8 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 from oh_jupyter.errors import ConfigError, ConfirmationError
 from oh_jupyter.events import (
@@ -23,8 +24,9 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
+from oh_jupyter.runtime.progress import ActionProgress
 
-__all__ = ["POLICIES", "RULES", "Confirmations", "PendingAction", "risk"]
+__all__ = ["POLICIES", "RULES", "Confirmations", "Decision", "PendingAction", "dry_run", "risks"]
 
 
 _BEGIN = r"(?:^|[\s;&|(!`'\"])"
@@ -58,36 +60,61 @@ PROTECTED = (
 _COMPILED = tuple((reason, re.compile(pattern, re.MULTILINE)) for reason, pattern in RULES)
 
 
-def risk(action: Action, workspace_dir: str) -> str | None:
-    """The reason to ask a person about an Action; None if there is none.
+def risks(action: Action, workspace_dir: str) -> list[str]:
+    """All reasons to ask a person about an Action.
 
     An agent may write in the workspace, where relative paths start.
     """
+    found = []
     if getattr(action, "security_risk", None) is ActionSecurityRisk.HIGH:
-        return "the agent calls it risky"
+        found.append("the agent calls it risky")
     if isinstance(action, CmdRunAction | IPythonRunCellAction):
         text = action.command if isinstance(action, CmdRunAction) else action.code
-        return next((reason for reason, rule in _COMPILED if rule.search(text)), None)
-    if isinstance(action, FileWriteAction | FileEditAction):
-        if getattr(action, "command", None) == "view" or "\0" in action.path:
-            return None
-        return _protected(action.path, workspace_dir)
-    return None
+        text = _without_own_paths(text, workspace_dir)
+        found += [reason for reason, rule in _COMPILED if rule.search(text)]
+    elif _writes(action):
+        found += _protected(action.path, workspace_dir)
+    return found
 
 
-def _protected(path: str, workspace_dir: str) -> str | None:
+def _writes(action: Action) -> TypeGuard[FileWriteAction | FileEditAction]:
+    if not isinstance(action, FileWriteAction | FileEditAction) or "\0" in action.path:
+        return False
+    return getattr(action, "command", None) != "view"
+
+
+def _without_own_paths(text: str, workspace_dir: str) -> str:
+    """A command in which paths below the workspace are relative to it, where they are plain."""
+    own = re.escape(os.path.abspath(workspace_dir).rstrip("/"))
+    # Neither the workspace itself, nor what a glob, a variable or two dots may make of a path.
+    return re.sub(rf"(?<![^\s\"'=]){own}/(?=[\w.-])(?!\S*(?:\.\.|[$*?\[{{~`]))", "", text)
+
+
+def _protected(path: str, workspace_dir: str) -> list[str]:
     target = os.path.realpath(os.path.join(workspace_dir, path))
     if _below(target, workspace_dir) or _below(target, tempfile.gettempdir()):
-        return None
-    for place in PROTECTED:
-        if _below(target, os.path.expanduser(place)):
-            return f"it changes {place}"
-    return None
+        return []
+    return [
+        f"it changes {place}" for place in PROTECTED if _below(target, os.path.expanduser(place))
+    ]
 
 
 def _below(path: str, place: str) -> bool:
     place = os.path.realpath(place)
     return path == place or path.startswith(place.rstrip("/") + "/")
+
+
+def dry_run(action: Action, cwd: str) -> FileEditAction | None:
+    """The edit that only tells what an Action would change; None if that cannot be told."""
+    if isinstance(action, FileWriteAction):
+        edit = FileEditAction(action.path, "write", content=action.content, end=action.end)
+        edit.start = action.start + 1
+    elif isinstance(action, FileEditAction) and action.impl_source != "llm_based_edit":
+        edit = replace(action)
+    else:
+        return None
+    edit.path, edit.dry_run = os.path.join(cwd, edit.path), True
+    return edit
 
 
 POLICIES = ("never", "risky", "always")
@@ -97,12 +124,40 @@ REJECTED = "Action has been rejected by the user! Waiting for further user input
 """The protocol's text; clients compare it."""
 
 
+MAX_WHY_CHARS = 2000
+"""Of what a person says about a rejection."""
+
+
 @dataclass(frozen=True)
 class PendingAction:
-    """An Action that waits, and the reason why."""
+    """An Action that waits, all reasons why, and the loop's time at which it is rejected."""
 
     action: Action
-    reason: str
+    reasons: tuple[str, ...]
+    expires: float
+
+    @property
+    def reason(self) -> str:
+        """The reasons as one clause."""
+        return ", and ".join(self.reasons)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a person has decided.
+
+    Attributes:
+        approved: Whether the Action may begin.
+        by: By which door it was decided, such as ``JupyterLab``.
+        why: What the person says to the agent about a rejection.
+        for_session: Whether later Actions of its type that wait for the same reasons may begin,
+            too, for as long as the runtime lives.
+    """
+
+    approved: bool
+    by: str = ""
+    why: str = ""
+    for_session: bool = False
 
 
 class Confirmations:
@@ -110,6 +165,7 @@ class Confirmations:
 
     Attributes:
         policy: One of ``POLICIES``.
+        allowed: Type and reason of what a person has approved for the whole session.
     """
 
     def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
@@ -125,12 +181,13 @@ class Confirmations:
         self.policy = policy
         self._timeout_seconds = timeout_seconds
         self._workspace_dir = workspace_dir
-        self._waiting: dict[int, tuple[PendingAction, asyncio.Future[bool]]] = {}
-        self._watchers: list[Callable[[int, bool], None]] = []
+        self.allowed: set[tuple[str, str]] = set()
+        self._waiting: dict[int, tuple[PendingAction, asyncio.Future[Decision]]] = {}
+        self._watchers: list[Callable[[int, Decision], None]] = []
         self._askers: list[Callable[[], None]] = []
 
-    def on_decision(self, callback: Callable[[int, bool], None]) -> None:
-        """Have the id of each decided Action told on the loop, and whether it may begin."""
+    def on_decision(self, callback: Callable[[int, Decision], None]) -> None:
+        """Have the id of each decided Action told on the loop, and the decision."""
         self._watchers.append(callback)
 
     def on_question(self, callback: Callable[[], None]) -> Callable[[], None]:
@@ -147,58 +204,70 @@ class Confirmations:
         """The Actions that wait, by id."""
         return {id: entry for id, (entry, _) in self._waiting.items()}
 
-    def require(self, action: Action, principal: EventSource) -> str | None:
-        """The reason why an Action has to wait, which marks it as awaiting; None if it need not.
+    def require(self, action: Action, principal: EventSource) -> list[str]:
+        """All reasons why an Action has to wait, which mark it as awaiting.
 
         ``principal`` is who really asks: what a person does in a notebook never waits.
         """
-        reason = self._reason(action, principal)
-        if reason is not None and hasattr(action, "confirmation_state"):
+        reasons = self._reasons(action, principal)
+        if all((action.kind, reason) in self.allowed for reason in reasons):
+            return []
+        if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
-        return reason
+        return reasons
 
-    def _reason(self, action: Action, principal: EventSource) -> str | None:
+    def _reasons(self, action: Action, principal: EventSource) -> list[str]:
         if principal == "user" or self.policy == "never":
-            return None
-        if self.policy == "always":
-            return "every action of an agent waits"
-        return risk(action, self._workspace_dir)
+            return []
+        found = risks(action, self._workspace_dir)
+        if self.policy == "always" and not found:
+            return ["every action of an agent waits"]
+        return found
 
-    async def decide(self, action: Action, reason: str | None) -> Observation | None:
-        """Wait for the person if there is a reason to; the Observation if it is not to begin."""
-        if reason is None:
+    async def decide(
+        self, action: Action, reasons: list[str], progress: ActionProgress | None = None
+    ) -> Observation | None:
+        """Wait for the person if there are reasons to; the Observation if it is not to begin."""
+        if not reasons:
             return _decided_before(action)
-        future = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Decision] = loop.create_future()
         id = action.id if action.id is not None else -1
-        self._waiting[id] = (PendingAction(action, reason), future)
+        pending = PendingAction(action, tuple(reasons), loop.time() + self._timeout_seconds)
+        self._waiting[id] = (pending, future)
         self._tell_askers()
         try:
             async with asyncio.timeout(self._timeout_seconds):
-                approved = await future
+                decision = await future
         except TimeoutError:
             return UserRejectObservation(
                 f"{REJECTED} (Nobody looked at it within {self._timeout_seconds:g} s; it waited "
-                f"because {reason}.)"
+                f"because {pending.reason}.)"
             )
         finally:
             del self._waiting[id]
             self._tell_askers()
-        if not approved:
-            return UserRejectObservation(REJECTED)
+        if progress is not None:
+            progress.decide(decision.by)
+        if not decision.approved:
+            why = decision.why.strip()[:MAX_WHY_CHARS]
+            return UserRejectObservation(f"{REJECTED} (The user says: {why})" if why else REJECTED)
+        if decision.for_session:
+            self.allowed |= {(action.kind, reason) for reason in reasons}
         if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.CONFIRMED
         return None
 
-    def resolve(self, id: int, approved: bool) -> None:
+    def resolve(self, id: int, decision: Decision) -> None:
         """Let a waiting Action begin, or reject it; a ConfirmationError if it does not wait."""
         if id not in self._waiting:
             names = ", ".join(str(id) for id in self._waiting) or "none"
             raise ConfirmationError(f"No action {id} waits for confirmation. Waiting: {names}")
         future = self._waiting[id][1]
         if not future.done():
-            future.set_result(approved)
+            future.set_result(decision)
             for callback in self._watchers:
-                callback(id, approved)
+                callback(id, decision)
 
 
 def _decided_before(action: Action) -> Observation | None:

@@ -15,20 +15,18 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import ContextVar
-from functools import cache, singledispatchmethod
+from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.background import exempt_from_debugger
 from oh_jupyter.config import Settings
-from oh_jupyter.errors import CheckpointError, ConfigError, NotRunnableError, OhJupyterError
+from oh_jupyter.errors import CheckpointError, ConfigError, OhJupyterError
 from oh_jupyter.events import (
-    ACTIONS,
     Action,
     BrowseInteractiveAction,
     BrowseURLAction,
     CmdRunAction,
     ErrorObservation,
-    Event,
     EventSource,
     FileEditAction,
     FileReadAction,
@@ -38,10 +36,11 @@ from oh_jupyter.events import (
     MCPObservation,
     Observation,
 )
-from oh_jupyter.events.fields import check_field, check_seconds
-from oh_jupyter.runtime.confirmation import Confirmations
+from oh_jupyter.events.progress import progress
+from oh_jupyter.runtime.confirmation import Confirmations, dry_run
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
+from oh_jupyter.runtime.progress import ActionProgress
 from oh_jupyter.runtime.resources import (
     make_shell,
     memory_usage,
@@ -52,7 +51,7 @@ from oh_jupyter.runtime.resources import (
 from oh_jupyter.runtime.takeover import Takeover
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
 from oh_jupyter.runtime.turns import Turns
-from oh_jupyter.schema import field_types
+from oh_jupyter.runtime.validation import validate
 
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
@@ -65,34 +64,7 @@ if TYPE_CHECKING:
     from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
 
-__all__ = ["ActionExecutor", "acting_principal", "validate"]
-
-
-def validate(action: Action) -> None:
-    """Check type and fields, and bring fields into the form that their types ask for.
-
-    Raises:
-        NotRunnableError: There is nothing to execute in it, such as in a ``message``.
-        WireError: A field is of a wrong type; ``field`` names it.
-    """
-    if not action.runnable:
-        runnable = ", ".join(sorted(kind for kind, cls in ACTIONS.items() if cls.runnable))
-        raise NotRunnableError(
-            f"An action of type {action.kind!r} cannot be executed. Types that can: {runnable}",
-            "action",
-        )
-    kind: Any = type(action)
-    for name, hint in _own_fields(kind).items():
-        setattr(action, name, check_field(getattr(action, name), hint, f"args.{name}"))
-    if action.timeout is not None:
-        action.timeout = check_seconds(action.timeout, "timeout")
-
-
-@cache
-def _own_fields(kind: Any) -> dict[str, Any]:
-    """Type hints of the fields that belong neither to the log nor to all Actions."""
-    common = {*field_types(Event), "timeout"}
-    return {name: hint for name, hint in field_types(kind).items() if name not in common}
+__all__ = ["ActionExecutor", "acting_principal"]
 
 
 acting_principal: ContextVar[EventSource] = ContextVar("acting_principal", default="agent")
@@ -106,6 +78,9 @@ MIN_SECRET_CHARS = 8
 
 MAX_THREADS = 8
 """Calls that may block at the same time."""
+
+MAX_LIVE_LINES = 20
+"""Lines of the output so far that are told."""
 
 NO_BROWSER = "Browser functionality is not supported or disabled."
 BROWSER_HELD = (
@@ -159,6 +134,7 @@ class ActionExecutor:
         self.last_action_time = self.start_time = time.time()
         self.running: dict[int, Action] = {}
         self._tasks: dict[int, asyncio.Task[Any] | None] = {}
+        self._progress: dict[int, ActionProgress] = {}
         self.last_page: Observation | None = None
         self.takeover = Takeover()
         self._shell: ShellSession | None = None
@@ -226,28 +202,78 @@ class ActionExecutor:
         """
         validate(action)
         action.id = None
-        reason = self.confirmations.require(action, principal or source)
+        reasons = self.confirmations.require(action, principal or source)
         self.events.add_event(action, source)
         key = cast(int, action.id)
         self.running[key] = action
         self._tasks[key] = asyncio.current_task()
-        acting = acting_principal.set(principal or source)
+        going_on = self._progress[key] = ActionProgress()
+        acting, telling = acting_principal.set(principal or source), progress.set(going_on)
         try:
-            observation = await self.confirmations.decide(action, reason)
+            observation = await self.confirmations.decide(action, reasons, going_on)
             if observation is None:
                 await self.turns.before(action, principal or source)
                 observation = await self._observe(action, execute)
         except asyncio.CancelledError:
-            self._record(ErrorObservation("The action was cancelled."), action)
+            cancelled = ErrorObservation("The action was cancelled.")
+            self._record(cancelled, action, going_on)
             raise
         finally:
             acting_principal.reset(acting)
+            progress.reset(telling)
             self.running.pop(key, None)
             self._tasks.pop(key, None)
+            del self._progress[key]
+            going_on.put_out()
             self.turns.after(action)
             self.last_action_time = time.time()
-        self._record(observation, action)
+        self._record(observation, action, going_on)
         return observation
+
+    async def look(
+        self, id: int, seen: dict[str, str] | None, timeout_seconds: float
+    ) -> dict[str, str]:
+        """How an Action goes on: its ``state``, and the last lines of its output as ``text``.
+
+        Waits for something else than was ``seen``, at most ``timeout_seconds``.
+        """
+        going_on, looker = self._progress.get(id), asyncio.Event()
+        if going_on is None:
+            return self._look(id)
+        going_on.lookers.add(looker)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while self._look(id) == seen:
+                    await looker.wait()
+                    looker.clear()
+        except TimeoutError:
+            pass
+        finally:
+            going_on.lookers.discard(looker)
+        return self._look(id)
+
+    def _look(self, id: int) -> dict[str, str]:
+        if id not in self._progress:
+            return {"state": "ended", "text": ""}
+        if id in self.confirmations.waiting:
+            return {"state": "waiting", "text": ""}
+        if self._progress[id].is_queued:
+            return {"state": "queued", "text": ""}
+        return {"state": "running", "text": self.peek(self.running[id].kind, MAX_LIVE_LINES)}
+
+    def peek(self, kind: str, max_lines: int = 3) -> str:
+        """The last lines that a running Action of a type has put out so far, "" if none."""
+        if kind == CmdRunAction.kind and self._shell is not None:
+            return self._shell.peek(max_lines)
+        return self.plugins.peek(max_lines) if kind == IPythonRunCellAction.kind else ""
+
+    async def preview(self, action: Action) -> str:
+        """The diff that an edit which waits would make; "" for other Actions, or if it fails."""
+        edit = dry_run(action, self.cwd)
+        if edit is None:
+            return ""
+        observation = await self._observe(edit, None)
+        return str(getattr(observation, "diff", ""))
 
     async def rewind(
         self, id: int | None, source: EventSource, *, everything: bool = False
@@ -290,8 +316,9 @@ class ActionExecutor:
         task = self._tasks.get(id)
         return task is not None and task.cancel()
 
-    def _record(self, observation: Observation, action: Action) -> None:
+    def _record(self, observation: Observation, action: Action, going_on: ActionProgress) -> None:
         observation.cause = action.id
+        observation.handling = going_on.handling()
         self.events.add_event(observation, action.source or "agent")
 
     async def _observe(
@@ -316,13 +343,16 @@ class ActionExecutor:
 
     @_execute.register
     async def _run(self, action: CmdRunAction) -> Observation:
-        return await (await self.shell()).execute_async(action)
+        shell = await self.shell()
+        cast(ActionProgress, progress.get()).queue()
+        return await shell.execute_async(action)
 
     @_execute.register
     async def _run_ipython(self, action: IPythonRunCellAction) -> Observation:
         await self.plugins.start()
         plugin = self.plugins.jupyter()
         await plugin.sync_directory(self.cwd)
+        cast(ActionProgress, progress.get()).queue()
         observation = await plugin.run(action)
         if action.include_extra:
             observation.content += plugin.footer(self.cwd)
@@ -475,6 +505,7 @@ class ActionExecutor:
             "idle_time": time.time() - self.last_action_time,
             "running": [action.message for action in self.running.values()],
             "waiting": {id: entry.reason for id, entry in self.confirmations.waiting.items()},
+            "allowed": sorted(f"{kind}: {why}" for kind, why in self.confirmations.allowed),
             "plugins": self.plugins.names,
             "plugin_problems": dict(self.plugins.problems),
             "shell": None if self._shell is None else self._shell.pid,

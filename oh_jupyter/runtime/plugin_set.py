@@ -75,12 +75,12 @@ class PluginSet:
             raise PluginError(f"Cells cannot run: plugin 'jupyter' is not loaded: {problem}")
         return plugin
 
-    def peek(self) -> str:
+    def peek(self, max_lines: int = 3) -> str:
         """The last lines that the cell that runs has put out so far; "" if there are none."""
         from oh_jupyter.plugins import JupyterPlugin
 
         plugin = self._plugins.get(JupyterPlugin.name)
-        return plugin.peek() if isinstance(plugin, JupyterPlugin) else ""
+        return plugin.peek(max_lines) if isinstance(plugin, JupyterPlugin) else ""
 
     async def find(self, name: str) -> Plugin | None:
         """A plugin, started now if need be; None if it was not asked for or did not start."""

@@ -152,10 +152,10 @@ def error(content: str) -> CmdOutputObservation:
     return CmdOutputObservation(content=content)
 
 
-def last_lines(command: Command | None) -> str:
-    """The last three lines that a command has printed and nobody has taken yet."""
+def last_lines(command: Command | None, max_lines: int) -> str:
+    """The last lines that a command has printed and nobody has taken yet."""
     text = "" if command is None else render(command.output.peek(4096))
-    return "\n".join(text.rstrip().rsplit("\n", 3)[-3:])
+    return "\n".join(text.rstrip().rsplit("\n", max_lines)[-max_lines:])
 
 
 def sent(text: str) -> CmdOutputObservation:

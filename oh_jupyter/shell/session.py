@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from oh_jupyter.background import LoopThread
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
+from oh_jupyter.events.progress import progress
 from oh_jupyter.shell import replies
 from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Report, control_character
 from oh_jupyter.shell.environment import (
@@ -91,6 +92,7 @@ class ShellSession:
         self._supervisor: ShellSupervisor | None = None
         self._command: Command | None = None  # The one that was reported as unfinished.
         self._lock = asyncio.Lock()
+        self._progress = progress.get()
 
     @property
     def cwd(self) -> str:
@@ -210,9 +212,9 @@ class ShellSession:
 
     # The asyncio face
 
-    def peek(self) -> str:
+    def peek(self, max_lines: int = 3) -> str:
         """The last lines of the command that runs, which stay there; on the session's loop."""
-        return replies.last_lines(self._command)
+        return replies.last_lines(self._command, max_lines)
 
     async def initialize_async(self) -> None:
         """Start the shell on the running loop.
@@ -231,6 +233,7 @@ class ShellSession:
             self.username,
             self.max_memory_mb,
             self._path_directory,
+            lambda: self._progress.put_out(),
         )
         await supervisor.start()
         self._supervisor = supervisor
@@ -359,11 +362,14 @@ class ShellSession:
             return ErrorObservation("ERROR: The command contains a NUL character; remove it.")
         try:
             if action.is_static:
+                progress.get().begin()
                 return await self._execute_static(action)
             if action.is_input and text and self._lock.locked() and self.running:
                 self._type(text)
                 return replies.sent(text)
             async with self._lock:
+                self._progress = progress.get()
+                self._progress.begin()
                 return await self._execute(action)
         except ShellError as error:
             if self._supervisor is None:

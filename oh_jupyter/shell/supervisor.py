@@ -90,7 +90,9 @@ class ShellSupervisor:
         user: str | None,
         max_memory_mb: int | None,
         path_directory: str | None,
+        on_output: Callable[[], object],
     ) -> None:
+        self._on_output = on_output
         self._dialect = dialect
         self._loop = loop
         self._work_dir = work_dir
@@ -255,6 +257,7 @@ class ShellSupervisor:
         self._wake()
 
     def _on_change(self) -> None:
+        self._on_output()
         command = self.shell.command
         if self.shell.exit_code is not None or (command is not None and command.done):
             if self._memory_guard is not None:

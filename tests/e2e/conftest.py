@@ -11,8 +11,10 @@ import sys
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
@@ -22,6 +24,8 @@ from oh_jupyter.browser.executable import find_executable
 
 ROOT = Path(oh_jupyter.__file__).parent.parent
 TOKEN = "end-to-end"
+AGENTS_NOTEBOOK = "confirm.ipynb"
+Ask = Callable[..., "Future[Any]"]
 expect.set_options(timeout=60_000)
 
 
@@ -170,3 +174,43 @@ def take_picture(page: Page) -> Callable[[str], None]:
             page.screenshot(path=f"{directory}/{name}.png")
 
     return take_picture
+
+
+@pytest.fixture
+def agents() -> Iterator[ThreadPoolExecutor]:
+    """Threads in which agents wait for their answers."""
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+@pytest.fixture
+def notebook(
+    lab: Lab,
+    open_notebook: Any,
+    write_notebook: Callable[..., None],
+    agents: ThreadPoolExecutor,
+) -> Iterator[tuple[Page, Ask]]:
+    """Open a notebook with a runtime in its kernel: the page, and an agent that asks for things."""
+    write_notebook(AGENTS_NOTEBOOK, "%load_ext oh_jupyter")
+    page = open_notebook(AGENTS_NOTEBOOK)
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    address = f"oh_jupyter/kernels/{lab.kernel_of(AGENTS_NOTEBOOK)}"
+
+    def ask(type_: str = "run", **args: Any) -> Future[Any]:
+        action = {"action": {"action": type_, "args": args or {"command": "sudo -n true"}}}
+        return agents.submit(answered, lab, f"{address}/execute_action", action)
+
+    yield page, ask
+    # An agent that still waited would hold its thread until the time-out.
+    waiting = answered(lab, f"{address}/confirmations")
+    for each in waiting if isinstance(waiting, list) else ():
+        lab.request(f"{address}/confirmations/{each['id']}", {"approve": False})
+
+
+def answered(lab: Lab, address: str, body: Any = None) -> Any:
+    """The JSON of an answer, or the status of one without."""
+    try:
+        return lab.request(address, body)
+    except HTTPError as problem:
+        with problem:
+            return problem.code

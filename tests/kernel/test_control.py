@@ -277,14 +277,18 @@ def test_the_panel_decides_on_the_control_channel_and_all_panels_hear_of_it(kern
     of_another = kernel.ask("confirm", id=id, approve=True, generation="another")[0]
     assert of_another["ename"] == "GenerationChangedError"
     running = kernel.start("import time; time.sleep(1000)")
-    assert kernel.ask("confirm", id=id, approve=True, generation=generation)[0]["status"] == "ok"
-    assert kernel.reply(asked)[1]["observation"] == "run"
+    decision = {"id": id, "approve": True, "by": "JupyterLab", "generation": generation}
+    assert kernel.ask("confirm", **decision)[0]["status"] == "ok"
+    observation = kernel.reply(asked)[1]
+    assert observation["observation"] == "run"
+    assert observation["oh_jupyter"]["handling"]["decided_by"] == "JupyterLab"
     decision = None
     while decision is None:
         message = kernel.client.get_iopub_msg(timeout=60)
         if message["msg_type"] == "oh_jupyter_decision":
             decision = message["content"]
-    assert decision == {"generation": generation, "id": id, "approved": True}
+    told = {"generation": generation, "id": id, "approved": True, "by": "JupyterLab"}
+    assert decision == told
     kernel.manager.interrupt_kernel()
     assert kernel.finish(running)["status"] == "error"
     again = kernel.ask("confirm", id=id, approve=True, generation=generation)[0]

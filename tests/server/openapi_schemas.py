@@ -35,6 +35,8 @@ def event_schemas() -> dict[str, Schema]:
         CmdOutputMetadata, _names(CmdOutputMetadata), complete=True
     )
     found["CmdOutputMetadata"]["description"] = _summary(CmdOutputMetadata)
+    found["ObservationExtension"] = _object(Observation, ["handling"])
+    found["ObservationExtension"]["description"] = "What OpenHands does not have."
     found["Event"] = _event()
     runnable = {kind: cls for kind, cls in ACTIONS.items() if cls.runnable}
     found["RunnableAction"] = _one_of("An Action that a runtime can execute.", runnable, "action")
@@ -100,13 +102,14 @@ def _action(cls: type[Action]) -> Schema:
 
 
 def _observation(cls: type[Observation]) -> Schema:
-    extras = [name for name in _names(cls) if name not in {*_ENVELOPE, "content"}]
+    extras = [name for name in _names(cls) if name not in {*_ENVELOPE, "content", "handling"}]
     success = cls.success is not Observation.success
     properties = {
         "observation": {"type": "string", "const": cls.kind},
         "content": {"type": "string", "description": _description(cls, "content")},
         "extras": _object(cls, extras, complete=True),
         **({"success": {"type": "boolean"}} if success else {}),
+        EXTENSION_KEY: {"$ref": "#/components/schemas/ObservationExtension"},
     }
     return {
         "type": "object",

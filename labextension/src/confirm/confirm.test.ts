@@ -4,9 +4,14 @@ import { describe, it } from 'node:test';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { ICard, IConfirmation } from '../events/card.js';
-import { action, card } from '../testing.js';
+import { action, card, UNDECIDED } from '../testing.js';
 import { findWaiting } from './find.js';
-import { isWhollyShown, notificationLabel, reasonLabel } from './labels.js';
+import {
+  expiryLabel,
+  isWhollyShown,
+  notificationLabel,
+  reasonLabel
+} from './labels.js';
 
 /** English; JupyterLab's own cannot be imported outside of a bundle. */
 const trans = {
@@ -15,7 +20,7 @@ const trans = {
 } as TranslationBundle;
 
 function waits(id: number, more: Partial<IConfirmation> = {}): ICard {
-  const confirmation = { reason: 'why', busy: false, error: '', ...more };
+  const confirmation = { ...UNDECIDED, reason: 'why', ...more };
   return { ...card(action(id)), confirmation };
 }
 
@@ -42,10 +47,18 @@ describe('isWhollyShown', () => {
     action: action(1, 'run', { command })
   });
 
+  const shown = (card: ICard) => isWhollyShown(card, 'a.ipynb', trans);
+
   it('is true only of what fits a notification', () => {
-    assert.ok(isWhollyShown(runs('pip install pandas')));
-    assert.ok(!isWhollyShown(runs('import os\n\nos.system("sudo rm -rf /")')));
-    assert.ok(!isWhollyShown(runs('x'.repeat(61))));
+    assert.ok(shown(runs('pip install pandas')));
+    assert.ok(!shown(runs('import os\n\nos.system("sudo rm -rf /")')));
+    assert.ok(!shown(runs('x'.repeat(61))));
+    // Nor of what is cut: a reason, or the directory of a file.
+    assert.ok(
+      !shown({ ...runs('ls'), ...waits(1, { reason: 'y'.repeat(120) }) })
+    );
+    const emptied = action(1, 'write', { path: '/etc/passwd', content: '' });
+    assert.ok(!shown({ ...waits(1), action: emptied }));
   });
 });
 
@@ -60,6 +73,7 @@ describe('labels', () => {
       '“command 1” waits for you in a.ipynb'
     );
     assert.equal(reasonLabel('it does', trans), 'It waits because it does.');
+    assert.equal(expiryLabel(65.9, trans), 'Rejected by itself in 1:05.');
   });
 
   it('leave the reason its place beside a long command', () => {

@@ -5,7 +5,10 @@ import { kindLabel } from '../log/labels.js';
 import { tellsMore } from '../log/sections.js';
 import { kind, summary } from '../log/summary.js';
 
-/** A notification shows 140 characters; its reason must be among them. */
+/** What a notification shows; what is beyond that is cut. */
+const SHOWN_CHARACTERS = 140;
+
+/** Of an Action, so that its reason is shown, too. */
 const TITLE_CHARACTERS = 60;
 
 /** Why an Action waits, as a sentence. */
@@ -13,6 +16,13 @@ export function reasonLabel(reason: string, trans: TranslationBundle): string {
   return reason === ''
     ? trans.__('It does not begin before you approve it.')
     : trans.__('It waits because %1.', reason);
+}
+
+/** When an Action is rejected by itself. */
+export function expiryLabel(seconds: number, trans: TranslationBundle): string {
+  const [minutes, rest] = [Math.floor(seconds / 60), Math.floor(seconds % 60)];
+  const left = `${minutes}:${String(rest).padStart(2, '0')}`;
+  return trans.__('Rejected by itself in %1.', left);
 }
 
 /** Why what a person decided was not done. */
@@ -36,9 +46,19 @@ export function notificationLabel(
     : trans.__('“%1” waits for you in %2: %3', what, name, reason);
 }
 
-/** Whether a notification shows all of an Action, so that it can be approved there. */
-export function isWhollyShown(card: ICard): boolean {
-  return !tellsMore(card) && summary(card).title.length <= TITLE_CHARACTERS;
+/** Whether a notification shows all of an Action and of its reasons, so that it can be approved there. */
+export function isWhollyShown(
+  card: ICard,
+  name: string,
+  trans: TranslationBundle
+): boolean {
+  const { title, detail } = summary(card);
+  return (
+    !tellsMore(card) &&
+    detail === '' &&
+    title.length <= TITLE_CHARACTERS &&
+    notificationLabel(card, name, trans).length <= SHOWN_CHARACTERS
+  );
 }
 
 function shortened(title: string): string {

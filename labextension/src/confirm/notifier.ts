@@ -1,6 +1,7 @@
 import { Notification } from '@jupyterlab/apputils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 
+import type { IVerdict } from '../events/api.js';
 import type { ICard, IConfirmation } from '../events/card.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 import { isWhollyShown, notificationLabel } from './labels.js';
@@ -17,7 +18,7 @@ interface IButtons {
   readonly decide: (
     events: IKernelEvents,
     card: ICard,
-    approve: boolean
+    verdict: IVerdict
   ) => void;
   readonly show: (events: IKernelEvents) => void;
 }
@@ -105,7 +106,7 @@ export class WaitingNotifier {
     const decide = (approve: boolean) => (click: MouseEvent) => {
       // It goes when the kernel has heard of it.
       click.preventDefault();
-      this._buttons.decide(events, card, approve);
+      this._buttons.decide(events, card, { approve });
     };
     const approve: Notification.IAction = {
       label: this._trans.__('Approve'),
@@ -115,7 +116,7 @@ export class WaitingNotifier {
     };
     return [
       // Nobody is to approve what they have not seen.
-      ...(isWhollyShown(card) ? [approve] : []),
+      ...(isWhollyShown(card, events.name, this._trans) ? [approve] : []),
       {
         label: this._trans.__('Reject'),
         caption: this._trans.__(

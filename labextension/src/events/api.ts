@@ -3,11 +3,14 @@ import { ServerConnection, type Kernel } from '@jupyterlab/services';
 
 import { askOnControl } from './control.js';
 import { NotLoadedError } from './errors.js';
-import { isRecord, parseEvent, text, type WireEvent } from './wire.js';
+import { parseProgress, type IProgress } from './progress.js';
+import { isRecord, number, parseEvent, text, type WireEvent } from './wire.js';
 
 /** One page of the log of the runtime that is alive in a kernel. */
 export interface IHistoryPage {
   readonly generation: string;
+  /** Where relative paths start. */
+  readonly workspaceDir: string;
   readonly events: readonly WireEvent[];
   /** Where the next page starts; null if this was the last one. */
   readonly nextId: number | null;
@@ -18,7 +21,23 @@ export interface IWaiting {
   readonly id: number;
   /** Why it waits, in the kernel's words. */
   readonly reason: string;
+  /** What an edit would change. */
+  readonly diff: string;
+  /** When it is rejected by itself, in milliseconds since the epoch. */
+  readonly expires: number;
 }
+
+/** What a person has decided. */
+export interface IVerdict {
+  readonly approve: boolean;
+  /** What the agent is told about a rejection. */
+  readonly why?: string;
+  /** Later Actions of its type that wait for the same reasons may begin, too. */
+  readonly forSession?: boolean;
+}
+
+/** Seconds for which the kernel waits for news before it answers that there are none. */
+const LOOK_SECONDS = 20;
 
 const NOT_LOADED: ReadonlySet<number> = new Set([404, 424, 501]);
 
@@ -54,7 +73,9 @@ export class EventsApi {
     const last = events.at(-1);
     const nextId =
       last && reply.events.length >= PAGE_SIZE ? last.id + 1 : null;
-    return { generation: reply.generation, events, nextId };
+    const { generation } = reply;
+    const workspaceDir = text(reply, 'workspace_dir');
+    return { generation, workspaceDir, events, nextId };
   }
 
   /** Load a runtime into a kernel: the server does so where more is asked than events. */
@@ -80,7 +101,12 @@ export class EventsApi {
     return reply
       .filter(isRecord)
       .filter(({ id }) => Number.isSafeInteger(id))
-      .map(each => ({ id: each.id as number, reason: text(each, 'reason') }));
+      .map(each => ({
+        id: each.id as number,
+        reason: text(each, 'reason'),
+        diff: text(each, 'diff'),
+        expires: Date.now() + 1000 * number(each, 'seconds_left')
+      }));
   }
 
   /**
@@ -97,9 +123,24 @@ export class EventsApi {
     kernel: Kernel.IKernelConnection,
     generation: string,
     id: number,
-    approve: boolean
+    { approve, why = '', forSession = false }: IVerdict
   ): Promise<void> {
-    await askOnControl(kernel, { op: 'confirm', generation, id, approve });
+    const decision = { approve, why, for_session: forSession };
+    const content = { op: 'confirm', generation, id, by: 'JupyterLab' };
+    await askOnControl(kernel, { ...content, ...decision });
+  }
+
+  /** How an Action goes on, once that is not what was seen; or as it was, after a while. */
+  async look(
+    kernel: Kernel.IKernelConnection,
+    generation: string,
+    id: number,
+    seen: IProgress | null
+  ): Promise<IProgress> {
+    const content = { op: 'peek', generation, id, seen, wait: LOOK_SECONDS };
+    // A kernel that still says nothing ten seconds later has no runtime.
+    const patience = 1000 * (LOOK_SECONDS + 10);
+    return parseProgress((await askOnControl(kernel, content, patience)).fields);
   }
 
   /** Interrupt the command that runs in the shell of a kernel. */

@@ -4,6 +4,10 @@ import type { IAction, IObservation } from './wire.js';
 export interface IConfirmation {
   /** Why, in the kernel's words; "" while that is not known. */
   readonly reason: string;
+  /** What an edit would change; "" for other Actions. */
+  readonly diff: string;
+  /** When it is rejected by itself, in milliseconds since the epoch; null while not known. */
+  readonly expires: number | null;
   /** What was decided is under way. */
   readonly busy: boolean;
   /** Why the last decision did not reach the kernel; "" if none was lost. */
@@ -60,6 +64,11 @@ export function isPending(card: ICard): boolean {
     RUNNABLE.has(card.action.action) &&
     (card.observation === null || card.observation.observation === 'null')
   );
+}
+
+/** Whether a card may queue for the shell or the kernel, and puts out text meanwhile. */
+export function isLive({ action }: ICard): boolean {
+  return action?.action === 'run' || action?.action === 'run_ipython';
 }
 
 /** Which of two copies to keep: the one that arrived, unless it tells less. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it, mock } from 'node:test';
 
-import { action, observation } from '../testing.js';
-import type { IWaiting } from './api.js';
+import { action, observation, waits } from '../testing.js';
+import type { IVerdict, IWaiting } from './api.js';
 import { isCard, type ICard } from './card.js';
 import { Confirmations, type Place } from './confirmations.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
@@ -25,7 +25,10 @@ class Server {
     return this._answer(this.waiting);
   }
 
-  async decide({ generation, id }: Place, approve: boolean): Promise<void> {
+  async decide(
+    { generation, id }: Place,
+    { approve }: IVerdict
+  ): Promise<void> {
     await this._answer(null);
     if (generation !== this.generation) {
       throw new RuntimeGoneError();
@@ -54,7 +57,7 @@ describe('Confirmations', () => {
     unknown = 0;
     confirmations = new Confirmations(server, log, {
       kernelId: () => 'k',
-      decide: (place, approve) => server.decide(place, approve),
+      decide: (place, verdict) => server.decide(place, verdict),
       onChanged: () => undefined,
       onUnknown: () => (unknown += 1)
     });
@@ -79,7 +82,7 @@ describe('Confirmations', () => {
   };
 
   it('lets an action wait at once, and gives the reason when it is known', async () => {
-    server.waiting = [{ id: 0, reason: 'it becomes another user' }];
+    server.waiting = [waits(0, 'it becomes another user')];
     live(0, AWAITING);
     assert.deepEqual(waiting(), [0]);
     await settled();
@@ -105,7 +108,7 @@ describe('Confirmations', () => {
   it('does not take an older list for news of a newer action', async () => {
     const release = hold();
     const refreshed = confirmations.refresh();
-    server.waiting = [{ id: 0, reason: 'why' }];
+    server.waiting = [waits(0, 'why')];
     live(0, AWAITING);
     release();
     await refreshed;
@@ -114,7 +117,7 @@ describe('Confirmations', () => {
   });
 
   it('ends with the observation, whoever decided', async () => {
-    server.waiting = [{ id: 0, reason: 'why' }];
+    server.waiting = [waits(0, 'why')];
     live(0, AWAITING);
     await settled();
     log.add('g', 'k', [observation(1, 0, 'user_rejected')]);
@@ -132,7 +135,7 @@ describe('Confirmations', () => {
       log.add('g', 'k', [observation(3, 2, 'read')]);
       mock.timers.tick(10_000);
       assert.equal(server.asked, 0);
-      server.waiting = [{ id: 4, reason: 'it changes /etc' }];
+      server.waiting = [waits(4, 'it changes /etc')];
       live(4, {}, 'write');
       mock.timers.tick(10_000);
       assert.equal(server.asked, 1);
@@ -155,14 +158,14 @@ describe('Confirmations', () => {
   });
 
   it('tells of what waits that the log does not have', async () => {
-    server.waiting = [{ id: 7, reason: 'why' }];
+    server.waiting = [waits(7, 'why')];
     await confirmations.refresh();
     assert.equal(unknown, 1);
   });
 
   describe('decide', () => {
     beforeEach(async () => {
-      server.waiting = [{ id: 0, reason: 'why' }];
+      server.waiting = [waits(0, 'why')];
       live(0, AWAITING);
       await settled();
     });
@@ -174,14 +177,20 @@ describe('Confirmations', () => {
       assert.deepEqual(waiting(), []);
       await confirmations.refresh();
       assert.deepEqual(waiting(), []);
-      assert.equal(await confirmations.decide(card(0), true), 'gone');
+      assert.equal(
+        await confirmations.decide(card(0), { approve: true }),
+        'gone'
+      );
     });
 
     it('is under way until the kernel has heard of it', async () => {
       const release = hold();
-      const decided = confirmations.decide(card(0), true);
+      const decided = confirmations.decide(card(0), { approve: true });
       assert.equal(card(0).confirmation?.busy, true);
-      assert.equal(await confirmations.decide(card(0), false), 'gone');
+      assert.equal(
+        await confirmations.decide(card(0), { approve: false }),
+        'gone'
+      );
       release();
       assert.equal(await decided, 'done');
       assert.deepEqual(server.decided, [[0, true]]);
@@ -193,28 +202,45 @@ describe('Confirmations', () => {
 
     it('keeps the card waiting, with the error, where it fails', async () => {
       server.failure = new Error('403 Forbidden');
-      assert.equal(await confirmations.decide(card(0), true), 'failed');
+      assert.equal(
+        await confirmations.decide(card(0), { approve: true }),
+        'failed'
+      );
       assert.deepEqual(card(0).confirmation, {
         reason: 'why',
+        diff: '',
+        expires: 0,
         busy: false,
         error: '403 Forbidden'
       });
       server.failure = null;
-      assert.equal(await confirmations.decide(card(0), true), 'done');
+      assert.equal(
+        await confirmations.decide(card(0), { approve: true }),
+        'done'
+      );
     });
 
     it('is too late where the action does not wait any more', async () => {
       server.failure = new NotLoadedError();
-      assert.equal(await confirmations.decide(card(0), true), 'gone');
+      assert.equal(
+        await confirmations.decide(card(0), { approve: true }),
+        'gone'
+      );
       assert.deepEqual(waiting(), []);
     });
 
     it('never reaches the action of another runtime with the same id', async () => {
       server.generation = 'another';
-      assert.equal(await confirmations.decide(card(0), true), 'gone');
+      assert.equal(
+        await confirmations.decide(card(0), { approve: true }),
+        'gone'
+      );
       assert.deepEqual(server.decided, []);
       log.end();
-      assert.equal(await confirmations.decide(card(0), true), 'gone');
+      assert.equal(
+        await confirmations.decide(card(0), { approve: true }),
+        'gone'
+      );
     });
   });
 });

@@ -1,5 +1,5 @@
 import type { Decision } from '../tokens.js';
-import type { EventsApi, IWaiting } from './api.js';
+import type { EventsApi, IVerdict, IWaiting } from './api.js';
 import type { ICard, IConfirmation } from './card.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import type { Generation } from './generation.js';
@@ -9,7 +9,13 @@ import type { IAction } from './wire.js';
 /** Milliseconds after which an Action that may have ended by then may as well wait. */
 const PATIENCE = 400;
 
-const UNKNOWN: IConfirmation = { reason: '', busy: false, error: '' };
+const UNKNOWN: IConfirmation = {
+  reason: '',
+  diff: '',
+  expires: null,
+  busy: false,
+  error: ''
+};
 
 /** What is asked of the server. */
 type Api = Pick<EventsApi, 'confirmations'>;
@@ -17,7 +23,7 @@ type Api = Pick<EventsApi, 'confirmations'>;
 interface ISurroundings {
   readonly kernelId: () => string | null;
   /** Tell the kernel what a person has decided on an Action of a generation. */
-  readonly decide: (place: Place, approve: boolean) => Promise<void>;
+  readonly decide: (place: Place, verdict: IVerdict) => Promise<void>;
   /** Called when a card waits, or does not wait any more. */
   readonly onChanged: () => void;
   /** Called when something waits of which the log has no card. */
@@ -88,17 +94,17 @@ export class Confirmations {
   }
 
   /** Tell the kernel what a person has decided. */
-  async decide(card: ICard, approve: boolean): Promise<Decision> {
+  async decide(card: ICard, verdict: IVerdict): Promise<Decision> {
     const known = this._find(card);
     if (!known?.confirmation || known.confirmation.busy) {
       return 'gone';
     }
-    const { reason } = known.confirmation;
-    this._put(card, { reason, busy: true, error: '' });
+    const waits = known.confirmation;
+    this._put(card, { ...waits, busy: true, error: '' });
     try {
       // After a restart that went unseen, the same id belongs to another Action:
       // the generation tells.
-      await this._surroundings.decide(card, approve);
+      await this._surroundings.decide(card, verdict);
     } catch (error) {
       if (
         error instanceof NotLoadedError ||
@@ -107,7 +113,7 @@ export class Confirmations {
         this._settle(card);
         return 'gone';
       }
-      this._put(card, { reason, busy: false, error: messageOf(error) });
+      this._put(card, { ...waits, busy: false, error: messageOf(error) });
       return 'failed';
     }
     this._settle(card);
@@ -154,10 +160,10 @@ export class Confirmations {
 
   private _apply(list: readonly IWaiting[], before: readonly ICard[]): void {
     const generation: Generation | null = this._log.current;
-    for (const { id, reason } of list) {
+    for (const { id, ...waits } of list) {
       const card = generation?.find(id);
       if (card) {
-        this._set(card, { ...(card.confirmation ?? UNKNOWN), reason });
+        this._set(card, { ...(card.confirmation ?? UNKNOWN), ...waits });
       }
     }
     const ids = new Set(list.map(({ id }) => id));

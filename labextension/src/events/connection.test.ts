@@ -5,10 +5,11 @@ import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel } from '@jupyterlab/services';
 import { Signal } from '@lumino/signaling';
 
-import { action, observation } from '../testing.js';
-import type { IHistoryPage, IWaiting } from './api.js';
+import { action, observation, waits } from '../testing.js';
+import type { IHistoryPage, IVerdict, IWaiting } from './api.js';
 import { isCard } from './card.js';
 import { KernelEvents } from './connection.js';
+import type { IProgress } from './progress.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import type { WireEvent } from './wire.js';
 
@@ -29,7 +30,8 @@ class Server {
     }
     const events = this.events.slice(startId, startId + PAGE);
     const nextId = events.length < PAGE ? null : startId + PAGE;
-    return { generation: this.generation, events, nextId };
+    const { generation } = this;
+    return { generation, workspaceDir: '/work', events, nextId };
   }
 
   waiting: IWaiting[] = [];
@@ -44,9 +46,13 @@ class Server {
     kernel: Pick<Kernel.IKernelConnection, 'id'>,
     generation: string,
     id: number,
-    approve: boolean
+    { approve }: IVerdict
   ): Promise<void> {
     this.decided.push(`${kernel.id} ${generation} ${id} ${approve}`);
+  }
+
+  async look(): Promise<IProgress> {
+    return { state: 'ended', text: '' };
   }
 
   readonly interrupted: string[] = [];
@@ -244,10 +250,7 @@ describe('KernelEvents', () => {
   it('reads the history of what waits although nobody looks', async () => {
     const args = { confirmation_state: 'awaiting_confirmation' };
     server.events = [action(0), action(1, 'run', args), action(2, 'write', {})];
-    server.waiting = [
-      { id: 1, reason: 'why' },
-      { id: 2, reason: 'so' }
-    ];
+    server.waiting = [waits(1, 'why'), waits(2, 'so')];
     await events.refreshWaiting();
     await settled();
     const reasons = events.waiting.map(({ id, confirmation }) => [
@@ -258,7 +261,10 @@ describe('KernelEvents', () => {
       [1, 'why'],
       [2, 'so']
     ]);
-    assert.equal(await events.decide(events.waiting[1]!, false), 'done');
+    assert.equal(
+      await events.decide(events.waiting[1]!, { approve: false }),
+      'done'
+    );
     assert.deepEqual(server.decided, ['k g 2 false']);
     session.publish(observation(3, 1));
     assert.deepEqual(events.waiting, []);
@@ -283,7 +289,7 @@ describe('KernelEvents', () => {
 
   it('hears of a decision that was made in another tab', async () => {
     const args = { confirmation_state: 'awaiting_confirmation' };
-    server.waiting = [{ id: 0, reason: 'why' }];
+    server.waiting = [waits(0, 'why')];
     session.publish(action(0, 'run', args));
     await settled();
     session.decide(0, 'another');
@@ -294,7 +300,7 @@ describe('KernelEvents', () => {
 
   it('has nothing that waits after a restart', async () => {
     const args = { confirmation_state: 'awaiting_confirmation' };
-    server.waiting = [{ id: 0, reason: 'why' }];
+    server.waiting = [waits(0, 'why')];
     session.publish(action(0, 'run', args));
     await settled();
     assert.equal(events.waiting.length, 1);

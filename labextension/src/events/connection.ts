@@ -4,12 +4,13 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
 import type { Decision, IKernelEvents, RuntimeState } from '../tokens.js';
-import type { EventsApi, IHistoryPage } from './api.js';
+import type { EventsApi, IHistoryPage, IVerdict } from './api.js';
 import { isCard, type ICard, type LogEntry } from './card.js';
 import { Confirmations } from './confirmations.js';
 import { parseDecision } from './decision.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import { EventLog } from './log.js';
+import type { IProgress } from './progress.js';
 import { isAction, parseMessage, text, type IEventMessage } from './wire.js';
 
 const MESSAGE_TYPE = 'oh_jupyter_event';
@@ -18,7 +19,13 @@ const DECISION_TYPE = 'oh_jupyter_decision';
 /** What is asked of the server. */
 type Api = Pick<
   EventsApi,
-  'history' | 'event' | 'confirmations' | 'decide' | 'interrupt' | 'load'
+  | 'history'
+  | 'event'
+  | 'confirmations'
+  | 'decide'
+  | 'interrupt'
+  | 'load'
+  | 'look'
 >;
 
 /** Keeps the log of one notebook: live messages, completed from history. */
@@ -34,12 +41,12 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     this._log = new EventLog(limit);
     this._confirmations = new Confirmations(api, this._log, {
       kernelId: () => this._kernelId,
-      decide: async ({ generation, id }, approve) => {
+      decide: async ({ generation, id }, verdict) => {
         const kernel = this._session.session?.kernel;
         if (!kernel) {
           throw new RuntimeGoneError();
         }
-        await this._api.decide(kernel, generation, id, approve);
+        await this._api.decide(kernel, generation, id, verdict);
       },
       onChanged: () => this._changed.emit(),
       onUnknown: () => {
@@ -69,6 +76,10 @@ export class KernelEvents implements IKernelEvents, IDisposable {
 
   get error(): string {
     return this._error;
+  }
+
+  get workspaceDir(): string {
+    return this._workspaceDir;
   }
 
   get entries(): readonly LogEntry[] {
@@ -156,12 +167,23 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     this._changed.emit();
   }
 
-  async decide(card: ICard, approve: boolean): Promise<Decision> {
-    const decision = await this._confirmations.decide(card, approve);
+  async decide(card: ICard, verdict: IVerdict): Promise<Decision> {
+    const decision = await this._confirmations.decide(card, verdict);
     if (decision === 'gone') {
       void this.refresh();
     }
     return decision;
+  }
+
+  async look(
+    { generation, id }: Pick<ICard, 'generation' | 'id'>,
+    seen: IProgress | null
+  ): Promise<IProgress> {
+    const kernel = this._session.session?.kernel;
+    if (!kernel) {
+      throw new RuntimeGoneError();
+    }
+    return this._api.look(kernel, generation, id, seen);
   }
 
   async stop({ action, generation }: ICard): Promise<void> {
@@ -214,6 +236,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
       if (this._isDisposed || kernelId !== this._kernelId) {
         return;
       }
+      this._workspaceDir = page.workspaceDir;
       const isNew = page.generation !== this._log.current?.id;
       this._log.add(page.generation, kernelId, page.events);
       this._changed.emit();
@@ -308,6 +331,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
   private readonly _arrived = new Signal<this, IEventMessage>(this);
   private _state: RuntimeState = 'unknown';
   private _error = '';
+  private _workspaceDir = '';
   private _lastSeq = -1;
   private _watched = false;
   private _isShown = false;

@@ -29,6 +29,16 @@ export interface IAction extends IEvent {
   readonly options?: Readonly<Record<string, unknown>>;
 }
 
+/** What came before an Action began. */
+export interface IHandling {
+  /** By which door a person decided on it; "" if nobody had to. */
+  readonly decidedBy: string;
+  /** For how long it waited for that. */
+  readonly waitedSeconds: number;
+  /** For how long it queued behind others for the shell or the kernel. */
+  readonly queuedSeconds: number;
+}
+
 /** What came of an Action. */
 export interface IObservation extends IEvent {
   readonly observation: string;
@@ -36,6 +46,7 @@ export interface IObservation extends IEvent {
   readonly extras: Readonly<Record<string, unknown>>;
   /** Id of the Action that it answers. */
   readonly cause: number | null;
+  readonly handling?: IHandling;
 }
 
 export type WireEvent = IAction | IObservation;
@@ -68,6 +79,23 @@ export function text(
   return typeof value === 'string' ? value : '';
 }
 
+/** A number of a JSON object, or 0 where there is none. */
+export function number(
+  record: Readonly<Record<string, unknown>>,
+  key: string
+): number {
+  const value = record[key];
+  return typeof value === 'number' && Number.isFinite(value) ? value : 0;
+}
+
+function handling(value: Readonly<Record<string, unknown>>): IHandling {
+  return {
+    decidedBy: text(value, 'decided_by'),
+    waitedSeconds: number(value, 'waited_seconds'),
+    queuedSeconds: number(value, 'queued_seconds')
+  };
+}
+
 function source(value: unknown): EventSource | null {
   return value === 'agent' || value === 'user' || value === 'environment'
     ? value
@@ -94,13 +122,17 @@ export function parseEvent(value: unknown): WireEvent | null {
       : action;
   }
   if (typeof value.observation === 'string') {
-    return {
+    const observation: IObservation = {
       ...common,
       observation: value.observation,
       content: text(value, 'content'),
       extras: isRecord(value.extras) ? value.extras : {},
       cause: typeof value.cause === 'number' ? value.cause : null
     };
+    const ours = isRecord(value.oh_jupyter) ? value.oh_jupyter.handling : null;
+    return isRecord(ours)
+      ? { ...observation, handling: handling(ours) }
+      : observation;
   }
   return null;
 }

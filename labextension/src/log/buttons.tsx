@@ -33,19 +33,27 @@ export function StopButton({
   );
 }
 
-/** Copies the Action of a card, as agents send it. */
-export function CopyButton({
+/** How an Action is copied: as agents send it, or as a cell that does it again. */
+export type CopyForm = 'json' | 'magic';
+
+/** Copy the Action of a card. */
+export function CopyButtons({
   card,
   onCopy,
   trans
 }: {
   card: ICard;
-  onCopy: (card: ICard) => void;
+  onCopy: (card: ICard, form: CopyForm) => void;
   trans: TranslationBundle;
 }) {
   return (
-    <button className="oh-Copy" onClick={() => onCopy(card)}>
-      {trans.__('Copy as JSON')}
-    </button>
+    <div className="oh-CopyButtons">
+      <button className="oh-Copy" onClick={() => onCopy(card, 'magic')}>
+        {trans.__('Copy as magic')}
+      </button>
+      <button className="oh-Copy" onClick={() => onCopy(card, 'json')}>
+        {trans.__('Copy as JSON')}
+      </button>
+    </div>
   );
 }

@@ -4,9 +4,13 @@ import * as React from 'react';
 import { AddButton } from '../cells/button.js';
 import { isCell } from '../cells/cell.js';
 import { ConfirmBar } from '../confirm/bar.js';
-import type { ICard } from '../events/card.js';
+import type { IVerdict } from '../events/api.js';
+import { isLive, type ICard } from '../events/card.js';
+import { progressOf, type IProgress } from '../events/progress.js';
+import type { IKernelEvents } from '../tokens.js';
 import { KindIcon, OutcomeIcon } from './icons.js';
 import {
+  doorLabel,
   durationLabel,
   failureLabel,
   kindLabel,
@@ -15,34 +19,52 @@ import {
 } from './labels.js';
 import { Section } from './section.js';
 import { sections, tellsMore } from './sections.js';
-import { CopyButton, StopButton } from './buttons.js';
-import { seconds, status } from './status.js';
+import { CopyButtons, StopButton, type CopyForm } from './buttons.js';
+import { seconds, status, type IStatus } from './status.js';
 import { kind, summary } from './summary.js';
+
+/** What cards can do; it is the same for all. */
+export interface ICardActions {
+  /** Fetches what was shortened. */
+  onOpen: (card: ICard) => Promise<void>;
+  /** Makes it a cell of the notebook; null where there is none. */
+  onAdd: ((card: ICard) => void) | null;
+  /** Interrupts it. */
+  onStop: (card: ICard) => void;
+  /** Copies the Action. */
+  onCopy: (card: ICard, form: CopyForm) => void;
+  /** Approves an Action that waits, or rejects it. */
+  onDecide: (card: ICard, verdict: IVerdict) => void;
+  /** Looks how it goes on; null while nobody sees it. */
+  onLook: IKernelEvents['look'] | null;
+  /** Where relative paths start. */
+  workspaceDir: string;
+}
 
 interface ICardProps {
   card: ICard;
+  /** Its place in the list, counted from 1, and how many there are. */
+  position: number;
+  count: number;
+  /** Whether the person has opened or closed it; null if neither. */
+  chosen: boolean | null;
+  onOpenChange: (key: string, open: boolean) => void;
   /** Whether this card's button is the one that Tab reaches. */
   reachable: boolean;
-  onOpen: (card: ICard) => Promise<void>;
+  /** Whether it can be interrupted. */
+  stoppable: boolean;
   onFocus: (key: string) => void;
-  /** Makes it a cell of the notebook; null where there is none. */
-  onAdd: ((card: ICard) => void) | null;
-  /** Interrupts it; null where it cannot be. */
-  onStop: ((card: ICard) => void) | null;
-  /** Copies the Action as JSON. */
-  onCopy: (card: ICard) => void;
-  /** Approves an Action that waits, or rejects it. */
-  onDecide: (card: ICard, approve: boolean) => void;
+  actions: ICardActions;
   trans: TranslationBundle;
 }
 
 /** An Action and what came of it: a line that opens. */
 export const Card = React.memo(function Card(props: ICardProps) {
-  const { card, reachable, onOpen, onFocus, onAdd, onStop, onDecide, trans } =
-    props;
-  const [chosen, setOpen] = React.useState<boolean | null>(null);
-  const { title, detail } = summary(card);
-  const state = status(card);
+  const { card, chosen, reachable, stoppable, onFocus, actions, trans } = props;
+  const { onOpen, onAdd, onStop, onDecide, workspaceDir } = actions;
+  const { title, detail } = summary(card, workspaceDir);
+  const progress = useProgress(card, actions.onLook);
+  const state = status(card, progress?.state === 'queued');
   // Nobody is to decide on what they have not seen.
   const open = chosen ?? (card.confirmation !== null && tellsMore(card));
   const label = kindLabel(kind(card), trans);
@@ -50,8 +72,10 @@ export const Card = React.memo(function Card(props: ICardProps) {
   const bodyId = `oh-body-${card.key}`;
   return (
     <article
-      className={`oh-Card oh-mod-${kind(card)} oh-mod-${state.outcome} ${open ? 'oh-mod-open' : ''} ${addable || onStop ? 'oh-mod-addable' : ''}`}
+      className={`oh-Card oh-mod-${kind(card)} oh-mod-${state.outcome} ${open ? 'oh-mod-open' : ''} ${addable || stoppable ? 'oh-mod-addable' : ''}`}
       aria-label={[label, title, statusLabel(state, trans)].join(', ')}
+      aria-posinset={props.position}
+      aria-setsize={props.count}
     >
       <button
         className="oh-Card-header"
@@ -59,7 +83,7 @@ export const Card = React.memo(function Card(props: ICardProps) {
         aria-controls={bodyId}
         tabIndex={reachable ? 0 : -1}
         title={title}
-        onClick={() => setOpen(!open)}
+        onClick={() => props.onOpenChange(card.key, !open)}
         onFocus={() => onFocus(card.key)}
       >
         <KindIcon kind={kind(card)} />
@@ -68,7 +92,7 @@ export const Card = React.memo(function Card(props: ICardProps) {
           {detail && <span className="oh-Card-detail">{detail}</span>}
         </span>
         <OutcomeIcon outcome={state.outcome} />
-        <Facts card={card} label={label} trans={trans} />
+        <Facts card={card} state={state} label={label} trans={trans} />
       </button>
       {addable && (
         <AddButton
@@ -78,7 +102,7 @@ export const Card = React.memo(function Card(props: ICardProps) {
           trans={trans}
         />
       )}
-      {onStop && (
+      {stoppable && (
         <StopButton
           card={card}
           title={title}
@@ -91,9 +115,18 @@ export const Card = React.memo(function Card(props: ICardProps) {
         <div className="oh-Card-body" id={bodyId}>
           <Body card={card} onOpen={onOpen} trans={trans} />
           {card.action && (
-            <CopyButton card={card} onCopy={props.onCopy} trans={trans} />
+            <CopyButtons card={card} onCopy={actions.onCopy} trans={trans} />
           )}
         </div>
+      )}
+      {progress?.text && (
+        <pre
+          className="oh-Text oh-Live"
+          tabIndex={0}
+          aria-label={trans.__('Output so far')}
+        >
+          {progress.text}
+        </pre>
       )}
       {card.confirmation && (
         <ConfirmBar
@@ -107,18 +140,52 @@ export const Card = React.memo(function Card(props: ICardProps) {
   );
 });
 
+/** How a card that is pending goes on, while somebody looks. */
+function useProgress(
+  card: ICard,
+  onLook: ICardActions['onLook']
+): IProgress | null {
+  const [progress, setProgress] = React.useState<IProgress | null>(null);
+  const { key, generation, id, confirmation } = card;
+  const goesOn =
+    isLive(card) && status(card).outcome === 'running' && confirmation === null;
+  React.useEffect(() => {
+    if (!goesOn || !onLook) {
+      return;
+    }
+    let looking = true;
+    void (async () => {
+      const news = progressOf(seen => onLook({ generation, id }, seen));
+      for await (const each of news) {
+        if (!looking) {
+          return;
+        }
+        setProgress(each);
+      }
+    })();
+    return () => {
+      looking = false;
+      setProgress(null);
+    };
+  }, [key, goesOn, onLook]);
+  return goesOn ? progress : null;
+}
+
 function Facts({
   card,
+  state,
   label,
   trans
 }: {
   card: ICard;
+  state: IStatus;
   label: string;
   trans: TranslationBundle;
 }) {
   const event = card.action ?? card.observation;
-  const state = status(card);
   const took = seconds(card);
+  const { decidedBy = '', queuedSeconds = 0 } =
+    card.observation?.handling ?? {};
   return (
     <span className="oh-Card-facts">
       <span className="oh-Card-kind">{label}</span>
@@ -134,7 +201,20 @@ function Facts({
           {statusLabel(state, trans)}
         </span>
       )}
+      {decidedBy && state.outcome !== 'rejected' && (
+        <span className="oh-Card-decided">
+          {trans.__('approved: %1', doorLabel(decidedBy, trans))}
+        </span>
+      )}
+      {decidedBy && state.outcome === 'rejected' && (
+        <span className="oh-Card-decided">{doorLabel(decidedBy, trans)}</span>
+      )}
       <span className="oh-Card-times">
+        {queuedSeconds > 0 && (
+          <span className="oh-Card-took">
+            {trans.__('queued %1', durationLabel(queuedSeconds, trans))}
+          </span>
+        )}
         {took !== null && (
           <span className="oh-Card-took">{durationLabel(took, trans)}</span>
         )}
@@ -179,7 +259,12 @@ function Body({
   return (
     <>
       {parts.map((section, index) => (
-        <Section key={index} section={section} trans={trans} />
+        <Section
+          key={index}
+          section={section}
+          whole={card.confirmation !== null}
+          trans={trans}
+        />
       ))}
       {parts.length === 0 && (
         <p className="oh-Note">{trans.__('There is nothing more to see.')}</p>

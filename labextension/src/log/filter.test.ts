@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
 import type { LogEntry } from '../events/card.js';
-import { action, card, observation } from '../testing.js';
+import { action, card, observation, UNDECIDED } from '../testing.js';
 import { filtered, type IFilter } from './filter.js';
 
 const restart: LogEntry = { key: 'fresh/h', sameKernel: true };
@@ -31,8 +31,7 @@ describe('filtered', () => {
   });
 
   it('hides nothing that waits for the person', () => {
-    const confirmation = { reason: 'why', busy: false, error: '' };
-    const waiting = { ...pwd, confirmation };
+    const waiting = { ...pwd, confirmation: UNDECIDED };
     const filter = { words: 'sea', kind: null };
     assert.deepEqual(filtered([ls, waiting], filter), [waiting]);
   });

@@ -31,6 +31,7 @@ const KIND_PATHS: Readonly<Record<Kind, string>> = {
 };
 
 const OUTCOME_PATHS: Readonly<Partial<Record<Outcome, string>>> = {
+  queued: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM8 5v3.2l2 1.3',
   running: 'M8 2.5A5.5 5.5 0 1 1 2.5 8',
   waiting: 'M5.7 3.5v9M10.3 3.5v9',
   ok: 'M3.2 8.6 6.5 12 12.8 4.6',

@@ -39,12 +39,28 @@ export function sourceLabel(
   return labels[source];
 }
 
+/** Where a person has decided on an Action. */
+export function doorLabel(by: string, trans: TranslationBundle): string {
+  switch (by) {
+    case 'JupyterLab':
+      return trans.__('in JupyterLab');
+    case 'the notebook':
+      return trans.__('in the notebook');
+    case 'REST':
+      return trans.__('over REST');
+    default:
+      return by;
+  }
+}
+
 /** How an Action went. */
 export function statusLabel(
   { outcome, exitCode }: IStatus,
   trans: TranslationBundle
 ): string {
   switch (outcome) {
+    case 'queued':
+      return trans.__('queued');
     case 'running':
       return trans.__('running');
     case 'waiting':

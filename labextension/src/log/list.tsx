@@ -1,109 +1,132 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
+import {
+  defaultRangeExtractor,
+  useVirtualizer,
+  type Range,
+  type Virtualizer
+} from '@tanstack/react-virtual';
 import * as React from 'react';
 
-import { isCard, type ICard, type LogEntry } from '../events/card.js';
-import { Card } from './card.js';
+import { isCard, type LogEntry } from '../events/card.js';
+import { Card, type ICardActions } from './card.js';
 import { findStoppable } from './stoppable.js';
 
-/** Entries that are in the page at first, and how many more each time that the person asks. */
-const PAGE_ENTRIES = 200;
+/** Pixels of a card that is closed. */
+const CARD_HEIGHT = 58;
+
+/** How many cards are drawn beyond those in sight. */
+const OVERSCAN = 6;
 
 interface IListProps {
   entries: readonly LogEntry[];
   /** Keep the newest card in sight. */
   follow: boolean;
   onFollow: (follow: boolean) => void;
-  onOpen: (card: ICard) => Promise<void>;
-  onAdd: ((card: ICard) => void) | null;
-  onStop: (card: ICard) => void;
-  onCopy: (card: ICard) => void;
-  onDecide: (card: ICard, approve: boolean) => void;
+  actions: ICardActions;
   /** What stands below the last card. */
   children: React.ReactNode;
   trans: TranslationBundle;
 }
 
-/** The cards, oldest first, as a feed that arrow keys walk through. */
+/** The cards, oldest first, as a feed that arrow keys walk through; only those in sight are drawn. */
 export function CardList(props: IListProps) {
-  const {
-    entries,
-    follow,
-    onFollow,
-    onOpen,
-    onAdd,
-    onStop,
-    onCopy,
-    onDecide,
-    children,
-    trans
-  } = props;
+  const { entries, follow, onFollow, actions, children, trans } = props;
   const list = React.useRef<HTMLDivElement>(null);
   const [focused, setFocused] = React.useState('');
-  const onScroll = useFollow(list, entries, follow, onFollow);
-  const [limit, setLimit] = React.useState(PAGE_ENTRIES);
-  const start = firstShown(entries, limit);
-  const stoppable = findStoppable(entries);
-  const cards = entries.filter(isCard);
-  const reachable = cards.some(({ key }) => key === focused)
+  const [opened, setOpened] = React.useState<ReadonlyMap<string, boolean>>(
+    new Map()
+  );
+  const onOpenChange = React.useCallback((key: string, open: boolean) => {
+    setOpened(known => new Map(known).set(key, open));
+  }, []);
+  const stoppable = React.useMemo(() => findStoppable(entries), [entries]);
+  const reachable = entries.some(({ key }) => key === focused)
     ? focused
-    : cards.at(-1)?.key;
+    : entries.filter(isCard).at(-1)?.key;
+  const virtualizer = useVirtualizer({
+    count: entries.length,
+    getScrollElement: () => list.current,
+    estimateSize: () => CARD_HEIGHT,
+    getItemKey: index => entries[index]!.key,
+    overscan: OVERSCAN,
+    // What waits for the person and what has the focus is always there.
+    rangeExtractor: range => extracted(range, entries, reachable)
+  });
+  const height = virtualizer.getTotalSize();
+  const onScroll = useFollow(list, entries, height, follow, onFollow);
   return (
     <div
       ref={list}
       className="oh-List"
       role="feed"
       aria-label={trans.__('Actions and observations')}
-      onKeyDown={moveFocus}
+      onKeyDown={event => moveFocus(event, entries, virtualizer)}
       onScroll={onScroll}
     >
-      {start > 0 && (
-        <button
-          className="oh-Earlier"
-          onClick={() => setLimit(entries.length - start + PAGE_ENTRIES)}
-        >
-          {trans.__('Show earlier actions (%1)', start)}
-        </button>
-      )}
-      {entries.slice(start).map(entry =>
-        isCard(entry) ? (
-          <Card
-            key={entry.key}
-            card={entry}
-            reachable={entry.key === reachable}
-            onOpen={onOpen}
-            onAdd={onAdd}
-            onStop={stoppable.has(entry.key) ? onStop : null}
-            onCopy={onCopy}
-            onDecide={onDecide}
-            onFocus={setFocused}
-            trans={trans}
-          />
-        ) : (
-          <p key={entry.key} className="oh-FreshStart" role="separator">
-            {entry.sameKernel
-              ? trans.__('Kernel restarted, a fresh runtime')
-              : trans.__('Another kernel, a fresh runtime')}
-          </p>
-        )
-      )}
+      <div className="oh-List-all" role="presentation" style={{ height }}>
+        {virtualizer.getVirtualItems().map(({ index, key, start }) => {
+          const entry = entries[index]!;
+          return (
+            <div
+              key={key}
+              className="oh-List-item"
+              role="presentation"
+              data-index={index}
+              ref={virtualizer.measureElement}
+              style={{ transform: `translateY(${start}px)` }}
+            >
+              {isCard(entry) ? (
+                <Card
+                  card={entry}
+                  position={index + 1}
+                  count={entries.length}
+                  chosen={opened.get(entry.key) ?? null}
+                  onOpenChange={onOpenChange}
+                  reachable={entry.key === reachable}
+                  stoppable={stoppable.has(entry.key)}
+                  actions={actions}
+                  onFocus={setFocused}
+                  trans={trans}
+                />
+              ) : (
+                <p className="oh-FreshStart" role="separator">
+                  {entry.sameKernel
+                    ? trans.__('Kernel restarted, a fresh runtime')
+                    : trans.__('Another kernel, a fresh runtime')}
+                </p>
+              )}
+            </div>
+          );
+        })}
+      </div>
       {children}
     </div>
   );
 }
 
-/** Where the list begins, so that whatever waits for a person is in it. */
-function firstShown(entries: readonly LogEntry[], limit: number): number {
-  const start = Math.max(0, entries.length - limit);
-  const waiting = entries
-    .slice(0, start)
-    .findIndex(entry => isCard(entry) && entry.confirmation !== null);
-  return waiting < 0 ? start : waiting;
+/** The entries in sight, and those that must not be missing. */
+function extracted(
+  range: Range,
+  entries: readonly LogEntry[],
+  reachable: string | undefined
+): number[] {
+  const wanted = new Set(defaultRangeExtractor(range));
+  entries.forEach((entry, index) => {
+    if (
+      entry.key === reachable ||
+      (isCard(entry) && entry.confirmation !== null)
+    ) {
+      wanted.add(index);
+    }
+  });
+  return [...wanted].sort((a, b) => a - b);
 }
 
 /** Stay at the end while following; stop when the person scrolls up. */
 function useFollow(
   list: React.RefObject<HTMLDivElement>,
   entries: readonly LogEntry[],
+  height: number,
   follow: boolean,
   onFollow: (follow: boolean) => void
 ): () => void {
@@ -112,7 +135,7 @@ function useFollow(
     if (follow && list.current) {
       list.current.scrollTop = list.current.scrollHeight;
     }
-  }, [entries, follow]);
+  }, [entries, height, follow]);
   return () => {
     const { scrollTop, scrollHeight, clientHeight } = list.current!;
     const { top, height } = last.current;
@@ -135,17 +158,47 @@ const STEPS: Readonly<Record<string, (at: number, end: number) => number>> = {
   End: (_, end) => end
 };
 
-function moveFocus(event: React.KeyboardEvent<HTMLElement>): void {
+function moveFocus(
+  event: React.KeyboardEvent<HTMLElement>,
+  entries: readonly LogEntry[],
+  virtualizer: Virtualizer<HTMLDivElement, Element>
+): void {
   const step = STEPS[event.key];
-  const headers = Array.from(
-    event.currentTarget.querySelectorAll<HTMLElement>('.oh-Card-header')
-  );
-  const at = headers.indexOf(event.target as HTMLElement);
+  const header = event.target as HTMLElement;
+  const item = header.closest<HTMLElement>('.oh-List-item');
   // Inside an opened card the keys scroll its text.
-  if (!step || at < 0) {
+  if (!step || !item || !header.classList.contains('oh-Card-header')) {
     return;
   }
-  headers[step(at, headers.length - 1)]?.focus();
+  const cards = [...entries.keys()].filter(index => isCard(entries[index]!));
+  const at = cards.indexOf(Number(item.dataset.index));
+  const index = cards[step(at, cards.length - 1)];
+  if (index !== undefined) {
+    focusCard(event.currentTarget, index, virtualizer);
+  }
   event.preventDefault();
   event.stopPropagation();
+}
+
+/** Focus a card, which may have to be drawn first. */
+function focusCard(
+  list: HTMLElement,
+  index: number,
+  virtualizer: Virtualizer<HTMLDivElement, Element>
+): void {
+  const header = () =>
+    list.querySelector<HTMLElement>(`[data-index="${index}"] .oh-Card-header`);
+  if (header()) {
+    header()!.focus();
+    return;
+  }
+  virtualizer.scrollToIndex(index);
+  const drawn = new MutationObserver(() => {
+    const found = header();
+    if (found) {
+      drawn.disconnect();
+      found.focus();
+    }
+  });
+  drawn.observe(list, { childList: true, subtree: true });
 }

@@ -6,9 +6,13 @@ import type { Widget } from '@lumino/widgets';
 import * as React from 'react';
 
 import { origin } from '../cells/cell.js';
+import type { IVerdict } from '../events/api.js';
 import type { ICard } from '../events/card.js';
+import { RuntimeGoneError } from '../events/errors.js';
 import { CommandIDs } from '../ids.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import type { CopyForm } from './buttons.js';
+import type { ICardActions } from './card.js';
 import { ohIcon } from './icons.js';
 import { LogView } from './view.js';
 
@@ -74,11 +78,7 @@ export class LogPanel extends ReactWidget {
         follow={this._follow}
         onFollow={this._setFollow}
         onRewind={this._rewind}
-        onOpen={this._complete}
-        onAdd={this._commands.isEnabled(CommandIDs.addCell) ? this._add : null}
-        onStop={this._stop}
-        onCopy={this._copy}
-        onDecide={this._decide}
+        actions={this._actions()}
         trans={this._trans}
       />
     );
@@ -86,6 +86,8 @@ export class LogPanel extends ReactWidget {
 
   protected override onAfterHide(message: Message): void {
     super.onAfterHide(message);
+    // Drawn once more: nobody looks any longer how things go on.
+    super.update();
     if (this._events) {
       this._events.isShown = isUncovered(this);
     }
@@ -115,6 +117,33 @@ export class LogPanel extends ReactWidget {
     }
   }
 
+  /** The same object as long as nothing has changed, so that cards need not be drawn again. */
+  private _actions(): ICardActions {
+    const canAdd = this._commands.isEnabled(CommandIDs.addCell);
+    const now: ICardActions = {
+      onOpen: this._complete,
+      onAdd: canAdd ? this._add : null,
+      onStop: this._stop,
+      onCopy: this._copy,
+      onDecide: this._decide,
+      onLook: this.isVisible ? this._look : null,
+      workspaceDir: this._events?.workspaceDir ?? ''
+    };
+    const names = Object.keys(now) as (keyof ICardActions)[];
+    const last = this._lastActions;
+    if (!last || names.some(name => last[name] !== now[name])) {
+      this._lastActions = now;
+    }
+    return this._lastActions!;
+  }
+
+  private readonly _look: IKernelEvents['look'] = async (card, seen) => {
+    if (!this._events) {
+      throw new RuntimeGoneError();
+    }
+    return this._events.look(card, seen);
+  };
+
   private readonly _setFollow = (follow: boolean): void => {
     this.follow = follow;
   };
@@ -131,18 +160,26 @@ export class LogPanel extends ReactWidget {
     void this._commands.execute(CommandIDs.addCell, { event, generation });
   };
 
-  private readonly _decide = (card: ICard, approve: boolean): void => {
-    const command = approve ? CommandIDs.approve : CommandIDs.reject;
+  private readonly _decide = (card: ICard, verdict: IVerdict): void => {
     const { id: event, generation } = card;
-    void this._commands.execute(command, { event, generation });
+    const { approve, why = '', forSession = false } = verdict;
+    void (approve
+      ? this._commands.execute(CommandIDs.approve, {
+          event,
+          generation,
+          forSession
+        })
+      : this._commands.execute(CommandIDs.reject, { event, generation, why }));
   };
 
   private readonly _stop = ({ id: event, generation }: ICard): void => {
     void this._commands.execute(CommandIDs.stop, { event, generation });
   };
 
-  private readonly _copy = ({ id: event, generation }: ICard): void => {
-    void this._commands.execute(CommandIDs.copyAction, { event, generation });
+  private readonly _copy = (card: ICard, form: CopyForm): void => {
+    const { id: event, generation } = card;
+    const args = { event, generation, form };
+    void this._commands.execute(CommandIDs.copyAction, args);
   };
 
   /** Tell how many actions wait, where the panel itself is hidden, too. */
@@ -164,6 +201,7 @@ export class LogPanel extends ReactWidget {
   private _events: IKernelEvents | null = null;
   private _follow = true;
   private _shownCount = 0;
+  private _lastActions: ICardActions | null = null;
 }
 
 /** The application hides itself for a moment when its theme changes: that is not meant. */

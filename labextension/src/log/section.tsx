@@ -10,26 +10,34 @@ const SHOWN_CHARACTERS = 100_000;
 
 interface ISectionProps {
   section: ISection;
+  /** Whether all of it is shown, however long it is. */
+  whole: boolean;
   trans: TranslationBundle;
 }
 
 /** One part of an opened card. Events only ever become text nodes and data images. */
-export function Section({ section, trans }: ISectionProps) {
+export function Section({ section, whole, trans }: ISectionProps) {
   const label = sectionLabel(section.name, trans);
   return (
     <section className="oh-Section">
       <h4 className="oh-Section-label">{label}</h4>
-      <SectionBody section={section} label={label} trans={trans} />
+      <SectionBody
+        section={section}
+        whole={whole}
+        label={label}
+        trans={trans}
+      />
     </section>
   );
 }
 
 function SectionBody({
   section: { kind, body },
+  whole,
   label,
   trans
 }: ISectionProps & { label: string }) {
-  const hidden = body.length - SHOWN_CHARACTERS;
+  const hidden = whole ? 0 : body.length - SHOWN_CHARACTERS;
   const shown = hidden > 0 ? body.slice(0, SHOWN_CHARACTERS) : body;
   switch (kind) {
     case 'image':

@@ -42,9 +42,10 @@ export function isImage(body: string): boolean {
 
 /** What there is to see when a card is opened, in reading order. */
 export function sections(card: ICard): readonly ISection[] {
-  const { action, observation } = card;
+  const { action, observation, confirmation } = card;
+  const diff = section('diff', 'diff', confirmation?.diff ?? '');
   return [
-    ...(action ? asked(action, observation) : []),
+    ...(action ? asked(action, observation, diff) : []),
     ...(observation ? answered(observation) : [])
   ].filter(({ kind, body }) =>
     kind === 'image' ? isImage(body) : body.trim() !== ''
@@ -66,7 +67,8 @@ function section(name: SectionName, kind: SectionKind, body: string): ISection {
 
 function asked(
   { action, args, options }: IAction,
-  observation: IObservation | null
+  observation: IObservation | null,
+  diff: ISection
 ): ISection[] {
   const thought = section('thought', 'prose', text(args, 'thought'));
   switch (action) {
@@ -77,11 +79,15 @@ function asked(
     case 'read':
       return [thought];
     case 'write':
-      return [thought, section('text', 'code', text(args, 'content'))];
+      return [
+        thought,
+        diff.body === '' ? section('text', 'code', text(args, 'content')) : diff
+      ];
     case 'edit':
       return [
         thought,
-        ...edit(args, text(observation?.extras, 'diff') !== ''),
+        diff,
+        ...edit(args, text(observation?.extras, 'diff') + diff.body !== ''),
         section('arguments', 'code', options ? json(options) : '')
       ];
     case 'browse':

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 
-import { action, card, observation } from '../testing.js';
+import { action, card, observation, UNDECIDED } from '../testing.js';
 import { seconds, status, withoutAnsi } from './status.js';
 
 const ran = (metadata: object) =>
@@ -16,8 +16,7 @@ describe('status', () => {
       confirmation_state: 'awaiting_confirmation'
     });
     assert.equal(status(card(action(0))).outcome, 'running');
-    const confirmation = { reason: 'why', busy: false, error: '' };
-    const waiting = { ...card(asked), confirmation };
+    const waiting = { ...card(asked), confirmation: UNDECIDED };
     assert.equal(status(waiting).outcome, 'waiting');
     // Its event stays as it was; that it waits no more, only the list tells.
     assert.equal(status(card(asked)).outcome, 'running');

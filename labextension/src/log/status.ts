@@ -3,6 +3,7 @@ import { isRecord, type IObservation } from '../events/wire.js';
 
 /** How an Action went. */
 export type Outcome =
+  | 'queued'
   | 'running'
   | 'waiting'
   | 'unconfirmed'
@@ -22,8 +23,12 @@ export interface IStatus {
 /** IPython's rule above a traceback, which is all that tells of an exception. */
 const TRACEBACK = /^-{40,}\n.*Traceback \(most recent call last\)/m;
 
-/** Read how an Action went from its Observation, or from there being none. */
-export function status(card: ICard): IStatus {
+/**
+ * Read how an Action went from its Observation, or from there being none.
+ *
+ * @param isQueued - Whether others have what it needs, where that is known.
+ */
+export function status(card: ICard, isQueued = false): IStatus {
   if (card.confirmation !== null) {
     return { outcome: 'waiting' };
   }
@@ -32,7 +37,8 @@ export function status(card: ICard): IStatus {
       return { outcome: 'lost' };
     }
     // An empty answer: its client wants to hear from a person before it asks again.
-    return { outcome: card.observation ? 'unconfirmed' : 'running' };
+    const begun = isQueued ? 'queued' : 'running';
+    return { outcome: card.observation ? 'unconfirmed' : begun };
   }
   return card.observation ? answered(card.observation) : { outcome: 'none' };
 }
@@ -85,9 +91,13 @@ export function withoutAnsi(content: string): string {
   return content.replace(/\x1b\[[0-?]*[ -/]*[@-~]/g, '');
 }
 
-/** Seconds from an Action to its Observation; null where the times are not known. */
+/** Seconds that an Action ran, without those that it waited; null where they are not known. */
 export function seconds(card: ICard): number | null {
   const start = Date.parse(card.action?.timestamp ?? '');
   const end = Date.parse(card.observation?.timestamp ?? '');
-  return end >= start ? (end - start) / 1000 : null;
+  const { waitedSeconds = 0, queuedSeconds = 0 } =
+    card.observation?.handling ?? {};
+  return end >= start
+    ? Math.max(0, (end - start) / 1000 - waitedSeconds - queuedSeconds)
+    : null;
 }

@@ -55,8 +55,12 @@ export interface ISummary {
   readonly detail: string;
 }
 
-/** Say in one line what a card is about. */
-export function summary(card: ICard): ISummary {
+/**
+ * Say in one line what a card is about.
+ *
+ * @param root - Directories below it are told as seen from there.
+ */
+export function summary(card: ICard, root = ''): ISummary {
   const { action, observation } = card;
   const args = action?.args;
   const extras = observation?.extras;
@@ -70,7 +74,8 @@ export function summary(card: ICard): ISummary {
     case 'edit':
       return file(
         text(args, 'path') || text(extras, 'path'),
-        text(args, 'command')
+        text(args, 'command'),
+        root
       );
     case 'browse':
       return page(text(args, 'url') || text(extras, 'url'));
@@ -89,7 +94,7 @@ export function summary(card: ICard): ISummary {
     case 'message':
       return line(text(args, 'content'));
     case 'download':
-      return file(text(extras, 'file_path'), '');
+      return file(text(extras, 'file_path'), '', root);
     default:
       return line(observation?.content || action?.message || '');
   }
@@ -102,13 +107,21 @@ function line(content: string): ISummary {
   return { title: lines.length > 1 ? `${first} …` : first, detail: '' };
 }
 
-function file(path: string, command: string): ISummary {
+function file(path: string, command: string, root: string): ISummary {
   const slash = path.lastIndexOf('/');
-  const directory = path.slice(0, Math.max(slash, 0));
+  const directory = below(path.slice(0, Math.max(slash, 0)), root);
   return {
     title: path.slice(slash + 1) || path,
     detail: [command, directory].filter(Boolean).join(' · ')
   };
+}
+
+/** A directory as seen from another one; "" if it is that. */
+function below(directory: string, root: string): string {
+  const start = `${root.replace(/\/$/, '')}/`;
+  return root !== '' && `${directory}/`.startsWith(start)
+    ? directory.slice(start.length)
+    : directory;
 }
 
 function page(url: string): ISummary {

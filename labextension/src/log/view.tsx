@@ -1,8 +1,9 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
-import { isCard, type ICard, type LogEntry } from '../events/card.js';
+import { isCard, type LogEntry } from '../events/card.js';
 import type { IKernelEvents } from '../tokens.js';
+import type { ICardActions } from './card.js';
 import { filtered, type IFilter } from './filter.js';
 import { kindLabel, statusLabel } from './labels.js';
 import { CardList } from './list.js';
@@ -17,11 +18,7 @@ interface ILogViewProps {
   follow: boolean;
   onFollow: (follow: boolean) => void;
   onRewind: () => void;
-  onOpen: (card: ICard) => Promise<void>;
-  onAdd: ((card: ICard) => void) | null;
-  onStop: (card: ICard) => void;
-  onCopy: (card: ICard) => void;
-  onDecide: (card: ICard, approve: boolean) => void;
+  actions: ICardActions;
   trans: TranslationBundle;
 }
 
@@ -53,11 +50,7 @@ export function LogView(props: ILogViewProps) {
         entries={shown}
         follow={follow}
         onFollow={onFollow}
-        onOpen={props.onOpen}
-        onAdd={props.onAdd}
-        onStop={props.onStop}
-        onCopy={props.onCopy}
-        onDecide={props.onDecide}
+        actions={props.actions}
         trans={trans}
       >
         {entries.length > 0 && shown.length === 0 && (

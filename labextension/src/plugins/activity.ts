@@ -13,6 +13,8 @@ import {
 import { isCard, type ICard } from '../events/card.js';
 import { CommandIDs } from '../ids.js';
 import { failureLabel } from '../log/labels.js';
+import { LiveCells } from '../log/live.js';
+import { actionMagic } from '../log/magic.js';
 import { actionJson, findStoppable } from '../log/stoppable.js';
 import { IOhRuntime, type IKernelEvents } from '../tokens.js';
 
@@ -33,6 +35,19 @@ const EVENT_ARGS = {
     }
   },
   additionalProperties: false
+} as const;
+
+const COPY_ARGS = {
+  ...EVENT_ARGS,
+  properties: {
+    ...EVENT_ARGS.properties,
+    form: {
+      type: 'string',
+      enum: ['json', 'magic'],
+      default: 'json',
+      description: 'As agents send it, or as a cell that does it again.'
+    }
+  }
 } as const;
 
 const CONNECT_ARGS = {
@@ -65,6 +80,7 @@ export const activityPlugin: JupyterFrontEndPlugin<void> = {
     addStop(app, runtime, trans);
     addCopy(app, runtime, trans);
     addConnect(app, notebooks, trans);
+    new LiveCells(runtime, notebooks, trans);
     for (const command of [CommandIDs.stop, CommandIDs.connectAgent]) {
       palette?.addItem({ command, category: trans.__('OpenHands') });
     }
@@ -101,9 +117,11 @@ function addCopy(
   trans: TranslationBundle
 ): void {
   app.commands.addCommand(CommandIDs.copyAction, {
-    label: trans.__('Copy the Action as JSON'),
-    caption: trans.__('Copy what was asked for, as execute_action takes it'),
-    describedBy: { args: EVENT_ARGS },
+    label: trans.__('Copy the Action'),
+    caption: trans.__(
+      'Copy what was asked for, as execute_action takes it or as a cell'
+    ),
+    describedBy: { args: COPY_ARGS },
     execute: async args => {
       const events = runtime.current;
       const find = () =>
@@ -117,7 +135,10 @@ function addCopy(
       }
       // Half an action is not what was asked for.
       await events.complete(card).catch(() => undefined);
-      Clipboard.copyToSystem(actionJson(find() ?? card));
+      const copied = find() ?? card;
+      Clipboard.copyToSystem(
+        args.form === 'magic' ? actionMagic(copied) : actionJson(copied)
+      );
       Notification.success(trans.__('Copied.'), TOAST);
       return true;
     }

@@ -12,6 +12,7 @@ import {
 import { findWaiting } from '../confirm/find.js';
 import { isWhollyShown } from '../confirm/labels.js';
 import { WaitingNotifier } from '../confirm/notifier.js';
+import type { IVerdict } from '../events/api.js';
 import type { ICard } from '../events/card.js';
 import { CommandIDs } from '../ids.js';
 import { IOhRuntime, type IKernelEvents } from '../tokens.js';
@@ -32,6 +33,16 @@ const ARGS = {
       type: 'string',
       description:
         'The life of the runtime to which the id belongs; without it, the one that is alive.'
+    },
+    why: {
+      type: 'string',
+      description: 'For a rejection: what the agent is told.'
+    },
+    forSession: {
+      type: 'boolean',
+      default: false,
+      description:
+        'For an approval: later actions of the type that wait for the same reasons begin at once.'
     }
   },
   additionalProperties: false
@@ -56,8 +67,8 @@ export const confirmPlugin: JupyterFrontEndPlugin<void> = {
       palette?.addItem({ command, category: trans.__('OpenHands') });
     }
     const buttons = {
-      decide: (events: IKernelEvents, card: ICard, approve: boolean) =>
-        void decide(events, card, approve, trans),
+      decide: (events: IKernelEvents, card: ICard, verdict: IVerdict) =>
+        void decide(events, card, verdict, trans),
       show: (events: IKernelEvents) => show(app, events)
     };
     new WaitingNotifier(runtime, buttons, trans);
@@ -86,11 +97,15 @@ function addCommands(
           }
           return false;
         }
-        if (approve && !events.isShown && !isWhollyShown(card)) {
+        const isSeen =
+          events.isShown || isWhollyShown(card, events.name, trans);
+        if (approve && !isSeen) {
           show(app, events);
           return false;
         }
-        return decide(events, card, approve, trans);
+        const why = typeof args.why === 'string' ? args.why : '';
+        const forSession = args.forSession === true;
+        return decide(events, card, { approve, why, forSession }, trans);
       }
     });
   add(
@@ -111,10 +126,10 @@ function addCommands(
 async function decide(
   events: IKernelEvents,
   card: ICard,
-  approve: boolean,
+  verdict: IVerdict,
   trans: TranslationBundle
 ): Promise<boolean> {
-  const decision = await events.decide(card, approve);
+  const decision = await events.decide(card, verdict);
   if (decision === 'gone') {
     tellNothingWaits(trans);
   }

@@ -74,13 +74,16 @@ def _no_loop_running() -> Iterator[None]:
 
 
 def run_inline(
-    shell: InteractiveShell, code: str, timeout: float | None, silent: bool
+    shell: InteractiveShell,
+    code: str,
+    timeout: float | None,
+    silent: bool,
+    outputs: OutputCollector,
 ) -> CellOutput:
     """Run a cell on this thread and keep its outputs from the cell around it.
 
     It is interrupted after ``timeout`` seconds; a silent one is kept out of hooks, too.
     """
-    outputs = OutputCollector()
     expired = threading.Event()
     timer = None
     if timeout is not None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.cells import CellOutput
+from oh_jupyter.cells.outputs import OutputCollector
 from oh_jupyter.cells.request import AGENT_USERNAME
 from oh_jupyter.cells.zmq import KernelClient
 from oh_jupyter.errors import PluginError, RuntimeClosedError
+from oh_jupyter.events.progress import progress
 from oh_jupyter.kernel.cells.agent_outputs import chunked_streams, without_output_history
 from oh_jupyter.kernel.cells.inline import run_inline
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
@@ -31,6 +35,7 @@ class ShellCells:
         self._client: KernelClient | None = None
         self._guard = _ExecutionGuard(self._kernel) if self._kernel is not None else None
         self._inline_agents = 0
+        self._inline: list[OutputCollector] = []
 
     @property
     def is_agents(self) -> bool:
@@ -46,8 +51,10 @@ class ShellCells:
         """
         # Read here: the main thread has the context of the magic that waits there.
         is_agents = acting_principal.get() != "user"
+        begin = progress.get().begin
         while (wait := MainThreadWait.current()) is not None:
-            call = wait.call(lambda: self._run_inline(code, timeout, silent, is_agents))
+            run = partial(run_inline, self._shell, code, timeout, silent, outputs=OutputCollector())
+            call = wait.call(partial(self._run_inline, run, is_agents, begin))
             try:
                 return await asyncio.wrap_future(call.future)
             except RuntimeClosedError:
@@ -66,18 +73,23 @@ class ShellCells:
         return await self._client.run_cell(code, timeout=timeout, silent=silent)
 
     def _run_inline(
-        self, code: str, timeout: float | None, silent: bool, is_agents: bool
+        self, run: partial[CellOutput], is_agents: bool, begin: Callable[[], None]
     ) -> CellOutput:
         """Run a cell inside the magic that waits; it may be an agent's in a person's magic."""
+        begin()
         self._inline_agents += is_agents
+        self._inline.append(run.keywords["outputs"])
         try:
-            return run_inline(self._shell, code, timeout, silent)
+            return run()
         finally:
+            self._inline.pop()
             self._inline_agents -= is_agents
 
-    def peek(self) -> str:
+    def peek(self, max_lines: int = 3) -> str:
         """The last lines of the cell that runs."""
-        return "" if self._client is None else self._client.peek()
+        for outputs in reversed(list(self._inline)):
+            return outputs.last_lines(max_lines)
+        return "" if self._client is None else self._client.peek(max_lines)
 
     async def close(self) -> None:
         """Disconnect from the kernel."""

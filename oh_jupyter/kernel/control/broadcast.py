@@ -8,6 +8,7 @@ from typing import Any
 from jupyter_client.session import Session
 
 from oh_jupyter.config import DECISION_MESSAGE, EVENT_MESSAGE, TURN_MESSAGE
+from oh_jupyter.runtime.confirmation import Decision
 
 __all__ = ["Broadcast", "clipped"]
 
@@ -65,10 +66,11 @@ class Broadcast:
             self._publish(EVENT_MESSAGE, {**content, "seq": self._sequence})
             self._sequence += 1
 
-    def send_decision(self, id: int, approved: bool) -> None:
+    def send_decision(self, id: int, decision: Decision) -> None:
         """Tell that an Action does not wait any more, which may then run for long."""
         with self._lock:
-            self._publish(DECISION_MESSAGE, {"id": id, "approved": approved})
+            told = {"id": id, "approved": decision.approved, "by": decision.by}
+            self._publish(DECISION_MESSAGE, told)
 
     def send_turn(self, turn: dict[str, Any]) -> None:
         """Send a turn of a guest agent as it is now."""

@@ -8,9 +8,7 @@ from typing import Any
 
 from oh_jupyter.errors import EventNotFoundError, WireError
 from oh_jupyter.events import (
-    CmdRunAction,
     FileEditObservation,
-    IPythonRunCellAction,
     Observation,
 )
 from oh_jupyter.events.json import encode_json
@@ -18,6 +16,7 @@ from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.kernel.control.broadcast import clipped
 from oh_jupyter.kernel.control.rpc import Reply, Request, operation
 from oh_jupyter.runtime import list_directory
+from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
 
 __all__: list[str] = []
@@ -76,13 +75,16 @@ async def _record_edit(request: Request) -> Reply:
 
 @operation("peek")
 async def _peek(request: Request) -> Reply:
-    """The last lines that a running command or cell has put out so far, "" if there are none."""
-    executor, kind, text = request.runtime.executor, request.fields.get("kind"), ""
-    if kind == CmdRunAction.kind:
-        text = (await executor.shell()).peek()
-    elif kind == IPythonRunCellAction.kind:
-        text = executor.plugins.peek()
-    return Reply({"text": text})
+    """The last lines that a running command or cell has put out so far, "" if there are none.
+
+    Of the Action ``id`` also its state; it is told once that is not what was ``seen``, or after
+    ``wait`` seconds.
+    """
+    executor, fields = request.runtime.executor, request.fields
+    if "id" in fields:
+        seconds = float(fields.get("wait", 0))
+        return Reply({**await executor.look(fields["id"], fields.get("seen"), seconds)})
+    return Reply({"text": executor.peek(str(fields.get("kind")))})
 
 
 @operation("interrupt")
@@ -96,19 +98,36 @@ async def _interrupt(request: Request) -> Reply:
 
 @operation("confirmations")
 async def _confirmations(request: Request) -> Reply:
+    """The Actions that wait, edits with the diff that they would make."""
+    executor = request.runtime.executor
+    now = asyncio.get_running_loop().time()
     waiting = [
-        {"id": id, "message": entry.action.message, "reason": entry.reason}
-        for id, entry in request.runtime.executor.confirmations.waiting.items()
+        {
+            "id": id,
+            "message": entry.action.message,
+            "reason": entry.reason,
+            "reasons": entry.reasons,
+            "diff": await executor.preview(entry.action),
+            "seconds_left": round(max(entry.expires - now, 0), 3),
+        }
+        for id, entry in executor.confirmations.waiting.items()
     ]
     return Reply({"waiting": waiting})
 
 
 @operation("confirm")
 async def _confirm(request: Request) -> Reply:
-    approve = request.fields.get("approve")
+    fields = request.fields
+    approve = fields.get("approve")
     if not isinstance(approve, bool):
         raise WireError("'approve' must be true or false", "approve")
-    request.runtime.executor.confirmations.resolve(request.fields.get("id", -1), approve)
+    decision = Decision(
+        approve,
+        by=str(fields.get("by", "")),
+        why=str(fields.get("why", "")),
+        for_session=fields.get("for_session") is True,
+    )
+    request.runtime.executor.confirmations.resolve(fields.get("id", -1), decision)
     return Reply()
 
 
@@ -155,7 +174,8 @@ async def _events(request: Request) -> Reply:
     )
     wires = [to_wire(event) for event in found]
     return Reply(
-        body=encode_json(wires if fields.get("whole") else [clipped(wire) for wire in wires])
+        {"workspace_dir": runtime.executor.workspace_dir},
+        encode_json(wires if fields.get("whole") else [clipped(wire) for wire in wires]),
     )
 
 

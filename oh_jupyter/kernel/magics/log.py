@@ -19,7 +19,7 @@ from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import one_of
-from oh_jupyter.kernel.magics.options import magic_options, parse_line, wants_help
+from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted, wants_help
 
 __all__ = ["ConfirmMagics", "LogMagics", "session_log", "stored_sessions"]
 
@@ -193,34 +193,51 @@ class ConfirmMagics(OhMagics):
         examples="""
         %oh_confirm
         %oh_confirm 12
+        %oh_confirm 12 --reject "use make instead"
         %oh_confirm --reject --all
         """
     )
-    @argument("-r", "--reject", action="store_true", help="reject instead of approve")
+    @argument(
+        "-r", "--reject", nargs="?", const="", metavar="WHY", help="reject; the agent is told why"
+    )
     @argument("-a", "--all", action="store_true", help="decide on all that wait")
+    @argument(
+        "-s",
+        "--session",
+        action="store_true",
+        help="approve later actions of the type, too, that wait for the same reasons",
+    )
     @argument("id", nargs="?", type=int, help="the action's id; the list when left out")
     @line_magic
     def oh_confirm(self, line: str) -> Table | None:
         """Show the Actions of agents that wait for you, or decide on them.
 
         ``%oh_confirm`` lists them, ``%oh_confirm 12`` approves one, ``%oh_confirm 12 --reject``
-        rejects it, ``%oh_confirm --all`` approves all.
+        rejects it, ``%oh_confirm 12 --reject "use the API"`` tells the agent why,
+        ``%oh_confirm --all`` approves all.
         """
         if wants_help(self.oh_confirm, line):
             return None
         options = parse_line(self.oh_confirm, line)
         waiting = self.oh.waiting
+        if options.id is None and (options.reject or "").isdigit():
+            options.id, options.reject = int(options.reject), ""
         chosen = list(waiting) if options.all else [options.id]
         if options.all or options.id is not None:
             if not chosen:
                 print("Nothing waits for you.")
+            rejected = options.reject is not None
+            why = unquoted(options.reject or "")
             for id in chosen:
-                self.oh.confirm(id, approve=not options.reject)
+                self.oh.confirm(id, approve=not rejected, why=why, for_session=options.session)
                 what = waiting[id].action.message.strip().partition("\n")[0]
-                print(f"{'Rejected' if options.reject else 'Approved'}: {what}")
+                print(f"{'Rejected' if rejected else 'Approved'}: {what}")
             return None
         if not waiting:
             print("Nothing waits for you.")
             return None
-        rows = [(id, entry.action.message, entry.reason) for id, entry in waiting.items()]
+        rows = [
+            (id, "\n".join(filter(None, (entry.action.message, self.oh.preview(id)))), entry.reason)
+            for id, entry in waiting.items()
+        ]
         return Table(("id", "what", "why it waits"), tuple(rows))

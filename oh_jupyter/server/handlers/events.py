@@ -52,6 +52,7 @@ class EventsHandler(OhHandler):
         self.finish_json(
             {
                 "generation": reply.fields.get("generation"),
+                "workspace_dir": reply.fields.get("workspace_dir"),
                 "events": json.loads(reply.body or b"[]"),
             }
         )

@@ -91,7 +91,7 @@ class ConfirmationsHandler(OhHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:events")
     async def get(self, kernel_id: str | None = None) -> None:
-        """List id, message and reason of each."""
+        """List id, message, reasons, diff and the seconds that are left of each."""
         await self.check_kernel(kernel_id)
         # Frontends ask for every kernel, also for those that have nothing to do with us.
         if not self.state.router.is_linked(kernel_id):
@@ -110,8 +110,10 @@ class ConfirmHandler(OhHandler):
     async def post(self, event_id: str, kernel_id: str | None = None) -> None:
         """Let it begin, or reject it: ``{"approve": true}`` or ``{"approve": false}``.
 
-        Who has the server's token may be the agent itself, so that approval has to be allowed by
-        a setting. JupyterLab's panel tells the kernel directly.
+        With a rejection the agent is told ``why``; an approval with ``for_session`` holds for
+        later actions of the type that wait for the same reasons. Who has the server's token may be
+        the agent itself, so that approval has to be allowed by a setting. JupyterLab's panel tells
+        the kernel directly.
         """
         if self.by_session_key:
             raise web.HTTPError(403, "An agent cannot confirm its own actions")
@@ -121,7 +123,18 @@ class ConfirmHandler(OhHandler):
         if body["approve"] and not self.state.confirmation_over_rest:
             raise web.HTTPError(403, NOT_OVER_REST)
         link = await self.link(kernel_id)
-        fields = {"id": int(event_id), "approve": body["approve"]}
+        why, for_session = body.get("why", ""), body.get("for_session", False)
+        if not isinstance(why, str):
+            raise WireError("'why' must be a text", "why")
+        if not isinstance(for_session, bool):
+            raise WireError("'for_session' must be true or false", "for_session")
+        fields = {
+            "id": int(event_id),
+            "approve": body["approve"],
+            "by": "REST",
+            "why": why,
+            "for_session": for_session,
+        }
         await link.request("confirm", fields, load=False)
         self.set_status(204)
         self.finish()

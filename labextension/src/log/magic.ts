@@ -1,0 +1,50 @@
+import type { ICard } from '../events/card.js';
+import { isRecord, text } from '../events/wire.js';
+
+/** An Action as a cell that does the same again: a magic, or Python. */
+export function actionMagic({ action }: ICard): string {
+  const args = action?.args ?? {};
+  switch (action?.action) {
+    case 'run':
+      return magic('oh_run', text(args, 'command'));
+    case 'run_ipython':
+      return `%%oh_run --cell\n${text(args, 'code')}`;
+    default: {
+      const { confirmation_state: _, ...given } = args;
+      const options = action?.options ? { oh_jupyter: action.options } : {};
+      const wire = { action: action?.action, args: given, ...options };
+      return `oh.execute(${python(wire)})`;
+    }
+  }
+}
+
+function magic(name: string, command: string): string {
+  const lines = command.includes('\n');
+  // A command that begins with a dash would be read as an option.
+  const dash = command.startsWith('-') ? '-- ' : '';
+  return lines ? `%%${name}\n${command}` : `%${name} ${dash}${command}`;
+}
+
+/** JSON as Python writes it. */
+function python(value: unknown): string {
+  if (Array.isArray(value)) {
+    return `[${value.map(python).join(', ')}]`;
+  }
+  if (isRecord(value)) {
+    const items = Object.entries(value).map(
+      ([key, each]) => `${JSON.stringify(key)}: ${python(each)}`
+    );
+    return `{${items.join(', ')}}`;
+  }
+  switch (value) {
+    case true:
+      return 'True';
+    case false:
+      return 'False';
+    case null:
+    case undefined:
+      return 'None';
+    default:
+      return JSON.stringify(value);
+  }
+}
