@@ -326,3 +326,11 @@ class Oh(ActionMethods):
             confirmations.resolve(chosen, Decision(approve, "the notebook", why, for_session))
 
         self._wait(decide())
+
+    def forget_approvals(self) -> None:
+        """Have Actions wait again that were approved for the session."""
+
+        async def forget() -> None:
+            self._executor.confirmations.allowed.clear()
+
+        self._wait(forget())

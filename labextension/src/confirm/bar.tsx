@@ -40,8 +40,8 @@ export function ConfirmBar(props: IConfirmBarProps) {
     >
       <p className="oh-Confirm-reason" id={reasonId}>
         {reasonLabel(confirmation.reason, trans)}
-        <Countdown expires={confirmation.expires} trans={trans} />
       </p>
+      <Countdown expires={confirmation.expires} trans={trans} />
       <div className="oh-Confirm-buttons">
         <button
           className="jp-mod-styled jp-mod-accept"
@@ -114,8 +114,8 @@ function Countdown({
     return () => clearInterval(timer);
   }, []);
   return expires === null ? null : (
-    <span className="oh-Confirm-countdown" role="timer">
+    <p className="oh-Confirm-countdown" role="timer">
       {expiryLabel(Math.max(0, expires - now) / 1000, trans)}
-    </span>
+    </p>
   );
 }

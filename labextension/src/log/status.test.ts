@@ -87,3 +87,14 @@ describe('withoutAnsi', () => {
     assert.equal(withoutAnsi('\x1b[1;31ma[0m\x1b[0m\nb'), 'a[0m\nb');
   });
 });
+
+describe('seconds', () => {
+  it('are those that it ran, not those that it waited', () => {
+    const asked = action(0, 'run', {}, { timestamp: '2026-01-01T00:00:00' });
+    const handling = { decidedBy: 'REST', waitedSeconds: 3, queuedSeconds: 2 };
+    const more = { timestamp: '2026-01-01T00:00:10', handling };
+    const answer = observation(1, 0, 'run', '', {}, more);
+    assert.equal(seconds(card(asked, answer)), 5);
+    assert.equal(status(card(asked), true).outcome, 'queued');
+  });
+});

@@ -67,3 +67,13 @@ describe('searchable', () => {
     assert.match(words, /ok/);
   });
 });
+
+describe('summary below a directory', () => {
+  it('tells directories as seen from there', () => {
+    const detail = (path: string) =>
+      summary(card(action(0, 'read', { path })), '/work/').detail;
+    assert.equal(detail('/work/a.txt'), '');
+    assert.equal(detail('/work/in/a.txt'), 'in');
+    assert.equal(detail('/workshop/a.txt'), '/workshop');
+  });
+});

@@ -207,6 +207,7 @@ class ConfirmMagics(OhMagics):
         action="store_true",
         help="approve later actions of the type, too, that wait for the same reasons",
     )
+    @argument("--forget", action="store_true", help="approve nothing for the session any more")
     @argument("id", nargs="?", type=int, help="the action's id; the list when left out")
     @line_magic
     def oh_confirm(self, line: str) -> Table | None:
@@ -219,6 +220,10 @@ class ConfirmMagics(OhMagics):
         if wants_help(self.oh_confirm, line):
             return None
         options = parse_line(self.oh_confirm, line)
+        if options.forget:
+            self.oh.forget_approvals()
+            print("What was approved for the session waits again.")
+            return None
         waiting = self.oh.waiting
         if options.id is None and (options.reject or "").isdigit():
             options.id, options.reject = int(options.reject), ""

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { parseProgress, progressOf, type IProgress } from './progress.js';
+
+describe('progressOf', () => {
+  it('tells what is new until the end, and what was seen to whoever looks', async () => {
+    const answers = [
+      { state: 'queued', text: '' },
+      { state: 'running', text: 'one' },
+      { status: 'ok' }
+    ].map(parseProgress);
+    const seen: (IProgress | null)[] = [];
+    const told: IProgress[] = [];
+    const look = async (known: IProgress | null) => {
+      seen.push(known);
+      return answers[seen.length - 1]!;
+    };
+    for await (const each of progressOf(look)) {
+      told.push(each);
+    }
+    assert.deepEqual(told, answers.slice(0, 2));
+    assert.deepEqual(seen, [null, ...answers.slice(0, 2)]);
+  });
+
+  it('ends where nobody can be asked', async () => {
+    const news = progressOf(() => Promise.reject(new Error('gone')));
+    assert.equal((await news.next()).done, true);
+  });
+});
