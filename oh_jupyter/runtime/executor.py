@@ -237,29 +237,19 @@ class ActionExecutor:
 
         Waits for something else than was ``seen``, at most ``timeout_seconds``.
         """
-        going_on, looker = self._progress.get(id), asyncio.Event()
-        if going_on is None:
-            return self._look(id)
-        going_on.lookers.add(looker)
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                while self._look(id) == seen:
-                    await looker.wait()
-                    looker.clear()
-        except TimeoutError:
-            pass
-        finally:
-            going_on.lookers.discard(looker)
+        if (going_on := self._progress.get(id)) is not None:
+            await going_on.wait_while(lambda: self._look(id) == seen, timeout_seconds)
         return self._look(id)
 
     def _look(self, id: int) -> dict[str, str]:
-        if id not in self._progress:
-            return {"state": "ended", "text": ""}
+        state, text = "ended", ""
         if id in self.confirmations.waiting:
-            return {"state": "waiting", "text": ""}
-        if self._progress[id].is_queued:
-            return {"state": "queued", "text": ""}
-        return {"state": "running", "text": self.peek(self.running[id].kind, MAX_LIVE_LINES)}
+            state = "waiting"
+        elif id in self._progress:
+            state = "queued" if self._progress[id].is_queued else "running"
+        if state == "running":
+            text = self.peek(self.running[id].kind, MAX_LIVE_LINES)
+        return {"state": state, "text": text}
 
     def peek(self, kind: str, max_lines: int = 3) -> str:
         """The last lines that a running Action of a type has put out so far, "" if none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from typing import Any
 
 from oh_jupyter.events.progress import Progress
@@ -15,11 +16,7 @@ MIN_QUEUED_SECONDS = 0.1
 
 
 class ActionProgress(Progress):
-    """The progress of one Action. It belongs to the runtime's loop.
-
-    Attributes:
-        lookers: What is set when there is something new.
-    """
+    """The progress of one Action. It belongs to the runtime's loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -28,7 +25,7 @@ class ActionProgress(Progress):
         self._decided_by = ""
         self._queued: float | None = None
         self._begun: float | None = None
-        self.lookers: set[asyncio.Event] = set()
+        self._lookers: set[asyncio.Event] = set()
 
     @property
     def is_queued(self) -> bool:
@@ -52,12 +49,26 @@ class ActionProgress(Progress):
 
     def put_out(self) -> None:
         """Wake whoever looks."""
-        if self.lookers:
+        if self._lookers:
             self._loop.call_soon_threadsafe(self._wake)
 
     def _wake(self) -> None:
-        for looker in self.lookers:
+        for looker in self._lookers:
             looker.set()
+
+    async def wait_while(self, is_old: Callable[[], bool], timeout_seconds: float) -> None:
+        """Wait until there is something new."""
+        looker = asyncio.Event()
+        self._lookers.add(looker)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                while is_old():
+                    await looker.wait()
+                    looker.clear()
+        except TimeoutError:
+            pass
+        finally:
+            self._lookers.discard(looker)
 
     def handling(self) -> dict[str, Any] | None:
         """What came before it began, as its Observation tells it; None if nothing."""
