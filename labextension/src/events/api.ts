@@ -140,7 +140,9 @@ export class EventsApi {
     const content = { op: 'peek', generation, id, seen, wait: LOOK_SECONDS };
     // A kernel that still says nothing ten seconds later has no runtime.
     const patience = 1000 * (LOOK_SECONDS + 10);
-    return parseProgress((await askOnControl(kernel, content, patience)).fields);
+    return parseProgress(
+      (await askOnControl(kernel, content, patience)).fields
+    );
   }
 
   /** Interrupt the command that runs in the shell of a kernel. */

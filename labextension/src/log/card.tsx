@@ -186,6 +186,9 @@ function Facts({
   const took = seconds(card);
   const { decidedBy = '', queuedSeconds = 0 } =
     card.observation?.handling ?? {};
+  const door = doorLabel(decidedBy, trans);
+  const decided =
+    state.outcome === 'rejected' ? door : trans.__('approved: %1', door);
   return (
     <span className="oh-Card-facts">
       <span className="oh-Card-kind">{label}</span>
@@ -201,13 +204,10 @@ function Facts({
           {statusLabel(state, trans)}
         </span>
       )}
-      {decidedBy && state.outcome !== 'rejected' && (
-        <span className="oh-Card-decided">
-          {trans.__('approved: %1', doorLabel(decidedBy, trans))}
+      {decidedBy && (
+        <span className="oh-Card-decided" title={decided}>
+          {decided}
         </span>
-      )}
-      {decidedBy && state.outcome === 'rejected' && (
-        <span className="oh-Card-decided">{doorLabel(decidedBy, trans)}</span>
       )}
       <span className="oh-Card-times">
         {queuedSeconds > 0 && (
