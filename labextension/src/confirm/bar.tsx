@@ -74,7 +74,7 @@ export function ConfirmBar(props: IConfirmBarProps) {
             decide(currentTarget, { approve: true, forSession: true })
           }
         >
-          {trans.__('Approve such for this session')}
+          {trans.__('Allow such for this session')}
         </button>
       </div>
       <input
