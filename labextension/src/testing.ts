@@ -50,11 +50,12 @@ export function waits(id: number, reason: string): IWaiting {
   return { id, reason, diff: '', expires: 0 };
 }
 
-/** What is known at first of a card that waits. */
+/** What is known of a card that waits where the kernel tells nothing more. */
 export const UNDECIDED: IConfirmation = {
   reason: '',
   diff: '',
   expires: null,
+  asked: true,
   busy: false,
   error: ''
 };

@@ -86,15 +86,16 @@ export class WaitingNotifier {
   private _notify(events: IKernelEvents, card: ICard): void {
     const known = this._notified.get(card.key);
     const { confirmation } = card;
-    if (known && known.confirmation === confirmation) {
+    // JupyterLab may lose an update that comes while it still draws the notification.
+    if (!confirmation?.asked || known?.confirmation === confirmation) {
       return;
     }
     const message = notificationLabel(card, events.name, this._trans);
-    const actions = confirmation?.busy ? [] : this._actions(events, card);
+    const actions = confirmation.busy ? [] : this._actions(events, card);
     const isUpdated =
       known && Notification.update({ id: known.id, message, actions });
     // One that was closed comes back only to tell that a decision was lost.
-    if (known && (isUpdated || !confirmation?.error)) {
+    if (known && (isUpdated || !confirmation.error)) {
       this._notified.set(card.key, { id: known.id, confirmation });
     } else {
       const id = Notification.warning(message, { autoClose: false, actions });

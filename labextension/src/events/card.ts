@@ -2,6 +2,8 @@ import type { IAction, IObservation } from './wire.js';
 
 /** A person has to decide on an Action before it begins. */
 export interface IConfirmation {
+  /** The kernel was asked for what follows, whether it could answer or not. */
+  readonly asked: boolean;
   /** Why, in the kernel's words; "" while that is not known. */
   readonly reason: string;
   /** What an edit would change; "" for other Actions. */

@@ -85,8 +85,10 @@ describe('Confirmations', () => {
     server.waiting = [waits(0, 'it becomes another user')];
     live(0, AWAITING);
     assert.deepEqual(waiting(), [0]);
+    assert.equal(card(0).confirmation?.asked, false);
     await settled();
     assert.equal(card(0).confirmation?.reason, 'it becomes another user');
+    assert.equal(card(0).confirmation?.asked, true);
   });
 
   it('does not let wait what history says had to wait', async () => {
@@ -98,8 +100,10 @@ describe('Confirmations', () => {
   it('believes the event where the server cannot tell', async () => {
     log.add('g', 'k', [action(0, 'run', AWAITING), action(1)]);
     server.failure = new Error('500');
+    live(2, AWAITING);
     await confirmations.refresh();
-    assert.deepEqual(waiting(), [0]);
+    assert.deepEqual(waiting(), [0, 2]);
+    assert.equal(card(2).confirmation?.asked, true);
     server.failure = new NotLoadedError();
     await confirmations.refresh();
     assert.deepEqual(waiting(), []);
@@ -207,6 +211,7 @@ describe('Confirmations', () => {
         'failed'
       );
       assert.deepEqual(card(0).confirmation, {
+        asked: true,
         reason: 'why',
         diff: '',
         expires: 0,

@@ -10,6 +10,7 @@ import type { IAction } from './wire.js';
 const PATIENCE = 400;
 
 const UNKNOWN: IConfirmation = {
+  asked: false,
   reason: '',
   diff: '',
   expires: null,
@@ -137,7 +138,9 @@ export class Confirmations {
         continue;
       }
       if (list === null) {
-        before.filter(mayWait).forEach(card => this._set(card, UNKNOWN));
+        before
+          .filter(card => mayWait(card) || card.confirmation?.asked === false)
+          .forEach(card => this._set(card, { ...UNKNOWN, asked: true }));
       } else {
         this._apply(list, waiting);
       }
@@ -163,7 +166,11 @@ export class Confirmations {
     for (const { id, ...waits } of list) {
       const card = generation?.find(id);
       if (card) {
-        this._set(card, { ...(card.confirmation ?? UNKNOWN), ...waits });
+        this._set(card, {
+          ...(card.confirmation ?? UNKNOWN),
+          ...waits,
+          asked: true
+        });
       }
     }
     const ids = new Set(list.map(({ id }) => id));
