@@ -28,6 +28,7 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, MessageAction
+from oh_jupyter.testing import wait_until
 
 
 @pytest.fixture
@@ -200,9 +201,11 @@ def test_both_clients_have_the_same_face() -> None:
         assert waiting[name] == awaited[name], name
 
 
-def test_an_answer_survives_a_broken_connection(url: str) -> None:
+def test_an_answer_survives_a_broken_connection(url: str, tmp_path: Path) -> None:
     """A proxy of our own cuts the first connection in the middle of the answer's wait."""
     host, port = url.removeprefix("http://").split(":")
+    begun, gate = tmp_path / "begun", tmp_path / "gate"
+    os.mkfifo(gate)
 
     async def scenario() -> str:
         cut, relayed = asyncio.Event(), asyncio.Event()
@@ -212,12 +215,10 @@ def test_an_answer_survives_a_broken_connection(url: str) -> None:
             pipes = [asyncio.ensure_future(_pump(reader, down))]
             if cut.is_set():
                 pipes.append(asyncio.ensure_future(_pump(up, writer)))
-            cut.set()
-            # The first connection gets a second, in which no answer comes back.
-            whole = len(pipes) == 2
-            await asyncio.wait(
-                pipes, timeout=None if whole else 1, return_when=asyncio.FIRST_COMPLETED
-            )
+                await asyncio.wait(pipes, return_when=asyncio.FIRST_COMPLETED)
+            else:
+                cut.set()
+                await asyncio.to_thread(wait_until, begun.exists, what="the command")
             for pipe in pipes:
                 pipe.cancel()
             for end in (down, writer):
@@ -225,12 +226,14 @@ def test_an_answer_survives_a_broken_connection(url: str) -> None:
                 await asyncio.gather(end.wait_closed(), return_exceptions=True)
             relayed.set()
 
-        async with AsyncRuntimeClient(url, TOKEN) as direct:
-            await direct.run("true")  # the default kernel has started
         proxy = await asyncio.start_server(relay, "127.0.0.1", 0)
         address = "http://127.0.0.1:%d" % proxy.sockets[0].getsockname()[1]  # noqa: UP031
         async with proxy, AsyncRuntimeClient(address, TOKEN) as client:
-            answer = await client.execute(CmdRunAction("sleep 2; echo kept", blocking=True))
+            command = CmdRunAction(f"touch {begun}; cat {gate}", blocking=True)
+            asked = asyncio.ensure_future(client.execute(command))
+            await relayed.wait()
+            await asyncio.to_thread(gate.write_text, "kept")
+            answer = await asked
             relayed.clear()
             await client.close()
             await relayed.wait()
