@@ -95,13 +95,11 @@ PUBLIC = {
 
 
 ROOMS = Path(oh_jupyter.__file__).parent
-NEEDS_SDK = pytest.mark.skipif(not find_spec("openhands"), reason="needs the SDK")
+# The folder of its tests may be found under the SDK's name.
+HAS_SDK = bool(find_spec("openhands") and find_spec("openhands.sdk"))
+NEEDS_SDK = pytest.mark.skipif(not HAS_SDK, reason="needs the OpenHands SDK")
 PACKAGES = [
-    pytest.param(
-        package, marks=pytest.mark.skipif(not find_spec("openhands"), reason="needs the SDK")
-    )
-    if package == "oh_jupyter.openhands"
-    else package
+    pytest.param(package, marks=NEEDS_SDK) if package == "oh_jupyter.openhands" else package
     for package in PUBLIC
 ]
 

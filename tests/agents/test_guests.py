@@ -22,6 +22,7 @@ from oh_jupyter.events import (
     MessageAction,
     UserRejectObservation,
 )
+from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.testing import wait_until
 
 MakeGuests = Callable[..., Guests]
@@ -174,7 +175,7 @@ def test_a_permission_is_one_question_and_what_is_approved_is_done(
 
 
 async def resolve(confirmations: Any, id: int, approved: bool) -> None:
-    confirmations.resolve(id, approved)
+    confirmations.resolve(id, Decision(approved))
 
 
 def test_what_is_rejected_is_not_done(make_guests: MakeGuests) -> None:

@@ -45,6 +45,7 @@ def shown(kernel: Any, code: str) -> list[dict[str, Any]]:
         code,
         output_hook=lambda m: bundles.append(m["content"].get("data") or {}),
         timeout=120,
+        allow_stdin=False,
     )
     return [bundle for bundle in bundles if bundle]
 
