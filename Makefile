@@ -1,6 +1,7 @@
 # What people run. All may be repeated, as root and as a normal user.
 #   make lab  [ARGS="--no-browser --port 8890"]   JupyterLab on notebooks/
 #   make test                                     everything that is checked; test-all: what is slow, too
+#   make pictures                                 what JupyterLab shows in the tests, into screenshots/
 #   make docs                                     the documentation, in docs/_build/html
 #   make bench [ARGS=--short]                     figures of this machine, into docs/figures
 #   make check-release                            wheel and source distribution, built, checked and installed
@@ -12,7 +13,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: lab test test-all docs bench check-release test-matrix
+.PHONY: lab test test-all docs pictures bench check-release test-matrix
 .DEFAULT_GOAL := lab
 
 $(BIN)/python:
@@ -49,6 +50,11 @@ $(VENV)/.docs: $(BIN)/python pyproject.toml
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	@echo "docs/_build/html/index.html"
+
+# What JupyterLab shows in the end-to-end tests, light and dark.
+pictures: $(VENV)/.dev
+	mkdir -p screenshots
+	OH_JUPYTER_PICTURES=$(CURDIR)/screenshots $(BIN)/python -m pytest -q tests/e2e -m 'slow or not slow'
 
 bench: $(VENV)/.dev
 	$(BIN)/python tests/benchmarks/bench_all.py $(ARGS)

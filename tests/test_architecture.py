@@ -150,6 +150,49 @@ def test_the_parts_of_a_room_import_downward(room: str) -> None:
     TopologicalSorter(parts_of_a_room(room)).prepare()
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_module_waits_for_a_package_that_imports_it(path: Path) -> None:
+    """Where two threads import both at once, Python would give one of them half a package."""
+    packages = {
+        ".".join(("oh_jupyter", *folder.relative_to(PACKAGE).parts)): folder
+        for folder in (path.parent if path.name == "__init__.py" else path).parents
+        if folder.is_relative_to(PACKAGE) and folder != PACKAGE
+    }
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module in packages:
+            folder = packages[node.module]
+            modules = [alias.name for alias in node.names if (folder / f"{alias.name}.py").exists()]
+            assert not modules, f"write: import {node.module}.{modules[0]} as {modules[0]}"
+
+
+TWO_THREADS = """
+import importlib, sys, threading
+reached, begun = threading.Event(), threading.Event()
+
+class Gate:
+    def find_spec(self, name, path, target=None):
+        if name == "oh_jupyter.editor.changes" and threading.current_thread() is first:
+            reached.set()
+            begun.wait(30)
+        elif name == "oh_jupyter.editor.editor":
+            begun.set()
+
+sys.meta_path.insert(0, Gate())
+first = threading.Thread(target=importlib.import_module, args=["oh_jupyter.editor"])
+first.start()
+reached.wait(30)
+import oh_jupyter.editor.actions
+first.join()
+"""
+
+
+def test_two_threads_may_import_a_room_at_once() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, timeout=60
+    )
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
 def modules_after(statement: str) -> set[str]:
     code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
     done = subprocess.run(

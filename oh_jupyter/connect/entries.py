@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oh_jupyter.connect import json_text, toml_text, yaml_text
+import oh_jupyter.connect.json_text as json_text
+import oh_jupyter.connect.toml_text as toml_text
+import oh_jupyter.connect.yaml_text as yaml_text
 from oh_jupyter.errors import ConfigError
 
 __all__ = ["Place", "remove_entry", "set_entry", "show_entry"]

@@ -8,7 +8,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.editor import changes, engine, reading, undo
+import oh_jupyter.editor.changes as changes
+import oh_jupyter.editor.engine as engine
+import oh_jupyter.editor.reading as reading
+import oh_jupyter.editor.undo as undo
 from oh_jupyter.editor.arguments import COMMANDS, EDIT_COMMANDS, Arguments, prepare
 from oh_jupyter.editor.changes import ChangedFile, HistoryPosition
 from oh_jupyter.editor.engine import Transaction, check_edits, combine

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from oh_jupyter.editor import reading
+import oh_jupyter.editor.reading as reading
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import check_path, exists
 from oh_jupyter.editor.history.commit import FileChange

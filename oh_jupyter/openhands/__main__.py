@@ -23,7 +23,7 @@ from acp.schema import (
     TextContentBlock,
 )
 
-from oh_jupyter.openhands import updates
+import oh_jupyter.openhands.updates as updates
 from oh_jupyter.openhands.connection import connect
 
 if TYPE_CHECKING:

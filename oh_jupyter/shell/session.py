@@ -15,11 +15,11 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar
 
+import oh_jupyter.shell.replies as replies
 from oh_jupyter.background import LoopThread
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
 from oh_jupyter.events.progress import progress
-from oh_jupyter.shell import replies
 from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Report, control_character
 from oh_jupyter.shell.environment import (
     ShellSnapshot,

@@ -9,9 +9,9 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Literal, TypeVar
 
+import oh_jupyter.shell.replies as replies
 from oh_jupyter.errors import ChildStartError, ShellError
 from oh_jupyter.process import Child
-from oh_jupyter.shell import replies
 from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Launch, ShellDriver
 from oh_jupyter.shell.environment import shell_environment
 

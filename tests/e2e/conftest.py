@@ -22,6 +22,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 import oh_jupyter
 from oh_jupyter.browser.executable import find_executable
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 ROOT = Path(oh_jupyter.__file__).parent.parent
 TOKEN = "end-to-end"
 AGENTS_NOTEBOOK = "confirm.ipynb"
@@ -163,17 +165,6 @@ def write_notebook(lab: Lab) -> Callable[..., None]:
         (lab.root / name).write_text(json.dumps(content))
 
     return write_notebook
-
-
-@pytest.fixture
-def take_picture(page: Page) -> Callable[[str], None]:
-    """Make a screenshot of that name, where somebody wants them."""
-
-    def take_picture(name: str) -> None:
-        if directory := os.environ.get("OH_JUPYTER_SCREENSHOTS"):
-            page.screenshot(path=f"{directory}/{name}.png")
-
-    return take_picture
 
 
 @pytest.fixture

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 TOUR = "00-tour.ipynb"
 
 
-def take_picture(page, path: str) -> None:
+def picture_of_the_tour(page, path: str) -> None:
     """The picture of the README: the page in the notebook, the agent's cell in the panel."""
     page.evaluate("jupyterapp.shell.collapseLeft()")
     panel = page.locator("#oh-jupyter-log").bounding_box()
@@ -24,14 +25,15 @@ def take_picture(page, path: str) -> None:
 def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> None:
     page = open_notebook(TOUR)
     page.evaluate("jupyterapp.commands.execute('notebook:clear-all-cell-outputs')")
-    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    ran = page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')")
     errors = page.evaluate(
         """() => jupyterapp.shell.currentWidget.content.widgets
             .filter(cell => cell.model.type === 'code')
             .flatMap(cell => cell.model.outputs.toJSON())
             .filter(output => output.output_type === 'error')"""
     )
-    assert errors == []
+    assert errors == [], json.dumps(errors)
+    assert ran is True
     cards = page.locator("#oh-jupyter-log .oh-Card")
     cards.nth(5).wait_for()
 
@@ -44,8 +46,8 @@ def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> N
     agents.wait_for()
     assert agents.locator(".oh-Badge.oh-mod-agent").count() == 1
 
-    if os.environ.get("OH_JUPYTER_SCREENSHOT"):
-        take_picture(page, os.environ["OH_JUPYTER_SCREENSHOT"])
+    if folder := os.environ.get("OH_JUPYTER_PICTURES"):
+        picture_of_the_tour(page, f"{folder}/tour.png")
 
 
 def test_the_status_stays_busy_while_the_agent_works_beside_a_cell(lab, open_notebook) -> None:

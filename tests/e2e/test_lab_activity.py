@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from pictures import take_pictures
 from playwright.sync_api import Page, expect
 
 
@@ -48,8 +49,7 @@ def test_output_is_seen_while_it_comes(notebook, gate: Path) -> None:
     queued = page.locator("#oh-jupyter-log .oh-Card", has_text="echo behind")
     expect(queued.locator(".oh-Card-status")).to_have_text("queued")
     assert outputs(page) == []
-    if directory := os.environ.get("OH_JUPYTER_SCREENSHOTS"):
-        page.screenshot(path=Path(directory) / "live.png")
+    take_pictures(page, "live")
     gate.write_text("between\n")
     assert answer.result(60)["content"] == "behind"
     expect(live).to_have_count(0)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import sys
 from pathlib import Path
 
 import pytest
+from pictures import take_pictures
 from playwright.sync_api import Page, expect
 
 import oh_jupyter
@@ -21,9 +21,7 @@ NAME = "agent.ipynb"
 SCRIPTED = Path(oh_jupyter.__file__).parents[1] / "examples" / "scripted_agent.py"
 
 
-def test_a_conversation_with_steps_and_costs(
-    lab, open_notebook, write_notebook, take_picture
-) -> None:
+def test_a_conversation_with_steps_and_costs(lab, open_notebook, write_notebook) -> None:
     agents = {"scripted": shlex.join([sys.executable, str(SCRIPTED)])}
     setting = f"import os; os.environ['OH_JUPYTER_AGENTS'] = {json.dumps(agents)!r}"
     # An agent that obeys is not ended because a busy machine lets it obey late.
@@ -54,7 +52,7 @@ def test_a_conversation_with_steps_and_costs(
     expect(last.locator(".oh-Step")).to_contain_text("Write made_by_agent.txt")
     assert (lab.root / "made_by_agent.txt").read_text() == "one\n"
     expect(panel.locator(".oh-Agent-costs")).to_have_text("$0.02")
-    take_picture("agent")
+    take_pictures(page, "agent")
 
     box.fill("run sleep 1000")
     box.press("Enter")
@@ -68,10 +66,3 @@ def test_a_conversation_with_steps_and_costs(
     expect(turns.last.locator(".oh-Turn-facts")).to_contain_text("stopped")
     wait_until(lambda: not runs(), what="the agent's command ending")
     expect(panel.get_by_role("button", name="Send")).to_be_visible()
-    if os.environ.get("OH_JUPYTER_SCREENSHOTS"):
-        page.evaluate(
-            "jupyterapp.commands.execute('apputils:change-theme', {theme: 'JupyterLab Dark'})"
-        )
-        page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")
-        page.locator("#oh-jupyter-changes .cm-editor").first.wait_for()
-        take_picture("agent-dark")

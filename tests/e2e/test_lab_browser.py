@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from pictures import take_pictures
 from playwright.sync_api import Page, expect
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -54,12 +54,7 @@ def test_a_person_takes_over_and_hands_back(lab, open_notebook) -> None:
     page.keyboard.press("Backspace")
     panel.get_by_role("button", name="Marks").click()
     expect(panel.locator(".oh-Browser-mark")).to_have_count(3)
-    if directory := os.environ.get("OH_JUPYTER_SCREENSHOTS"):
-        page.screenshot(path=f"{directory}/browser.png")
-        page.evaluate("jupyterapp.commands.execute('apputils:change-theme', "
-                      "{theme: 'JupyterLab Dark'})")  # fmt: skip
-        page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
-        page.screenshot(path=f"{directory}/browser_dark.png")
+    take_pictures(page, "browser")
 
     address = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}/execute_action"
     action = {"action": "browse_interactive", "args": {"browser_actions": "noop(0)"}}

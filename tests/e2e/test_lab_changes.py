@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pictures import take_pictures
 from playwright.sync_api import Page, expect
 
 from oh_jupyter.testing import wait_until
@@ -13,9 +14,7 @@ expect.set_options(timeout=60_000)
 NAME = "changes.ipynb"
 
 
-def test_changes_are_compared_undone_and_redone(
-    lab, open_notebook, write_notebook, take_picture
-) -> None:
+def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebook) -> None:
     write_notebook(NAME, "%load_ext oh_jupyter")
     write_notebook("other.ipynb", "total = 1", "print(total)")
     source = lab.root / "plot.py"
@@ -50,11 +49,11 @@ def test_changes_are_compared_undone_and_redone(
     cells = tab.get_by_role("listitem", name="other.ipynb")
     expect(cells.get_by_role("heading", name="Cell 1")).to_be_visible()
     expect(cells.locator(".cm-merge-b .cm-changedText")).to_have_text("2")
-    take_picture("changes")
+    take_pictures(page, "changes")
 
     tab.get_by_role("button", name="Inline").click()
     expect(plot.locator(".cm-deletedChunk")).to_contain_text("line_7 = 7")
-    take_picture("changes-inline")
+    take_pictures(page, "changes-inline")
 
     plot.get_by_role("button", name="Undo").click()
     expect(plot.get_by_role("button", name="Undo")).to_be_disabled()

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
+from pictures import take_pictures
 from playwright.sync_api import Locator, Page, expect
 
 NAME = "confirm.ipynb"
 COMMAND = "sudo -n true"
 REASON = "It waits because it becomes another user."
-STILL = """() => document.getAnimations().every(({ effect, playState }) =>
-    playState !== "running" || effect.getTiming().iterations === Infinity)"""
-THEMES = ("JupyterLab Light", "JupyterLab Dark")
 
 
 def waiting_cards(page: Page) -> Locator:
@@ -22,18 +19,6 @@ def waiting_cards(page: Page) -> Locator:
 def hide_panel(page: Page) -> None:
     page.locator('.lm-TabBar-tab[data-id="oh-jupyter-log"]').click()
     page.locator("#oh-jupyter-log").wait_for(state="hidden")
-
-
-def take_pictures(page: Page, name: str) -> None:
-    if directory := os.environ.get("OH_JUPYTER_SCREENSHOTS"):
-        for theme in THEMES:
-            page.evaluate(
-                f"jupyterapp.commands.execute('apputils:change-theme', {{theme: '{theme}'}})"
-            )
-            page.wait_for_function(f"document.body.dataset.jpThemeName === '{theme}'")
-            page.locator("#jupyterlab-splash").wait_for(state="detached")
-            page.wait_for_function(STILL)
-            page.screenshot(path=Path(directory) / f"{name}-{theme[11:].lower()}.png")
 
 
 def test_a_click_approves_or_rejects_what_waits(notebook) -> None:

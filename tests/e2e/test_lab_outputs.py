@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nbconvert import HTMLExporter
+from pictures import take_picture
 from playwright.sync_api import Page, expect
 
 from oh_jupyter.events import (
@@ -79,12 +79,6 @@ def notebook() -> dict[str, Any]:
 def computed(page: Page, selector: str, style: str) -> str:
     """What the browser made of a style, in the first element that is found."""
     return str(page.locator(selector).first.evaluate("(e, s) => getComputedStyle(e)[s]", style))
-
-
-def picture(page: Page, name: str) -> None:
-    folder = os.environ.get("OH_JUPYTER_PICTURES")
-    if folder:
-        page.screenshot(path=str(Path(folder) / f"{name}.png"))
 
 
 def check_looks(page: Page, box: str) -> None:
@@ -173,7 +167,7 @@ def test_kept_outputs_look_as_they_did(kept, theme: str, trusted: bool) -> None:
     assert computed(page, ".oh-Output.oh-mod-error", "borderLeftColor") == page.evaluate(
         "getComputedStyle(document.body).outlineColor"
     )
-    picture(page, f"lab-{theme}-{'trusted' if trusted else 'untrusted'}")
+    take_picture(page, f"lab-{theme}-{'trusted' if trusted else 'untrusted'}")
 
 
 def test_the_sanitizer_leaves_what_is_needed_without_the_lab_extension(kept) -> None:
@@ -182,7 +176,7 @@ def test_the_sanitizer_leaves_what_is_needed_without_the_lab_extension(kept) -> 
     page.evaluate(WITHOUT_OUR_STYLES)
     assert computed(page, ".oh-Output.oh-mod-error", "borderLeftColor") != before
     check_looks(page, ".oh-Output")
-    picture(page, "lab-without-extension")
+    take_picture(page, "lab-without-extension")
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -196,7 +190,7 @@ def test_exported_as_html(page, tmp_path: Path, theme: str) -> None:
     check_looks(page, ".oh-Output")
     # nbconvert brings MathJax 2, which knows this class and leaves these elements alone.
     assert page.locator(".oh-Output:not(.tex2jax_ignore)").count() == 0
-    picture(page, f"nbconvert-{theme}")
+    take_picture(page, f"nbconvert-{theme}")
 
 
 def test_where_neither_styles_nor_classes_survive(page) -> None:
@@ -209,4 +203,4 @@ def test_where_neither_styles_nor_classes_survive(page) -> None:
     ]  # fmt: skip
     assert page.locator("del").first.inner_text() == f"--- {MONEY}\n-old\n"
     assert "monospace" in computed(page, "td code", "fontFamily")
-    picture(page, "bare")
+    take_picture(page, "bare")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
+from pictures import take_pictures
 from playwright.sync_api import Page, expect
 
 from oh_jupyter.testing import wait_until
@@ -41,8 +41,7 @@ def test_a_turn_is_undone(lab, open_notebook) -> None:
     expect(plan).to_contain_text("deletedmade.txt")
     expect(plan).to_contain_text("restoredmine.txt")
     expect(dialog.locator(".oh-RewindDialog-list")).to_contain_text(command)
-    if directory := os.environ.get("OH_JUPYTER_SCREENSHOTS"):
-        page.screenshot(path=f"{directory}/rewind.png")
+    take_pictures(page, "rewind")
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
     assert (lab.root / "made.txt").exists()

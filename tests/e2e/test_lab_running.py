@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from pictures import take_pictures
 from playwright.sync_api import Page, Response, expect
 
 pytestmark = pytest.mark.timeout(180)
@@ -11,14 +12,12 @@ expect.set_options(timeout=60_000)
 NAME = "running.ipynb"
 
 
-def test_a_runtime_is_loaded_listed_and_ended(
-    lab, open_notebook, write_notebook, take_picture
-) -> None:
+def test_a_runtime_is_loaded_listed_and_ended(lab, open_notebook, write_notebook) -> None:
     write_notebook(NAME, "1 + 1")
     page: Page = open_notebook(NAME)
     toolbar = page.locator('.jp-NotebookPanel:visible [data-jp-item-name="oh-load"]')
     expect(toolbar.get_by_role("button")).to_be_visible()
-    take_picture("load")
+    take_pictures(page, "load")
     page.locator("#oh-jupyter-log .oh-Load").click()
     expect(page.locator("#oh-jupyter-log")).to_contain_text("Nothing has happened yet.")
     expect(toolbar.get_by_role("button")).to_be_hidden()
@@ -32,7 +31,7 @@ def test_a_runtime_is_loaded_listed_and_ended(
     )
     shell = section.locator('[data-context="oh-jupyter-shell"]')
     expect(shell).to_be_visible()
-    take_picture("running")
+    take_pictures(page, "running")
     shell.hover()
     shell.locator("> .jp-RunningSessions-itemShutdown").click()
     expect(shell).to_have_count(0)
@@ -51,7 +50,7 @@ def saves_the_tab(response: Response) -> bool:
 
 
 def test_the_launcher_opens_a_notebook_with_a_runtime_and_tabs_come_back(
-    lab, open_notebook, write_notebook, take_picture
+    lab, open_notebook, write_notebook
 ) -> None:
     write_notebook("first.ipynb", "1")
     page: Page = open_notebook("first.ipynb")

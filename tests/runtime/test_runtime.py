@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -267,14 +268,11 @@ def test_memory_is_shown_and_limited(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may change users")
-def test_the_shell_works_for_another_user(tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder == Path(tempfile.gettempdir()):
-            break
-        folder.chmod(0o755)
-    settings = Settings(
-        workspace_dir=str(tmp_path / "theirs"), file_store="memory", username="nobody"
-    )
+def test_the_shell_works_for_another_user() -> None:
+    # Another run of pytest would close the parents of tmp_path again.
+    place = tempfile.mkdtemp()
+    os.chmod(place, 0o755)
+    settings = Settings(workspace_dir=f"{place}/theirs", file_store="memory", username="nobody")
     runtime = Runtime(settings)
     try:
         done = runtime.submit_action(CmdRunAction("id -un; touch made; stat -c %U made")).result(30)
@@ -282,6 +280,7 @@ def test_the_shell_works_for_another_user(tmp_path: Path) -> None:
         assert done.metadata.username == "nobody"
     finally:
         runtime.close()
+        shutil.rmtree(place)
 
 
 def test_a_user_who_cannot_be_is_refused_with_the_reason(tmp_path: Path) -> None:

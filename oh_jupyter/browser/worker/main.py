@@ -11,8 +11,8 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import oh_jupyter.browser.worker.operations as operations
 from oh_jupyter.browser.channel.pipe import WorkerEnd, run_worker
-from oh_jupyter.browser.worker import operations
 from oh_jupyter.browser.worker.launch import limit_driver_memory
 from oh_jupyter.browser.worker.session import BrowserSession
 from oh_jupyter.errors import BrowserError

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import oh_jupyter.editor.text.conflicts as conflicts
 from oh_jupyter.editor.messages import REVIEW, REVIEW_INSERTION, invalid, plural, quoted
-from oh_jupyter.editor.text import conflicts
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
 

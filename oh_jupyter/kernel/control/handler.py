@@ -16,6 +16,12 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+import oh_jupyter.kernel.control.agent_rpc
+import oh_jupyter.kernel.control.browser_rpc
+import oh_jupyter.kernel.control.changes_rpc
+import oh_jupyter.kernel.control.checkpoint_rpc
+import oh_jupyter.kernel.control.file_rpc
+import oh_jupyter.kernel.control.runtime_rpc  # noqa: F401 - its operations register
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.config import (
@@ -28,14 +34,6 @@ from oh_jupyter.errors import (
     OhJupyterError,
     RequestExpiredError,
     RuntimeClosedError,
-)
-from oh_jupyter.kernel.control import (  # they register
-    agent_rpc,  # noqa: F401
-    browser_rpc,  # noqa: F401
-    changes_rpc,  # noqa: F401
-    checkpoint_rpc,  # noqa: F401
-    file_rpc,  # noqa: F401
-    runtime_rpc,  # noqa: F401
 )
 from oh_jupyter.kernel.control.rpc import (
     Operation,

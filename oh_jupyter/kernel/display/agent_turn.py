@@ -6,8 +6,8 @@ import difflib
 from html import escape
 from typing import Any
 
+import oh_jupyter.kernel.display.html as html
 from oh_jupyter.agents import AgentTurn, ToolCall
-from oh_jupyter.kernel.display import html
 from oh_jupyter.kernel.display.table import number_text
 
 __all__ = ["turn_bundle", "turn_text"]

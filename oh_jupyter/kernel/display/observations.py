@@ -7,6 +7,7 @@ import sys
 from base64 import b64decode
 from typing import Any
 
+import oh_jupyter.kernel.display.html as html
 from oh_jupyter.events import (
     BrowserOutputObservation,
     CmdOutputObservation,
@@ -18,7 +19,6 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
-from oh_jupyter.kernel.display import html
 from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines, is_dry_run, readable_diff
 
 __all__ = ["Diff", "coloured", "observation_html", "observation_text", "screenshot", "shown_text"]

@@ -73,7 +73,7 @@ class Table:
         return "\n".join([*filter(None, [self._caption]), _padded(self.columns, widths), *text])
 
     def _repr_html_(self) -> str:
-        from oh_jupyter.kernel.display import html
+        import oh_jupyter.kernel.display.html as html
 
         return html.table(self.columns, self._shown(), self._caption)
 

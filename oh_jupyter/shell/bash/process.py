@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+import oh_jupyter.shell.bash.bash_integration as bash_integration
 from oh_jupyter.process import spawn
-from oh_jupyter.shell.bash import bash_integration
 from oh_jupyter.shell.bash.parsing import is_complete
 from oh_jupyter.shell.bash.terminal import (
     Keyboard,

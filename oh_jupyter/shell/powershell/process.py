@@ -19,11 +19,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+import oh_jupyter.shell.powershell.script as script
 from oh_jupyter.background import start_thread
 from oh_jupyter.process import PIPE, spawn
 from oh_jupyter.shell.driver import END_OF_INPUT, INTERRUPT, Command, Launch, ShellDriver
 from oh_jupyter.shell.output.markers import Marker, MarkerParser
-from oh_jupyter.shell.powershell import script
 
 __all__ = ["PipeReader", "PipeWriter", "PowerShell"]
 
