@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from oh_jupyter.errors import (
@@ -34,12 +34,14 @@ _ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
 class StoredResult:
     """The result of a principal's request, which may be under way.
 
-    ``overdue`` is set while the kernel is silent that has received the request.
+    ``has_kernel`` says whether there is a kernel to send it to; ``overdue`` is set while that is
+    silent, after it has received the request.
     """
 
     owner: str
-    task: asyncio.Task[Reply]
-    overdue: asyncio.Event
+    task: asyncio.Task[Reply] = field(init=False)
+    overdue: asyncio.Event = field(default_factory=asyncio.Event)
+    has_kernel: bool = False
     size_bytes: int = 0
 
     async def wait_unless_overdue(self) -> None:
@@ -59,18 +61,18 @@ class ResultStore:
         self._size_bytes = 0
 
     def start(
-        self, key: str, owner: str, work: Callable[[asyncio.Event], Coroutine[Any, Any, Reply]]
+        self, key: str, owner: str, work: Callable[[StoredResult], Coroutine[Any, Any, Reply]]
     ) -> StoredResult:
         """Start a request, unless there is one of that id already, which then is taken.
 
-        ``work`` answers it, and sets the event while its kernel is silent; it goes on when the
-        connection breaks. WireError if the id is unusable, or another principal's;
-        LimitExceededError if there are too many, all under way.
+        ``work`` answers it, and tells of its kernel; it goes on when the connection breaks.
+        WireError if the id is unusable, or another principal's; LimitExceededError if there are
+        too many, all under way.
         """
         if not _ID.fullmatch(key):
             raise WireError(f"{ID_HEADER} must be 1 to 128 letters, digits, '-', '_', '.'", "id")
         known = self._results.get(key)
-        if known is not None and known.owner == owner and _nothing_done(known.task):
+        if known is not None and known.owner == owner and _nothing_done(known):
             self._remove(key, known)
             known = None
         if known is not None:
@@ -82,9 +84,8 @@ class ResultStore:
                 f"{MAX_RESULTS} requests with an id are under way already", RETRY_AFTER_SECONDS
             )
         loop = asyncio.get_running_loop()
-        overdue = asyncio.Event()
-        task = loop.create_task(work(overdue))
-        stored = self._results[key] = StoredResult(owner, task, overdue)
+        stored = self._results[key] = StoredResult(owner)
+        stored.task = loop.create_task(work(stored))
 
         def done(task: asyncio.Task[Reply]) -> None:
             # Asked for the exception, it is not logged: it may be that nobody else asks.
@@ -95,7 +96,7 @@ class ResultStore:
             while self._size_bytes > MAX_BYTES and self._evict_oldest():
                 pass
 
-        task.add_done_callback(done)
+        stored.task.add_done_callback(done)
         return stored
 
     def _remove(self, key: str, stored: StoredResult) -> None:
@@ -123,8 +124,11 @@ class ResultStore:
         return known.task
 
 
-def _nothing_done(task: asyncio.Task[Reply]) -> bool:
+def _nothing_done(stored: StoredResult) -> bool:
     """Whether a request has failed in a way that makes it right to carry it out after all."""
+    task = stored.task
     problem = task.exception() if task.done() and not task.cancelled() else None
+    if problem is not None and not stored.has_kernel:
+        return True
     refused = isinstance(problem, LimitExceededError | GenerationChangedError)
     return refused or (isinstance(problem, KernelTimeoutError) and problem.withdrawn)

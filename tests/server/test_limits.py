@@ -283,11 +283,11 @@ async def test_old_answers_make_room_for_new_requests(monkeypatch: pytest.Monkey
     results = result_store.ResultStore()
     going_on = asyncio.Event()
 
-    async def wait(overdue: asyncio.Event) -> Reply:
+    async def wait(stored: result_store.StoredResult) -> Reply:
         await going_on.wait()
         return Reply({}, b"waited")
 
-    async def answer(overdue: asyncio.Event) -> Reply:
+    async def answer(stored: result_store.StoredResult) -> Reply:
         return Reply({}, b"x" * 100)
 
     results.start("slow", "a", wait)
@@ -309,7 +309,7 @@ async def test_large_answers_are_kept_in_bounds(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(result_store, "MAX_BYTES", 250)
     results = result_store.ResultStore()
 
-    async def answer(overdue: asyncio.Event) -> Reply:
+    async def answer(stored: result_store.StoredResult) -> Reply:
         return Reply({}, b"x" * 100)
 
     for number in range(4):

@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 import oh_jupyter
-from oh_jupyter.server.links import kernel_link, pending
+from oh_jupyter.errors import KernelError
+from oh_jupyter.server.links import KernelLink, kernel_link, pending
+from oh_jupyter.server.state import state_of
 
 HOLD_THE_GIL = "import ctypes; open({begun!r}, 'w').close(); ctypes.PyDLL(None).open({gate!r}, 0)"
 """Code during which no other thread of the kernel runs, until somebody writes to a FIFO."""
@@ -115,6 +117,35 @@ async def test_a_request_with_an_id_is_carried_out_when_it_is_sent_again(
     for _ in range(2):
         status, answer = await ask(*where, body=body, headers=named)
         assert (status, answer["observation"]) == (200, "run")
+    assert file.read_text() == "once\n"
+
+
+async def test_a_request_with_an_id_is_known_while_its_kernel_starts(
+    ask, plain_kernel, jp_serverapp, monkeypatch, tmp_path: Path
+) -> None:
+    file, asked, started = tmp_path / "file", asyncio.Event(), asyncio.Event()
+    router = state_of(jp_serverapp.web_app.settings).router
+    link = router.link(plain_kernel)
+
+    async def fail() -> KernelLink:
+        raise KernelError("no kernel can be started")
+
+    async def start() -> KernelLink:
+        asked.set()
+        await started.wait()
+        return link
+
+    body = {"action": {"action": "run", "args": appending(file, "once")}}
+    named = {"X-Request-ID": "early"}
+    monkeypatch.setattr(router, "default", fail)
+    assert (await ask("execute_action", body=body, headers=named))[0] >= 500
+    monkeypatch.setattr(router, "default", start)
+    posted = asyncio.ensure_future(ask("execute_action", body=body, headers=named))
+    await asked.wait()
+    assert (await ask("requests", "early"))[0] == 202
+    again = asyncio.ensure_future(ask("execute_action", body=body, headers=named))
+    started.set()
+    assert [status for status, _ in await asyncio.gather(posted, again)] == [200, 200]
     assert file.read_text() == "once\n"
 
 

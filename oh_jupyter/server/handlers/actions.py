@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from oh_jupyter.errors import KernelTimeoutError, WireError
 from oh_jupyter.server.handlers.base import OhHandler
-from oh_jupyter.server.links import KernelLink, Reply, acting
-from oh_jupyter.server.result_store import ID_HEADER
+from oh_jupyter.server.links import Reply, acting
+from oh_jupyter.server.result_store import ID_HEADER, StoredResult
 
 __all__ = ["ExecuteActionHandler", "ListFilesHandler", "RequestHandler", "UnsavedHandler"]
 
@@ -30,33 +29,45 @@ class ExecuteActionHandler(OhHandler):
         body = self.body
         if not body:
             raise WireError('The request has no body: send {"action": {...}}', "action")
-        link = await self.link(kernel_id)
-        self.state.activity.touch()
-        acting.set(self.actor)
         key = self.request.headers.get(ID_HEADER)
-        async with self.state.unsaved.shared():
-            if key is None:
+        if key is not None:
+            reply = await self._stored(key, kernel_id, body)
+        else:
+            link = await self.link(kernel_id)
+            self._begin()
+            async with self.state.unsaved.shared():
                 reply = await self.while_connected(
                     link.request("execute_action", body=body, cancellable=True)
                 )
-            else:
-                reply = await self._stored(key, link, body)
         self.set_header("X-OH-Jupyter-Generation", str(reply.fields.get("generation", "")))
         self.finish_json(reply.body or b"null")
 
-    async def _stored(self, key: str, link: KernelLink, body: bytes) -> Reply:
+    async def _stored(self, key: str, kernel_id: str | None, body: bytes) -> Reply:
         """The answer of a request with an id; KernelTimeoutError while its kernel is silent."""
-        work = partial(link.request, "execute_action", None, body, cancellable=True)
-        stored = self.state.results.start(
-            key, self.principal, lambda overdue: work(overdue=overdue)
-        )
+        await self.check_kernel(kernel_id)
+
+        async def work(stored: StoredResult) -> Reply:
+            link = await self.link(kernel_id)
+            stored.has_kernel = True
+            async with self.state.unsaved.shared():
+                return await link.request(
+                    "execute_action", None, body, cancellable=True, overdue=stored.overdue
+                )
+
+        self._begin()
+        stored = self.state.results.start(key, self.principal, work)
         self.set_header(ID_HEADER, key)
         await stored.wait_unless_overdue()
         if not stored.task.done():
+            link = await self.link(kernel_id)
             raise KernelTimeoutError(
                 f"{link.silence()}. Its answer will be at oh_jupyter/requests/{key}"
             )
         return self.result_of(stored.task)
+
+    def _begin(self) -> None:
+        self.state.activity.touch()
+        acting.set(self.actor)
 
 
 class ListFilesHandler(OhHandler):
