@@ -41,6 +41,7 @@ with frames its process grew from 40 to 300 MB, since Chromium collects only whe
 CLEANUP_TIMEOUT_SECONDS = 2.0
 MAX_TABS = 20
 """Tabs that pages and agents may open."""
+LEFT_LOOP = " went on to another page again and again; the tab was emptied."
 LEAVE_ATTEMPTS, LEAVE_TIMEOUT_MS = 5, 2_000
 TERMINATE_TIMEOUT_SECONDS = 3.0
 """For what the browser does without the page, unless the page's process is gone."""
@@ -68,6 +69,7 @@ class BrowserSession:
     _inspectors: dict[Page, PageInspector] = field(default_factory=dict)
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _crashed: set[Page] = field(default_factory=set)
+    _emptied: Page | None = None
     _answers_choosers: bool = False
     _opens_tab: bool = False
 
@@ -224,6 +226,11 @@ class BrowserSession:
 
     async def leave_loop(self) -> None:
         """Empty a tab whose pages go on to another one again and again."""
+        if self._emptied is self.page and any(loss.endswith(LEFT_LOOP) for loss in self.losses):
+            # A page that was on its way came after all.
+            self._crashed.add(self.page)
+            await self.ensure_page()
+            return
         where = shortened_url(self.page.url)
         await self.stop_loading()
         for _ in range(LEAVE_ATTEMPTS):
@@ -231,9 +238,8 @@ class BrowserSession:
                 # The loop may come in between.
                 await self.page.goto("about:blank", timeout=LEAVE_TIMEOUT_MS)
                 break
-        self.losses.append(
-            f"The page {where} went on to another page again and again; the tab was emptied."
-        )
+        self._emptied = self.page
+        self.losses.append(f"The page {where}{LEFT_LOOP}")
 
     async def stop_scripts(self) -> None:
         """Stop the scripts of a hung tab; close the tab if that does not help."""
