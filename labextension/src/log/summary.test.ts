@@ -71,9 +71,9 @@ describe('searchable', () => {
 describe('summary below a directory', () => {
   it('tells directories as seen from there', () => {
     const detail = (path: string) =>
-      summary(card(action(0, 'read', { path })), '/work/').detail;
-    assert.equal(detail('/work/a.txt'), '');
-    assert.equal(detail('/work/in/a.txt'), 'in');
-    assert.equal(detail('/workshop/a.txt'), '/workshop');
+      summary(card(action(0, 'read', { path })), '/home/ada/').detail;
+    assert.equal(detail('/home/ada/a.txt'), '');
+    assert.equal(detail('/home/ada/in/a.txt'), 'in');
+    assert.equal(detail('/home/adam/a.txt'), '/home/adam');
   });
 });
