@@ -30,10 +30,8 @@ def output(argv: list[str], **options: object) -> bytes:
     return text
 
 
-def wait_until_gone(pids: list[int], seconds: float = 60.0) -> None:
-    _, alive = psutil.wait_procs(
-        [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], timeout=seconds
-    )
+def wait_until_gone(processes: list[psutil.Process], seconds: float = 60.0) -> None:
+    _, alive = psutil.wait_procs(processes, timeout=seconds)
     assert not alive, alive
 
 
@@ -126,7 +124,7 @@ def test_terminate_ends_every_descendant() -> None:
     child.terminate(grace=0.2)
     child.stdout.close()
     assert child.returncode == -signal.SIGKILL
-    wait_until_gone([process.pid for process in below], 0)
+    wait_until_gone(below, 0)
     assert child.memory_bytes() == 0
 
 
@@ -143,7 +141,7 @@ def test_two_requests_to_end_that_arrive_together_leave_nothing() -> None:
     guardian.resume()
     child.terminate(0.2)
     child.stdout.close()
-    wait_until_gone([process.pid for process in below])
+    wait_until_gone(below)
 
 
 def test_grace_is_for_those_who_use_it() -> None:
@@ -167,7 +165,7 @@ def test_nothing_outlives_the_parent(end: str) -> None:
             sys.executable,
             "-c",
             f"""
-import os, signal, sys, threading
+import os, resource, signal, sys, threading
 from oh_jupyter.process import PIPE, spawn
 children = []
 def start():
@@ -182,6 +180,7 @@ if fork == 0:
 print(children[0].pid, fork, flush=True)
 sys.stdin.readline()
 if {end!r} == "crash":
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.abort()
 """,
         ],
@@ -201,8 +200,8 @@ if {end!r} == "crash":
     else:
         parent.stdin.write(b"\n")
         parent.stdin.flush()
-    parent.wait(10)
-    wait_until_gone([process.pid for process in everything])
+    parent.wait(60)
+    wait_until_gone(everything)
     os.kill(fork, signal.SIGKILL)
     parent.stdin.close()
     parent.stdout.close()
@@ -225,7 +224,7 @@ def test_a_killed_guardian_takes_the_child_along() -> None:
     assert guardian is not None
     guardian.kill()
     assert child.wait(60) == -signal.SIGKILL
-    wait_until_gone([process.pid])
+    wait_until_gone([process])
     child.terminate()
 
 
@@ -234,10 +233,10 @@ def test_descendants_live_on_after_the_child() -> None:
     assert child.stdout is not None
     pid = int(child.stdout.readline())
     assert child.wait(60) == 0
-    assert psutil.pid_exists(pid)
+    detached = psutil.Process(pid)
     child.terminate(grace=1)
     child.stdout.close()
-    wait_until_gone([pid], 0)
+    wait_until_gone([detached], 0)
 
 
 def test_waiting_in_several_threads() -> None:

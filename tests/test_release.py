@@ -45,6 +45,13 @@ def test_a_version_is_set_everywhere(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr[:26]) == (1, "usage: scripts/set-version")
 
 
+def test_what_is_new_stands_where_a_release_looks_for_it() -> None:
+    """Jupyter Releaser takes what is between its marks; below them are earlier releases."""
+    whole = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    (_, below) = whole.split("<!-- <END NEW CHANGELOG ENTRY> -->\n")
+    assert re.match(r"\s*(## |$)", below)
+
+
 def test_everything_names_one_repository() -> None:
     home = PROJECT["urls"]["Homepage"]
     assert PACKAGE["homepage"] == CITATION["repository-code"] == RECIPE["about"]["homepage"] == home

@@ -22,13 +22,11 @@ from oh_jupyter.client import RuntimeClient
 from oh_jupyter.testing import LiveServer, run_server
 
 ROOT = Path(__file__).parents[1]
-PAGES = (
-    *("README.md", "CONTRIBUTING.md", "RELEASE.md", "docs/index.md"),
-    *(
-        f"docs/how-to/{page}.md"
-        for page in ("agents", "remote-kernels", "rewind", "storage", "webhooks")
-    ),
-    *(f"docs/rooms/{page}.md" for page in ("checkpoints", "client", "runtime", "testing")),
+MADE = {"_build", "reference", "tutorials"}
+PAGES = sorted(
+    page.relative_to(ROOT).as_posix()
+    for page in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"))
+    if MADE.isdisjoint(page.parts)
 )
 BLOCK = re.compile(
     r"(?: *<!-- not run: (?P<reason>[^\n]+) -->\n)?^ *```(?P<language>python|bash|ipython)\n"

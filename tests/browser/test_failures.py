@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -401,6 +402,24 @@ def test_folders_of_killed_owners_are_removed_by_the_next_browser():
     assert fresh.exists()
     assert owned.path.exists()
     owned.close()
+    assert not owned.path.exists()
+
+
+@pytest.mark.usefixtures("own_temporary_folder")
+def test_a_folder_that_two_threads_close_is_closed_once(monkeypatch):
+    owned = TempDir()
+    remove = shutil.rmtree
+    other = threading.Thread(target=owned.close)
+
+    def remove_while_another_closes(path, **options):
+        if not other.ident:
+            other.start()
+            other.join(0.2)  # it ends, unless it waits for us
+        remove(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", remove_while_another_closes)
+    owned.close()
+    other.join()
     assert not owned.path.exists()
 
 

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import httpx
 import pytest
-from live_server import TOKEN
 
 from oh_jupyter.client import AsyncRuntimeClient, RuntimeClient
 from oh_jupyter.errors import (
@@ -29,6 +28,7 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, MessageAction
 from oh_jupyter.testing import wait_until
+from oh_jupyter.testing.server import TOKEN
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import requests
-from live_server import TOKEN
 
 from oh_jupyter.client import AsyncRuntimeClient, Fleet, FleetEvent, RuntimeClient
 from oh_jupyter.errors import (
@@ -16,6 +15,7 @@ from oh_jupyter.errors import (
     KernelNotFoundError,
     OhJupyterError,
 )
+from oh_jupyter.testing.server import TOKEN
 
 HEADERS = {"Authorization": f"token {TOKEN}"}
 

@@ -22,7 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from live_server import TOKEN, LiveServer, live_server
+
+from oh_jupyter.testing import LiveServer, run_server
+from oh_jupyter.testing.server import TOKEN
 
 PYTHON = os.environ.get("OH_JUPYTER_TEST_OPENHANDS", "")
 HERE = Path(__file__).parent
@@ -44,7 +46,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     variables = {"SESSION_API_KEY": SESSION_KEY, "OH_JUPYTER_CONFIRMATION": None}
     place = tmp_path_factory.mktemp("openhands")
     option = "--OhJupyter.confirmation_over_rest=True"
-    with live_server(place, option, environment=variables) as server:
+    with run_server(place, option, environment=variables) as server:
         yield server
 
 

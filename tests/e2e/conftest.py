@@ -149,15 +149,17 @@ def open_notebook(lab: Lab, page: Page) -> Any:
 
 @pytest.fixture
 def write_notebook(lab: Lab) -> Callable[..., None]:
-    """Write a notebook with code cells of some sources."""
+    """Write a notebook with cells: each is the source of a code cell, or a cell as in the file."""
 
-    def write_notebook(name: str, *sources: str) -> None:
+    def write_notebook(name: str, *given: str | dict[str, Any]) -> None:
         cells = [
             {
                 "cell_type": "code", "id": f"cell-{number}", "metadata": {}, "outputs": [],
-                "execution_count": None, "source": source,
+                "execution_count": None, "source": each,
             }
-            for number, source in enumerate(sources)
+            if isinstance(each, str)
+            else each
+            for number, each in enumerate(given)
         ]  # fmt: skip
         kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
         metadata = {"kernelspec": kernel}

@@ -15,7 +15,6 @@ import oh_jupyter
 from oh_jupyter.testing import wait_until
 
 pytestmark = pytest.mark.timeout(180)
-expect.set_options(timeout=60_000)
 
 NAME = "agent.ipynb"
 SCRIPTED = Path(oh_jupyter.__file__).parents[1] / "examples" / "scripted_agent.py"

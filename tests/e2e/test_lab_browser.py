@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -21,17 +20,8 @@ HTML = (
 )
 
 
-def test_a_person_takes_over_and_hands_back(lab, open_notebook) -> None:
-    load = {
-        "cell_type": "code", "id": "load", "metadata": {}, "outputs": [],
-        "execution_count": None, "source": "%load_ext oh_jupyter",
-    }  # fmt: skip
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    content = {
-        "nbformat": 4, "nbformat_minor": 5,
-        "metadata": {"kernelspec": kernel}, "cells": [load],
-    }  # fmt: skip
-    (lab.root / NAME).write_text(json.dumps(content))
+def test_a_person_takes_over_and_hands_back(lab, open_notebook, write_notebook) -> None:
+    write_notebook(NAME, "%load_ext oh_jupyter")
     (lab.root / "form.html").write_text(HTML)
     page: Page = open_notebook(NAME)
     assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True

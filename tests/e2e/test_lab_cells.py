@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from playwright.sync_api import expect
 
@@ -21,20 +19,11 @@ print('x' * 5000)
 
 
 @pytest.fixture
-def notebook(lab, open_notebook):
+def notebook(lab, open_notebook, write_notebook):
     """Open a notebook with a runtime in its kernel: the page, and a function to run cells."""
     name = "cells.ipynb"
-    load = {
-        "cell_type": "code", "id": "load", "metadata": {}, "outputs": [],
-        "execution_count": None, "source": "%load_ext oh_jupyter",
-    }  # fmt: skip
     prose = {"cell_type": "markdown", "id": "prose", "metadata": {}, "source": "long\n\n" * 60}
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    content = {
-        "nbformat": 4, "nbformat_minor": 5,
-        "metadata": {"kernelspec": kernel}, "cells": [load, prose],
-    }  # fmt: skip
-    (lab.root / name).write_text(json.dumps(content))
+    write_notebook(name, "%load_ext oh_jupyter", prose)
     page = open_notebook(name)
     assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
     address = f"oh_jupyter/kernels/{lab.kernel_of(name)}/execute_action"

@@ -9,7 +9,6 @@ from playwright.sync_api import Page, expect
 from oh_jupyter.testing import wait_until
 
 pytestmark = pytest.mark.timeout(180)
-expect.set_options(timeout=60_000)
 
 NAME = "changes.ipynb"
 

@@ -15,11 +15,6 @@ SOURCES = "jupyterapp.shell.currentWidget.model.sharedModel.cells.map(cell => ce
 DIRTY = "jupyterapp.shell.currentWidget.context.model.dirty"
 
 
-def cell(source: str, kind: str = "code", **more: Any) -> dict[str, Any]:
-    own = {"outputs": [], "execution_count": None} if kind == "code" else {}
-    return {"cell_type": kind, "metadata": {}, "source": source, **own, **more}
-
-
 class Tab:
     """An open notebook, and an agent beside it."""
 
@@ -139,19 +134,13 @@ OPTIONS = ("cell", "edit_mode", "cell_type", "to")
 
 
 @pytest.fixture
-def open_tab(lab, open_notebook, request):
+def open_tab(lab, open_notebook, write_notebook, request):
     """Open a notebook of cells."""
 
     def open_tab(*sources: str) -> Tab:
-        kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-        cells = [cell(source, id=f"cell-{n}") for n, source in enumerate(sources)]
-        content = {
-            "nbformat": 4, "nbformat_minor": 5,
-            "metadata": {"kernelspec": kernel}, "cells": cells,
-        }  # fmt: skip
         # Its own file: the editor would tell of changes since another test.
         name = f"{request.node.name}.ipynb"
-        (lab.root / name).write_text(json.dumps(content))
+        write_notebook(name, *sources)
         tab = Tab(lab, open_notebook(name), name)
         tab.act("run", command="true")
         # The language of the kernel is a change, too.

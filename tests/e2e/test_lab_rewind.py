@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
@@ -11,22 +9,12 @@ from playwright.sync_api import Page, expect
 from oh_jupyter.testing import wait_until
 
 pytestmark = pytest.mark.timeout(180)
-expect.set_options(timeout=60_000)
 
 NAME = "rewind.ipynb"
 
 
-def test_a_turn_is_undone(lab, open_notebook) -> None:
-    load = {
-        "cell_type": "code", "id": "load", "metadata": {}, "outputs": [],
-        "execution_count": None, "source": "%load_ext oh_jupyter",
-    }  # fmt: skip
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    content = {
-        "nbformat": 4, "nbformat_minor": 5,
-        "metadata": {"kernelspec": kernel}, "cells": [load],
-    }  # fmt: skip
-    (lab.root / NAME).write_text(json.dumps(content))
+def test_a_turn_is_undone(lab, open_notebook, write_notebook) -> None:
+    write_notebook(NAME, "%load_ext oh_jupyter")
     (lab.root / "mine.txt").write_text("mine\n")
     page: Page = open_notebook(NAME)
     assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True

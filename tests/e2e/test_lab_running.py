@@ -7,7 +7,6 @@ from pictures import take_pictures
 from playwright.sync_api import Page, Response, expect
 
 pytestmark = pytest.mark.timeout(180)
-expect.set_options(timeout=60_000)
 
 NAME = "running.ipynb"
 

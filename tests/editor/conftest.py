@@ -1,4 +1,5 @@
 import gc
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -53,3 +54,14 @@ def write(workspace):
         return path
 
     return write
+
+
+@pytest.fixture
+def open_folder():
+    """A folder that everybody may enter; those of pytest are closed again by every other run."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "history").mkdir()
+        (folder / "history").chmod(0o777)
+        yield folder

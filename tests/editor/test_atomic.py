@@ -3,8 +3,6 @@ import os
 import stat
 import subprocess
 import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
@@ -129,17 +127,6 @@ NOBODY = """if True:
     except EditorError as error:
         print(error)
 """
-
-
-@pytest.fixture
-def open_folder():
-    """A folder that everybody may enter; those of pytest are closed again by every other run."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "history").mkdir()
-        (folder / "history").chmod(0o777)
-        yield folder
 
 
 def as_nobody(folder, path):

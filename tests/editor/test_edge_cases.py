@@ -58,8 +58,8 @@ def test_a_name_that_is_too_long_is_refused(editor, workspace, command):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="has no users to become")
 @pytest.mark.skipif(sys.platform != "win32" and os.geteuid() != 0, reason="needs root")
-def test_a_closed_directory_is_refused(tmp_path):
-    closed = tmp_path / "closed"
+def test_a_closed_directory_is_refused(open_folder):
+    closed = open_folder / "closed"
     closed.mkdir(mode=0o700)
     (closed / "a.txt").write_text("one\n")
     program = """if True:
@@ -79,14 +79,9 @@ def test_a_closed_directory_is_refused(tmp_path):
                 except EditorError as error:
                     print(type(error).__name__)
     """
-    history = tmp_path / "history"
-    history.mkdir(mode=0o777)
-    history.chmod(0o777)
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.geteuid() and folder != folder.parent:
-            folder.chmod(folder.stat().st_mode | 0o011)
+    arguments = [str(closed), str(open_folder / "history")]
     done = subprocess.run(
-        [sys.executable, "-c", program, str(closed), str(history)], capture_output=True, text=True
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True
     )
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 18

@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from oh_jupyter.testing import run_server
+
 ROOT = Path(__file__).parents[2]
 
 pytestmark = pytest.mark.filterwarnings("default")
@@ -35,8 +37,7 @@ def needs(package: str, distribution: str) -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    live_server = load(ROOT / "tests" / "live_server.py").live_server
-    with live_server(tmp_path_factory.mktemp("server")) as started:
+    with run_server(tmp_path_factory.mktemp("server")) as started:
         os.environ |= {"OH_URL": f"{started.url}/oh_jupyter", "OH_TOKEN": started.token}
         yield started
         del os.environ["OH_URL"], os.environ["OH_TOKEN"]

@@ -6,6 +6,7 @@ Python that ``OH_JUPYTER_TEST_OPENHANDS_SDK`` names.
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,19 +16,21 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from loading import TESTS, has_sdk, load
+from oh_jupyter.testing import LiveKernel
 
 
 @pytest.fixture(scope="session")
 def needs_sdk() -> None:
-    if not has_sdk():
+    has_sdk = importlib.util.find_spec("openhands") is not None and all(
+        importlib.util.find_spec(f"openhands.{part}") is not None for part in ("sdk", "tools")
+    )
+    if not has_sdk:
         pytest.skip("openhands-sdk and openhands-tools are not installed (they need Python 3.12)")
 
 
 @pytest.fixture(scope="module")
 def kernel(needs_sdk: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    live_kernel = load("kernel_conftest", TESTS / "kernel" / "conftest.py").LiveKernel
-    live = live_kernel(tmp_path_factory.mktemp("workspace"), "--ext", "oh_jupyter")
+    live = LiveKernel(tmp_path_factory.mktemp("workspace"), "--ext", "oh_jupyter")
     live.execute(Path(__file__).with_name("scripted_conversation.py").read_text(), timeout=110)
     yield live
     live.close()

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 import requests
 from jupyter_client.blocking.client import BlockingKernelClient
-from loading import TESTS, load
 from scripted_chat import ScriptedChat
 
 from oh_jupyter.client import RuntimeClient
+from oh_jupyter.testing import run_server
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
@@ -128,8 +128,7 @@ def notebook(needs_sdk: None, tmp_path_factory: pytest.TempPathFactory) -> Itera
         "OH_JUPYTER_CONFIRMATION": "risky",
         "OH_JUPYTER_AGENT_START_TIMEOUT": "120",
     }
-    live_server = load("live_server", TESTS / "live_server.py").live_server
-    with live_server(tmp_path_factory.mktemp("server"), environment=environment) as server:
+    with run_server(tmp_path_factory.mktemp("server"), environment=environment) as server:
         made = Notebook(server, chat)
         yield made
         made.close()
@@ -239,7 +238,11 @@ def test_the_sdks_own_agent_server_has_the_tools(notebook: Notebook) -> None:
         ("finish", {"message": "The server is done."}),
     ]
     done = subprocess.run(
-        [sys.executable, str(TESTS.parent / "examples" / "openhands_agent_server.py"), "use it"],
+        [
+            sys.executable,
+            str(Path(__file__).parents[2] / "examples" / "openhands_agent_server.py"),
+            "use it",
+        ],
         capture_output=True,
         text=True,
         timeout=280,

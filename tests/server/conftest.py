@@ -17,11 +17,10 @@ from pytest_jupyter.jupyter_server import jp_fetch as own_fetch
 from pytest_jupyter.jupyter_server import jp_server_cleanup
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPResponse
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent)]
+from oh_jupyter.testing import LiveServer, run_server
 
-from live_server import LiveServer  # noqa: E402
-from live_server import live_server as start_live_server  # noqa: E402
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
 # The first two are taken back from the root, which switches them off for everybody else; the
 # others serve the tests that have a server of their own.
@@ -175,12 +174,12 @@ def live_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer
         "--KernelRestarter.restart_limit=1000",
         "--KernelRestarter.time_to_dead=0.5",
     )
-    with start_live_server(tmp_path_factory.mktemp("live"), *options, base="/base") as server:
+    with run_server(tmp_path_factory.mktemp("live"), *options, base="/base") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
 def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """The server of the tests that are marked so, with one default kernel for all."""
-    with start_live_server(tmp_path_factory.mktemp("shared"), base="/base") as server:
+    with run_server(tmp_path_factory.mktemp("shared"), base="/base") as server:
         yield server

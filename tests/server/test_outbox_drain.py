@@ -10,10 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from live_server import live_server
 
 from oh_jupyter.client import Fleet, RuntimeClient
-from oh_jupyter.testing import wait_until
+from oh_jupyter.testing import run_server, wait_until
 
 
 class Receiver(ThreadingHTTPServer):
@@ -65,7 +64,7 @@ def test_the_server_reports_what_a_killed_kernel_has_left(
         return int(cell.partition("\n")[0])
 
     with (
-        live_server(tmp_path, environment=environment) as server,
+        run_server(tmp_path, environment=environment) as server,
         Fleet(server.url, server.token, 1) as kernels,
     ):
         [found] = kernels.map(leave, ["note.txt"])

@@ -13,6 +13,7 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -41,6 +42,7 @@ class TempDir:
         self.downloads = self.path / "downloads"
         self.downloads.mkdir()
         self.temporary = self.path / "tmp"
+        self._closing = threading.Lock()
 
     def recreate_temporary(self) -> Path:
         """Make the folder for temporary files anew, for a worker that is about to start."""
@@ -49,11 +51,12 @@ class TempDir:
         return self.temporary
 
     def close(self) -> None:
-        """Remove the folder. More than once does no harm."""
-        if self._lock >= 0:
-            shutil.rmtree(self.path, ignore_errors=True)
-            os.close(self._lock)
-            self._lock = -1
+        """Remove the folder. More than once does no harm, from several threads either."""
+        with self._closing:
+            if self._lock >= 0:
+                shutil.rmtree(self.path, ignore_errors=True)
+                os.close(self._lock)
+                self._lock = -1
 
 
 def remove_abandoned() -> None:
