@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
+
+from pictures import take_picture
+from playwright.sync_api import expect
+
+from oh_jupyter.testing import wait_until
 
 TOUR = "00-tour.ipynb"
-
-
-def picture_of_the_tour(page, path: str) -> None:
-    """The picture of the README: the page in the notebook, the agent's cell in the panel."""
-    page.evaluate("jupyterapp.shell.collapseLeft()")
-    panel = page.locator("#oh-jupyter-log").bounding_box()
-    page.mouse.move(panel["x"] - 2, 500)
-    page.mouse.down()
-    page.mouse.move(panel["x"] - 180, 500)
-    page.mouse.up()
-    page.locator(".jp-OutputArea-output img").last.evaluate("e => e.scrollIntoView({block: 'end'})")
-    page.locator("#oh-jupyter-log .oh-Card", has_text="str_replace").first.click()
-    page.locator("#oh-jupyter-log .oh-Diff-line").first.wait_for()
-    page.screenshot(path=path)
 
 
 def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> None:
@@ -46,9 +36,6 @@ def test_the_tour_runs_and_the_panel_shows_whoever_acts(lab, open_notebook) -> N
     agents.wait_for()
     assert agents.locator(".oh-Badge.oh-mod-agent").count() == 1
 
-    if folder := os.environ.get("OH_JUPYTER_PICTURES"):
-        picture_of_the_tour(page, f"{folder}/tour.png")
-
 
 def test_the_status_stays_busy_while_the_agent_works_beside_a_cell(lab, open_notebook) -> None:
     page = open_notebook("00-tour.ipynb")
@@ -70,3 +57,53 @@ def test_the_status_stays_busy_while_the_agent_works_beside_a_cell(lab, open_not
     page.locator("#oh-jupyter-log .oh-Card", has_text="echo beside").wait_for()
     assert page.evaluate(status) == "busy"
     lab.request(f"api/kernels/{kernel}/interrupt", {})
+
+
+MEASURED = "tide,height\n06:40,7.1\n12:55,0.9\n19:02,71.0\n"
+CLEAN = "def clean(table):\n    return table[table.height > 0]\n"
+CELLS = (
+    {"cell_type": "markdown", "id": "title", "metadata": {}, "source": "# Tides of the harbour"},
+    "%load_ext oh_jupyter",
+    "import pandas\nfrom tides import clean\n\ntable = clean(pandas.read_csv('tides.csv'))\ntable",
+)
+
+
+def test_an_agent_mends_a_file_and_its_command_waits(
+    lab, open_notebook, write_notebook, agents
+) -> None:
+    (lab.root / "tides.csv").write_text(MEASURED)
+    (lab.root / "tides.py").write_text(CLEAN)
+    write_notebook("tides.ipynb", *CELLS)
+    page = open_notebook("tides.ipynb")
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    address = f"oh_jupyter/kernels/{lab.kernel_of('tides.ipynb')}"
+
+    def act(kind: str, **args: object) -> dict[str, object]:
+        answer = lab.request(
+            f"{address}/execute_action", {"action": {"action": kind, "args": args}}
+        )
+        return dict(answer)
+
+    assert "71.0" in str(act("run_ipython", code="table.nlargest(1, 'height')")["content"])
+    mended = {"old_str": "table.height > 0", "new_str": "table.height.between(0, 20)"}
+    act("edit", command="str_replace", path=str(lab.root / "tides.py"), **mended)
+    reload = "import importlib, tides\nclean = importlib.reload(tides).clean\nclean(table)"
+    assert "71.0" not in str(act("run_ipython", code=reload)["content"])
+    waiting = agents.submit(act, "run", command="sudo pip install --upgrade pandas")
+
+    panel = page.locator("#oh-jupyter-log")
+    card = panel.locator(".oh-Card.oh-mod-waiting")
+    expect(card.get_by_role("button", name="Approve").first).to_be_visible()
+    panel.locator(".oh-Card", has_text="str_replace").locator(".oh-Card-header").click()
+    expect(panel.locator(".oh-Diff-line.oh-mod-added")).to_contain_text("between(0, 20)")
+    page.set_viewport_size({"width": 1280, "height": 720})
+    page.evaluate("jupyterapp.shell.collapseLeft()")
+    edge = panel.bounding_box()["x"] - 2
+    page.mouse.move(edge, 500)
+    page.mouse.down()
+    page.mouse.move(edge - 80, 500)
+    page.mouse.up()
+    take_picture(page, "tour")
+    card.get_by_role("button", name="Reject").click()
+    wait_until(waiting.done, what="the agent's answer")
+    assert waiting.result()["observation"] == "user_rejected"

@@ -113,7 +113,12 @@ export const Card = React.memo(function Card(props: ICardProps) {
       )}
       {open && (
         <div className="oh-Card-body" id={bodyId}>
-          <Body card={card} onOpen={onOpen} trans={trans} />
+          <Body
+            card={card}
+            onOpen={onOpen}
+            workspaceDir={workspaceDir}
+            trans={trans}
+          />
           {card.action && (
             <CopyButtons card={card} onCopy={actions.onCopy} trans={trans} />
           )}
@@ -236,10 +241,12 @@ function Time({ iso }: { iso: string | null }) {
 function Body({
   card,
   onOpen,
+  workspaceDir,
   trans
 }: {
   card: ICard;
   onOpen: (card: ICard) => Promise<void>;
+  workspaceDir: string;
   trans: TranslationBundle;
 }) {
   const [failure, setFailure] = React.useState<unknown>(null);
@@ -263,6 +270,7 @@ function Body({
           key={index}
           section={section}
           whole={card.confirmation !== null}
+          workspaceDir={workspaceDir}
           trans={trans}
         />
       ))}

@@ -36,6 +36,14 @@ describe('diffLines', () => {
     ]);
   });
 
+  it('gives the paths of headers as seen from the workspace', () => {
+    const diff = '--- /work/a.sql\n+++ /work/a.sql\n@@ -1 +1 @@\n--- /work\n+b';
+    assert.deepEqual(
+      diffLines(diff, '/work').map(({ text }) => text),
+      ['--- a.sql', '+++ a.sql', '@@ -1 +1 @@', '--- /work', '+b']
+    );
+  });
+
   it('takes a blank line of a hunk for a line of context', () => {
     assert.deepEqual(kinds('@@ -1,2 +1,3 @@\n a\n\n+b\n'), [
       'place',

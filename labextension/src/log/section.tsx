@@ -12,21 +12,17 @@ interface ISectionProps {
   section: ISection;
   /** Whether all of it is shown, however long it is. */
   whole: boolean;
+  workspaceDir: string;
   trans: TranslationBundle;
 }
 
 /** One part of an opened card. Events only ever become text nodes and data images. */
-export function Section({ section, whole, trans }: ISectionProps) {
-  const label = sectionLabel(section.name, trans);
+export function Section(props: ISectionProps) {
+  const label = sectionLabel(props.section.name, props.trans);
   return (
     <section className="oh-Section">
       <h4 className="oh-Section-label">{label}</h4>
-      <SectionBody
-        section={section}
-        whole={whole}
-        label={label}
-        trans={trans}
-      />
+      <SectionBody {...props} label={label} />
     </section>
   );
 }
@@ -34,6 +30,7 @@ export function Section({ section, whole, trans }: ISectionProps) {
 function SectionBody({
   section: { kind, body },
   whole,
+  workspaceDir,
   label,
   trans
 }: ISectionProps & { label: string }) {
@@ -52,7 +49,7 @@ function SectionBody({
           tabIndex={0}
           aria-label={label}
         >
-          {kind === 'diff' ? <Diff text={shown} /> : shown}
+          {kind === 'diff' ? <Diff text={shown} root={workspaceDir} /> : shown}
           {hidden > 0 && (
             <em>{'\n' + trans.__('… and %1 more characters', hidden)}</em>
           )}
@@ -61,10 +58,10 @@ function SectionBody({
   }
 }
 
-function Diff({ text }: { text: string }) {
+function Diff({ text, root }: { text: string; root: string }) {
   return (
     <>
-      {diffLines(text).map(({ kind, text: line }, index) => (
+      {diffLines(text, root).map(({ kind, text: line }, index) => (
         <span key={index} className={`oh-Diff-line oh-mod-${kind}`}>
           {line + '\n'}
         </span>

@@ -116,12 +116,12 @@ function file(path: string, command: string, root: string): ISummary {
   };
 }
 
-/** A directory as seen from another one; "" if it is that. */
-function below(directory: string, root: string): string {
+/** A path as seen from a directory; "" if it is that. */
+export function below(path: string, root: string): string {
   const start = `${root.replace(/\/$/, '')}/`;
-  return root !== '' && `${directory}/`.startsWith(start)
-    ? directory.slice(start.length)
-    : directory;
+  return root !== '' && `${path}/`.startsWith(start)
+    ? path.slice(start.length)
+    : path;
 }
 
 function page(url: string): ISummary {
