@@ -170,6 +170,12 @@ class Settings:
         "has the beginning and the end, and says how much is left out.",
         "OH_JUPYTER_CELL_OUTPUT_LIMIT",
     )
+    max_inline_chars: int = _setting(
+        1024 * 1024,
+        "Characters of a text that an event's own file holds; a longer one, such as the content "
+        "of a file that was written, is a file of its own that the event refers to.",
+        "OH_JUPYTER_MAX_INLINE_CHARS",
+    )
     init_plugin_timeout: float = _setting(
         120.0, "Seconds that a plugin may take to start.", "INIT_PLUGIN_TIMEOUT"
     )

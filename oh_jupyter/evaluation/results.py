@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -29,25 +30,36 @@ class Results:
 
     def __init__(self, out: str | os.PathLike[str]) -> None:
         """Open them; nothing needs to be there."""
-        is_url = "://" in os.fspath(out)
+        self._is_url = "://" in os.fspath(out)
         # Workers have a current directory of their own.
-        self.out = os.fspath(out) if is_url else os.path.abspath(os.path.expanduser(out))
-        folder, self.name = os.path.split(self.out)
+        self.out = os.fspath(out) if self._is_url else os.path.abspath(os.path.expanduser(out))
+        self._folder, self.name = os.path.split(self.out)
         if not self.name.endswith(".jsonl"):
             raise EvaluationError(f"Results are JSON lines: give {out} a name that ends in .jsonl")
-        self.store: FileStore = (
-            get_file_store(folder) if is_url else get_file_store("local", folder)
-        )
         self._root = self.name.removesuffix(".jsonl")
         self._trials: list[Trial] = []
         self._written_at = 0.0
 
+    @cached_property
+    def store(self) -> FileStore:
+        """Where they are; a folder of this machine is made if it is missing."""
+        if self._is_url:
+            return get_file_store(self._folder)
+        return get_file_store("local", self._folder)
+
+    @property
+    def _existing_store(self) -> FileStore:
+        """Where they are; a FileNotFoundError if that is a folder that is missing."""
+        if not self._is_url:
+            os.stat(self._folder)
+        return self.store
+
     def read(self) -> dict[tuple[str, int], Trial]:
         """The results that there are, in the order in which they came."""
         try:
-            paths = self.store.list(f"{self._root}/trials")
+            paths = self._existing_store.list(f"{self._root}/trials")
         except FileNotFoundError:
-            paths = []
+            return {}
         found = map(_from_json, self.store.read_many(paths).values())
         self._trials = sorted(found, key=lambda trial: trial.finished_at)
         return {(trial.task, trial.seed): trial for trial in self._trials}
@@ -55,7 +67,7 @@ class Results:
     def find(self, task: str, seed: int) -> Trial | None:
         """The result of an episode, if it has one."""
         try:
-            return _from_json(self.store.read_bytes(self._trial_path(task, seed)))
+            return _from_json(self._existing_store.read_bytes(self._trial_path(task, seed)))
         except FileNotFoundError:
             return None
 
@@ -86,7 +98,7 @@ class Results:
     def events(self, trial: Trial) -> Iterable[dict[str, Any]]:
         """The log of an episode, in the protocol's form."""
         try:
-            lines = self.store.read(self.file_path(trial, EVENTS_FILE)).splitlines()
+            lines = self._existing_store.read(self.file_path(trial, EVENTS_FILE)).splitlines()
         except FileNotFoundError:
             return
         for line in lines:
@@ -95,7 +107,7 @@ class Results:
     def files(self, trial: Trial) -> list[str]:
         """Where the files of an episode are in the store."""
         try:
-            return self.store.list(self.file_path(trial, ""))
+            return self._existing_store.list(self.file_path(trial, ""))
         except FileNotFoundError:
             return []
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import (
@@ -66,15 +67,47 @@ def run_trials(
         trace: Record each episode in a browser for Playwright's trace viewer, too.
         options: Arguments for :class:`~oh_jupyter.browser.BrowserEnv`.
 
-    Yields:
+    Returns:
         The result of each episode: first those that were there, then each as it ends.
 
     Raises:
-        EvaluationError: It cannot go on; what has ended is kept in ``out``.
+        EvaluationError: An argument cannot be used, or while the results are taken: it cannot
+            go on; what has ended is kept in ``out``.
     """
+    _check(agent, executor, timeout, seeds=seeds, steps=steps, workers=workers)
     wanted = [(task, seed) for task in find_tasks(tasks) for seed in range(seeds)]
     player = Player(agent, steps, trace, dict(options or {}))
     results = Results(out) if out is not None else None
+    return _trials(wanted, player, results, workers, executor, timeout)
+
+
+def _check(agent: Agent, executor: Executor | None, timeout: float, **counts: int | None) -> None:
+    """Refuse what no episode could begin with."""
+    if not callable(agent):
+        raise EvaluationError(
+            f"The agent is {agent!r}, which cannot be called. It is a function that gets an "
+            "observation and returns the next action."
+        )
+    for name, count in counts.items():
+        if not ((isinstance(count, int) and count > 0) or (name == "workers" and count is None)):
+            raise EvaluationError(f"{name} is a number of 1 or more, not {count!r}")
+    if not isinstance(timeout, int | float) or not 0 < timeout <= threading.TIMEOUT_MAX:
+        raise EvaluationError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    if not isinstance(executor, Executor | None):
+        raise EvaluationError(
+            f"The executor is {executor!r}: it is one of concurrent.futures, such as "
+            "client.get_executor() of dask.distributed"
+        )
+
+
+def _trials(
+    wanted: list[tuple[Any, int]],
+    player: Player,
+    results: Results | None,
+    workers: int | None,
+    executor: Executor | None,
+    timeout: float,
+) -> Generator[Trial, None, None]:
     found = results.read() if results is not None else {}
     missing = []
     for task, seed in wanted:
@@ -102,8 +135,12 @@ def find_tasks(tasks: Iterable[str | Task | PlayedTask]) -> list[Any]:
     """Task objects by their names; those of BrowserGym stay names."""
     found: list[Any] = []
     for task in tasks:
-        if not isinstance(task, str):
+        if isinstance(task, Task | PlayedTask):
             found.append(task)
+        elif not isinstance(task, str):
+            raise EvaluationError(
+                f"{task!r} is no task: it is a name, a pattern, or an object with name and play"
+            )
         elif task.startswith(PREFIX):
             found += match_repository_tasks(task)
         else:

@@ -181,7 +181,7 @@ class Runtime:
 
 def _event_log(store: FileStore, sid: str, settings: Settings) -> EventStream:
     """The log of a session, in which nobody finds the operator's secrets."""
-    events = EventStream(store, sid)
+    events = EventStream(store, sid, max_inline_chars=settings.max_inline_chars)
     values = [
         os.environ.get(SESSION_KEY_VARIABLE, ""),
         urlsplit(settings.file_store_web_hook_url or "").password or "",

@@ -105,7 +105,7 @@ def test_list_use_and_stop(kernel: LiveKernel) -> None:
 
 def test_what_is_asked_wrongly(kernel: LiveKernel) -> None:
     assert "There is no agent 'clod'" in kernel.execute('%oh_agent clod "hello"')
-    assert "unknown option --now" in kernel.execute("%oh_agent --now x")
+    assert "Unknown option --now" in kernel.execute("%oh_agent --now x")
     assert "Say what scripted is to do" in kernel.execute("%oh_agent scripted")
     assert "--continue" in kernel.execute("%oh_agent --help")
 

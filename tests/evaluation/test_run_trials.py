@@ -161,10 +161,35 @@ def test_what_cannot_be_tried_stops_the_run(games: Any, tmp_path: Path) -> None:
     finally:
         cloudpickle.register_pickle_by_value(games)
     assert Results(out).read() == {}
-    with pytest.raises(EvaluationError, match=r"ends in \.jsonl"):
-        list(run_trials([task], games.even, workers=1, out=tmp_path))
-    with pytest.raises(EvaluationError, match="No task matches"):
-        list(run_trials(["repository/nothing"], games.even))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ({"agent": 5}, "The agent is 5"),
+        ({"workers": -1}, "workers is a number of 1 or more, not -1"),
+        ({"seeds": 0}, "seeds is"),
+        ({"steps": "many"}, "steps is"),
+        ({"timeout": float("nan")}, "timeout is"),
+        ({"executor": "dask"}, "The executor is 'dask'"),
+        ({"tasks": [5]}, "5 is no task"),
+        ({"tasks": ["repository/nothing"]}, "No task matches"),
+        ({"out": "run.txt"}, r"ends in \.jsonl"),
+    ],
+)
+def test_wrong_arguments_are_refused_at_the_call(
+    games: Any, tmp_path: Path, wrong: dict[str, Any], word: str
+) -> None:
+    right = {"tasks": [games.Game("chess", tmp_path)], "agent": games.even}
+    with pytest.raises(EvaluationError, match=word):
+        run_trials(**{**right, **wrong})
+
+
+def test_reading_results_makes_nothing(tmp_path: Path) -> None:
+    results = Results(tmp_path / "none" / "run.jsonl")
+    assert results.read() == {}
+    assert results.find("chess", 0) is None
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_is_given_up_ends_its_children(games: Any, tmp_path: Path) -> None:

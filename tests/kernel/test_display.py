@@ -39,23 +39,43 @@ SQL = """--- q.sql
 
 @pytest.mark.parametrize("watched", [True, False])
 def test_a_line_is_shown_while_something_takes_long_and_goes_away(kernel, watched: bool) -> None:
-    shown: list[str] = []
-
-    def collect(message: dict[str, Any]) -> None:
-        if message["msg_type"] in ("display_data", "update_display_data"):
-            shown.append(message["content"]["data"]["text/plain"])
-
-    kernel.client.execute_interactive(
+    kernel.execute(
         "import time\n"
         "from oh_jupyter.kernel.display import live\n"
-        "with live.notice(get_ipython(), 'At work …') as line:\n"
-        "    while line.watched and not line.begun:\n"
-        "        time.sleep(0.01)",
-        output_hook=collect,
-        allow_stdin=watched,
-        timeout=60,
+        "def oh_wait(line):\n"
+        "    with live.notice(get_ipython(), 'At work …') as notice:\n"
+        "        while notice.watched and not notice.begun:\n"
+        "            time.sleep(0.01)\n"
+        "    print(line, end='')\n"
+        "get_ipython().register_magic_function(oh_wait)"
     )
-    assert shown == (["At work …", ""] if watched else [])
+
+    def saved(code: str) -> tuple[list[str], list[dict[str, str]]]:
+        """The messages about outputs, and what a notebook keeps of them."""
+        kinds: list[str] = []
+        outputs: list[dict[str, str]] = []
+
+        def collect(message: dict[str, Any]) -> None:
+            if (kind := message["msg_type"]) not in ("status", "execute_input"):
+                kinds.append(kind)
+            if kind == "clear_output":
+                outputs.clear()
+            elif kind == "update_display_data":
+                del outputs[-1]
+            if kind.endswith("display_data"):
+                outputs.append(message["content"]["data"])
+            elif kind == "stream":
+                outputs.append({kind: message["content"]["text"]})
+
+        kernel.client.execute_interactive(
+            code, output_hook=collect, allow_stdin=watched, timeout=60
+        )
+        return kinds, outputs
+
+    assert saved("%oh_wait") == ((["display_data", "clear_output"] if watched else []), [])
+    assert saved("%oh_wait mine")[1] == [{"stream": "mine"}]
+    first = "from IPython.display import display\ndisplay({'text/plain': 'mine'}, raw=True)"
+    assert saved(f"{first}\n%oh_wait")[1] == [{"text/plain": "mine"}, *[{}] * watched]
 
 
 def test_what_looks_like_a_header_is_a_line_of_the_file() -> None:

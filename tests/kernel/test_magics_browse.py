@@ -179,9 +179,11 @@ def test_an_agent_is_evaluated(kernel):
         ("%oh_browse eval 'log-in", "no closing quotation"),
         ("%oh_browse eval show", "say which: %oh_browse eval show FILE.jsonl"),
         ("%oh_browse eval show none.jsonl log-in 0", "has no result of log-in with seed 0"),
+        ("%oh_browse eval show no/such.jsonl", "/no/such.jsonl"),
+        ("%oh_browse eval log-in --nope", "Unknown option --nope. Options: --agent"),
         ("%oh_browse eval log-in --agent get_ipython --executor nobody", "is no executor"),
-        ("%oh_browse eval log-in --timeout soon", "invalid number of seconds"),
-        ("%oh_browse eval log-in --seeds 0", "invalid int value: '0'; it is 1 or more"),
+        ("%oh_browse eval log-in --timeout soon", "invalid float value"),
+        ("%oh_browse eval log-in --agent get_ipython --seeds 0", "seeds is a number of 1 or more"),
         ("%oh_browse eval browsergym/* --agent print", "say which family"),
         ("%oh_browse text now", "text takes nothing more"),
         ("%oh_browse save /nowhere/state.json", "Name a file in a folder that you may write to"),
@@ -221,6 +223,15 @@ def test_an_interrupt_stops_the_step_and_leaves_the_browser(kernel, url: str):
     kernel.manager.interrupt_kernel()
     assert kernel.finish(cell)["status"] == "error"
     assert "# Harbour" in kernel.execute("%oh_browse text")
+
+
+def test_an_interrupted_pick_is_told_in_one_line(kernel, url: str):
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    cell = kernel.start("%oh_browse pick")
+    while kernel.client.get_iopub_msg(timeout=120)["msg_type"] != "stream":
+        pass
+    kernel.manager.interrupt_kernel()
+    assert kernel.finish(cell)["traceback"] == ["KeyboardInterrupt"]
 
 
 def test_commands_are_completed(kernel, url: str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import subprocess
@@ -47,6 +48,16 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
     made = Runtime(settings)
     yield made
     made.close()
+
+
+def test_events_refer_to_texts_above_the_length_that_is_set(tmp_path: Path) -> None:
+    runtime = Runtime(Settings(str(tmp_path), file_store="memory", max_inline_chars=1000))
+    runtime.submit_action(FileWriteAction("long.txt", "x" * 1001)).result(30)
+    runtime.events.flush()
+    stored = runtime.file_store.read(f"sessions/{runtime.generation}/events/0.json")
+    assert "/args/content" in json.loads(stored)["oh_jupyter"]["blobs"]
+    assert runtime.events.search()[0].content == "x" * 1001
+    runtime.close()
 
 
 def test_actions_become_observations_and_events(runtime: Runtime) -> None:

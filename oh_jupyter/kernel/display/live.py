@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
@@ -20,6 +21,7 @@ __all__ = ["LiveTurn", "notice"]
 
 NOTICE_DELAY_SECONDS = 1.0
 UPDATE_INTERVAL_SECONDS = 0.2
+_ONE_MAGIC = re.compile(r"(\w+\s*=\s*)?%oh_")
 
 
 class _LiveDisplay:
@@ -41,10 +43,24 @@ class _LiveDisplay:
             self._session = Session(key=session.key, signature_scheme=session.signature_scheme)
             self.watched = self._parent.get("content", {}).get("allow_stdin", False)
 
-    def _send(self, data: dict[str, Any]) -> None:
+    def _show(self, data: dict[str, Any]) -> None:
         kind = "update_display_data" if self.begun else "display_data"
         self.begun = True
-        content = {"data": data, "metadata": {}, "transient": {"display_id": self._display_id}}
+        transient = {"display_id": self._display_id}
+        self._send(kind, {"data": data, "metadata": {}, "transient": transient})
+
+    def remove(self) -> None:
+        """Take it out of the cell; an empty output stays where the cell may have others, too."""
+        if not self.begun:
+            return
+        code = self._parent.get("content", {}).get("code", "").strip()
+        if code.startswith("%%oh_") or ("\n" not in code and _ONE_MAGIC.match(code)):
+            self._send("clear_output", {"wait": False})
+            self.begun = False
+        else:
+            self._show({})
+
+    def _send(self, kind: str, content: dict[str, Any]) -> None:
         self._session.send(
             self._kernel.iopub_socket, kind, content, parent=self._parent, ident=kind.encode()
         )
@@ -58,7 +74,7 @@ class _Notice(_LiveDisplay):
         self._text = text
         self._lock = threading.Lock()
         self._ended = False
-        self._timer = threading.Timer(NOTICE_DELAY_SECONDS, self._show)
+        self._timer = threading.Timer(NOTICE_DELAY_SECONDS, self._appear)
         self._timer.daemon = True
 
     def begin(self) -> None:
@@ -66,17 +82,17 @@ class _Notice(_LiveDisplay):
         if self.watched:
             self._timer.start()
 
-    def _show(self) -> None:
+    def _appear(self) -> None:
         with self._lock:
             if not self._ended:
-                self._send({"text/plain": self._text})
+                self._show({"text/plain": self._text})
 
     def end(self) -> None:
         """Take the line away."""
         self._timer.cancel()
         with self._lock:
-            if self.begun and not self._ended:
-                self._send({"text/plain": ""})
+            if not self._ended:
+                self.remove()
             self._ended = True
 
 
@@ -103,7 +119,7 @@ class LiveTurn(_LiveDisplay):
     def announce(self, text: str) -> None:
         """Show a line until there is something of the turn."""
         if self.watched:
-            self._send({"text/plain": text})
+            self._show({"text/plain": text})
 
     def update(self, turn: AgentTurn) -> None:
         """Show what is new, from any thread, not more than some times a second."""
@@ -111,14 +127,14 @@ class LiveTurn(_LiveDisplay):
             self._print(turn.text)
         elif self._live and time.monotonic() - self._updated >= UPDATE_INTERVAL_SECONDS:
             self._updated = time.monotonic()
-            self._send(turn_bundle(turn))
+            self._show(turn_bundle(turn))
 
     def finish(self, turn: AgentTurn) -> None:
         """Show the whole turn, on the main thread."""
         if self._kernel is None:
             self._print(turn.text + "\n")
         elif self.begun:
-            self._send(turn_bundle(turn))
+            self._show(turn_bundle(turn))
         else:
             display(turn_bundle(turn), raw=True)
 
@@ -132,7 +148,7 @@ class LiveTurn(_LiveDisplay):
         if self._kernel is None:
             self._print(told["text/plain"] + "\n")
         elif self._live:
-            self._send(told)
+            self._show(told)
 
     def _print(self, text: str) -> None:
         sys.stdout.write(text[self._printed :])

@@ -182,7 +182,7 @@ class AgentMagics(OhMagics):
             for turn in seen:  # what there is of it
                 live.finish(turn)
             if not seen:
-                live.announce("")
+                live.remove()
             raise
         live.finish(turn)
         self._shown = turn

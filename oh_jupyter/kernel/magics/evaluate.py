@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, Namespace
 from collections.abc import Generator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import closing
@@ -13,6 +13,7 @@ from IPython.core.error import UsageError
 from IPython.display import Image, display
 
 from oh_jupyter.kernel.display.table import Table
+from oh_jupyter.kernel.magics.options import parse_words
 from oh_jupyter.kernel.magics.progress import bar_class
 
 if TYPE_CHECKING:
@@ -32,33 +33,17 @@ class _Parser(ArgumentParser):
         raise UsageError(f"{message}. See %oh_browse eval --help")
 
 
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"invalid int value: {text!r}; it is 1 or more")
-    return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0
-    if not 0 < seconds < 1e6:
-        raise ArgumentTypeError(f"invalid number of seconds: {text!r}")
-    return seconds
-
-
 def _parser() -> ArgumentParser:
     parser = _Parser(prog="%oh_browse eval", description=run_evaluation.__doc__, add_help=False)
     add = parser.add_argument
     add("tasks", nargs="*", help="names, or patterns such as oh_jupyter/click-*")
     add("--agent", help="function: gets an observation, returns an action")
-    add("--seeds", type=_count, default=1, help="episodes of each task")
-    add("--steps", type=_count, default=10, help="actions that an episode may take")
-    add("--workers", type=_count, help="episodes at a time, each in a process of its own")
+    add("--seeds", type=int, default=1, help="episodes of each task")
+    add("--steps", type=int, default=10, help="actions that an episode may take")
+    add("--workers", type=int, help="episodes at a time, each in a process of its own")
     add("--executor", help="variable with an executor, or a client of dask.distributed")
     add("--out", metavar="FILE.jsonl", help="where results are kept; what is there is not repeated")
-    add("--timeout", type=_seconds, default=600.0, help="seconds that an episode may take")
+    add("--timeout", type=float, default=600.0, help="seconds that an episode may take")
     add("--trace", action="store_true", help="record Playwright's traces, too")
     add("--headed", action="store_true", help="with a window to watch")
     add("-h", "--help", action="store_true", help="show this text")
@@ -78,7 +63,7 @@ def run_evaluation(line: str, namespace: Mapping[str, Any]) -> Any:
         raise UsageError(f"{str(error).lower()}: {line}") from None
     if words[:1] == ["show"]:
         return _show(words[1:])
-    options = parser.parse_args(words)
+    options = parse_words(parser, words)
     if options.help:
         return _print_help(parser)
     trials = []
@@ -191,7 +176,10 @@ def _show(words: list[str]) -> Any:
         raise UsageError("say which: %oh_browse eval show FILE.jsonl [TASK SEED]")
     results = Results(words[0])
     if len(words) == 1:
-        return _shown(list(results.read().values()))
+        trials = list(results.read().values())
+        if not trials:
+            raise UsageError(f"there are no results in {results.out}; see --out")
+        return _shown(trials)
     trial = results.find(words[1], int(words[2]))
     if trial is None:
         raise UsageError(f"{words[0]} has no result of {words[1]} with seed {words[2]}")

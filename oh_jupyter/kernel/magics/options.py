@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import wraps
 from inspect import cleandoc
 from textwrap import fill, indent
-from typing import Any, cast
+from typing import Any
 
 from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument, magic_arguments
@@ -20,6 +21,7 @@ __all__ = [
     "magic_options",
     "option_values",
     "parse_line",
+    "parse_words",
     "print_help",
     "unquoted",
     "wants_help",
@@ -65,7 +67,7 @@ def magic_options(
     def decorate(method: Any) -> Any:
         method.__doc__ = documentation = cleandoc(method.__doc__)
         with_help = argument("-h", "--help", action="store_true", help="show this text")(method)
-        magic: Any = magic_arguments()(with_help)
+        magic: Any = _interrupted_in_one_line(magic_arguments()(with_help))
         parser = magic.parser
         parser.formatter_class = _PlainHelp
         parser.description = documentation
@@ -75,6 +77,20 @@ def magic_options(
         return magic
 
     return decorate
+
+
+def _interrupted_in_one_line(magic: Any) -> Any:
+    """A magic of whose interrupt IPython shows one line: where it waited is of no interest."""
+
+    @wraps(magic)
+    def interruptible(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return magic(*args, **kwargs)
+        except KeyboardInterrupt as interrupt:
+            interrupt._render_traceback_ = lambda: ["KeyboardInterrupt"]  # type: ignore[attr-defined]
+            raise
+
+    return interruptible
 
 
 def _commands_help(name: str, commands: Mapping[str, Command]) -> str:
@@ -131,7 +147,7 @@ def _is_foreign(option: Any, command: Command) -> bool:
 
 def parse_line(magic: Any, line: str) -> Namespace:
     """The arguments of a magic, its options before or after what they are for (UsageError)."""
-    found = cast(Namespace, magic.parser.parse_intermixed_args(arg_split(line)))
+    found = parse_words(magic.parser, arg_split(line), magic.commands)
     command = magic.commands.get(getattr(found, "command", None))
     if command is not None:
         for option in _options(magic):
@@ -141,6 +157,26 @@ def parse_line(magic: Any, line: str) -> Namespace:
                     f"{found.command} has no option {option.option_strings[-1]}. Options: {taken}"
                 )
     return found
+
+
+def parse_words(
+    parser: ArgumentParser, words: list[str], commands: Mapping[str, Command] | None = None
+) -> Namespace:
+    """The arguments in words; a UsageError that names the options if one is unknown."""
+    found, unknown = parser.parse_known_intermixed_args(words)
+    command = (commands or {}).get(getattr(found, "command", ""))
+    for word in unknown:
+        if word.startswith("-"):
+            # argparse has no public list
+            known = command.options if command else parser._option_string_actions
+            raise UsageError(_unknown(word.partition("=")[0], known))
+    if unknown:
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return found
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    return f"Unknown option {name}. Options: {', '.join(sorted(known)) or 'none'}"
 
 
 def unquoted(text: str) -> str:
@@ -171,8 +207,7 @@ def leading_options(magic: Any, line: str) -> tuple[Namespace, str]:
         name = match[1]
         if name not in values:
             raise UsageError(
-                f"unknown option {name}. Options: {', '.join(sorted(values))}. "
-                "Put -- in front of a command that begins with a dash"
+                f"{_unknown(name, values)}. Put -- in front of a command that begins with a dash"
             )
         options.append(match[0].strip())
         rest = rest[match.end() :]
