@@ -70,6 +70,8 @@ def test_non_ascii_before_a_second_call():
             "TypeError: click() got an unexpected keyword argument 'colour'",
         ),
         ("click(12)", "ValueError: expected a string, got 12"),
+        ("click({'k': [1]})", "ValueError: expected a string, got {'k': [1]}"),
+        ('click("1", {})', 'one of "left", "middle", "right"'),
         ("noop(-5)", "number of milliseconds between 0 and"),
         ("noop(1e400)", "number of milliseconds between 0 and"),
         ("scroll(0, 1e308)", "delta_y must be a number between"),

@@ -326,13 +326,16 @@ def _literal(node: ast.expr, function: str) -> Any:
         return node.value
     if isinstance(node, ast.List | ast.Tuple):
         return [_literal(item, function) for item in node.elts]
+    if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
+        items = zip(filter(None, node.keys), node.values, strict=True)
+        return {_literal(key, function): _literal(value, function) for key, value in items}
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         number = _literal(node.operand, function)
         if isinstance(number, int | float) and not isinstance(number, bool):
             return -number if isinstance(node.op, ast.USub) else number
     raise BrowserActionError(
         f"ValueError: {function}: Malformed value {_shortened(ast.unparse(node))}: arguments are "
-        "literals only (strings, numbers, True, False, None, lists); nothing is evaluated."
+        "literals only (strings, numbers, True, False, None, lists, dicts); nothing is evaluated."
     )
 
 

@@ -27,6 +27,10 @@ ELEMENT, TEXT = 1, 3
 SKIPPED_TAGS = frozenset({"SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "TITLE"})
 VOID_TAGS = frozenset({"AREA", "BASE", "BR", "COL", "EMBED", "HR", "IMG", "INPUT", "LINK", "META"})
 TEXT_ATTRIBUTES = frozenset({"href", "src", "alt", "title", "start"})
+UNSET_VALUES = {
+    "BUTTON": "", "DATA": "", "LI": "0", "METER": "0", "OPTION": None, "PROGRESS": "0",
+}  # fmt: skip
+"""What scripts read as the value of elements without one; None for their text."""
 
 
 class SnapshotDocument:
@@ -119,6 +123,10 @@ class SnapshotDocument:
             self._set(row, names["bid"], self._intern(bid))
             if index in self._input_values:
                 self._set(row, names["value"], self._input_values[index])
+            elif self.names[index] in UNSET_VALUES and "value" not in self.attributes(index):
+                unset = UNSET_VALUES[self.names[index]]
+                value = self._text_of(index) if unset is None else unset
+                self._set(row, names["value"], self._intern(value))
             for tag, flag, flagged in (
                 ("INPUT", "checked", self._checked),
                 ("OPTION", "selected", self._selected),
@@ -130,7 +138,7 @@ class SnapshotDocument:
         for option in sorted(self._selected, reverse=True):
             select = self._select_of(option)
             if select in bids:
-                value = self.attributes(option).get("value", self._text_of(option))
+                value = self.attributes(option).get("value", "")
                 self._set(rows[select], names["value"], self._intern(value))
 
     def _select_of(self, option: int) -> int:
