@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import subprocess
@@ -107,12 +108,27 @@ def run_server(
         _wait_for_answer(server)
         yield server
     finally:
-        process.terminate()
-        process.wait(60)
+        _end(process)
         if drain.ident is not None:
             drain.join()
         process.stderr.close()
         print("".join(log))  # shown if a test has failed
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """End a server.
+
+    A signal that interrupts Jupyter's own handling of another event can be lost, so it is told
+    again; one that does not end then is killed, and that is an error.
+    """
+    for _ in range(3):
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(30)
+            return
+    process.kill()
+    process.wait()
+    raise RuntimeError("The server did not end within 90 s of being told to; it was killed.")
 
 
 def _address(process: subprocess.Popen[str], log: list[str]) -> str:

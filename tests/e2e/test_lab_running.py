@@ -51,8 +51,9 @@ def saves_the_tab(response: Response) -> bool:
 def test_the_launcher_opens_a_notebook_with_a_runtime_and_tabs_come_back(
     lab, open_notebook, write_notebook
 ) -> None:
-    write_notebook("first.ipynb", "1")
+    write_notebook("first.ipynb", "%load_ext oh_jupyter")
     page: Page = open_notebook("first.ipynb")
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
     page.evaluate("jupyterapp.commands.execute('launcher:create')")
     page.locator(".jp-LauncherCard", has_text="Notebook with an Agent").click()
     panel = page.locator("#oh-jupyter-agent")

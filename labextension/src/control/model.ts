@@ -3,7 +3,7 @@ import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
 import { RuntimeGoneError } from '../events/errors.js';
-import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import type { IKernelEvents, IOhRuntime, RuntimeState } from '../tokens.js';
 
 /** What a panel shows of the kernel of the notebook in front, asked while a person looks. */
 export abstract class KernelModel implements IDisposable {
@@ -114,7 +114,7 @@ export abstract class KernelModel implements IDisposable {
     before?.changed.disconnect(this._onChanged, this);
     this.follow(before, now);
     this._events = now;
-    this._wasReady = now?.state === 'ready';
+    this._state = now?.state;
     this._error = '';
     this.forget();
     now?.changed.connect(this._onChanged, this);
@@ -125,13 +125,16 @@ export abstract class KernelModel implements IDisposable {
   }
 
   private _onChanged(): void {
-    const isReady = this._events?.state === 'ready';
-    if (isReady === this._wasReady) {
+    const before = this._state;
+    const now = this._events?.state;
+    if (before === now) {
       return;
     }
-    this._wasReady = isReady;
-    this.forget();
-    if (isReady && this._isShown) {
+    this._state = now;
+    if (before === 'ready' || now === 'ready') {
+      this.forget();
+    }
+    if (now === 'ready' && this._isShown) {
       void this.refresh();
     }
     this._changed.emit();
@@ -141,10 +144,10 @@ export abstract class KernelModel implements IDisposable {
   private readonly _changed = new Signal<this, void>(this);
   private _events: IKernelEvents | null = null;
   private _asking: Promise<void> | null = null;
+  private _state: RuntimeState | undefined;
   private _error = '';
   private _version = 0;
   private _stale = false;
   private _isShown = false;
-  private _wasReady = false;
   private _isDisposed = false;
 }
