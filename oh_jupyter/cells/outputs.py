@@ -1,25 +1,149 @@
-"""The outputs of a cell, collected in order and turned into what an agent reads."""
+"""The outputs of a cell, collected in order and in bounded memory, as an agent reads them."""
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from oh_jupyter.ansi import strip_ansi
-from oh_jupyter.cells.base import CellOutput
-from oh_jupyter.cells.bounded import (
-    MAX_HEAD_CHARS,
-    BoundedEntries,
-    Entry,
-    truncate_middle,
-    truncation_notice,
-)
+from oh_jupyter.cells import CellOutput
 from oh_jupyter.events.progress import progress
 
-__all__ = ["OutputCollector"]
+__all__ = [
+    "MAX_HEAD_CHARS",
+    "BoundedEntries",
+    "Entry",
+    "OutputCollector",
+    "truncate_middle",
+    "truncation_notice",
+]
+
+
+MAX_HEAD_CHARS = MAX_TAIL_CHARS = 1024**2
+"""Characters that are kept of the beginning of a cell's text, and of its end."""
+
+PIECE_OVERHEAD_CHARS = 64
+"""Characters that each piece counts besides its own, so that empty ones are bounded, too."""
+
+
+@dataclass
+class Entry:
+    """One output of a cell."""
+
+    pieces: deque[str] = field(default_factory=deque)
+    stream: str = ""  # "" for other outputs, which are kept as a whole or not at all
+    data: dict[str, Any] | None = None
+    data_size: int = 0  # characters
+    metadata: dict[str, Any] = field(default_factory=dict)
+    display_id: str | None = None
+    is_result: bool = False
+    error: dict[str, Any] | None = None
+
+    @property
+    def text(self) -> str:
+        """Its text as a whole."""
+        return "".join(self.pieces)
+
+    @property
+    def size(self) -> int:
+        """What it counts."""
+        return sum(len(piece) + PIECE_OVERHEAD_CHARS for piece in self.pieces)
+
+
+def truncation_notice(omitted: int) -> str:
+    """The line that stands where characters are omitted, in the words of the shell's."""
+    return f"\n[... Observation truncated due to length: {omitted} characters are left out ...]\n"
+
+
+def truncate_middle(text: str, limit: int, omitted: int = 0) -> str:
+    """Cut the middle out of a text of more than ``limit`` characters, and count ``omitted`` too."""
+    if len(text) <= limit:
+        return text
+    half = limit // 2
+    if omitted:
+        omitted -= len(truncation_notice(omitted))  # the notice itself is left out, too
+    return (
+        text[:half] + truncation_notice(len(text) - 2 * half + omitted) + text[len(text) - half :]
+    )
+
+
+class BoundedEntries:
+    """The first and the last outputs of a cell; those between are counted and dropped."""
+
+    def __init__(self) -> None:
+        self.omitted_chars = 0
+        self.data_size = 0
+        self.head: list[Entry] = []
+        self.tail: deque[Entry] = deque()
+        self._head_room = MAX_HEAD_CHARS
+        self._tail_size = 0
+
+    def __iter__(self) -> Iterator[Entry]:
+        yield from (*self.head, *self.tail)
+
+    def last_lines(self, max_lines: int) -> str:
+        """A few lines of what came last."""
+        entries = self.tail or self.head
+        pieces = list(islice(reversed(entries[-1].pieces), 100)) if entries else []
+        text = "".join(reversed(pieces))
+        return "\n".join(text[-4096:].rstrip().rsplit("\n", max_lines)[-max_lines:])
+
+    def add_text(self, text: str, stream: str) -> None:
+        """Add text of a stream, which goes on where the same stream was last."""
+        if self._head_room > 0:
+            first, text = text[: self._head_room], text[self._head_room :]
+            self._head_room -= len(first) + PIECE_OVERHEAD_CHARS
+            _append(self.head, first, stream)
+        if text:
+            last = text[-MAX_TAIL_CHARS:]
+            self.omitted_chars += len(text) - len(last)
+            self._tail_size += len(last) + PIECE_OVERHEAD_CHARS
+            _append(self.tail, last, stream)
+            self._trim()
+
+    def add(self, entry: Entry) -> None:
+        """Add an output that is kept as a whole or not at all."""
+        self.data_size += entry.data_size
+        if self._head_room >= entry.size:
+            self._head_room -= entry.size
+            self.head.append(entry)
+            return
+        self._head_room = 0
+        self._tail_size += entry.size
+        self.tail.append(entry)
+        self._trim()
+
+    def _trim(self) -> None:
+        """Drop the oldest; not with every piece that comes, since the cut copies one."""
+        if self._tail_size <= 2 * MAX_TAIL_CHARS:
+            return
+        while self._tail_size > MAX_TAIL_CHARS and len(self.tail) + len(self.tail[0].pieces) > 2:
+            entry = self.tail[0]
+            dropped = [entry.pieces.popleft()] if entry.stream else list(entry.pieces)
+            excess = self._tail_size - MAX_TAIL_CHARS
+            if entry.stream and len(dropped[0]) > excess:
+                entry.pieces.appendleft(dropped[0][excess:])
+                self._tail_size -= excess
+                self.omitted_chars += excess
+                return
+            self._tail_size -= sum(len(piece) + PIECE_OVERHEAD_CHARS for piece in dropped)
+            self.omitted_chars += sum(map(len, dropped))
+            if not entry.stream or not entry.pieces:
+                self.data_size -= entry.data_size
+                self.tail.popleft()
+
+
+def _append(entries: list[Entry] | deque[Entry], text: str, stream: str) -> None:
+    if entries and entries[-1].stream == stream:
+        entries[-1].pieces.append(text)
+    else:
+        entries.append(Entry(deque([text]), stream))
+
 
 MAX_DATA_CHARS = 16 * 1024**2
 """Characters that are kept of a cell's images and other rich outputs, all together."""
@@ -31,12 +155,7 @@ _IMAGE_TYPES = ("image/png", "image/jpeg", "image/svg+xml")
 
 
 class OutputCollector:
-    """Collects a cell's outputs as Jupyter messages describe them, in bounded memory.
-
-    Updates of a display replace it where it stands, and ``clear_output`` forgets what
-    came before, so that the result is what the person has on screen in the end. Of very much
-    text the beginning and the end are kept, of rich outputs those that there is room for.
-    """
+    """A cell's outputs as the person has them on screen in the end, in bounded memory."""
 
     def __init__(self) -> None:
         self._entries = BoundedEntries()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from oh_jupyter.background import run_in_background
-from oh_jupyter.cells.base import CellOutput
+from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, execute_content
 from oh_jupyter.errors import PluginError
 

@@ -23,10 +23,7 @@ INTERRUPT_GRACE_SECONDS = 2.0
 
 
 def execute_content(code: str, silent: bool) -> dict[str, Any]:
-    """The content of an ``execute_request`` for a program's cell.
-
-    It asks nobody for input, and its failure does not abort what people have queued.
-    """
+    """Content of an ``execute_request`` that asks for no input and aborts nobody's cells."""
     return {
         "code": code,
         "silent": silent,

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Any
 
-from oh_jupyter.cells.base import CellOutput
+from oh_jupyter.cells import CellOutput
 from oh_jupyter.errors import PluginError
 
 if TYPE_CHECKING:

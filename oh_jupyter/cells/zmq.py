@@ -1,9 +1,7 @@
-"""A client that runs cells in a kernel: the one that it lives in, or any other.
+"""A client that runs cells in a kernel, the one that it lives in or any other, as frontends do.
 
-The cell goes through the shell channel like everybody's: it waits its turn, every
-frontend sees it run, and its outputs are read from IOPub like everybody's. It is done
-when the reply *and* the idle status have come; at the reply, outputs may still be on
-their way.
+At the reply, outputs may still be on their way: a cell is done when reply *and* idle status came.
+
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import zmq.asyncio
 from jupyter_client.connect import ConnectionFileMixin
 from jupyter_client.session import Session
 
-from oh_jupyter.cells.base import CellOutput
+from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.request import (
     AGENT_USERNAME,
     MAX_OUTPUT_BYTES,
@@ -41,10 +39,10 @@ class KernelClient:
     def __init__(
         self, connection: Any, cancel: Callable[[str], None], *, cancels_waiting: bool = True
     ) -> None:
-        """Make a client; it connects at its first cell.
+        """Make a client, which connects at its first cell; ``cancel`` interrupts the cell of an id.
 
-        ``cancel`` interrupts the cell of a request's id, or keeps it from starting if it waits;
-        without ``cancels_waiting`` it interrupts what runs, whichever cell that is.
+        Without ``cancels_waiting`` it interrupts whatever cell runs, so one that waits is not
+        cancelled.
         """
         self._channels = ConnectionFileMixin()
         self._channels.context = zmq.asyncio.Context()

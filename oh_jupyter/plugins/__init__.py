@@ -1,10 +1,15 @@
 """Parts of the runtime that are loaded by requirement name."""
 
 from oh_jupyter.cells import CellOutput, CellRunner
-from oh_jupyter.plugins.agent_skills import AgentSkillsPlugin, AgentSkillsRequirement
 from oh_jupyter.plugins.base import Plugin, PluginRequirement
 from oh_jupyter.plugins.jupyter import JupyterPlugin, JupyterRequirement
-from oh_jupyter.plugins.registry import ALL_PLUGINS, ENTRY_POINT_GROUP, make_plugins
+from oh_jupyter.plugins.registry import (
+    ALL_PLUGINS,
+    ENTRY_POINT_GROUP,
+    AgentSkillsPlugin,
+    AgentSkillsRequirement,
+    make_plugins,
+)
 from oh_jupyter.plugins.vscode import VSCodePlugin, VSCodeRequirement
 
 __all__ = [

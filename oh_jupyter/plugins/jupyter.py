@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from oh_jupyter.cells import CellOutput, CellRunner, captured_outputs
-from oh_jupyter.cells.bounded import truncate_middle
+from oh_jupyter.cells.outputs import truncate_middle
 from oh_jupyter.config import OUTPUT_LIMIT
 from oh_jupyter.errors import PluginError
 from oh_jupyter.events import IPythonRunCellAction, IPythonRunCellObservation

@@ -1,9 +1,4 @@
-"""VS Code in the browser, on the workspace of the runtime.
-
-The editor is a program of its own, ``openvscode-server`` or ``code-server``. It listens on
-loopback only, wants a token, ends with the kernel, and is reached through the Jupyter server
-by jupyter-server-proxy, which is where people are authenticated.
-"""
+"""VS Code in the browser: ``openvscode-server`` or ``code-server`` behind jupyter-server-proxy."""
 
 from __future__ import annotations
 

@@ -1,16 +1,9 @@
-"""The guardian: a tiny program between us and one child, so that nothing outlives us.
+"""The guardian: a program between us and one child, so that nothing outlives us.
 
-It runs as ``python -I -S _guardian.py FD PARENT_PID`` and uses the standard library
-only. ``FD`` is one end of a socket pair; ``oh_jupyter.process`` holds the other end:
-
-* it first reads what to start (one marshalled dictionary), starts it, and answers
-  ``pid N`` or ``error N STEP``; later ``exit N`` with the status of that child;
-* on ``end SECONDS``, on end-of-file and when the parent process is gone it ends *all*
-  descendants: terminate, then hang up, and kill when the seconds are over.
-
-On Linux the guardian is a child subreaper, so a grandchild that detaches itself
-(``setsid``, ``nohup``, double fork) becomes its child and is still found. Elsewhere it
-can only signal the process group of the child.
+``python -I -S _guardian.py FD PARENT_PID``, with ``FD`` one end of a socket pair, reads one
+marshalled order, starts it, and answers ``pid N`` or ``error N STEP``, later ``exit N``. On ``end
+SECONDS``, on end-of-file and when the parent is gone it ends all descendants; off Linux, where it
+can be no child subreaper, the child's process group.
 """
 
 from __future__ import annotations
@@ -44,11 +37,7 @@ def prctl(option: int, argument: int) -> None:
 
 
 def descendants() -> list[int]:
-    """Return the process ids of everything below this process.
-
-    The parent ids of /proc/PID/stat are read: the ``children`` files are missing from kernels
-    that were built without CONFIG_PROC_CHILDREN.
-    """
+    """Process ids of everything below this process; not every kernel has ``children`` files."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():

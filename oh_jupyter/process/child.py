@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from abc import ABC, abstractmethod
 from typing import IO
 
-__all__ = ["Child", "memory_bytes_of"]
+__all__ = ["PIPE", "Child", "memory_bytes_of"]
+
+PIPE = subprocess.PIPE
+"""Ask :func:`~oh_jupyter.process.spawn` for a pipe, as with ``subprocess``."""
 
 
 class Child(ABC):

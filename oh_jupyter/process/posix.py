@@ -1,10 +1,8 @@
-"""Children on POSIX systems: a guardian between each of them and us.
+"""Children on POSIX systems: a guardian (``_guardian.py``) ends each of them with all below it.
 
-A *guardian* (see ``_guardian.py``) ends the child and everything below it when this process
-closes, crashes or is killed.
+``preexec_fn`` is unsafe in a process with threads, and a parent-death signal is tied to the thread
+that forked and does not reach grandchildren.
 
-``subprocess`` alone cannot do this: ``preexec_fn`` is unsafe in a process with threads, and
-a parent-death signal is tied to the thread that forked and does not reach grandchildren.
 """
 
 from __future__ import annotations
@@ -139,18 +137,40 @@ class PosixChild(Child):
 def spawn(
     argv: Sequence[str | os.PathLike[str]],
     *,
-    cwd: str | os.PathLike[str] | None,
-    env: Mapping[str, str] | None,
-    stdin: int | IO[bytes] | None,
-    stdout: int | IO[bytes] | None,
-    stderr: int | IO[bytes] | None,
-    pass_fds: Iterable[int],
-    controlling_terminal: int | None,
-    user: str | None,
+    cwd: str | os.PathLike[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    stdin: int | IO[bytes] | None = None,
+    stdout: int | IO[bytes] | None = None,
+    stderr: int | IO[bytes] | None = None,
+    pass_fds: Iterable[int] = (),
+    controlling_terminal: int | None = None,
+    user: str | None = None,
     resume: bool = False,
     remove_when_orphaned: str | os.PathLike[str] | None = None,
 ) -> Child:
-    """Start a program below a guardian; see :func:`oh_jupyter.process.spawn`."""
+    """Start a program that cannot outlive this process.
+
+    Args:
+        argv: Program and arguments; the program is searched on the PATH of ``env``.
+        cwd: Working directory.
+        env: The whole environment; None for a copy of ours.
+        stdin: As for ``subprocess.Popen``.
+        stdout: As for ``subprocess.Popen``.
+        stderr: As for ``subprocess.Popen``.
+        pass_fds: Descriptors to keep open in the child, under the same numbers. POSIX only.
+        controlling_terminal: Descriptor of a terminal that becomes the child's own; it is
+            closed in the child unless it is one of ``pass_fds``. POSIX only.
+        user: Name of the user to run as, if not ours; this needs root. POSIX only.
+        resume: Continue the child itself whenever it is stopped, also by itself. POSIX only.
+        remove_when_orphaned: A folder that nobody else removes if this process is killed; left
+            alone on Windows.
+
+    Returns:
+        The running child.
+
+    Raises:
+        ChildStartError: No such program, directory or user, or it may not be used.
+    """
     passed = sorted(set(pass_fds))
     order = {
         "argv": [os.fsencode(word) for word in argv],

@@ -1,12 +1,7 @@
-"""Children on Windows: a job object holds each of them together with all of its descendants.
+"""Children on Windows: a job object ends each of them with all below it.
 
-The system ends what is in a job when the last handle to it is closed, and ours is closed
-when this process ends, however it ends. The child is started suspended, so that it is in the job
-before it can start anything itself. It gets a console of its own, without a window: Ctrl-C
-goes to everybody on a console, and this way that is the child and its programs alone.
-
-pywin32 makes the calls; Jupyter brings it to Windows anyway, and the structures would be long
-in ctypes. Nothing in this module has been run on Windows; it is type-checked for it.
+A child starts suspended, so that it starts nothing outside the job, on a console of its own, where
+Ctrl-C reaches it alone. Nothing in this module has been run on Windows; it is type-checked for it.
 """
 
 from __future__ import annotations
@@ -18,7 +13,7 @@ __all__ = ["interrupt", "spawn"]
 if sys.platform == "win32":
     import os
     import subprocess
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from typing import IO, Any
 
     import psutil
@@ -102,13 +97,23 @@ sys.exit(not done)
     def spawn(
         argv: Sequence[str | os.PathLike[str]],
         *,
-        cwd: str | os.PathLike[str] | None,
-        env: Mapping[str, str] | None,
-        stdin: int | IO[bytes] | None,
-        stdout: int | IO[bytes] | None,
-        stderr: int | IO[bytes] | None,
+        cwd: str | os.PathLike[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        stdin: int | IO[bytes] | None = None,
+        stdout: int | IO[bytes] | None = None,
+        stderr: int | IO[bytes] | None = None,
+        pass_fds: Iterable[int] = (),
+        controlling_terminal: int | None = None,
+        user: str | None = None,
+        resume: bool = False,
+        remove_when_orphaned: str | os.PathLike[str] | None = None,
     ) -> Child:
-        """Start a program in a job; see :func:`oh_jupyter.process.spawn`."""
+        """Start a program in a job; see ``posix.spawn``, of which Windows has no part for POSIX."""
+        if user is not None or controlling_terminal is not None or list(pass_fds):
+            raise ChildStartError(
+                "This system gives a child no other user, no terminal and no descriptors: start "
+                "it without them."
+            )
         job = _job()
         try:
             process = subprocess.Popen(
@@ -145,17 +150,7 @@ sys.exit(not done)
         return job
 
     def interrupt(pid: int) -> None:
-        """Press Ctrl-C on the console of a child.
-
-        Ctrl-Break, which could be sent to a process group from here, takes PowerShell into its
-        debugger; Ctrl-C cannot be sent to a group.
-
-        Args:
-            pid: The child, which was started by :func:`spawn`.
-
-        Raises:
-            OSError: The helper process does not start.
-        """
+        """Press Ctrl-C on the console of a child; Ctrl-Break would start PowerShell's debugger."""
         subprocess.run(
             [sys.executable, "-I", "-S", "-c", CTRL_C_PROGRAM, str(pid)],
             creationflags=subprocess.CREATE_NO_WINDOW,

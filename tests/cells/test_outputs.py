@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from oh_jupyter.ansi import strip_ansi
-from oh_jupyter.cells.bounded import MAX_HEAD_CHARS, truncate_middle, truncation_notice
-from oh_jupyter.cells.outputs import OutputCollector
+from oh_jupyter.cells.outputs import (
+    MAX_HEAD_CHARS,
+    OutputCollector,
+    truncate_middle,
+    truncation_notice,
+)
 
 
 def collected(*messages: tuple[str, dict]) -> OutputCollector:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oh_jupyter.cells.bounded import truncation_notice
+from oh_jupyter.cells.outputs import truncation_notice
 
 PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
 
