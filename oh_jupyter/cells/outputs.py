@@ -12,7 +12,7 @@ from typing import Any
 
 from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.cells import CellOutput
-from oh_jupyter.events.progress import progress
+from oh_jupyter.events.action import progress
 
 __all__ = [
     "MAX_HEAD_CHARS",

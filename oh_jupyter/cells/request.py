@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from oh_jupyter.cells.outputs import OutputCollector
-from oh_jupyter.events.progress import progress
+from oh_jupyter.events.action import progress
 
 __all__ = ["AGENT_USERNAME", "CellRequest", "execute_content"]
 

@@ -1,11 +1,8 @@
-"""The Actions that a runtime carries out, with the arguments of OpenHands 0.62.
-
-Field order, names and defaults are those of the action-execution protocol; an
-Action is plain data and does nothing by itself.
-"""
+"""The Actions that a runtime carries out, with the fields of OpenHands 0.62's protocol."""
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Any, ClassVar, Literal
@@ -28,6 +25,7 @@ __all__ = [
     "IPythonRunCellAction",
     "MCPAction",
 ]
+
 
 FileReadSource = Literal["default", "oh_aci"]
 """Who renders a file that is read: plain text, or the editor's numbered view."""
@@ -82,12 +80,9 @@ class Action(Event):
         register(cls, ACTIONS)
 
     def set_hard_timeout(self, value: float | None, blocking: bool | None = True) -> None:
-        """Give the Action a hard time limit.
+        """Give the Action a hard time limit in seconds; None lifts it.
 
-        Args:
-            value: Seconds, or None to lift the limit.
-            blocking: What a shell command's ``blocking`` becomes (None: unchanged);
-                OpenHands turns it on, which switches the no-change limit off.
+        A shell command's ``blocking`` becomes what is given (None: unchanged), as in OpenHands.
         """
         self.timeout = value
         if blocking is not None and isinstance(self, CmdRunAction):
@@ -112,6 +107,7 @@ class CmdRunAction(Action):
     """
 
     kind: ClassVar[str] = "run"
+    says: ClassVar[str] = "Running command: {self.command}"
 
     command: str
     is_input: bool = False
@@ -122,11 +118,6 @@ class CmdRunAction(Action):
     hidden: bool = False
     confirmation_state: ActionConfirmationStatus = ActionConfirmationStatus.CONFIRMED
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
-
-    @property
-    def message(self) -> str:
-        """Name the command."""
-        return f"Running command: {self.command}"
 
 
 @dataclass(repr=False, eq=False)
@@ -143,6 +134,7 @@ class IPythonRunCellAction(Action):
     """
 
     kind: ClassVar[str] = "run_ipython"
+    says: ClassVar[str] = "Running Python code interactively: {self.code}"
 
     code: str
     thought: str = ""
@@ -150,11 +142,6 @@ class IPythonRunCellAction(Action):
     confirmation_state: ActionConfirmationStatus = ActionConfirmationStatus.CONFIRMED
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     kernel_init_code: str = ""
-
-    @property
-    def message(self) -> str:
-        """Quote the cell."""
-        return f"Running Python code interactively: {self.code}"
 
 
 @dataclass(repr=False, eq=False)
@@ -172,6 +159,7 @@ class FileReadAction(Action):
     """
 
     kind: ClassVar[str] = "read"
+    says: ClassVar[str] = "Reading file: {self.path}"
 
     path: str
     start: int = 0
@@ -180,11 +168,6 @@ class FileReadAction(Action):
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     impl_source: FileReadSource = "default"
     view_range: list[int] | None = None
-
-    @property
-    def message(self) -> str:
-        """Name the file."""
-        return f"Reading file: {self.path}"
 
 
 @dataclass(repr=False, eq=False)
@@ -201,6 +184,7 @@ class FileWriteAction(Action):
     """
 
     kind: ClassVar[str] = "write"
+    says: ClassVar[str] = "Writing file: {self.path}"
 
     path: str
     content: str
@@ -208,11 +192,6 @@ class FileWriteAction(Action):
     end: int = -1
     thought: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
-
-    @property
-    def message(self) -> str:
-        """Name the file."""
-        return f"Writing file: {self.path}"
 
 
 @dataclass(repr=False, eq=False)
@@ -283,16 +262,12 @@ class BrowseURLAction(Action):
     """
 
     kind: ClassVar[str] = "browse"
+    says: ClassVar[str] = "Browsing the URL: {self.url}"
 
     url: str
     thought: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     return_axtree: bool = False
-
-    @property
-    def message(self) -> str:
-        """Name the address."""
-        return f"Browsing the URL: {self.url}"
 
 
 @dataclass(repr=False, eq=False)
@@ -308,17 +283,13 @@ class BrowseInteractiveAction(Action):
     """
 
     kind: ClassVar[str] = "browse_interactive"
+    says: ClassVar[str] = "Interacting with the browser: {self.browser_actions}"
 
     browser_actions: str
     thought: str = ""
     browsergym_send_msg_to_user: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
     return_axtree: bool = False
-
-    @property
-    def message(self) -> str:
-        """Quote the calls."""
-        return f"Interacting with the browser: {self.browser_actions}"
 
 
 @dataclass(repr=False, eq=False)
@@ -336,13 +307,24 @@ class MCPAction(Action):
     """
 
     kind: ClassVar[str] = "call_tool_mcp"
+    says: ClassVar[str] = "Calling the MCP tool: {self.name}"
 
     name: str
     arguments: dict[str, Any] = field(default_factory=dict)
     thought: str = ""
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
 
-    @property
-    def message(self) -> str:
-        """Name the tool."""
-        return f"Calling the MCP tool: {self.name}"
+
+class Progress:
+    """Is told how an Action goes on, from any thread. This one tells nobody."""
+
+    def begin(self) -> None:
+        """Note that it is its turn, where it had to queue for the shell or the kernel."""
+
+    def put_out(self) -> None:
+        """Note that there is new output."""
+
+
+_NOBODY = Progress()
+progress: ContextVar[Progress] = ContextVar("progress", default=_NOBODY)
+"""Who is told about the Action of this context."""

@@ -57,10 +57,7 @@ def has_blobs(wire: dict[str, Any]) -> bool:
 def join_blobs(
     wire: dict[str, Any], folder: str, read: Callable[[str], bytes], *, missing_ok: bool = False
 ) -> dict[str, Any]:
-    """Event with the whole texts that it refers to; StorageError for one that is not there.
-
-    With ``missing_ok`` the first part of such a text stays, and says so.
-    """
+    """Event with its whole texts (StorageError; with ``missing_ok`` a part that says so)."""
     for pointer, reference in _references(wire).items():
         try:
             wire = _with(wire, pointer, _read(reference, folder, read))

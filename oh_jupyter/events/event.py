@@ -27,6 +27,7 @@ class Event:
     """
 
     kind: ClassVar[str] = ""
+    says: ClassVar[str] = ""  # template of ``message``
 
     id: int | None = field(default=None, repr=False, compare=False)
     timestamp: str | None = field(default=None, repr=False, compare=False)
@@ -38,7 +39,7 @@ class Event:
     @property
     def message(self) -> str:
         """One sentence that says what happened, for people."""
-        return ""
+        return self.says.format(self=self)
 
     # The same as dataclasses write them for each class, which costs a third of loading.
 

@@ -1,8 +1,4 @@
-"""Dataclass fields checked against their annotations, for what arrives as JSON.
-
-Written here rather than taken from a validation library: the protocol wants its own
-leniency field by field, and a kernel extension must not cost an import of 20 MB.
-"""
+"""Dataclass fields checked against their annotations, for what arrives as JSON."""
 
 from __future__ import annotations
 
@@ -19,10 +15,7 @@ __all__ = ["build", "check_field", "check_seconds", "json_name", "mapping"]
 
 
 def build(cls: type, values: dict[str, Any], where: str, *, ignore_unknown: bool) -> object:
-    """Make a dataclass of JSON values, its fields of the event log left alone.
-
-    ``where`` stands before a field's name in a WireError, such as ``args``.
-    """
+    """Make a dataclass of JSON values; a WireError names a field after ``where``."""
     envelope = {*field_types(Event), *field_types(Action)}
     hints = {name: hint for name, hint in field_types(cls).items() if name not in envelope}
     kind = getattr(cls, "kind", "metadata")

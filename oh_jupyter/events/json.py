@@ -1,7 +1,6 @@
 """JSON: read from outside so that whatever comes of it can be written again, and written fast.
 
-Python's reader takes more than JSON: NaN, lone halves of surrogate pairs, numbers of any length,
-values as deep as the stack. Each of them would go wrong later, where nobody can say why any more.
+Python's reader also takes NaN, lone surrogates, numbers of any length and any depth.
 """
 
 from __future__ import annotations

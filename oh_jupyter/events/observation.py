@@ -1,8 +1,6 @@
-"""What a runtime answers: one Observation for each Action.
+"""What a runtime answers: one Observation for each Action, with the fields of OpenHands 0.62.
 
-Field names and defaults are those of OpenHands 0.62. Its client passes every key
-of ``extras`` to a constructor, so a field that it does not know would break it:
-nothing may be added here that the protocol does not have.
+Its client passes every key of ``extras`` to a constructor, so one that it does not know breaks it.
 """
 
 from __future__ import annotations
@@ -57,7 +55,7 @@ class Observation(Event):
     @property
     def message(self) -> str:
         """The content, where a type has nothing shorter to say."""
-        return self.content
+        return super().message or self.content
 
     @property
     def success(self) -> bool | None:
@@ -101,6 +99,7 @@ class CmdOutputObservation(Observation):
     """
 
     kind: ClassVar[str] = "run"
+    says: ClassVar[str] = "Command `{self.command}` executed with exit code {self.exit_code}."
 
     command: str = ""
     metadata: CmdOutputMetadata = field(default_factory=CmdOutputMetadata)
@@ -110,11 +109,6 @@ class CmdOutputObservation(Observation):
     def exit_code(self) -> int:
         """Exit status; -1 while the command is still running."""
         return self.metadata.exit_code
-
-    @property
-    def message(self) -> str:
-        """Name the command and its exit status."""
-        return f"Command `{self.command}` executed with exit code {self.exit_code}."
 
     @property
     def success(self) -> bool:
@@ -132,14 +126,10 @@ class IPythonRunCellObservation(Observation):
     """
 
     kind: ClassVar[str] = "run_ipython"
+    says: ClassVar[str] = "Code executed in IPython cell."
 
     code: str = ""
     image_urls: list[str] | None = None
-
-    @property
-    def message(self) -> str:
-        """Say that it ran."""
-        return "Code executed in IPython cell."
 
     @property
     def success(self) -> bool:
@@ -157,14 +147,10 @@ class FileReadObservation(Observation):
     """
 
     kind: ClassVar[str] = "read"
+    says: ClassVar[str] = "I read the file {self.path}."
 
     path: str = ""
     impl_source: FileReadSource = "default"
-
-    @property
-    def message(self) -> str:
-        """Name the file."""
-        return f"I read the file {self.path}."
 
 
 @dataclass(repr=False, eq=False)
@@ -176,13 +162,9 @@ class FileWriteObservation(Observation):
     """
 
     kind: ClassVar[str] = "write"
+    says: ClassVar[str] = "I wrote to the file {self.path}."
 
     path: str = ""
-
-    @property
-    def message(self) -> str:
-        """Name the file."""
-        return f"I wrote to the file {self.path}."
 
 
 @dataclass(repr=False, eq=False)
@@ -201,6 +183,7 @@ class FileEditObservation(Observation):
     """
 
     kind: ClassVar[str] = "edit"
+    says: ClassVar[str] = "I edited the file {self.path}."
 
     path: str = ""
     prev_exist: bool = False
@@ -209,11 +192,6 @@ class FileEditObservation(Observation):
     impl_source: FileEditSource = "oh_aci"
     diff: str | None = None
     _diff_cache: str | None = None
-
-    @property
-    def message(self) -> str:
-        """Name the file."""
-        return f"I edited the file {self.path}."
 
 
 @dataclass(repr=False, eq=False)
@@ -241,6 +219,7 @@ class BrowserOutputObservation(Observation):
     """
 
     kind: ClassVar[str] = "browse"
+    says: ClassVar[str] = "Visited {self.url}"
 
     url: str = ""
     trigger_by_action: str = ""
@@ -259,11 +238,6 @@ class BrowserOutputObservation(Observation):
     focused_element_bid: str = ""
     filter_visible_only: bool = False
 
-    @property
-    def message(self) -> str:
-        """Name the address."""
-        return f"Visited {self.url}"
-
 
 @dataclass(repr=False, eq=False)
 class FileDownloadObservation(Observation):
@@ -274,13 +248,9 @@ class FileDownloadObservation(Observation):
     """
 
     kind: ClassVar[str] = "download"
+    says: ClassVar[str] = "Downloaded the file at location: {self.file_path}"
 
     file_path: str = ""
-
-    @property
-    def message(self) -> str:
-        """Name the file."""
-        return f"Downloaded the file at location: {self.file_path}"
 
 
 @dataclass(repr=False, eq=False)
@@ -316,11 +286,7 @@ class NullObservation(Observation):
     """Nothing to observe."""
 
     kind: ClassVar[str] = "null"
-
-    @property
-    def message(self) -> str:
-        """Say so."""
-        return "No observation"
+    says: ClassVar[str] = "No observation"
 
 
 @dataclass(repr=False, eq=False)

@@ -1,8 +1,4 @@
-"""The events of OpenHands' agents: what they say, think, plan, remember and become.
-
-A runtime carries none of them out. They are known here so that a log which OpenHands has written
-can be read as a whole.
-"""
+"""The events of OpenHands' agents, known so that its logs can be read; no runtime does them."""
 
 from __future__ import annotations
 
@@ -40,8 +36,14 @@ RecallType = Literal["workspace_context", "knowledge"]
 """What is recalled: facts about the workspace, or what microagents know."""
 
 
+class AgentAction(Action):
+    """An Action that an agent's own program carries out, and no runtime."""
+
+    runnable: ClassVar[bool] = False
+
+
 @dataclass(repr=False, eq=False)
-class AgentThinkAction(Action):
+class AgentThinkAction(AgentAction):
     """A thought of the agent, kept in the log.
 
     Attributes:
@@ -49,18 +51,13 @@ class AgentThinkAction(Action):
     """
 
     kind: ClassVar[str] = "think"
-    runnable: ClassVar[bool] = False
+    says: ClassVar[str] = "I am thinking...: {self.thought}"
 
     thought: str = ""
 
-    @property
-    def message(self) -> str:
-        """Quote the thought."""
-        return f"I am thinking...: {self.thought}"
-
 
 @dataclass(repr=False, eq=False)
-class AgentFinishAction(Action):
+class AgentFinishAction(AgentAction):
     """The agent is done.
 
     Attributes:
@@ -70,7 +67,6 @@ class AgentFinishAction(Action):
     """
 
     kind: ClassVar[str] = "finish"
-    runnable: ClassVar[bool] = False
 
     final_thought: str = ""
     outputs: dict[str, Any] = field(default_factory=dict)
@@ -83,7 +79,7 @@ class AgentFinishAction(Action):
 
 
 @dataclass(repr=False, eq=False)
-class MessageAction(Action):
+class MessageAction(AgentAction):
     """A message between person and agent.
 
     Attributes:
@@ -95,7 +91,7 @@ class MessageAction(Action):
     """
 
     kind: ClassVar[str] = "message"
-    runnable: ClassVar[bool] = False
+    says: ClassVar[str] = "{self.content}"
 
     content: str
     file_urls: list[str] | None = None
@@ -103,27 +99,17 @@ class MessageAction(Action):
     wait_for_response: bool = False
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
 
-    @property
-    def message(self) -> str:
-        """The text itself."""
-        return self.content
-
 
 @dataclass(repr=False, eq=False)
-class NullAction(Action):
+class NullAction(AgentAction):
     """Nothing to do."""
 
     kind: ClassVar[str] = "null"
-    runnable: ClassVar[bool] = False
-
-    @property
-    def message(self) -> str:
-        """Say so."""
-        return "No action"
+    says: ClassVar[str] = "No action"
 
 
 @dataclass(repr=False, eq=False)
-class SystemMessageAction(Action):
+class SystemMessageAction(AgentAction):
     """The instructions that an agent begins with.
 
     Attributes:
@@ -134,21 +120,16 @@ class SystemMessageAction(Action):
     """
 
     kind: ClassVar[str] = "system"
-    runnable: ClassVar[bool] = False
+    says: ClassVar[str] = "{self.content}"
 
     content: str
     tools: list[dict[str, Any]] | None = None
     openhands_version: str | None = None
     agent_class: str | None = None
 
-    @property
-    def message(self) -> str:
-        """The text itself."""
-        return self.content
-
 
 @dataclass(repr=False, eq=False)
-class AgentRejectAction(Action):
+class AgentRejectAction(AgentAction):
     """The agent gives the task back.
 
     Attributes:
@@ -157,7 +138,6 @@ class AgentRejectAction(Action):
     """
 
     kind: ClassVar[str] = "reject"
-    runnable: ClassVar[bool] = False
 
     outputs: dict[str, Any] = field(default_factory=dict)
     thought: str = ""
@@ -169,7 +149,7 @@ class AgentRejectAction(Action):
 
 
 @dataclass(repr=False, eq=False)
-class AgentDelegateAction(Action):
+class AgentDelegateAction(AgentAction):
     """The agent has another one do something.
 
     Attributes:
@@ -179,20 +159,15 @@ class AgentDelegateAction(Action):
     """
 
     kind: ClassVar[str] = "delegate"
-    runnable: ClassVar[bool] = False
+    says: ClassVar[str] = "Asking {self.agent} for help"
 
     agent: str
     inputs: dict[str, Any]
     thought: str = ""
 
-    @property
-    def message(self) -> str:
-        """Name the other agent."""
-        return f"Asking {self.agent} for help"
-
 
 @dataclass(repr=False, eq=False)
-class RecallAction(Action):
+class RecallAction(AgentAction):
     """Something is looked for in the agent's memory.
 
     Attributes:
@@ -202,20 +177,15 @@ class RecallAction(Action):
     """
 
     kind: ClassVar[str] = "recall"
-    runnable: ClassVar[bool] = False
+    says: ClassVar[str] = "Recalling: {self.query}"
 
     recall_type: RecallType
     query: str = ""
     thought: str = ""
 
-    @property
-    def message(self) -> str:
-        """Quote the query."""
-        return f"Recalling: {self.query}"
-
 
 @dataclass(repr=False, eq=False)
-class ChangeAgentStateAction(Action):
+class ChangeAgentStateAction(AgentAction):
     """The agent is to be in another state.
 
     Attributes:
@@ -224,19 +194,14 @@ class ChangeAgentStateAction(Action):
     """
 
     kind: ClassVar[str] = "change_agent_state"
-    runnable: ClassVar[bool] = False
+    says: ClassVar[str] = "The agent's state becomes {self.agent_state}"
 
     agent_state: str
     thought: str = ""
 
-    @property
-    def message(self) -> str:
-        """Name the state."""
-        return f"The agent's state becomes {self.agent_state}"
-
 
 @dataclass(repr=False, eq=False)
-class CondensationAction(Action):
+class CondensationAction(AgentAction):
     """Events are forgotten, so that the history fits into the model's context.
 
     Attributes:
@@ -248,7 +213,6 @@ class CondensationAction(Action):
     """
 
     kind: ClassVar[str] = "condensation"
-    runnable: ClassVar[bool] = False
 
     forgotten_event_ids: list[int] | None = None
     forgotten_events_start_id: int | None = None
@@ -263,20 +227,15 @@ class CondensationAction(Action):
 
 
 @dataclass(repr=False, eq=False)
-class CondensationRequestAction(Action):
+class CondensationRequestAction(AgentAction):
     """The history is to become shorter."""
 
     kind: ClassVar[str] = "condensation_request"
-    runnable: ClassVar[bool] = False
-
-    @property
-    def message(self) -> str:
-        """Say so."""
-        return "The history is to become shorter"
+    says: ClassVar[str] = "The history is to become shorter"
 
 
 @dataclass(repr=False, eq=False)
-class TaskTrackingAction(Action):
+class TaskTrackingAction(AgentAction):
     """The agent looks at its plan, or changes it.
 
     Attributes:
@@ -286,7 +245,6 @@ class TaskTrackingAction(Action):
     """
 
     kind: ClassVar[str] = "task_tracking"
-    runnable: ClassVar[bool] = False
 
     command: str = "view"
     task_list: list[dict[str, Any]] = field(default_factory=list)
@@ -299,7 +257,7 @@ class TaskTrackingAction(Action):
 
 
 @dataclass(repr=False, eq=False)
-class LoopRecoveryAction(Action):
+class LoopRecoveryAction(AgentAction):
     """What to do with an agent that repeats itself.
 
     Attributes:
@@ -307,14 +265,9 @@ class LoopRecoveryAction(Action):
     """
 
     kind: ClassVar[str] = "loop_recovery"
-    runnable: ClassVar[bool] = False
+    says: ClassVar[str] = "The agent repeats itself: option {self.option}"
 
     option: int = 1
-
-    @property
-    def message(self) -> str:
-        """Name the option."""
-        return f"The agent repeats itself: option {self.option}"
 
 
 @dataclass(repr=False, eq=False)

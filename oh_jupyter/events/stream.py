@@ -1,21 +1,19 @@
-"""The log of a session: every Action and Observation, on a file store.
+"""The log of a session on a file store, in OpenHands' layout, which several processes may share.
 
-The layout is OpenHands': ``sessions/{sid}/events/{id}.json``, or
-``users/{uid}/conversations/{sid}/events/{id}.json``, each file an event in its wire form.
-Recording is a matter of memory; threads of the log write the files, and call subscribers,
-each in the order of the ids. Several processes may record to one session: ids are dense,
-and no file is replaced.
+Recording is a matter of memory: threads write the files and call subscribers, in the order of ids.
 """
 
 from __future__ import annotations
 
 import atexit
+import copy
 import json
 import logging
 import os
 import threading
 import time
 import weakref
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
@@ -24,7 +22,6 @@ from oh_jupyter.errors import RuntimeClosedError, StorageError, StorePathError, 
 from oh_jupyter.events.blobs import MAX_INLINE_CHARS, has_blobs, join_blobs
 from oh_jupyter.events.event import Event, EventSource
 from oh_jupyter.events.masking import SecretMasker
-from oh_jupyter.events.subscribers import Subscriber, Subscribers
 from oh_jupyter.events.wire import EncodedEvent, from_wire, to_wire
 from oh_jupyter.events.writer import EventWriter
 
@@ -33,7 +30,88 @@ if TYPE_CHECKING:
 
 __all__ = ["EventStream"]
 
+
 _log = logging.getLogger(__name__)
+
+Subscriber = Callable[[Event], object]
+"""What can subscribe: it gets the event; what it returns is ignored."""
+
+
+class Subscribers:
+    """Calls each subscriber with each event once, in order and with secrets masked."""
+
+    def __init__(self, masker: SecretMasker) -> None:
+        self._masker = masker
+        self._changed = threading.Condition()
+        self._callbacks: dict[object, Subscriber] = {}
+        self._queue: deque[tuple[int, Event, dict[str, Any], list[object]]] = deque()
+        self._thread: threading.Thread | None = None
+        self._published = self._delivered = 0  # events, counted
+
+    def add(self, callback: Subscriber) -> Callable[[], None]:
+        """Subscribe to the events that are published from now on; returns what unsubscribes."""
+        ticket = object()
+        with self._changed:
+            self._callbacks[ticket] = callback
+
+        def remove() -> None:
+            with self._changed:
+                self._callbacks.pop(ticket, None)
+
+        return remove
+
+    def publish(self, event: Event, wire: dict[str, Any]) -> None:
+        """Hand an event to those who are subscribed now. It does not wait for them."""
+        with self._changed:
+            if not self._callbacks:
+                return
+            self._published += 1
+            self._queue.append((self._published, copy.deepcopy(event), wire, list(self._callbacks)))
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="oh-subscribers", daemon=True
+                )
+                self._thread.start()
+            self._changed.notify_all()
+
+    def flush(self, timeout: float | None) -> bool:
+        """Wait until what was published is delivered; False if that took ``timeout`` seconds."""
+        with self._changed:
+            if self._thread is threading.current_thread():
+                return True
+            last = self._published
+            return self._changed.wait_for(lambda: self._delivered >= last, timeout)
+
+    def stop(self) -> None:
+        """End the thread after the event it is at. A later event starts it again."""
+        with self._changed:
+            self._thread = None
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._queue or self._stopped())
+                if self._stopped():
+                    return
+                number, event, wire, tickets = self._queue.popleft()
+            masked = self._masker.masked(wire)
+            for ticket in tickets:
+                callback = self._callbacks.get(ticket)
+                if callback is None:
+                    continue
+                try:
+                    callback(copy.deepcopy(event) if masked is wire else from_wire(masked))
+                except Exception:
+                    _log.exception("A subscriber failed with event %s", event.id)
+            with self._changed:
+                self._delivered = number
+                self._changed.notify_all()
+
+    def _stopped(self) -> bool:
+        return self._thread is not threading.current_thread()
+
+
 _SOURCES = get_args(EventSource)
 _READ_BATCH_EVENTS = 100
 _EXIT_TIMEOUT_SECONDS = 5.0
@@ -42,20 +120,7 @@ _EXIT_TIMEOUT_SECONDS = 5.0
 class EventStream:
     """Records events, reads them back, and tells subscribers of new ones.
 
-    Args:
-        file_store: Where the log is kept. A session that is there already is continued.
-        sid: Id of the session.
-        user_id: Whose session it is, if there are several users.
-        max_inline_chars: A text with more characters, such as that of a file that was written, is
-            a file of its own in ``blobs`` beside ``events``; the event's file has its first part.
-
-    Attributes:
-        sid: Id of the session.
-        user_id: Whose session it is, or None.
-
-    Raises:
-        StorePathError: If an id is empty or no name of a directory.
-        StorageError: If the store cannot be reached.
+    A text of more than ``max_inline_chars`` is a file of its own in ``blobs`` beside ``events``.
     """
 
     def __init__(
@@ -86,23 +151,10 @@ class EventStream:
         return self._next_id - 1
 
     def add_event(self, event: Event, source: EventSource) -> Event:
-        """Record an event. It takes microseconds and never waits for the store.
+        """Record an event as it is now, which takes microseconds; it gets id, timestamp and source.
 
-        The event is written as it is now; later changes of it are not seen. If another
-        process has recorded to the session meanwhile, the event gets a later id when it is
-        written, which is sure after `flush`.
-
-        Args:
-            event: The event; it gets its id, timestamp and source. One that was recorded
-                before is recorded again, under a new id.
-            source: Who caused it.
-
-        Returns:
-            The same event.
-
-        Raises:
-            WireError: If there is no such source.
-            RuntimeClosedError: In a forked child, which must not write its parent's log.
+        Another process may have taken the id: the one that it is written with is sure after
+        `flush`. WireError for an unknown source, RuntimeClosedError in a forked child.
         """
         if source not in _SOURCES:
             raise WireError(f"No event has the source {source!r}; use one of {_SOURCES}.", "source")
@@ -123,33 +175,11 @@ class EventStream:
         return event
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        """Have a function called with every event that is recorded from now on.
-
-        It is called with each event once, in the order of the ids, in a thread of the log,
-        and gets a copy in which secrets are masked. An exception in it is logged.
-
-        Args:
-            callback: The function.
-
-        Returns:
-            A function that ends the subscription.
-        """
+        """Have a function called with a masked copy of each new event; returns what ends that."""
         return self._subscribers.add(callback)
 
     def get_event(self, id: int) -> Event:
-        """Read an event.
-
-        Args:
-            id: Which.
-
-        Returns:
-            The event, with secrets masked.
-
-        Raises:
-            FileNotFoundError: If there is none of that id.
-            StorageError: If its file is damaged, or that of one of its long texts is missing.
-            WireError: If it is of a type that is not known here.
-        """
+        """Read an event, masked (FileNotFoundError; StorageError: damaged; WireError: unknown)."""
         wire = self._writer.unwritten([id]).get(id)
         if wire is None:
             path = self._writer.path(id)
@@ -157,14 +187,7 @@ class EventStream:
         return from_wire(join_blobs(wire, self._writer.blobs, self._store.read_bytes))
 
     def encoded(self, event: Event) -> bytes:
-        """The JSON of an event that was just recorded, for the one who asked for it.
-
-        Args:
-            event: The event, unchanged since; secrets are not masked.
-
-        Returns:
-            The JSON, which is shared with the log where that is possible.
-        """
+        """JSON, not masked, of an event that was just recorded, shared with the log if possible."""
         pending = None if event.id is None else self._writer.pending(event.id)
         wire = to_wire(event)
         return (pending if pending and pending.wire == wire else EncodedEvent(wire)).json()
@@ -178,23 +201,9 @@ class EventStream:
         *,
         whole: bool = True,
     ) -> list[Event]:
-        """Read events in the order of their ids.
+        """Masked events from ``start`` to before ``end``; those of unknown types are left out.
 
-        Events of types that are not known here, from other programs, are left out.
-
-        Args:
-            start: First id.
-            end: Id after the last, as in `range`; None for all.
-            limit: How many to return at most.
-            kinds: Types to return, such as ``{"run", "error"}``; None for all.
-            whole: Whether to read long texts; else, and where one is missing, there is the first
-                part of them, which says so. `get_event` reads one event as a whole.
-
-        Returns:
-            The events, with secrets masked.
-
-        Raises:
-            StorageError: If a file is damaged, or the store cannot be read.
+        Unless ``whole``, and where one is missing, long texts are their first part, which says so.
         """
         found: list[Event] = []
         if limit is not None and limit <= 0:
@@ -215,11 +224,7 @@ class EventStream:
         return found
 
     def mask(self, values: Iterable[str]) -> None:
-        """Keep secrets out of the log: ``<secret_hidden>`` is recorded in their place.
-
-        Args:
-            values: The secrets. What is written already is not changed.
-        """
+        """Record ``<secret_hidden>`` in the place of secrets from now on."""
         with self._lock:
             self._masker.add(values)
 
@@ -229,15 +234,7 @@ class EventStream:
         return self._masker.values
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until the events recorded so far are written and handed to subscribers.
-
-        Args:
-            timeout: Seconds to wait at most; None for as long as it takes.
-
-        Raises:
-            StorageError: If the store refuses them, or time ran out. They are kept, and
-                tried again with the next event or flush.
-        """
+        """Wait until all is written and delivered (StorageError: refused or late, and kept)."""
         deadline = None if timeout is None else time.monotonic() + timeout
         self._writer.flush(timeout)
         left = None if deadline is None else max(deadline - time.monotonic(), 0)
@@ -248,11 +245,7 @@ class EventStream:
             )
 
     def close(self, timeout: float = 10.0) -> None:
-        """Flush, and end the threads. An event that is added later starts them again.
-
-        Args:
-            timeout: Seconds to wait at most. What could not be written is logged.
-        """
+        """Flush, and end the threads, which an event that is added later starts again."""
         if os.getpid() != self._pid:
             return
         try:

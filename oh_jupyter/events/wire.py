@@ -1,11 +1,7 @@
 """Events as JSON, exactly as OpenHands' action-execution protocol writes them, both ways.
 
-An Action is ``{"action": type, "args": {...}, "timeout"?, "oh_jupyter"?}``, an Observation
-``{"observation": type, "content": str, "extras": {...}, "success"?}``; either may
-carry ``id``, ``timestamp``, ``source``, ``cause`` and ``message`` at the top level.
-Arguments that OpenHands does not have stand in ``oh_jupyter``, which its readers ignore, where they
-would take none of the session's events with an argument that they do not know; in ``args`` they are
-read as well. What cannot be read is refused with the name of the field.
+What OpenHands does not have stands in ``oh_jupyter``, which its readers ignore, where an unknown
+argument would cost them the event; in ``args`` it is read as well.
 """
 
 from __future__ import annotations

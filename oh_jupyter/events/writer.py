@@ -1,14 +1,6 @@
-"""Events on their way to the store: kept in memory until their files are written.
+"""Events on their way to the store, written one file after another: always the log up to some id.
 
-A thread writes one file after another, so that the files on the store are always the log
-up to some id, without gaps. While the store refuses, nothing is lost: the oldest event is
-tried again whenever another one comes, or somebody flushes.
-
-Before the first of them, the session gets the ``metadata.json`` without which OpenHands takes its
-folder for debris; on a local disk, nobody but its owner may read what a session keeps.
-
-Files are created, never replaced. If another process has taken an id in the meantime, the
-events get the next ones that are free.
+While the store refuses, the oldest is tried again whenever another one comes, or somebody flushes.
 """
 
 from __future__ import annotations
@@ -42,8 +34,8 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600  # permissions
 class EventWriter:
     """Writes the events of one session's folder, in order and in the background.
 
-    When another process has taken an id, ``on_taken`` is called in the thread with a function
-    that gives the events later ids and returns the next free one.
+    When another process has taken an id, ``on_taken`` is called with a function that gives later
+    ids.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ from oh_jupyter.events import (
     MCPObservation,
     Observation,
 )
-from oh_jupyter.events.progress import progress
+from oh_jupyter.events.action import progress
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet

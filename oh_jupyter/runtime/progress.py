@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from oh_jupyter.events.progress import Progress
+from oh_jupyter.events.action import Progress
 
 __all__ = ["ActionProgress"]
 

@@ -19,7 +19,7 @@ import oh_jupyter.shell.replies as replies
 from oh_jupyter.background import LoopThread
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
-from oh_jupyter.events.progress import progress
+from oh_jupyter.events.action import progress
 from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Report, control_character
 from oh_jupyter.shell.environment import (
     ShellSnapshot,

@@ -16,7 +16,7 @@ from oh_jupyter.cells.outputs import OutputCollector
 from oh_jupyter.cells.request import AGENT_USERNAME
 from oh_jupyter.cells.zmq import KernelClient
 from oh_jupyter.errors import PluginError, RuntimeClosedError
-from oh_jupyter.events.progress import progress
+from oh_jupyter.events.action import progress
 from oh_jupyter.kernel.cells.agent_outputs import chunked_streams, without_output_history
 from oh_jupyter.kernel.cells.inline import run_inline
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
