@@ -1,8 +1,4 @@
-"""What the contract asks of a shell: the seam between ``session.py`` and the shells.
-
-A *driver* is one process of a shell: it runs one command after the other and tells when each
-ends. A *dialect* is everything else that differs between the shells, as plain data.
-"""
+"""The seam between ``session.py`` and the shells: a driver is one process, a dialect plain data."""
 
 from __future__ import annotations
 
@@ -14,7 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from oh_jupyter.process import Child
-from oh_jupyter.shell.output.buffer import OutputBuffer
+from oh_jupyter.shell.buffer import OutputBuffer
+from oh_jupyter.shell.markers import Marker, MarkerParser
 
 __all__ = [
     "END_OF_INPUT",
@@ -98,6 +95,7 @@ class ShellDriver(ABC):
         self._loop = loop
         self._on_change = on_change
         self._token = "oh_" + secrets.token_hex(8)
+        self._markers = MarkerParser(self._token)
         self._ids = itertools.count(1)
         self._idle = OutputBuffer()
         self.command: Command | None = None  # the last one, whether it has ended or not
@@ -109,6 +107,26 @@ class ShellDriver(ABC):
     def running(self) -> bool:
         """Whether a command runs."""
         return self.command is not None and not self.command.done
+
+    def _new_command(self, text: str) -> Command:
+        self.command = Command(str(next(self._ids)), text, self._token)
+        return self.command
+
+    def _split_output(self, data: bytes) -> None:
+        """Hand on what the shell wrote: output, and markers in it."""
+        self.last_change = self._loop.time()
+        for piece in self._markers.split(data):
+            if isinstance(piece, Marker):
+                self._on_marker(piece)
+            else:
+                self._deliver(piece)
+
+    @abstractmethod
+    def _on_marker(self, marker: Marker) -> None: ...
+
+    @abstractmethod
+    def _deliver(self, data: bytes) -> None:
+        """Put output where it belongs."""
 
     def take_idle_output(self) -> bytes:
         """Take what background jobs have printed while no command ran."""
@@ -126,10 +144,7 @@ class ShellDriver(ABC):
     def run(
         self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
     ) -> Command:
-        """Give the shell a command; ``status`` is what it finds as the exit status before it.
-
-        Lines of ``setup`` run before it, unseen and without a trace in the exit status.
-        """
+        """Give the shell a command, after unseen lines of ``setup`` and an exit ``status``."""
 
     @abstractmethod
     def type_line(self, text: str) -> None:
@@ -162,8 +177,8 @@ class Dialect:
     # From a PATH, what to try one after the other; empty if the shell is not there.
     command_lines: Callable[[str | None], list[list[str]]]
     # Into top-level commands; a shell that splits itself answers with ``Report.refused``.
-    split: Callable[[str], list[str]]
-    displayed: Callable[[str], str]  # as ``extras.command`` has it
+    split: Callable[[str], list[str]] = lambda command: [command]
+    displayed: Callable[[str], str] = str  # as ``extras.command`` has it
     # Lines for ``setup`` that write the exported variables to a file, NAME=VALUE and a NUL each.
     write_variables: Callable[[str], str] | None = None
     # Lines for ``setup`` that go to a directory, and remove variables.

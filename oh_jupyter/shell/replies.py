@@ -1,8 +1,4 @@
-"""The replies of the protocol: Observations in the states that it knows, and its literal texts.
-
-The texts are those of OpenHands 0.62; clients and their tests compare them, and agents are
-trained on them.
-"""
+"""The replies of the protocol, whose texts are OpenHands 0.62's: clients and tests compare them."""
 
 from __future__ import annotations
 
@@ -15,7 +11,7 @@ from functools import cache
 
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
 from oh_jupyter.shell.driver import Command, Report
-from oh_jupyter.shell.output.screen import render
+from oh_jupyter.shell.screen import render
 
 __all__ = [
     "CONTINUED_PREFIX",
@@ -25,7 +21,6 @@ __all__ = [
     "SENT",
     "completed",
     "completed_suffix",
-    "error",
     "hard_timeout_suffix",
     "history_prefix",
     "last_lines",
@@ -113,10 +108,7 @@ def history_prefix(content: str) -> str:
 
 
 def leftover_prefix(command: str, exit_code: int, content: str) -> str:
-    """Hand over what an earlier command printed after it had last been asked for.
-
-    Not in the protocol, which mixes that output into the content of the new command.
-    """
+    """Hand over what an earlier command printed after it had last been asked for."""
     return (
         f'[The previous command "{command}" completed with exit code {exit_code}. '
         f"Its remaining output:]\n{content}\n[Below is the output of your command.]\n"
@@ -145,11 +137,6 @@ def truncate(content: str) -> str:
         return content
     half = MAX_CONTENT_CHARS // 2
     return content[:half] + TRUNCATION + content[-half:]
-
-
-def error(content: str) -> CmdOutputObservation:
-    """Answer an action that needs a running command while there is none; the exit code is -1."""
-    return CmdOutputObservation(content=content)
 
 
 def last_lines(command: Command | None, max_lines: int) -> str:
@@ -225,11 +212,7 @@ def _take(command: Command, final: bool) -> tuple[str, bool]:
 
 
 def _interpreter(search_path: str, cwd: str) -> str:
-    """Find the ``python`` of a shell, or "".
-
-    ``shutil.which`` does it on Windows, where endings count; here it would take as long as all else
-    that a short command costs on our side.
-    """
+    """Find the ``python`` of a shell, or ""; ``shutil.which`` takes much longer on POSIX."""
     if os.name != "posix":
         return shutil.which("python", path=search_path) or ""
     for directory in search_path.split(os.pathsep) if search_path else ():

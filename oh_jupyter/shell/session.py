@@ -1,9 +1,4 @@
-"""ShellSession: the protocol's ``run`` action over one persistent shell, whichever it is.
-
-The order of decisions and the states of a reply are those of OpenHands' action-execution
-protocol; what the replies look like is in ``replies.py``, what differs between the shells in
-``driver.py``.
-"""
+"""ShellSession: the protocol's ``run`` action over one persistent shell, whichever it is."""
 
 from __future__ import annotations
 
@@ -112,11 +107,7 @@ class ShellSession:
     # The blocking face
 
     def initialize(self) -> None:
-        """Start the shell.
-
-        Raises:
-            ShellError: The shell does not start.
-        """
+        """Start the shell; see :meth:`initialize_async`."""
         if self._loop is None:
             self._thread = LoopThread("oh_jupyter-shell")
             self._loop = self._thread.loop
@@ -127,50 +118,19 @@ class ShellSession:
             raise
 
     def execute(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
-        """Run an action and wait for its observation, from any thread but the loop's own.
-
-        Args:
-            action: The command, input or control key, with its limits.
-
-        Returns:
-            See :meth:`execute_async`.
-
-        Raises:
-            ShellError: The session is not initialized, or is closed.
-        """
+        """Run an action from any thread but the loop's own; see :meth:`execute_async`."""
         return self._call(self.execute_async(action))
 
     def set_env(self, variables: Mapping[str, str]) -> None:
-        """Set environment variables; see :meth:`set_env_async`.
-
-        Args:
-            variables: Names and values.
-
-        Raises:
-            ShellError: A name or value cannot be that of an environment variable.
-        """
+        """Set environment variables; see :meth:`set_env_async`."""
         self._call(self.set_env_async(variables))
 
     def snapshot(self) -> ShellSnapshot:
-        """Tell directory and exported variables; see :meth:`snapshot_async`.
-
-        Returns:
-            What :meth:`restore` takes.
-
-        Raises:
-            ShellError: A command runs, or the shell cannot tell.
-        """
+        """Tell directory and exported variables; see :meth:`snapshot_async`."""
         return self._call(self.snapshot_async())
 
     def restore(self, snapshot: ShellSnapshot) -> None:
-        """Go back to a directory and to exported variables; see :meth:`restore_async`.
-
-        Args:
-            snapshot: What :meth:`snapshot` has told, here or in another session.
-
-        Raises:
-            ShellError: A command runs, the directory is gone, or a variable is read-only.
-        """
+        """Go back to a directory and to exported variables; see :meth:`restore_async`."""
         self._call(self.restore_async(snapshot))
 
     def interrupt(self) -> None:
@@ -325,7 +285,6 @@ class ShellSession:
             raise ShellError(f"These variables could not be set back: {', '.join(kept)}.")
 
     async def _set_up(self, lines: str) -> Report:
-        """Run lines that the person does not see, in a shell that waits for a command."""
         supervisor = self._open()
         if self.running:
             raise ShellError("A command runs in the shell: wait until it has ended.")
@@ -411,9 +370,9 @@ class ShellSession:
         earlier = self._command
         await supervisor.settle(earlier)
         if earlier is None and not text:
-            return replies.error(replies.NOTHING_TO_RETRIEVE)
+            return CmdOutputObservation(replies.NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
-            return replies.error(replies.NOTHING_TO_INTERACT_WITH)
+            return CmdOutputObservation(replies.NOTHING_TO_INTERACT_WITH)
         commands = self.dialect.split(text)
         if len(commands) > 1:
             return ErrorObservation(replies.multiple_commands(commands))

@@ -181,10 +181,7 @@ class ShellSupervisor:
         hard: float | None = None,
         key: bool = False,
     ) -> Outcome:
-        """Wait until a command is done, or the shell has ended, or a limit (seconds) is reached.
-
-        After a control key the shell may be back at its prompt without a word.
-        """
+        """Wait until a command is done, the shell has ended, or a limit in seconds is reached."""
         begin = self._loop.time()
         hard_limit = begin + hard if hard else math.inf
         recovered = False

@@ -18,7 +18,7 @@ from pathlib import Path
 from oh_jupyter.events import CmdRunAction
 from oh_jupyter.process import spawn
 from oh_jupyter.shell import BashSession
-from oh_jupyter.shell.output.screen import render
+from oh_jupyter.shell.screen import render
 
 ROUNDS = 500
 ENV = {"HOME": "/nonexistent", "PATH": os.environ["PATH"]}

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from oh_jupyter.shell.output.screen import render
+from oh_jupyter.shell.screen import render
 
 
 @pytest.mark.parametrize(

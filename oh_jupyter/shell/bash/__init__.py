@@ -1,1 +1,52 @@
 """Bash on a pseudo-terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+from collections.abc import Callable
+from typing import ClassVar
+
+from oh_jupyter.errors import ShellError
+from oh_jupyter.shell.bash.bash_integration import return_lines, variables_lines
+from oh_jupyter.shell.bash.parsing import displayed_command, split_commands
+from oh_jupyter.shell.driver import Dialect, ShellDriver
+from oh_jupyter.shell.session import ShellSession
+
+__all__ = ["BASH", "BashSession"]
+
+
+def _driver(loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> ShellDriver:
+    if os.name != "posix":
+        raise ShellError(
+            "BashSession needs pseudo-terminals, which this system lacks: use PowerShellSession."
+        )
+    from oh_jupyter.shell.bash.process import Bash
+
+    return Bash(loop, on_change)
+
+
+def _command_lines(search_path: str | None) -> list[list[str]]:
+    """Try with the user's start-up files first; they may keep bash from coming up."""
+    path = shutil.which("bash", path=search_path)
+    return [] if path is None else [[path, "-i"], [path, "--norc", "-i"]]
+
+
+BASH = Dialect(
+    name="bash",
+    driver=_driver,
+    command_lines=_command_lines,
+    split=split_commands,
+    displayed=displayed_command,
+    write_variables=variables_lines,
+    go_back=return_lines,
+    # A pager would wait for a key that nobody presses.
+    variables={"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat"},
+)
+
+
+class BashSession(ShellSession):
+    """A persistent bash on a pseudo-terminal; see ``ShellSession``."""
+
+    dialect: ClassVar[Dialect] = BASH

@@ -1,18 +1,15 @@
-r"""What is installed into bash: the functions that marker the ends of output and report.
+r"""What is installed into bash: functions that mark where output ends, and report.
 
-Around every command two markers are written to the terminal, escape sequences with a token
-that is random for each shell. The command's output is exactly what stands between them. Its
-exit status and the shell's state go over a second terminal, the *report line*, so nothing that a
-command prints can be taken for a report. Both are opened by path for each use: a program that the
-user runs inherits no descriptor of ours, a redirected shell (``exec 2>file``) does not matter,
-and no file lies around that could be deleted.
+Around every command two markers are written to the terminal, escape sequences with a random token;
+its output is exactly what stands between them. Exit status and state go over a second terminal, the
+*report line*, so nothing that a command prints can be taken for a report. Both are opened by path
+for each use: programs inherit no descriptor of ours, and ``exec 2>file`` does not matter.
 
-A command is typed as ``eval $'...'``: it can be of any length, bash reads all of it before
-anything runs, and no control character in it reaches the terminal driver. Everything around
-it stands in groups with redirections, which is how ``set -x`` and traps stay silent about it.
-The calls are ``\builtin ...``, so aliases and functions named like a builtin do not get in
-the way; a function named ``builtin`` itself, or ``enable -n``, is taken back when the command ends.
-A prompt that is read-only cannot be emptied: the report says what bash prints, and it is dropped.
+A command is typed as ``eval $'...'``: bash reads all of it before anything runs, and no control
+character reaches the terminal driver. What is around it stands in groups with redirections, so
+``set -x`` and traps stay silent, and calls are ``\builtin ...``, so aliases and functions do not
+get in the way; a function named ``builtin``, or ``enable -n``, is taken back at the command's end.
+A prompt that is read-only is reported, and dropped.
 """
 
 from __future__ import annotations
@@ -156,9 +153,7 @@ def read_reports(data: bytes) -> tuple[list[Report], bytes]:
 def typed_handshake(token: str, terminal: str) -> bytes:
     """What to type to a bash that has just started: it answers with a marker of kind ``r``.
 
-    The line editor is turned off here, by a line of its own: ``bash --noediting`` crashes when
-    somebody turns the editor on (seen with 5.2), and from an ``eval`` bash would not find back to
-    the terminal properly.
+    ``bash --noediting`` crashes when somebody turns the editor on (seen with 5.2), hence this line.
     """
     answer = f"\\builtin printf '\\033]{token};r\\033\\\\' >'{terminal}'"
     return f"\\builtin set +o emacs +o vi; {answer}\n".encode()
@@ -213,10 +208,7 @@ def return_lines(directory: str, removed: Iterable[str]) -> str:
 
 
 def _typed_eval(text: str, token: str | None = None, after: str = "") -> bytes:
-    """Quote a text so that a terminal passes it on and bash evaluates it.
-
-    A long one is joined from several words; that needs the functions of the shell's token.
-    """
+    """Quote a text for a terminal and bash; a long one is joined by the functions of the token."""
     source = text.encode("utf-8", "surrogateescape")
     if token is None or len(source) <= WORD_BYTES:
         return f"\\builtin eval {_quoted(source)}{after}\n".encode()

@@ -1,9 +1,4 @@
-"""What a bash command consists of, as far as the protocol asks.
-
-tree-sitter's Bash grammar parses a command in some 20 microseconds and knows all of the
-language. bashlex, which OpenHands uses, fails at ``case``, ``[[ ]]``, arrays, arithmetic and
-quoted here-documents, and is GPL.
-"""
+"""What a bash command consists of, by tree-sitter's grammar, which knows all of the language."""
 
 from __future__ import annotations
 
@@ -41,10 +36,7 @@ def is_complete(command: str) -> bool:
 
 
 def split_commands(command: str) -> list[str]:
-    """Split a text at the newlines between its top-level commands; whole if it does not parse.
-
-    Comments belong to the command before them, or after them at the very beginning.
-    """
+    """Split a text at newlines between top-level commands; comments go with the one before."""
     if "\n" not in command:
         return [command]
     source, root = _parse(command)
@@ -69,10 +61,9 @@ def split_commands(command: str) -> list[str]:
 
 
 def displayed_command(command: str) -> str:
-    r"""Write a command as the protocol's ``extras.command`` has it.
+    r"""Write a command as ``extras.command`` has it: ``\;`` and its like carry a second backslash.
 
-    There, ``\;`` and its like outside quotes carry a second backslash, a trace of the terminal
-    multiplexer that OpenHands types into. Only the display is changed, never what is run.
+    It is a trace of the terminal multiplexer that OpenHands types into; what is run is not changed.
     """
     if "\\" not in command:
         return command

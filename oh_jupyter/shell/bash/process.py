@@ -1,7 +1,4 @@
-"""One bash process on a terminal: it runs one command after the other and tells when each ends.
-
-No contract and no time limits here; those are in ``session.py``.
-"""
+"""One bash process on a terminal, which runs a command and tells when it ends, without limits."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from oh_jupyter.shell.bash.terminal import (
     waits_for_command_line,
 )
 from oh_jupyter.shell.driver import INTERRUPT, Command, Launch, ShellDriver
-from oh_jupyter.shell.output.markers import Marker, MarkerParser
+from oh_jupyter.shell.markers import Marker
 
 __all__ = ["Bash"]
 
@@ -32,7 +29,6 @@ class Bash(ShellDriver):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> None:
         super().__init__(loop, on_change)
-        self._markers = MarkerParser(self._token)
         self._pre_start_output: list[bytes] | None = None
         self._unread_reports = b""
         self._prompts: tuple[str, ...] = ()
@@ -78,8 +74,7 @@ class Bash(ShellDriver):
         self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
     ) -> Command:
         """Give bash a command."""
-        command = Command(str(next(self._ids)), text, self._token)
-        self.command = command
+        command = self._new_command(text)
         self._pre_start_output = []
         self._typed = bash_integration.typed_command(
             self._token,
@@ -93,11 +88,7 @@ class Bash(ShellDriver):
         return command
 
     def recover(self) -> bool:
-        """Find out whether bash waits for input although the command is not done.
-
-        That happens when the command took our call out of PROMPT_COMMAND and was interrupted, or
-        when an interrupt came just as bash began to read what we had typed.
-        """
+        """Find out whether bash waits for input, because our call after the command was lost."""
         command = self.command
         self._detect_exec()
         if command is None or command.done or not self._waits_at_prompt():
@@ -165,18 +156,11 @@ class Bash(ShellDriver):
         self._terminal.write(bash_integration.typed_handshake(self._token, self._terminal.path))
 
     def _on_output(self, data: bytes) -> None:
-        """Take in what the terminal delivers."""
-        self.last_change = self._loop.time()
-        for piece in self._markers.split(data):
-            if isinstance(piece, bytes):
-                self._deliver(piece)
-            else:
-                self._on_marker(piece)
+        self._split_output(data)
         self._detect_exec()
         self._on_change()
 
     def _deliver(self, data: bytes) -> None:
-        """Put output where it belongs."""
         if not data or self._installing or self.exit_code is not None:
             return
         if self._pre_start_output is not None:
@@ -187,7 +171,6 @@ class Bash(ShellDriver):
             self._idle.append(data)
 
     def _on_marker(self, marker: Marker) -> None:
-        """Act on a marker."""
         command = self.command
         if marker.kind == "x":
             self._on_drained()
@@ -216,10 +199,9 @@ class Bash(ShellDriver):
             self._line.read_now()
 
     def _end_pre_start(self) -> None:
-        """Give the command what came between our typing and its opening marker, and before.
+        """Give the command what came before its opening marker, such as a background job's output.
 
-        With ``set -x`` or ``set -v`` bash shows what was typed, and that is dropped; anything else
-        is a background job's, or the last word of a shell that ends.
+        With ``set -x`` or ``set -v`` bash shows what was typed, and that is dropped.
         """
         window, self._pre_start_output = self._pre_start_output, None
         if self.command is None or window is None:
@@ -236,7 +218,6 @@ class Bash(ShellDriver):
         return data
 
     def _on_report(self, data: bytes) -> None:
-        """Take in what arrives on the report line."""
         reports, self._unread_reports = bash_integration.read_reports(self._unread_reports + data)
         command = self.command
         for report in reports:
@@ -278,7 +259,6 @@ class Bash(ShellDriver):
         self._install()
 
     def _on_child(self) -> None:
-        """Take in news of the process itself."""
         fileno = self.child.fileno()
         if fileno < 0 or (self.child.poll() is None and self.child.fileno() >= 0):
             return
@@ -286,11 +266,7 @@ class Bash(ShellDriver):
         self._mark_exit()
 
     def _mark_exit(self) -> None:
-        """Find the end of the output of a shell that has ended.
-
-        Its background jobs may keep the terminal, so there need not be a hang-up. A marker that we
-        write comes after everything that bash wrote.
-        """
+        """Find the end of a shell's output, also where background jobs keep the terminal."""
         if not self._terminal.inject(self._markers.write(Marker("x", ""))):
             self._terminal.read_now()
             self._loop.call_soon(self._mark_exit)

@@ -41,8 +41,7 @@ ECHO_FLAGS = termios.ECHO | termios.ECHONL
 class Terminal:
     """A pseudo-terminal: the master side for us, a path for those who open the other side.
 
-    Output is not post-processed (a newline stays a newline), which makes it three times as
-    fast; input is not echoed, so nothing that is typed can end up in the output.
+    Output is not post-processed, which makes it three times as fast; input is not echoed.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, raw: bool, user: str | None) -> None:
@@ -184,10 +183,7 @@ LINE_BUFFER = b"0x400"
 
 
 def read_proc(pid: int, name: str) -> bytes:
-    """Read a file of a process under /proc; empty where there is none.
-
-    ``auxv`` holds addresses that are random for each program, so it changes with ``exec``.
-    """
+    """Read a file under /proc; empty where there is none. ``auxv`` changes with ``exec``."""
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except OSError:
@@ -204,11 +200,7 @@ def is_interactive_bash(pid: int) -> bool:
 
 
 def waits_for_command_line(pid: int, terminal: Terminal) -> bool:
-    """Whether a bash certainly waits for a command line, and nothing typed is still unread.
-
-    The system call in which it waits says so: only command lines are read from standard input
-    into a buffer of that size.
-    """
+    """Whether a bash waits for a command line, by the system call, and nothing typed is unread."""
     return (
         terminal.foreground() == pid
         and not terminal.has_unread_input()
@@ -225,9 +217,8 @@ EXEC_SECONDS = 0.05
 class Keyboard:
     """Types on a terminal on which bash runs.
 
-    Bash forks, makes the fork the foreground job, and starts the program in it. An interrupt in
-    between is caught by what is still a copy of bash, and forgotten when the program starts: in a
-    terminal a person presses the key again, and so does this class.
+    An interrupt while bash starts a program is caught by a copy of bash, and forgotten: it is
+    repeated.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, terminal: Terminal, pid: int) -> None:

@@ -1,9 +1,7 @@
-"""One PowerShell process on pipes: it runs one command after the other and tells when each ends.
+"""One PowerShell process on pipes, which runs a command and tells when it ends.
 
-Output and errors of PowerShell and of all programs come through one pipe, in the order in which
-they were written; the markers of ``script.py`` stand in it. There is no terminal, which
-Windows has in another form (ConPTY) that redraws the screen instead of passing output on.
-There, an event loop waits for neither a pipe nor a process, so threads do, and hand over.
+Output and errors come through one pipe, with the markers of ``script.py`` in it. On Windows an
+event loop waits for neither a pipe nor a process, so threads do, and hand over.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import oh_jupyter.shell.powershell.script as script
 from oh_jupyter.background import start_thread
 from oh_jupyter.process import PIPE, spawn
 from oh_jupyter.shell.driver import END_OF_INPUT, INTERRUPT, Command, Launch, ShellDriver
-from oh_jupyter.shell.output.markers import Marker, MarkerParser
+from oh_jupyter.shell.markers import Marker
 
 __all__ = ["PipeReader", "PipeWriter", "PowerShell"]
 
@@ -129,7 +127,6 @@ class PowerShell(ShellDriver):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> None:
         super().__init__(loop, on_change)
-        self._markers = MarkerParser(self._token)
         self._queued_lines: list[bytes] = []
         self._interrupted = False
         self._status: int | None = None
@@ -169,20 +166,14 @@ class PowerShell(ShellDriver):
         self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
     ) -> Command:
         """Give PowerShell a command."""
-        command = Command(str(next(self._ids)), text, self._token)
-        self.command = command
+        command = self._new_command(text)
         self._interrupted = False
         self._status = status
-        typed = script.typed_command(self._token, command.id, text, exports)
-        self._input.write(typed)
+        self._input.write(script.typed_command(self._token, command.id, text, exports))
         return command
 
     def type_line(self, text: str) -> None:
-        """Type a line to the program that reads standard input.
-
-        A command that was just given gets it once it has started: PowerShell reads from the same
-        pipe, and would keep what comes together with the command.
-        """
+        """Type a line; a command that was just given gets it once it has started."""
         data = (text + "\n").encode("utf-8", "surrogateescape")
         if self.command is not None and not self.command.started:
             self._queued_lines.append(data)
@@ -190,11 +181,7 @@ class PowerShell(ShellDriver):
             self._input.write(data)
 
     def press(self, key: str) -> None:
-        """Press a control key.
-
-        Ctrl-C interrupts. Ctrl-D ends the input: a pipe has no other way to say so, and
-        PowerShell itself ends after the command. There is no terminal that knows other keys.
-        """
+        """Press Ctrl-C, or Ctrl-D, which closes the pipe; there are no other keys."""
         if key == INTERRUPT:
             self._interrupted = True
             self._interrupt()
@@ -206,8 +193,7 @@ class PowerShell(ShellDriver):
         if key != END_OF_INPUT:
             return self.run("", exports, INTERRUPTED_EXIT_CODE if key == INTERRUPT else None)
         # Given before the end, so that it is this command which the end is the answer to.
-        command = Command(str(next(self._ids)), "", self._token)
-        self.command = command
+        command = self._new_command("")
         self._input.close()
         return command
 
@@ -233,13 +219,7 @@ class PowerShell(ShellDriver):
             start_thread(lambda: windows.interrupt(pid), "oh_jupyter-powershell-interrupt")
 
     def _on_output(self, data: bytes) -> None:
-        """Take in what came through the pipe."""
-        self.last_change = self._loop.time()
-        for piece in self._markers.split(data):
-            if isinstance(piece, Marker):
-                self._on_marker(piece)
-            else:
-                self._deliver(piece)
+        self._split_output(data)
         self._on_change()
 
     def _deliver(self, data: bytes) -> None:
@@ -251,7 +231,6 @@ class PowerShell(ShellDriver):
             self._idle.append(data)
 
     def _on_marker(self, marker: Marker) -> None:
-        """Act on a marker."""
         command = self.command
         if marker.kind == "x":
             self._on_drained()

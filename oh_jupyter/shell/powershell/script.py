@@ -1,24 +1,17 @@
-r"""What is installed into PowerShell, and what is typed to it.
+"""What is installed into PowerShell, and what is typed to it.
 
-PowerShell reads from a pipe with ``-File -``: "commands from standard input, with prompts". That
-is its ordinary read-eval-print loop, so a command has the state, the error handling and the
-formatting that a person knows, and the loop calls the function ``prompt`` whenever a command
-has ended, also by ``throw``, ``return`` or Ctrl-C. Our ``prompt`` writes the closing marker, with
-the report in it; what stands between the markers is the command's output.
+PowerShell reads from a pipe with ``-File -``, its ordinary read-eval-print loop, which calls the
+function ``prompt`` whenever a command has ended, also by ``throw`` or Ctrl-C. Ours writes the
+closing marker, with the report in it.
 
-A command is typed as one ASCII line: ``. (OH_begin ID 'TEXT' 'VARIABLES')``, in base64.
-``OH_begin`` lets PowerShell's own parser look at the text, writes the opening marker and returns
-the text as a script block, which is dot-sourced and so runs in the global scope. As ``$?`` does not
-survive dot-sourcing, the block gets a last line that notes it, and that installs ``prompt``
-again if the command replaced it (as the scripts that activate an environment do).
+A command is typed as one ASCII line, ``. (OH_begin ID 'TEXT' 'VARIABLES')`` in base64. ``OH_begin``
+has PowerShell's parser look at the text, writes the opening marker and returns a script block,
+which is dot-sourced into the global scope. As ``$?`` does not survive that, its last line notes it,
+and installs ``prompt`` again if the command replaced it. Functions and aliases go before cmdlets,
+so the script calls .NET, and cmdlets by their full names; ``Set-StrictMode`` reaches it.
 
-Functions and aliases go before cmdlets, and anybody may define some, so the script calls .NET, and
-cmdlets by their full names. It does not count on variables to exist either: ``Set-StrictMode``
-reaches it.
-
-Limits, next to a bash: a command does not see the ``$?`` of the one before it (it sees its
-``$LASTEXITCODE``), and a line that was typed for a program which did not read it is run as a
-command when the program has ended.
+A command does not see the ``$?`` of the one before it, and a line that a program did not read is
+run as a command.
 """
 
 from __future__ import annotations

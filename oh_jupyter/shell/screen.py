@@ -1,7 +1,6 @@
-"""A screen model: where characters end up when a program moves the cursor.
+"""A screen model: where characters end up when a program moves the cursor, as in ECMA-48 and xterm.
 
-Lines have no fixed width, so nothing wraps. Rows above the window are history. Sequences follow
-ECMA-48 and what xterm makes of them, as far as they change the text; colours do not.
+Lines have no fixed width, so nothing wraps. Rows above the window are history.
 """
 
 from __future__ import annotations
@@ -273,17 +272,10 @@ def render(data: bytes) -> str:
         text = LINE_END.sub("\n", text)
     # ``in`` is many times as fast as a regular expression, and there are few kinds.
     if any(character in text for character in MOVES_CURSOR):
-        return _draw(text)
+        screen = Screen()
+        screen.feed(text)
+        return screen.text()
     text = INVISIBLE.sub("", text)
     if "\t" in text:
         text = text.expandtabs(8)
     return "\n".join([line.rstrip() for line in text.split("\n")])
-
-
-def _draw(text: str) -> str:
-    """Draw on a screen model, which takes longer and is loaded only when needed."""
-    from oh_jupyter.shell.output.screen import Screen
-
-    screen = Screen()
-    screen.feed(text)
-    return screen.text()

@@ -12,10 +12,9 @@ END = b"\x1b\\"
 
 @dataclass(frozen=True)
 class Marker:
-    """A marker of a kind.
+    """A marker: ``b`` before a command, ``e`` after it, ``r`` from a bash that has just started.
 
-    ``b`` stands before a command, ``e`` after it, ``r`` comes from a bash that has just started; of
-    our own are ``s``, to know that all before it has arrived, and ``x``, at the end of the shell.
+    Our own are ``s``, to know that all before it has arrived, and ``x``, at the end of the shell.
     """
 
     kind: str
@@ -24,10 +23,10 @@ class Marker:
 
 
 class MarkerParser:
-    r"""Separates markers from output, wherever the pieces that are read happen to end.
+    r"""Separates markers ``ESC ] TOKEN ; KIND ; ID ESC \\`` from output, wherever pieces end.
 
-    A marker is the escape sequence ``ESC ] TOKEN ; KIND ; ID ESC \\``. The shell's functions, when
-    somebody lists them, show the token but no escape character, so no listing looks like a marker.
+    No listing of the shell's functions looks like one: they show the token, but no escape
+    character.
     """
 
     def __init__(self, token: str) -> None:

@@ -28,11 +28,7 @@ class OutputSlice:
 
 
 class OutputBuffer:
-    """Collects output and keeps the last ``MAX_LINES`` lines and ``MAX_BYTES`` bytes of it.
-
-    Whole chunks are dropped, so that 100 MB pass through at the speed of counting newlines;
-    the exact cut happens in :meth:`take`.
-    """
+    """The last ``MAX_LINES`` lines and ``MAX_BYTES`` bytes of output, dropped by whole chunks."""
 
     def __init__(self) -> None:
         self._chunks: deque[tuple[bytes, int]] = deque()

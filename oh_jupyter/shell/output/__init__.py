@@ -1,1 +1,0 @@
-"""What a terminal has printed: buffered, split at markers, rendered."""
