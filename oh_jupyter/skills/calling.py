@@ -1,8 +1,7 @@
 """Calling a skill by name, as a tool: arguments as JSON in, an MCP result out.
 
-Skills that are called as Actions run in worker threads of the kernel, beside the person's
-cells, and both print to ``sys.stdout``. While a skill runs, that is a stream which looks at
-who prints: the skill's words go to the skill's result, all others go where they always went.
+Skills run beside the person's cells, and both print to ``sys.stdout``: by context it is told whose
+words go to the result.
 """
 
 from __future__ import annotations

@@ -155,10 +155,8 @@ def add(target: str) -> str:
         for part in name.split("."):
             found = getattr(found, part)
         register(found)
-    except (ImportError, AttributeError, ValueError) as problem:
+    except (ImportError, AttributeError, ValueError, TypeError) as problem:
         raise SkillError(f"{target} cannot be added: {problem}") from problem
-    except TypeError as problem:
-        raise SkillError(f"{target} cannot be added: {problem}") from None
     return str(found.__name__)
 
 

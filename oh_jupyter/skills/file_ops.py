@@ -1,7 +1,4 @@
-"""Skills to look around in files: a window on one file, and searches.
-
-They print, as agents expect; the words are those of OpenHands' skills.
-"""
+"""Skills to look around in files, which print in the words of OpenHands' skills."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Skills to read documents, pictures, sound and films. Each package is imported at first use.
+"""Skills to read documents, pictures, sound and films, which print what OpenHands' skills print.
 
-Those that ask a model are offered where ``OPENAI_API_KEY`` is set when they are asked for.
-Endpoint and model come from ``OPENAI_BASE_URL`` and ``OPENAI_MODEL``; any endpoint that speaks
-OpenAI's API will do. What they print is what OpenHands' skills print.
+Those that ask a model take ``OPENAI_API_KEY``, ``OPENAI_BASE_URL`` and ``OPENAI_MODEL``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Skills to find one's way in a repository; they return text, as OpenHands' do.
+"""Skills to find one's way in a repository, at ``$REPO_PATH`` or the working directory.
 
-They work on the repository at ``$REPO_PATH``, else on the working directory, as it is when
-they are called. An entity is named by its path in the repository, with ``:Qualified.name``
-for a class or function.
+An entity is named by its path, with ``:Qualified.name`` for a class or function; the texts are
+OpenHands'.
 """
 
 from __future__ import annotations
@@ -11,13 +10,11 @@ import os
 import re
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
 
 from oh_jupyter.errors import SkillError
-
-if TYPE_CHECKING:
-    from oh_jupyter.skills.repo import Graph
-    from oh_jupyter.skills.repo.render import Hit
+from oh_jupyter.skills.repo import Graph, repository
+from oh_jupyter.skills.repo.graph import EDGE_TYPES, NODE_TYPES, is_test_file
+from oh_jupyter.skills.repo.render import Hit, numbered, show_hits, show_tree
 
 __all__ = ["explore_tree_structure", "get_entity_contents", "search_code_snippets"]
 
@@ -53,9 +50,6 @@ def explore_tree_structure(
     Returns:
         One tree for each entity, and hints on names that do not exist.
     """
-    from oh_jupyter.skills.repo.graph import EDGE_TYPES, NODE_TYPES, is_test_file
-    from oh_jupyter.skills.repo.render import show_tree
-
     if direction not in _DIRECTIONS:
         raise SkillError(
             "Invalid value for `direction`: Expected one of 'downstream', 'upstream', and 'both'. "
@@ -68,7 +62,7 @@ def explore_tree_structure(
         )
     _check_types("entity_type_filter", entity_type_filter, NODE_TYPES)
     _check_types("dependency_type_filter", dependency_type_filter, EDGE_TYPES)
-    graph = _graph()
+    graph = repository()
     parts, hints = [], ""
     for entity in _listed(start_entities):
         id = _id(entity)
@@ -113,10 +107,7 @@ def search_code_snippets(
     Returns:
         What was found, term by term.
     """
-    from oh_jupyter.skills.repo.graph import is_test_file
-    from oh_jupyter.skills.repo.render import show_hits
-
-    graph = _graph()
+    graph = repository()
     text = ""
     files = _matching(graph, file_path_or_pattern)
     if not files:
@@ -157,9 +148,7 @@ def get_entity_contents(entity_names: list[str]) -> str:
     Returns:
         Their code with line numbers, one after the other.
     """
-    from oh_jupyter.skills.repo.render import numbered
-
-    graph = _graph()
+    graph = repository()
     text = ""
     for name in _listed(entity_names):
         text += f"##Searching for entity `{name}`...\n### Search Result:\n"
@@ -176,12 +165,6 @@ def get_entity_contents(entity_names: list[str]) -> str:
             text += numbered(graph.code(node), node.first) + "\n"
         text += "\n\n"
     return text.strip()
-
-
-def _graph() -> Graph:
-    from oh_jupyter.skills.repo import repository
-
-    return repository()
 
 
 def _listed(names: list[str] | str) -> list[str]:
@@ -240,9 +223,6 @@ def _matching(graph: Graph, pattern: str | None) -> set[str]:
 
 
 def _search(graph: Graph, term: str, files: set[str]) -> list[Hit]:
-    from oh_jupyter.skills.repo.graph import is_test_file
-    from oh_jupyter.skills.repo.render import Hit
-
     node = graph.nodes.get(_id(term))
     if node is not None:
         exact = f"Exact match found for entity name `{node.id}`."
@@ -281,8 +261,6 @@ def _of_name(graph: Graph, name: str) -> list[str]:
 
 
 def _at_lines(graph: Graph, path: str, lines: list[int] | int) -> list[Hit]:
-    from oh_jupyter.skills.repo.render import Hit
-
     numbers = [lines] if isinstance(lines, int) else lines
     total = graph.nodes[path].last
     wrong = [number for number in numbers if not 1 <= number <= total]

@@ -1,12 +1,8 @@
-"""The programming languages that are understood, as tables of tree-sitter node types.
-
-Each language comes from a package with its compiled grammar; a language whose package is
-not installed is left out, and nothing is ever downloaded.
-"""
+"""The programming languages whose grammars are installed, as tables of tree-sitter node types."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -18,7 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["Language", "language_of", "parser", "query"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Language:
     """One language, by the node types of its grammar."""
 
@@ -45,14 +41,22 @@ _SCRIPT_FUNCTIONS = frozenset(
     }
 )
 _SCRIPT_CALLS = {"call_expression": "function", "new_expression": "constructor"}
-_TYPES = frozenset(
-    {
-        "class_declaration",
-        "abstract_class_declaration",
-        "interface_declaration",
-        "enum_declaration",
-        "type_alias_declaration",
-    }
+_TYPESCRIPT = Language(
+    "tree_sitter_typescript",
+    (".ts", ".mts", ".cts"),
+    functions=_SCRIPT_FUNCTIONS,
+    classes=frozenset(
+        {
+            "class_declaration",
+            "abstract_class_declaration",
+            "interface_declaration",
+            "enum_declaration",
+            "type_alias_declaration",
+        }
+    ),
+    calls=_SCRIPT_CALLS,
+    bases=frozenset({"class_heritage", "extends_type_clause"}),
+    entry="language_typescript",
 )
 _C_CLASSES = frozenset({"struct_specifier", "class_specifier", "enum_specifier"})
 
@@ -73,24 +77,8 @@ LANGUAGES = (
         calls=_SCRIPT_CALLS,
         bases=frozenset({"class_heritage"}),
     ),
-    Language(
-        "tree_sitter_typescript",
-        (".ts", ".mts", ".cts"),
-        functions=_SCRIPT_FUNCTIONS,
-        classes=_TYPES,
-        calls=_SCRIPT_CALLS,
-        bases=frozenset({"class_heritage", "extends_type_clause"}),
-        entry="language_typescript",
-    ),
-    Language(
-        "tree_sitter_typescript",
-        (".tsx",),
-        functions=_SCRIPT_FUNCTIONS,
-        classes=_TYPES,
-        calls=_SCRIPT_CALLS,
-        bases=frozenset({"class_heritage", "extends_type_clause"}),
-        entry="language_tsx",
-    ),
+    _TYPESCRIPT,
+    replace(_TYPESCRIPT, suffixes=(".tsx",), entry="language_tsx"),
     Language(
         "tree_sitter_go",
         (".go",),
@@ -196,25 +184,20 @@ def language_of(suffix: str) -> Language | None:
 
 
 @cache
-def parser(package: str, entry: str) -> Parser:
-    """The parser of a grammar, made once; it must not be used by two threads at once."""
+def parser(language: Language) -> Parser:
+    """The parser of a language, made once; it must not be used by two threads at once."""
     import tree_sitter
 
-    grammar = tree_sitter.Language(getattr(import_module(package), entry)())
+    grammar = tree_sitter.Language(getattr(import_module(language.package), language.entry)())
     return tree_sitter.Parser(grammar)
 
 
+@cache
 def query(language: Language) -> QueryCursor:
     """A query whose captures ``node`` say something; like a parser it is for one thread."""
-    return _query(language.package, language.entry)
-
-
-@cache
-def _query(package: str, entry: str) -> QueryCursor:
     import tree_sitter
 
-    language = next(one for one in LANGUAGES if (one.package, one.entry) == (package, entry))
-    grammar = parser(package, entry).language
+    grammar = parser(language).language
     assert grammar is not None
     wanted = {*language.functions, *language.classes, *language.calls, *language.scopes, *_IMPORTS}
     known = {kind for kind in wanted if grammar.id_for_node_kind(kind, True)}

@@ -139,7 +139,7 @@ def parse_source(path: str, text: str, language: Language) -> SourceFile:
     """Parse a file. Where it has errors, the rest of it is still understood."""
     lines = text.removesuffix("\n").split("\n")
     source = SourceFile(path, lines, language.own_methods)
-    tree = parser(language.package, language.entry).parse(text.encode())
+    tree = parser(language).parse(text.encode())
     # A query finds the nodes that matter; to look at all of them takes ten times as long.
     found = query(language).captures(tree.root_node).get("node", [])
     inside: list[tuple[int, Definition | None, tuple[str, ...]]] = []
