@@ -144,6 +144,11 @@ class Settings:
         "File to record all requests of a browser in when it closes, secrets too: ….har, or ….zip.",
         "OH_JUPYTER_BROWSER_HAR",
     )
+    browser_video: str | None = _setting(
+        None,
+        "File for a video of what a browser shows, ….webm; files that are there are kept.",
+        "OH_JUPYTER_BROWSER_VIDEO",
+    )
     browser_idle_seconds: float = _setting(
         0.0,
         "Seconds without an action after which a browser is closed until the next one, which finds "

@@ -57,6 +57,7 @@ class BrowserEnv:
         user_data_dir: str | os.PathLike[str] | None = None,
         device: str | None = None,
         har_path: str | os.PathLike[str] | None = None,
+        video_path: str | os.PathLike[str] | None = None,
         cdp_url: str | None = None,
         allowed_origins: Iterable[str] = (),
         blocked_origins: Iterable[str] = (),
@@ -83,6 +84,8 @@ class BrowserEnv:
             device: Name of a device of Playwright's list to be, such as ``iPhone 15``.
             har_path: Archive of all requests and answers, secrets too, to be written when the
                 browser is closed: ``….har``, or ``….zip`` with what was answered beside it.
+            video_path: Video of what the active tab shows, ``….webm``; one that is there already
+                is kept, and the next gets a number. Not with tasks of BrowserGym.
             cdp_url: DevTools address of a running browser to use instead of starting one.
             allowed_origins: The only origins that may be reached, such as
                 ``https://*.example.org``; empty for all.
@@ -104,6 +107,7 @@ class BrowserEnv:
             user_data_dir=os.fspath(user_data_dir or ""),
             device=device or "",
             har_path=os.path.abspath(har_path) if har_path else "",
+            video_path=os.path.abspath(video_path) if video_path else "",
             cdp_url=cdp_url or "",
             allowed_origins=tuple(allowed_origins),
             blocked_origins=tuple(blocked_origins),

@@ -31,8 +31,8 @@ def login_path(name: str) -> Path:
     return state_home() / "logins" / f"{name}.json"
 
 
-def har_path(setting: str | None, name: str) -> Path | None:
-    """File of the requests of a session: each has its own."""
+def record_path(setting: str | None, name: str) -> Path | None:
+    """File of the requests or the video of a session: each has its own."""
     if not setting:
         return None
     path = Path(setting).expanduser()
@@ -127,7 +127,8 @@ class BrowserPool:
             user_data_dir=profile,
             device=settings.browser_device,
             idle_seconds=settings.browser_idle_seconds or None,
-            har_path=har_path(settings.browser_har, name),
+            har_path=record_path(settings.browser_har, name),
+            video_path=record_path(settings.browser_video, name),
             cdp_url=settings.browser_cdp_url,
             allowed_origins=settings.browser_allowed_origins,
             blocked_origins=settings.browser_blocked_origins,

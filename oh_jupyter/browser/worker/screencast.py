@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from oh_jupyter.browser.worker.session import BrowserSession
 
-__all__ = ["Screencast"]
+__all__ = ["FRAME_INTERVAL_SECONDS", "Screencast"]
 
 FRAME_INTERVAL_SECONDS = 0.2
 """Time between two pictures of a page that changes all the time."""
@@ -40,30 +40,36 @@ class Screencast:
         """Let the watchers look which tab is the active one."""
         self._changed.set()
 
+    @property
+    def frame(self) -> tuple[int, str]:
+        """The last picture: its number, and a JPEG in base64, "" if there is none."""
+        return self._number, self._frame.get("data", "")
+
     async def watch(self, known: int, seconds: float) -> dict[str, Any]:
         """Wait for another picture than the one that is known, and describe what is open."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.next_frame(known)
+        return await self._describe()
+
+    async def next_frame(self, known: int) -> tuple[int, str]:
+        """Wait for another picture than the one that is known."""
         self._watchers += 1
         if self._stop_timer is not None:
             self._stop_timer.cancel()
         try:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await self._other_frame(known)
+            while True:
+                self._changed.clear()
+                async with self._starting:
+                    await self._follow_active_tab()
+                if self._frame and self._number != known:
+                    return self.frame
+                await self._changed.wait()
         finally:
             self._watchers -= 1
             if not self._watchers:
                 loop = asyncio.get_running_loop()
                 self._stop_timer = loop.call_later(LINGER_SECONDS, self._stop_later)
-        return await self._describe()
-
-    async def _other_frame(self, known: int) -> None:
-        while True:
-            self._changed.clear()
-            async with self._starting:
-                await self._follow_active_tab()
-            if self._frame and self._number != known:
-                return
-            await self._changed.wait()
 
     async def _follow_active_tab(self) -> None:
         page = self._session.active_page

@@ -11,6 +11,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Coroutine, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.channel.addresses import OriginFilter, shortened_url
@@ -22,6 +23,7 @@ from oh_jupyter.browser.worker.recorder import Recorder
 from oh_jupyter.browser.worker.screencast import Screencast
 from oh_jupyter.browser.worker.script import ScriptRecorder
 from oh_jupyter.browser.worker.settle import ActivityTracker, Watchdog
+from oh_jupyter.browser.worker.video import open_video, record_video
 from oh_jupyter.errors import BrowserActionError
 
 if TYPE_CHECKING:
@@ -70,6 +72,7 @@ class BrowserSession:
     _running: set[asyncio.Task[None]] = field(default_factory=set)
     _crashed: set[Page] = field(default_factory=set)
     _emptied: Page | None = None
+    _video: asyncio.Task[None] | None = None
     _answers_choosers: bool = False
     _opens_tab: bool = False
 
@@ -100,6 +103,8 @@ class BrowserSession:
         if not context.pages or not opened.is_ours:
             await session.open_tab()
         await session.ensure_page()
+        if settings.video_path:
+            session.begin_video(Path(settings.video_path))
         return session
 
     @property
@@ -107,8 +112,20 @@ class BrowserSession:
         """What all tabs share."""
         return self.opened.context
 
+    def begin_video(self, path: Path) -> None:
+        """Record what the active tab shows until the browser is closed."""
+        self._video = asyncio.ensure_future(record_video(self.screencast, open_video(path)))
+        self._video.add_done_callback(self._video_ended)
+
+    def _video_ended(self, video: asyncio.Task[None]) -> None:
+        if not video.cancelled() and video.exception() is not None:
+            self.notices.append(f"The video is no longer recorded: {video.exception()}.")
+
     async def close(self) -> None:
         """Close the browser; of one that is not ours, close what was opened here."""
+        if self._video is not None:
+            self._video.cancel()
+            await asyncio.wait([self._video])
         if not self.opened.is_ours:
             for page in self._ours:
                 with contextlib.suppress(Exception):

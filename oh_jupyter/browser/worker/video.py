@@ -1,0 +1,148 @@
+"""A video of what is watched: WebM in which each picture is a whole VP8 frame.
+
+A WebP picture is such a frame, so nothing but Pillow is needed; and what is written so far can be
+played, whatever ends the browser.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import io
+import struct
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import BinaryIO
+
+from oh_jupyter.browser.worker.screencast import FRAME_INTERVAL_SECONDS, Screencast
+from oh_jupyter.errors import BrowserError
+
+__all__ = ["open_video", "record_video"]
+
+QUALITY = 60
+UNKNOWN_SIZE = b"\x01" + b"\xff" * 7
+HEADER, SEGMENT, INFO, TRACKS, CLUSTER = 0x1A45DFA3, 0x18538067, 0x1549A966, 0x1654AE6B, 0x1F43B675
+DURATION, TRACK, SIZE, TIME, BLOCK = 0x4489, 0xAE, 0xE0, 0xE7, 0xA3
+KEY_FRAME_OF_TRACK_1 = b"\x81\x00\x00\x80"
+"""Beginning of a block: its track, at the time of its cluster, and that it needs no other."""
+
+
+def element(number: int, content: bytes | int | str) -> bytes:
+    """Write an element of Matroska."""
+    if isinstance(content, int):
+        content = content.to_bytes(8, "big")
+    elif isinstance(content, str):
+        content = content.encode()
+    name = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    return name + struct.pack(">Q", len(content) | 1 << 56) + content
+
+
+def open_video(path: Path) -> BinaryIO:
+    """Make the file of a video, beside those that are there already."""
+    number, free = 1, path
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            with contextlib.suppress(FileExistsError):
+                return free.open("xb", buffering=0)
+            number += 1
+            free = path.with_stem(f"{path.stem}-{number}")
+    except OSError as error:
+        raise BrowserError(
+            f"The video {path} cannot be written: {error.strerror}. Give a path in a folder that "
+            "you may write to."
+        ) from error
+
+
+async def record_video(screencast: Screencast, file: BinaryIO) -> None:
+    """Write each new picture into a file, until cancelled."""
+    known, begin = 0, time.monotonic()
+    writer = VideoWriter(file)
+    writing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    writing.set_result(None)
+
+    def passed() -> int:
+        return round((time.monotonic() - begin) * 1000)
+
+    try:
+        while True:
+            try:
+                known, picture = await screencast.next_frame(known)
+            except Exception:  # the tab closes or has crashed
+                await asyncio.sleep(FRAME_INTERVAL_SECONDS)
+                continue
+            writing = asyncio.ensure_future(asyncio.to_thread(writer.add, picture, passed()))
+            await asyncio.shield(writing)
+    finally:
+        # The thread writes on when this is cancelled.
+        await asyncio.wait([writing])
+        number, picture = screencast.frame
+        with contextlib.suppress(OSError):
+            if number != known and picture:
+                writer.add(picture, passed())
+            writer.close(passed())
+
+
+class VideoWriter:
+    """Writes pictures one after the other; all are of the size of the first."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._size: tuple[int, int] = (0, 0)
+        self._duration_at = 0
+
+    def add(self, picture: str, milliseconds: int) -> None:
+        """Add a picture, in base64, that is shown from then on."""
+        from PIL import Image
+
+        with Image.open(io.BytesIO(base64.b64decode(picture))) as image:
+            if not self._duration_at:
+                self._size = image.size
+                self._begin()
+            frame = io.BytesIO()
+            image.resize(self._size).save(frame, "WEBP", quality=QUALITY, method=0)
+        # Behind the names and sizes of the file and of its only chunk.
+        block = KEY_FRAME_OF_TRACK_1 + frame.getvalue()[20:]
+        self._file.write(element(CLUSTER, element(TIME, milliseconds) + element(BLOCK, block)))
+
+    def close(self, milliseconds: int) -> None:
+        """Say how long it is."""
+        if self._duration_at:
+            self._file.seek(self._duration_at)
+            self._file.write(element(DURATION, struct.pack(">d", milliseconds)))
+        self._file.close()
+
+    def _begin(self) -> None:
+        kind: dict[int, bytes | int | str] = {
+            0x4286: 1,
+            0x42F7: 1,
+            0x42F2: 4,
+            0x42F3: 8,
+            0x4282: "webm",
+            0x4287: 2,
+            0x4285: 2,
+        }
+        info: dict[int, bytes | int | str] = {
+            0x2AD7B1: 1_000_000,
+            0x4D80: "oh_jupyter",
+            0x5741: "oh_jupyter",
+        }
+        size: dict[int, bytes | int | str] = {0xB0: self._size[0], 0xBA: self._size[1]}
+        track: dict[int, bytes | int | str] = {
+            0xD7: 1,
+            0x73C5: 1,
+            0x83: 1,
+            0x86: "V_VP8",
+            SIZE: _elements(size),
+        }
+        duration = element(DURATION, struct.pack(">d", 0))
+        head = element(HEADER, _elements(kind)) + SEGMENT.to_bytes(4, "big") + UNKNOWN_SIZE
+        head += element(INFO, _elements(info) + duration)
+        self._duration_at = len(head) - len(duration)
+        self._file.write(head + element(TRACKS, element(TRACK, _elements(track))))
+
+
+def _elements(contents: Mapping[int, bytes | int | str]) -> bytes:
+    return b"".join(element(number, content) for number, content in contents.items())
