@@ -99,12 +99,14 @@ class RuntimeClient:
         turn: The turn that is under way; updates outside of one are dropped.
         on_change: Called after each change of the turn.
         costs: What the session has cost so far, and the currency.
+        save_documents: Has open tabs save before the agent gets at a file; it may block.
     """
 
     def __init__(self, executor: ActionExecutor, environment: dict[str, str]) -> None:
         self.turn: AgentTurn | None = None
         self.on_change: Callable[[AgentTurn], None] = lambda turn: None
         self.costs: tuple[float, str] | None = None
+        self.save_documents: Callable[[], None] = lambda: None
         self._executor = executor
         self._environment = environment
         self._workspace = os.path.realpath(executor.workspace_dir)
@@ -210,7 +212,9 @@ class RuntimeClient:
         **kwargs: Any,
     ) -> ReadTextFileResponse:
         """Read a file of the workspace, or some of its lines, counted from 1."""
-        observation = await self._act(FileReadAction(self._inside(path)))
+        target = self._inside(path)
+        await self._executor.in_thread(self.save_documents)
+        observation = await self._act(FileReadAction(target))
         content = _content(observation)
         if line is not None or limit is not None:
             lines = content.splitlines(keepends=True)
@@ -224,6 +228,7 @@ class RuntimeClient:
     ) -> WriteTextFileResponse:
         """Write a file of the workspace as an edit that can be undone."""
         target = self._inside(path)
+        await self._executor.in_thread(self.save_documents)
         action: Action
         if os.path.exists(target):
             action = FileWriteAction(target, content)

@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import acp
@@ -28,7 +29,7 @@ from oh_jupyter.agents.changes import changed_files, edited_paths, unified_diff
 from oh_jupyter.agents.children import END_GRACE_SECONDS, child_environment, end_child, start_child
 from oh_jupyter.agents.client import TOOL_SERVER, RuntimeClient
 from oh_jupyter.agents.registry import AgentCommand
-from oh_jupyter.agents.tool_server import ToolServer
+from oh_jupyter.agents.tool_server import ToolServer, save_open_documents
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.errors import AgentError
@@ -95,6 +96,8 @@ class AgentSession:
         An AgentError if it does not start in time, speaks another version, or cannot resume;
         then nothing of it is left.
         """
+        if tools is not None:
+            self._client.save_documents = partial(save_open_documents, tools)
         argv = self.command.arguments()
         timeout_seconds = self._executor.settings.agent_start_timeout
         if "npx" in argv[0].rpartition("/")[2]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import AgentError
 
-__all__ = ["ToolServer", "list_tools"]
+__all__ = ["ToolServer", "list_tools", "save_open_documents"]
 
 TIMEOUT_SECONDS = 30.0
 PROTOCOL_VERSION = "2025-06-18"
@@ -31,6 +32,15 @@ class ToolServer:
     def headers(self) -> dict[str, str]:
         """HTTP headers of a request to it."""
         return {"Authorization": f"token {self.token}"} if self.token else {}
+
+
+def save_open_documents(server: ToolServer) -> None:
+    """Have JupyterLab's tabs save what people typed; without an answer files are as they are."""
+    import requests
+
+    address = f"{server.url.rpartition('/kernels/')[0]}/unsaved"
+    with suppress(requests.RequestException):
+        requests.post(address, headers=server.headers, timeout=TIMEOUT_SECONDS)
 
 
 def list_tools(server: ToolServer) -> list[str]:

@@ -37,6 +37,19 @@ class OfferedTools(Protocol):
         """Carry a call out, and give its ``CallToolResult``."""
         ...
 
+    async def begin_task(self, call: ToolCall, patience_seconds: float) -> dict[str, Any]:
+        """Begin a call that outlives its client: its result if it is quick, or its task.
+
+        Tasks are told as the extension io.modelcontextprotocol/tasks does.
+        """
+        ...
+
+    async def task(
+        self, scope: Mapping[str, Any], id: str, *, cancel: bool = False, wait: bool = False
+    ) -> dict[str, Any]:
+        """Look at a task, cancelled or over if that is asked; ``OhJupyterError`` for none."""
+        ...
+
 
 class ChangeBus:
     """Passes events on to whoever listens; the SDK's ``SubscriptionBus`` where it has one."""

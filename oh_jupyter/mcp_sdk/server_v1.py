@@ -1,4 +1,4 @@
-"""A low-level server of major 1: sessions only."""
+"""A low-level server of major 1: sessions only, and tasks as 2025-11-25 has them."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ __all__ = ["TOOLS_CHANGED", "make_server"]
 TOOLS_CHANGED = "notifications/tools/list_changed"
 """The notification that says that there are other tools."""
 
+LONGEST_TTL_MS = 2**31 - 1
+"""What stands for no limit: the SDK leaves null out, without which clients refuse the task."""
+
 _initialized: ContextVar[anyio.Event] = ContextVar("_initialized")
 """Set when the client of a session is ready: notifications do not say whose they are."""
 
@@ -30,6 +33,13 @@ class _Server(Server):
 
     def create_initialization_options(self, *args: Any, **kwargs: Any) -> Any:
         return super().create_initialization_options(NotificationOptions(tools_changed=True))
+
+    def get_capabilities(self, *args: Any, **kwargs: Any) -> Any:
+        found = super().get_capabilities(*args, **kwargs)
+        found.tasks = types.ServerTasksCapability.model_validate(
+            {"cancel": {}, "requests": {"tools": {"call": {}}}}
+        )
+        return found
 
     async def run(self, read_stream: Any, write_stream: Any, *args: Any, **kwargs: Any) -> None:
         ready = anyio.Event()
@@ -60,7 +70,8 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
         except OhJupyterError as problem:
             error = types.ErrorData(code=types.INTERNAL_ERROR, message=str(problem))
             raise McpError(error) from problem
-        return types.ServerResult(types.ListToolsResult.model_validate({"tools": listed}))
+        able = [{**tool, "execution": {"taskSupport": "optional"}} for tool in listed]
+        return types.ServerResult(types.ListToolsResult.model_validate({"tools": able}))
 
     async def call_tool(request: Any) -> Any:
         context, params = server.request_context, request.params
@@ -74,8 +85,40 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
 
         arguments, scope = dict(params.arguments or {}), context.request.scope
         call = ToolCall(params.name, arguments, scope, None if token is None else report)
-        found = await tools.call_tool(call)
-        return types.ServerResult(types.CallToolResult.model_validate(found))
+        if params.task is not None:
+            begun = await tools.begin_task(call, patience_seconds=0)
+            if "taskId" in begun:
+                created = types.CreateTaskResult.model_validate({"task": _task(begun)})
+                return types.ServerResult(created)
+        else:
+            begun = await tools.call_tool(call)
+        return types.ServerResult(types.CallToolResult.model_validate(begun))
+
+    async def task(request: Any, **look: bool) -> dict[str, Any]:
+        scope, id = server.request_context.request.scope, request.params.taskId
+        try:
+            return await tools.task(scope, id, **look)
+        except OhJupyterError as problem:
+            error = types.ErrorData(code=types.INVALID_PARAMS, message=str(problem))
+            raise McpError(error) from problem
+
+    async def get_task(request: Any) -> Any:
+        found = _task(await task(request))
+        return types.ServerResult(types.GetTaskResult.model_validate(found))
+
+    async def task_result(request: Any) -> Any:
+        found = await task(request, wait=True)
+        result = found.get("result") or {
+            "content": [{"type": "text", "text": found["statusMessage"]}],
+            "isError": True,
+        }
+        related = {"io.modelcontextprotocol/related-task": {"taskId": found["taskId"]}}
+        told = {**result, "_meta": {**(result.get("_meta") or {}), **related}}
+        return types.ServerResult(types.GetTaskPayloadResult.model_validate(told))
+
+    async def cancel_task(request: Any) -> Any:
+        found = _task(await task(request, cancel=True))
+        return types.ServerResult(types.CancelTaskResult.model_validate(found))
 
     async def initialized(notification: Any) -> None:
         _initialized.get().set()
@@ -83,5 +126,15 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
     # The decorators for these would list all tools before a call.
     server.request_handlers[types.ListToolsRequest] = list_tools
     server.request_handlers[types.CallToolRequest] = call_tool
+    server.request_handlers[types.GetTaskRequest] = get_task
+    server.request_handlers[types.GetTaskPayloadRequest] = task_result
+    server.request_handlers[types.CancelTaskRequest] = cancel_task
     server.notification_handlers[types.InitializedNotification] = initialized
     return server
+
+
+def _task(found: dict[str, Any]) -> dict[str, Any]:
+    """A task as 2025-11-25 tells it: its result is asked for by itself."""
+    told = {name: value for name, value in found.items() if name not in ("result", "inputRequests")}
+    ttl_ms = told.pop("ttlMs") or LONGEST_TTL_MS
+    return {**told, "ttl": ttl_ms, "pollInterval": told.pop("pollIntervalMs")}

@@ -9,6 +9,7 @@ import mcp_types as types
 from mcp.server.lowlevel.server import NotificationOptions, Server
 from mcp.server.subscriptions import ListenHandler, ToolsListChanged
 from mcp.shared.exceptions import MCPError
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolCall
@@ -20,6 +21,17 @@ TOOLS_CHANGED = ToolsListChanged()
 
 LIST_TTL_MS = 60_000
 """How long a client without a session may take a list of tools for true."""
+
+
+TASKS = "io.modelcontextprotocol/tasks"
+"""The extension by which a call outlives its client."""
+
+PATIENCE_SECONDS = 1.0
+"""Seconds until a call is a task: what is quicker need not be asked for."""
+
+
+class _TaskParams(types.RequestParams):
+    task_id: str
 
 
 class _Server(Server):
@@ -45,7 +57,31 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
 
         arguments, scope = dict(params.arguments or {}), ctx.request.scope
         call = ToolCall(params.name, arguments, scope, report if _wants_progress(ctx) else None)
-        return types.CallToolResult.model_validate(await tools.call_tool(call))
+        if not _knows_tasks(ctx):
+            return types.CallToolResult.model_validate(await tools.call_tool(call))
+        found = await tools.begin_task(call, PATIENCE_SECONDS)
+        if "taskId" in found:
+            return {**found, "resultType": "task"}
+        return types.CallToolResult.model_validate(found)
+
+    async def task(ctx: Any, params: _TaskParams, cancel: bool = False) -> dict[str, Any]:
+        if not _knows_tasks(ctx):
+            lacking: dict[str, Any] = {"requiredCapabilities": {"extensions": {TASKS: {}}}}
+            message = f"The client has not declared the extension {TASKS}"
+            raise MCPError(types.MISSING_REQUIRED_CLIENT_CAPABILITY, message, lacking)
+        try:
+            return await tools.task(ctx.request.scope, params.task_id, cancel=cancel)
+        except OhJupyterError as problem:
+            raise MCPError(types.INVALID_PARAMS, str(problem)) from problem
+
+    async def update_task(ctx: Any, params: _TaskParams) -> dict[str, Any]:
+        # We ask clients for nothing, so that there is nothing to take note of.
+        await task(ctx, params)
+        return {}
+
+    async def cancel_task(ctx: Any, params: _TaskParams) -> dict[str, Any]:
+        await task(ctx, params, cancel=True)
+        return {}
 
     async def follow_changes(ctx: Any, params: Any) -> None:
         # Ends with the session. Newer clients subscribe by a request of their own.
@@ -61,7 +97,17 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
     server.add_notification_handler(
         "notifications/initialized", types.NotificationParams, follow_changes
     )
+    server.extensions[TASKS] = {}
+    for name, answer in (("get", task), ("update", update_task), ("cancel", cancel_task)):
+        server.add_request_handler(f"tasks/{name}", _TaskParams, answer)
     return server
+
+
+def _knows_tasks(ctx: Any) -> bool:
+    """Whether a request says that its client knows tasks, which belong to no session."""
+    known = ctx.session.client_capabilities
+    modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+    return modern and known is not None and TASKS in (known.extensions or {})
 
 
 def _without_looking_at_headers() -> dict[str, Any]:

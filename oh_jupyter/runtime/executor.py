@@ -231,12 +231,14 @@ class ActionExecutor:
         return observation
 
     async def look(
-        self, id: int, seen: dict[str, str] | None, timeout_seconds: float
+        self, id: int | None, seen: dict[str, str] | None, timeout_seconds: float
     ) -> dict[str, str]:
         """How an Action goes on: its ``state``, and the last lines of its output as ``text``.
 
         Waits for something else than was ``seen``, at most ``timeout_seconds``.
         """
+        if id is None:
+            return {"state": "ended", "text": ""}
         if (going_on := self._progress.get(id)) is not None:
             await going_on.wait_while(lambda: self._look(id) == seen, timeout_seconds)
         return self._look(id)

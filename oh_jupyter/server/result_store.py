@@ -6,6 +6,8 @@ import asyncio
 import re
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from oh_jupyter.errors import (
@@ -17,7 +19,7 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.server.links import Reply
 
-__all__ = ["ID_HEADER", "ResultStore", "StoredResult"]
+__all__ = ["ID_HEADER", "RETENTION_SECONDS", "ResultStore", "StoredResult"]
 
 ID_HEADER = "X-Request-ID"
 """Header by which a client names its request; the answer has it, too."""
@@ -43,6 +45,8 @@ class StoredResult:
     overdue: asyncio.Event = field(default_factory=asyncio.Event)
     has_kernel: bool = False
     size_bytes: int = 0
+    begun: datetime = field(default_factory=partial(datetime.now, UTC))
+    ended: datetime | None = None
 
     async def wait_unless_overdue(self) -> None:
         """Wait until it is done or overdue."""
@@ -88,6 +92,7 @@ class ResultStore:
         stored.task = loop.create_task(work(stored))
 
         def done(task: asyncio.Task[Reply]) -> None:
+            stored.ended = datetime.now(UTC)
             # Asked for the exception, it is not logged: it may be that nobody else asks.
             if not task.cancelled() and task.exception() is None:
                 stored.size_bytes = len(task.result().body or b"")
@@ -113,15 +118,15 @@ class ResultStore:
                 return True
         return False
 
-    def find(self, key: str, owner: str) -> asyncio.Task[Reply]:
-        """The task of a request; RequestNotFoundError if this principal has none, or no more."""
+    def find(self, key: str, owner: str) -> StoredResult:
+        """A request; RequestNotFoundError if this principal has none, or no more."""
         known = self._results.get(key)
         if known is None or known.owner != owner:
             raise RequestNotFoundError(
                 f"There is no request {key!r}; an answer is kept for "
                 f"{RETENTION_SECONDS / 60:.0f} minutes"
             )
-        return known.task
+        return known
 
 
 def _nothing_done(stored: StoredResult) -> bool:

@@ -46,7 +46,7 @@ class Session:
         self._session = session
 
     async def list_tools(self) -> Any:
-        return named(_wire(await self._session.list_tools()))
+        return named(wire(await self._session.list_tools()))
 
     async def call_tool(
         self,
@@ -64,7 +64,7 @@ class Session:
                 with anyio.move_on_after(2, shield=True):
                     await self._cancel(request_id)
             raise
-        answer = _wire(found)
+        answer = wire(found)
         return named({"structuredContent": None, "isError": False, **answer})
 
     async def _cancel(self, request_id: Any) -> None:
@@ -76,7 +76,7 @@ class Session:
             await self._session.send_notification(told)
 
 
-def _wire(model: Any) -> dict[str, Any]:
+def wire(model: Any) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 

@@ -32,6 +32,7 @@ OF_THE_SERVER: dict[tuple[str, str], tuple[str, str]] = {
     ("get", "requests/x"): ("execute", ACTIONS),
     ("get", "viewer/x/view"): ("execute", ACTIONS),
     ("put", "unsaved"): ("write", "contents"),
+    ("post", "unsaved"): ("execute", ACTIONS),
     ("delete", "requests/x"): ("execute", ACTIONS),
     **{(method, "nowhere"): ("read", ACTIONS) for method in METHODS},
 }

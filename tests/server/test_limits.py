@@ -302,7 +302,7 @@ async def test_old_answers_make_room_for_new_requests(monkeypatch: pytest.Monkey
     with pytest.raises(LimitExceededError):
         results.start("one-more", "a", wait)
     going_on.set()
-    assert (await results.find("slow", "a")).body == b"waited"
+    assert (await results.find("slow", "a").task).body == b"waited"
 
 
 async def test_large_answers_are_kept_in_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -314,7 +314,7 @@ async def test_large_answers_are_kept_in_bounds(monkeypatch: pytest.MonkeyPatch)
 
     for number in range(4):
         await results.start(str(number), "a", answer).task
-    assert len((await results.find("3", "a")).body or b"") == 100
-    assert len((await results.find("2", "a")).body or b"") == 100
+    assert len((await results.find("3", "a").task).body or b"") == 100
+    assert len((await results.find("2", "a").task).body or b"") == 100
     with pytest.raises(RequestNotFoundError):
         results.find("1", "a")

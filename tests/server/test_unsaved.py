@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+from oh_jupyter.agents import GuestAgents, ToolServer
+from oh_jupyter.config import Settings
+from oh_jupyter.runtime import Runtime
 from oh_jupyter.server import unsaved
+from oh_jupyter.server.state import state_of
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT, UnsavedDocuments
 
 
@@ -85,3 +92,42 @@ def test_a_window_that_does_not_answer_is_waited_for_once(monkeypatch) -> None:
     documents.report("window", frozenset({"a.ipynb", "b.py"}))
     asyncio.run(documents.save())
     assert events.actions == ["save", "save"]
+
+
+async def test_a_guest_of_the_kernel_reads_what_is_typed(
+    jp_serverapp, mcp_url, jp_auth_header, plain_kernel, tmp_path
+) -> None:
+    """By the file requests of its own protocol, as by our tools."""
+    notes = tmp_path / "notes.txt"
+    notes.write_text("old")
+    documents = state_of(jp_serverapp.web_app.settings).unsaved
+    documents.report("window", frozenset({"notes.txt"}))
+
+    async def window(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
+        if data["action"] == "save":
+            notes.write_text("just typed")
+            documents.report("window", frozenset(), data["request"])
+
+    jp_serverapp.event_logger.add_listener(schema_id=DOCUMENTS_EVENT, listener=window)
+    script = Path(__file__).parents[2] / "examples" / "scripted_agent.py"
+    agents = {"scripted": shlex.join([sys.executable, str(script)])}
+    runtime = Runtime(
+        Settings(
+            workspace_dir=str(tmp_path), file_store="memory", confirmation="never", agents=agents
+        )
+    )
+    token = jp_auth_header["Authorization"].removeprefix("token ")
+    server = ToolServer(f"{mcp_url}/kernels/{plain_kernel}", token)
+
+    async def prompt() -> Any:
+        guests = GuestAgents(runtime.executor, find_tools=lambda: server)
+        turn = await guests.prompt("read notes.txt", "scripted")
+        await guests.stop()
+        return turn
+
+    try:
+        turn = await asyncio.wrap_future(runtime.submit(prompt()))
+    finally:
+        runtime.close()
+        jp_serverapp.event_logger.remove_listener(listener=window)
+    assert turn.steps[0].output == "just typed"

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from typing import Any
+from weakref import WeakValueDictionary
 
 from oh_jupyter.errors import EventNotFoundError, WireError
-from oh_jupyter.events import (
-    FileEditObservation,
-    Observation,
-)
+from oh_jupyter.events import Action, FileEditObservation, Observation
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.kernel.control.broadcast import clipped
@@ -20,6 +18,9 @@ from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
 
 __all__: list[str] = []
+
+_actions_by_key: WeakValueDictionary[str, Action] = WeakValueDictionary()
+"""The Actions that are carried out, by the keys of the requests for them."""
 
 
 @operation("execute_action")
@@ -54,6 +55,8 @@ async def _observe(request: Request, wire: Any) -> Observation:
     """Carry out an Action of a client, which may say in whose name but not who it is."""
     action = action_from_wire(wire)
     action.actor = request.fields.get("actor")
+    if "key" in request.fields:
+        _actions_by_key[request.fields["key"]] = action
     source = action.source or "agent"
     return await request.runtime.executor.run_action(action, source, principal="agent")
 
@@ -75,16 +78,16 @@ async def _record_edit(request: Request) -> Reply:
 
 @operation("peek")
 async def _peek(request: Request) -> Reply:
-    """The last lines that a running command or cell has put out so far, "" if there are none.
+    """How an Action goes on, by its ``id`` or the key of the request ``of`` it.
 
-    Of the Action ``id`` also its state; it is told once that is not what was ``seen``, or after
-    ``wait`` seconds.
+    It is told once that is not what was ``seen``, or after ``wait`` seconds.
     """
-    executor, fields = request.runtime.executor, request.fields
-    if "id" in fields:
-        seconds = float(fields.get("wait", 0))
-        return Reply({**await executor.look(fields["id"], fields.get("seen"), seconds)})
-    return Reply({"text": executor.peek(str(fields.get("kind")))})
+    fields = request.fields
+    asked = _actions_by_key.get(fields.get("of", ""))
+    id = asked.id if asked is not None else fields.get("id")
+    seconds = float(fields.get("wait", 0))
+    executor = request.runtime.executor
+    return Reply({**await executor.look(id, fields.get("seen"), seconds)})
 
 
 @operation("interrupt")

@@ -97,7 +97,7 @@ class RequestHandler(OhHandler):
     async def get(self, key: str) -> None:
         """Send the answer as ``execute_action`` would have, or 202 while there is none."""
         wait = self._seconds()
-        task = self.state.results.find(key, self.principal)
+        task = self.state.results.find(key, self.principal).task
         await asyncio.wait({task}, timeout=wait)
         self.set_header(ID_HEADER, key)
         if not task.done():
@@ -110,7 +110,7 @@ class RequestHandler(OhHandler):
     @authorized("execute", resource="oh_jupyter:actions")
     async def delete(self, key: str) -> None:
         """Cancel it, if it is not done."""
-        self.state.results.find(key, self.principal).cancel()
+        self.state.results.find(key, self.principal).task.cancel()
         self.set_status(204)
         self.finish()
 
@@ -128,7 +128,18 @@ class RequestHandler(OhHandler):
 
 
 class UnsavedHandler(OhHandler):
-    """PUT the paths of a window's documents that have changes which are not in their files."""
+    """PUT the paths of a window's documents that have changes which are not in their files.
+
+    POST to have them saved, as an agent does before it gets at files by other ways than ours.
+    """
+
+    @web.authenticated
+    @authorized("execute", resource="oh_jupyter:actions")
+    async def post(self) -> None:
+        """Ask all windows to save, and wait for them."""
+        await self.state.unsaved.save()
+        self.set_status(204)
+        self.finish()
 
     @web.authenticated
     @authorized("write", resource="contents")

@@ -123,14 +123,15 @@ class KernelLink(ABC):
         ``load`` loads oh_jupyter into the kernel first if it is not there; who only looks must not
         change a person's kernel. ``overdue`` is set while a kernel is silent that has received the
         request; the wait then goes on. What is ``cancellable`` is taken back in the kernel when
-        this is cancelled or given up. What the runtime refuses is raised as the error that it
-        raised there; a kernel that cannot be reached, or died meanwhile, as a KernelError.
+        this is cancelled or given up; its field ``key`` names it, if who asks has a name for it.
+        What the runtime refuses is raised as the error that it raised there; a kernel that cannot
+        be reached, or died meanwhile, as a KernelError.
         """
         fields = dict(fields or {})
         if operation in ACTING_OPERATIONS and (actor := acting.get()):
             fields["actor"] = dict(actor)
         if cancellable:
-            fields["key"] = uuid.uuid4().hex
+            fields.setdefault("key", uuid.uuid4().hex)
         try:
             async with self._slot(operation, body):
                 return await self._request(operation, fields, body, load, overdue)

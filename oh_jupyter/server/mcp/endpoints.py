@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
 
 import anyio
 
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import LimitExceededError
 from oh_jupyter.mcp_sdk.offered import ToolCall
 from oh_jupyter.server.links import acting
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
-from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, state_tools, under_way
+from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, Look, state_tools, under_way
 from oh_jupyter.server.mcp.notebooks import Notebooks
-from oh_jupyter.server.mcp.results import Result
+from oh_jupyter.server.mcp.results import Result, failure
+from oh_jupyter.server.mcp.tasks import CallTasks, look
 from oh_jupyter.server.mcp.toolbox import Caller, Toolbox
 from oh_jupyter.server.router import KERNEL_EVENTS, Router
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from oh_jupyter.mcp_sdk.server import ToolServer
 
 __all__ = ["Endpoints", "McpEndpoint"]
+
+T = TypeVar("T")
 
 CALLER = "oh_jupyter.caller"
 EXCHANGE = "oh_jupyter.exchange"
@@ -63,9 +65,12 @@ INSTRUCTIONS = (
 class McpEndpoint:
     """The sessions of one address, which all see the same tools."""
 
-    def __init__(self, toolbox: Toolbox, root_path: str, tool_server: type[ToolServer]) -> None:
+    def __init__(
+        self, toolbox: Toolbox, tasks: CallTasks, root_path: str, tool_server: type[ToolServer]
+    ) -> None:
         """Make an endpoint below the path that clients see; ``start`` opens it."""
         self._toolbox = toolbox
+        self._tasks = tasks
         self._root_path = root_path
         self._server = tool_server(
             self,
@@ -150,46 +155,69 @@ class McpEndpoint:
 
     async def call_tool(self, call: ToolCall) -> Result:
         """Carry a call out, see ``OfferedTools``."""
+        looks: list[Look] = []
+        under_way.set(looks)
+        return await _while_there(call, self._work(call), looks)
+
+    async def begin_task(self, call: ToolCall, patience_seconds: float) -> Result:
+        """Begin a call that outlives its client, see ``OfferedTools``."""
+        try:
+            task = self._tasks.start(call.scope[CALLER].principal, self._work(call))
+        except LimitExceededError as refused:
+            return failure(str(refused))
+
+        async def first_look() -> Result:
+            try:
+                await task.wait(patience_seconds)
+            except asyncio.CancelledError:  # nobody was told its id
+                task.stored.task.cancel()
+                raise
+            return task.result() if task.is_over else task.handle()
+
+        return await _while_there(call, first_look, task.looks)
+
+    async def task(
+        self, scope: Mapping[str, Any], id: str, *, cancel: bool = False, wait: bool = False
+    ) -> dict[str, Any]:
+        """Look at a task, see ``OfferedTools``."""
+        task = self._tasks.find(id, scope[CALLER].principal)
+        if cancel:
+            await task.cancel()
+        if wait:
+            await _while_there(ToolCall("", {}, scope, None), task.wait, [])
+        return await task.details()
+
+    def _work(self, call: ToolCall) -> Callable[[], Awaitable[Result]]:
         caller: Caller = call.scope[CALLER]
         acting.set(caller.actor)
-        work = partial(self._toolbox.call, call.name, call.arguments, caller)
-        noted: list[tuple[Kernel, str]] = []
-        under_way.set(noted)
-        report = call.report_progress
-        telling = None if report is None else partial(_tell_progress, report, noted)
-        return await _while_there(call.scope[EXCHANGE], work, telling)
+        return partial(self._toolbox.call, call.name, call.arguments, caller)
 
 
 async def _tell_progress(
-    report: Callable[[float, str], Awaitable[None]], noted: list[tuple[Kernel, str]]
+    report: Callable[[float, str], Awaitable[None]], looks: list[Look]
 ) -> None:
     """Tell the last lines of what is put out, or for how long it has been silent."""
     started = time.monotonic()
     while True:
-        seconds, lines = time.monotonic() - started, ""
-        if noted:
-            kernel, kind = noted[-1]
-            with suppress(OhJupyterError):
-                lines = await kernel.peek(kind)
+        seconds = time.monotonic() - started
+        _, lines = await look(looks)
         await report(seconds, lines or f"running for {seconds:.0f} s")
         await asyncio.sleep(PROGRESS_INTERVAL_SECONDS)
 
 
 async def _while_there(
-    exchange: Exchange,
-    work: Callable[[], Awaitable[Result]],
-    telling: Callable[[], Coroutine[Any, Any, None]] | None,
-) -> Result:
+    call: ToolCall, work: Callable[[], Awaitable[T]], looks: list[Look]
+) -> T | Result:
     """Carry a call out with signs of life; a client that goes away cancels it."""
-    found: list[Result] = []
+    found: list[T] = []
     async with anyio.create_task_group() as group:
 
         async def gone() -> None:
-            await exchange.gone.wait()
+            await call.scope[EXCHANGE].gone.wait()
             group.cancel_scope.cancel()
 
-        if telling is not None:
-            group.start_soon(telling)
+        if call.report_progress is not None:
+            group.start_soon(_tell_progress, call.report_progress, looks)
         group.start_soon(gone)
         found.append(await work())
         group.cancel_scope.cancel()
@@ -219,6 +247,7 @@ class Endpoints:
         self._touch = touch
         self._unsaved = unsaved
         self._notebooks = Notebooks(serverapp)
+        self._tasks = CallTasks()
         self._endpoints: dict[str | None, McpEndpoint] = {}
         self._starting = asyncio.Lock()
         self._warm_up: asyncio.TimerHandle | None = None
@@ -267,7 +296,7 @@ class Endpoints:
                 below = "" if kernel_id is None else f"/kernels/{kernel_id}"
                 root_path = f"{base}/oh_jupyter{below}"
                 tools = self.toolbox(kernel_id)
-                endpoint = McpEndpoint(tools, root_path, module.ToolServer)
+                endpoint = McpEndpoint(tools, self._tasks, root_path, module.ToolServer)
                 await endpoint.start()
                 self._endpoints[kernel_id] = endpoint
             return self._endpoints[kernel_id]

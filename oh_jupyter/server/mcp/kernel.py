@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Mapping
+import uuid
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 from oh_jupyter.errors import ExtensionMissingError, OhJupyterError
@@ -14,13 +16,16 @@ from oh_jupyter.server.mcp.results import Result, of_observation, result, text, 
 from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema, skills_shown
 from oh_jupyter.server.router import Router
 
-__all__ = ["Kernel", "KernelTools", "state_tools"]
+__all__ = ["Kernel", "KernelTools", "Look", "state_tools", "under_way"]
 
 WATCH_INTERVAL_SECONDS = 60.0
 """Seconds after which a watch looks whether anybody still listens."""
 
-under_way: ContextVar[list[tuple[Kernel, str]] | None] = ContextVar("under_way", default=None)
-"""Where a tool call notes which kernel does something for it, and the type of the Action."""
+Look = Callable[[], Awaitable[tuple[str, str]]]
+"""Tells the state of an Action, such as waiting, and the last lines that it has put out."""
+
+under_way: ContextVar[list[Look] | None] = ContextVar("under_way", default=None)
+"""Where a tool call notes how to look at what a kernel does for it."""
 
 SKILL_PREFIX = "skill_"
 """Before the names of skills: agents may have tools of the same names."""
@@ -90,11 +95,11 @@ class Kernel:
         if self._listed_without:
             self._listed_without = False
             self._changed()
-        if self._look(reply) and self.listens() and (self._watch is None or self._watch.done()):
+        if self._notice(reply) and self.listens() and (self._watch is None or self._watch.done()):
             self._watch = asyncio.create_task(self._watch_tools(link))
         return reply
 
-    def _look(self, reply: Reply) -> bool:
+    def _notice(self, reply: Reply) -> bool:
         """Notice other tools by the number that comes with answers, and by a new generation."""
         if "tools" not in reply.fields:
             return False
@@ -109,7 +114,7 @@ class Kernel:
         try:
             while self.listens() and self._known is not None:
                 fields = {"known": self._known[1], "wait": WATCH_INTERVAL_SECONDS}
-                self._look(await link.request("tools_changed", fields, load=False))
+                self._notice(await link.request("tools_changed", fields, load=False))
         except OhJupyterError:
             return  # the next answer of the kernel, or of another one, tells
 
@@ -118,24 +123,26 @@ class Kernel:
         if self._watch is not None:
             self._watch.cancel()
 
-    async def peek(self, kind: str) -> str:
-        """The last lines that an Action of a type has put out so far, "" if there are none."""
-        reply = await (await self.link()).request("peek", {"kind": kind}, load=False)
-        return str(reply.fields["text"])
+    async def _look(self, key: str) -> tuple[str, str]:
+        reply = await (await self.link()).request("peek", {"of": key}, load=False)
+        return str(reply.fields["state"]), str(reply.fields["text"])
 
-    def _note(self, kind: str) -> None:
+    def _noted(self) -> dict[str, str]:
+        """The key by which a request is looked at from now on, as its field."""
+        key = uuid.uuid4().hex
         noted = under_way.get()
         if noted is not None:
-            noted.append((self, kind))
+            noted.append(partial(self._look, key))
+        return {"key": key}
 
     async def act(self, kind: str, args: Mapping[str, Any], timeout: float | None = None) -> Any:
         """The wire form of an Action's Observation; the hard time limit is in seconds."""
         self._touch()
-        self._note(kind)
         action: dict[str, Any] = {"action": kind, "args": dict(args)}
         if timeout is not None:
             action["timeout"] = timeout
-        reply = await self.request("execute_action", body=json.dumps({"action": action}).encode())
+        body = json.dumps({"action": action}).encode()
+        reply = await self.request("execute_action", self._noted(), body)
         return json.loads(reply.body or b"{}")
 
     async def run_cell(self, args: Mapping[str, Any], timeout: float | None = None) -> Any:
@@ -144,11 +151,11 @@ class Kernel:
         It is interrupted after the time limit in seconds.
         """
         self._touch()
-        self._note("run_ipython")
         action: dict[str, Any] = {"action": "run_ipython", "args": dict(args)}
         if timeout is not None:
             action["timeout"] = timeout
-        reply = await self.request("run_cell", body=json.dumps({"action": action}).encode())
+        body = json.dumps({"action": action}).encode()
+        reply = await self.request("run_cell", self._noted(), body)
         return json.loads(reply.body or b"{}")
 
 

@@ -44,7 +44,12 @@ VERSION = "mcp-protocol-version"
 VERSION_OF_REQUEST = "io.modelcontextprotocol/protocolVersion"
 """Names the version in the ``_meta`` of a request that belongs to no session."""
 
-NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+NAMED_BY = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    **dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId"),
+}
 """Parameter by which a request without a session is routed."""
 
 SERVER_LOST = -32000

@@ -67,6 +67,7 @@ class _Owner:
     """Who calls through that server: it knows of no users, so it stands for its owner."""
 
     actor: Mapping[str, str] = {}
+    principal = ""
 
     async def allowed(self, action: str, resource: str) -> bool:
         return True

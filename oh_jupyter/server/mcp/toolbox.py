@@ -34,6 +34,11 @@ class Caller(Protocol):
         """Who it is, as far as that is known."""
         ...
 
+    @property
+    def principal(self) -> str:
+        """Whose tasks are shown to them."""
+        ...
+
     async def allowed(self, action: str, resource: str) -> bool:
         """Ask Jupyter's authorizer for an action such as execute on a resource such as kernels."""
         ...
