@@ -88,8 +88,8 @@ PUBLIC = {
         *("get_file_store", "sync"),
     ],
     "oh_jupyter.testing": [
-        *("CellRunnerContract", "FileStoreContract", "LiveKernel", "LiveServer", "live_kernel"),
-        *("live_server", "run_server", "wait_until"),
+        *("CellRunnerContract", "FileStoreContract", "LiveKernel", "LiveServer", "descendants"),
+        *("live_kernel", "live_server", "run_server", "wait_until"),
     ],
 }
 

@@ -145,6 +145,18 @@ class WorkerProcess:
         for answer in waiting.values():
             answer.set_exception(WorkerGoneError("The browser process has ended."))
 
+    def _close_input(self, timeout: float = -1) -> bool:
+        """Close the pipe; False if another thread was still writing a frame after ``timeout``."""
+        # Closed under its feet, the frame would end up in whatever gets that descriptor next.
+        if not self._lock.acquire(timeout=timeout):
+            return False
+        try:
+            with contextlib.suppress(OSError):
+                self._input.close()
+        finally:
+            self._lock.release()
+        return True
+
     def stderr_tail(self) -> str:
         """Read what the worker wrote to its standard error."""
         self._errors.seek(0)
@@ -153,12 +165,11 @@ class WorkerProcess:
     def end(self, graceful: bool = True, seconds: float = CLOSE_SECONDS) -> None:
         """End the process, its browser, and everything below."""
         # The end of its input asks the worker to close the browser properly.
-        with contextlib.suppress(OSError):
-            self._input.close()
-        if graceful:
+        if self._close_input(seconds) and graceful:
             with contextlib.suppress(TimeoutError):
                 self._child.wait(seconds)
         self._child.terminate(1.0)
+        self._close_input()
         self._reader.join(5.0)
         self._output.close()
         self._errors.close()

@@ -47,6 +47,8 @@ class PosixChild(Child):
         self._at_end = False
         # Held while waiting, so that two waiting threads cannot read each other's news.
         self._reading = threading.Lock()
+        # Held to write to the channel or close it: its descriptor may then be another's.
+        self._sending = threading.Lock()
         self._take(received)
 
     def fileno(self) -> int:
@@ -91,7 +93,7 @@ class PosixChild(Child):
     def begin_termination(self, grace: float = 2.0) -> None:
         """Begin to end the child and all of its descendants."""
         # The guardian may have left, since nothing remained to be guarded.
-        with contextlib.suppress(OSError):
+        with self._sending, contextlib.suppress(OSError):
             # A line of its own: a second request may arrive before the first was read.
             self._channel.send(f"end {grace}\n".encode())
 
@@ -126,7 +128,8 @@ class PosixChild(Child):
         self._take(data)
         if not data:
             self._at_end = True
-            self._channel.close()
+            with self._sending:
+                self._channel.close()
             self._guardian.wait()
             if self.returncode is None:
                 # The guardian itself was killed, and took the child along.

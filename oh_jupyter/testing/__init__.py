@@ -15,6 +15,7 @@ from typing import TypeVar
 from oh_jupyter.testing.cell_runner import CellRunnerContract
 from oh_jupyter.testing.file_store import FileStoreContract
 from oh_jupyter.testing.kernel import LiveKernel, live_kernel
+from oh_jupyter.testing.processes import descendants
 from oh_jupyter.testing.server import LiveServer, live_server, run_server
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "FileStoreContract",
     "LiveKernel",
     "LiveServer",
+    "descendants",
     "live_kernel",
     "live_server",
     "run_server",

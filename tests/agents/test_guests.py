@@ -6,7 +6,6 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import CancelledError
-from contextlib import suppress
 from typing import Any
 
 import psutil
@@ -23,7 +22,7 @@ from oh_jupyter.events import (
     UserRejectObservation,
 )
 from oh_jupyter.runtime.confirmation import Decision
-from oh_jupyter.testing import wait_until
+from oh_jupyter.testing import descendants, wait_until
 
 MakeGuests = Callable[..., Guests]
 
@@ -225,15 +224,6 @@ def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("oh_jupyter.agents.session.CANCEL_TIMEOUT_SECONDS", 60)
 
 
-def sleeping_children() -> list[psutil.Process]:
-    found = []
-    for child in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):  # it has ended meanwhile
-            if child.name() == "sleep":
-                found.append(child)
-    return found
-
-
 @pytest.mark.usefixtures("unhurried")
 def test_an_interrupt_ends_what_runs_and_the_conversation_goes_on(guests: Guests) -> None:
     future = guests.start("run sleep 1000; echo never\nsay never")
@@ -246,7 +236,10 @@ def test_an_interrupt_ends_what_runs_and_the_conversation_goes_on(guests: Guests
     assert "cancelled" in observation.content
     agent = psutil.Process(guests.agents.at_work["scripted"].pid)
     assert agent.is_running()
-    wait_until(lambda: not sleeping_children(), what="the end of the command")
+    wait_until(
+        lambda: not descendants(lambda child: child.name() == "sleep"),
+        what="the end of the command",
+    )
 
 
 @pytest.mark.usefixtures("unhurried")

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import psutil
 import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.testing import descendants
 
 
 class Site:
@@ -129,11 +129,9 @@ def stalled_worker() -> Callable[[], AbstractContextManager[None]]:
 
     @contextlib.contextmanager
     def stalled() -> Iterator[None]:
-        workers = []
-        for process in psutil.Process().children(recursive=True):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if process.cmdline()[-1:] == ["oh_jupyter.browser.worker.main"]:
-                    workers.append(process)
+        workers = descendants(
+            lambda process: process.cmdline()[-1:] == ["oh_jupyter.browser.worker.main"]
+        )
         assert workers
         for process in workers:
             process.suspend()

@@ -20,7 +20,7 @@ from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser.channel.tempdir import TempDir
 from oh_jupyter.browser.worker.session import MAX_TABS
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
-from oh_jupyter.testing import wait_until
+from oh_jupyter.testing import descendants, wait_until
 
 
 @pytest.fixture
@@ -29,32 +29,12 @@ def env() -> Iterator[BrowserEnv]:
         yield env
 
 
-def descendants(pid: int, text: str) -> list[psutil.Process]:
-    found = []
-    for process in psutil.Process(pid).children(recursive=True):
-        try:
-            if text in " ".join(process.cmdline()):
-                found.append(process)
-        except psutil.NoSuchProcess:
-            continue
-    return found
-
-
 def browser_process() -> psutil.Process:
-    found = [
-        p
-        for p in descendants(os.getpid(), "--remote-debugging-pipe")
-        if "--type=" not in " ".join(p.cmdline())
-    ]
-    assert found
-    return found[-1]
+    return descendants(PARTS_OF_THE_CHAIN["browser"])[-1]
 
 
 def worker_process() -> psutil.Process:
-    (worker,) = [
-        p for p in descendants(os.getpid(), "oh_jupyter.browser.worker.main")
-        if p.cmdline()[-2:] == ["-m", "oh_jupyter.browser.worker.main"]
-    ]  # fmt: skip
+    (worker,) = descendants(PARTS_OF_THE_CHAIN["worker"])
     return worker
 
 
@@ -140,13 +120,10 @@ PARTS_OF_THE_CHAIN = {
 
 def killed(part: str) -> bool:
     """Kill the processes of that part of the chain, if there are any."""
-    victims = []
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if PARTS_OF_THE_CHAIN[part](process):
-                victims.append(process)
+    victims = descendants(PARTS_OF_THE_CHAIN[part])
     for process in victims:
-        process.kill()
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
     psutil.wait_procs(victims, timeout=30)
     return bool(victims)
 

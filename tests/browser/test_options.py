@@ -21,7 +21,7 @@ from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS
 from oh_jupyter.browser.tables import read_elements, read_forms, read_links, read_tables
 from oh_jupyter.errors import BrowserError
-from oh_jupyter.testing import wait_until
+from oh_jupyter.testing import descendants, wait_until
 
 SECRET = "hunter2-hunter2"
 PLAY_SCRIPT = """async (address) => {
@@ -398,19 +398,14 @@ def test_uploads_begin_where_they_are_said_to(env: BrowserEnv, show, bid, tmp_pa
 @pytest.mark.slow
 def test_memory_does_not_grow(site):
     """The worker's own memory over many steps; the benchmark takes five hundred."""
-    import os
-
-    import psutil
-
     page = site.put("/memory", "<p>memory" + "<b>x</b>" * 500)
     with BrowserEnv() as env:
 
         def own() -> int:
-            return sum(
-                process.memory_info().rss
-                for process in psutil.Process(os.getpid()).children(recursive=True)
-                if "oh_jupyter.browser.worker.main" in " ".join(process.cmdline())
+            (worker,) = descendants(
+                lambda process: process.cmdline()[-1:] == ["oh_jupyter.browser.worker.main"]
             )
+            return int(worker.memory_info().rss)
 
         def walk(times: int) -> None:
             for _ in range(times):

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
-import subprocess
 import sys
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
+from oh_jupyter.cli import main
+
 sys.path.insert(0, str(Path(__file__).parents[1] / "server"))
 
-COMMAND = "from oh_jupyter.cli import main; raise SystemExit(main())"
 MOVING = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 
 
@@ -26,30 +29,29 @@ class Place:
         kept = {name: value for name, value in os.environ.items() if name not in unwanted}
         self.environment = {**kept, "HOME": str(self.home)}
 
-    def run(self, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        done = subprocess.run(
-            [sys.executable, "-c", COMMAND, "connect", *arguments],
-            env={**self.environment, **more},
-            cwd=self.project,
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-        assert "Traceback" not in done.stderr
-        return done
+    def run(self, *arguments: str, **more: str) -> tuple[int, str, str]:
+        """Exit status, output and errors of ``oh-jupyter connect``."""
+        out, errors = io.StringIO(), io.StringIO()
+        with (
+            patch.dict(os.environ, {**self.environment, **more}, clear=True),
+            contextlib.chdir(self.project),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(errors),
+        ):
+            status = main(["connect", *arguments])
+        return status, out.getvalue(), errors.getvalue()
 
     def written(self, *arguments: str, **more: str) -> str:
-        done = self.run(*arguments, **more)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        status, out, errors = self.run(*arguments, **more)
+        assert status == 0, errors
+        return out
 
     def refused(self, *arguments: str, **more: str) -> str:
-        done = self.run(*arguments, **more)
-        assert done.returncode == 1
-        assert not done.stdout
-        assert done.stderr.startswith("oh-jupyter: ")
-        assert done.stderr.count("\n") == 1, "one line"
-        return done.stderr
+        status, out, errors = self.run(*arguments, **more)
+        assert (status, out) == (1, "")
+        assert errors.startswith("oh-jupyter: ")
+        assert errors.count("\n") == 1, "one line"
+        return errors
 
 
 @pytest.fixture

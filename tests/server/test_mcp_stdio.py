@@ -20,6 +20,8 @@ from mcp import StdioServerParameters, stdio_client
 from mcp_client import MAJOR, McpError
 from mcp_client import launched as launched_program
 
+from oh_jupyter.testing import descendants
+
 COMMAND = "from oh_jupyter.cli import main; raise SystemExit(main())"
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
 
@@ -293,13 +295,6 @@ def test_a_kernel_that_is_gone_is_said_and_another_is_found(server, places) -> N
     asyncio.run(talk())
 
 
-def arguments_of(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.NoSuchProcess:  # it ended meanwhile, as those of git do
-        return []
-
-
 def test_nothing_is_left_when_the_server_stops(places, server) -> None:
     """Last in this file, since it stops the server."""
     body = f'[{{"name": "small", "command": "{sys.executable}", "args": ["{SCRIPT}"]}}]'
@@ -314,8 +309,8 @@ def test_nothing_is_left_when_the_server_stops(places, server) -> None:
             await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=60).close())
             assert told(await session.call_tool("echo", {"text": "x"})) == "x"
             await session.call_tool("run", {"command": "true"})
-            below = psutil.Process(server.pid).children(recursive=True)
-            assert any(SCRIPT in arguments_of(process) for process in below)
+            assert descendants(lambda process: SCRIPT in process.cmdline(), of=server.pid)
+            below = descendants(lambda process: True, of=server.pid)
             server.terminate()
             await asyncio.to_thread(server.wait, 60)
             return below

@@ -64,7 +64,7 @@ def test_a_lock_file_that_is_removed_by_its_holder_is_made_anew(tmp_path):
     entered = threading.Event()
 
     def wait():
-        with file_lock(path, 10) as descriptor:
+        with file_lock(path, 60) as descriptor:
             assert is_locked_file(path, descriptor)
             entered.set()
 
@@ -74,7 +74,7 @@ def test_a_lock_file_that_is_removed_by_its_holder_is_made_anew(tmp_path):
         path.unlink()
         path.parent.rmdir()
         assert not is_locked_file(path, descriptor)
-    waiter.join(10)
+    waiter.join()
     assert entered.is_set()
 
 
@@ -91,7 +91,7 @@ def test_a_forked_child_does_not_keep_it(tmp_path):
             except TimeoutError:
                 signal.pause()
     try:
-        with file_lock(path, 5):
+        with file_lock(path, 60):
             pass
     finally:
         os.kill(child, signal.SIGKILL)

@@ -3,7 +3,7 @@ import time
 import pytest
 
 from oh_jupyter.storage import InMemoryFileStore
-from oh_jupyter.testing import FileStoreContract
+from oh_jupyter.testing import FileStoreContract, wait_until
 
 
 @pytest.fixture
@@ -82,5 +82,5 @@ def test_deleting_one_file_does_not_look_at_all_others():
             store.delete(f"d/{n}")
         return time.perf_counter() - started
 
-    few, many = min(seconds(600) for _ in range(3)), min(seconds(60_000) for _ in range(3))
-    assert many < 30 * few
+    # A hundred times as long if it does; a busy machine may take its time in some rounds.
+    wait_until(lambda: seconds(60_000) < 30 * seconds(600))

@@ -78,7 +78,8 @@ class Outbox:
     @property
     def undurable(self) -> int:
         """How many changes wait in memory, since the disk of the outbox is full."""
-        return 0 if self._overflow is None else self._overflow.totals()[0]
+        overflow = self._overflow  # the sender may take it away meanwhile
+        return 0 if overflow is None else overflow.totals()[0]
 
     def add(self, change: Change) -> int:
         """Record a change that the store is about to do, and give its number."""
