@@ -56,6 +56,15 @@ def test_listing_and_deleting_more_than_a_page(store):
     assert store.list("") == ["dd"]
 
 
+def test_a_directory_behind_many_namesakes_is_deleted_and_they_stay(store):
+    namesakes = [f"e-{n:02}" for n in range(s3._FEW_KEYS + 2)]
+    store.write_many(dict.fromkeys([*namesakes, "e/f", "e/g/h"], "1"))
+    store.delete("e")
+    assert store.list("") == namesakes
+    store.delete("e-0")  # of which there are only namesakes
+    assert store.list("") == namesakes
+
+
 def test_another_writer_is_seen_at_once(store):
     other = S3FileStore(store.url)
     assert store.list("d") == []

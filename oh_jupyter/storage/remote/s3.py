@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from oh_jupyter.errors import StorageError, StoreConfigError
@@ -21,6 +22,7 @@ _MAX_REPETITIONS = 2
 _SERVER_ERRORS = (500, 502, 503)
 _MAX_ATTEMPTS_AFTER_ERROR = 5
 _FIRST_PAUSE_SECONDS = 0.1
+_FEW_KEYS = 10  # that are listed to see what a path is: most often one file
 _MAX_KEYS_PER_DELETE = 1000  # the most that one DeleteObjects request may name
 
 
@@ -88,75 +90,67 @@ class S3FileStore(FsspecFileStore):
                     yield name, {**entry, "type": "file", "size": entry["Size"]}
 
     def _remove(self, key: str) -> None:
-        name = self._object(key)
-        if not name:
-            self._remove_many([key])
-            return
         with self._reached(key):
-            # Some servers take a DeleteObject of what is not there for one of its neighbours.
-            head = self.fs._call_s3("head_object", Bucket=self.bucket, Key=name)
-            found, page = self._gather([within(head), within(self._list_call(name + "/"))])
-            doomed = self._names_in(name + "/", page)
-            if not isinstance(found, Exception):
-                doomed.append(name)
-            elif not isinstance(found, FileNotFoundError):
-                raise found
-            self._delete_objects(doomed)
+            self._find_and_delete([key])
 
     def _remove_many(self, keys: Iterable[str]) -> None:
         with self._reached(""):
-            names = [self._object(key) for key in keys]
-            # One listing finds the object and what is below it, and also `namesake`.
-            pages = self._gather([within(self._list_call(name)) for name in names])
-            doomed: dict[str, None] = {}
-            for name, page in zip(names, pages, strict=True):
-                below = name + "/" if name else ""
-                for found in self._names_in(name, page):
-                    if found == name or found.startswith(below):
-                        doomed[found] = None
-            self._delete_objects(list(doomed))
+            self._find_and_delete(keys)
 
-    def _list_call(self, prefix: str) -> Any:
-        return self.fs._call_s3("list_objects_v2", Bucket=self.bucket, Prefix=prefix)
+    def _find_and_delete(self, keys: Iterable[str]) -> None:
+        from fsspec.asyn import _run_coros_in_chunks, sync
 
-    def _names_in(self, prefix: str, page: Any) -> list[str]:
-        """Name all objects below a prefix, of which the first page is there, or its error."""
-        if isinstance(page, FileNotFoundError):  # only the bucket can be missing here
-            raise explain(page, repr(self), "", self._account) from page
-        if isinstance(page, Exception):
-            raise page
-        pages = [page]
-        if page.get("IsTruncated"):
-            pages += self._pages(prefix, ContinuationToken=page["NextContinuationToken"])
-        found = [entry["Key"] for each in pages for entry in each.get("Contents", ())]
-        return [key for key in found if key.startswith(prefix)]
+        async def delete() -> None:
+            looks = [self._find(self._object(key)) for key in keys]
+            found = await _run_coros_in_chunks(looks, batch_size=MAX_CONNECTIONS)
+            await self._delete_objects(list(dict.fromkeys(chain.from_iterable(found))))
 
-    def _delete_objects(self, names: list[str]) -> None:
+        # In one go: each change to the loop's thread and back takes as long as a request.
+        sync(self.fs.loop, delete)
+
+    async def _find(self, name: str) -> list[str]:
+        """Name the object, if it is there, and all below it."""
+        # Some servers take a DeleteObject of what is not there for one of its neighbours.
+        page = await self._page(name, MaxKeys=_FEW_KEYS)
+        pages, below = [page], name + "/" if name else ""
+        if page.get("IsTruncated"):  # there may be many namesakes in front of what is below it
+            pages.append(page := await self._page(below))
+            while page.get("IsTruncated"):
+                token = page["NextContinuationToken"]
+                pages.append(page := await self._page(below, ContinuationToken=token))
+        found = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+        return [key for key in found if key == name or key.startswith(below)]
+
+    async def _delete_objects(self, names: list[str]) -> None:
         if len(names) == 1:
-            self._call("call_s3", "delete_object", Bucket=self.bucket, Key=names[0])
+            await self._request("delete_object", Key=names[0])
             return
         for start in range(0, len(names), _MAX_KEYS_PER_DELETE):
             doomed = [{"Key": name} for name in names[start : start + _MAX_KEYS_PER_DELETE]]
-            answer = self._call(
-                "call_s3",
-                "delete_objects",
-                Bucket=self.bucket,
-                Delete={"Objects": doomed, "Quiet": True},
-            )
+            delete = {"Objects": doomed, "Quiet": True}
+            answer = await self._request("delete_objects", Delete=delete)
             for failure in answer.get("Errors", ()):
                 raise StorageError(
                     f"{self!r}: {failure.get('Key')!r} was not deleted: "
                     f"{failure.get('Code')} {failure.get('Message', '')}".rstrip()
                 )
 
+    async def _request(self, method: str, **fields: Any) -> Any:
+        return await within(self.fs._call_s3(method, Bucket=self.bucket, **fields))
+
+    async def _page(self, prefix: str, **more: Any) -> Any:
+        """A page of a listing; s3fs would build and sort a dict for each name."""
+        try:
+            return await self._request("list_objects_v2", Prefix=prefix, **more)
+        except FileNotFoundError as error:  # only the bucket can be missing here
+            raise explain(error, repr(self), "", self._account) from error
+
     def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
-        """Ask for a listing page by page; s3fs would build and sort a dict for each name."""
+        """Ask for a listing page by page."""
+        from fsspec.asyn import sync
+
         while True:
-            try:
-                request = {"Bucket": self.bucket, "Prefix": prefix, **more}
-                page = self._call("call_s3", "list_objects_v2", request)
-            except FileNotFoundError as error:  # only the bucket can be missing here
-                raise explain(error, repr(self), "", self._account) from error
+            page = sync(self.fs.loop, self._page, prefix, **more)
             yield page
             if not page.get("IsTruncated"):
                 return
