@@ -127,11 +127,12 @@ class ScriptedModel:
                 "content": [{"type": "output_text", "text": step}],
             }
         else:
+            namespace, _, name = step[0].rpartition("__")
             item = {
                 "type": "function_call",
-                "namespace": "mcp__oh",
+                "namespace": namespace,
                 "call_id": f"call_{number}",
-                "name": step[0].removeprefix("mcp__oh__"),
+                "name": name,
                 "arguments": json.dumps(step[1]),
             }
         usage = {

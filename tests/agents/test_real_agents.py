@@ -6,9 +6,9 @@ Where their programs are on the PATH; ``npm install -g @agentclientprotocol/clau
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -17,15 +17,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import acp
 import pytest
 import requests
+from acp.schema import AllowedOutcome, RequestPermissionResponse
 from jupyter_client.blocking.client import BlockingKernelClient
 from scripted_model import ScriptedModel
+
+from oh_jupyter.testing import run_server, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PROGRAMS = {"claude": "claude-agent-acp", "codex": "codex-acp"}
-TOKEN = "real-agents-token"
+TOOLS = {"claude": "mcp__oh-jupyter__", "codex": "mcp__oh_jupyter__"}
+"""How the tools of the server that ``oh-jupyter connect`` writes down are called."""
 
 
 class Notebook:
@@ -42,12 +47,10 @@ class Notebook:
             "requires_openai_auth = false\nsupports_websockets = false\n"
             "[features]\nenable_request_compression = false\n"
         )
-        # As root Claude Code refuses an option that its ACP agent gives it in a sandbox.
-        known = {name: value for name, value in os.environ.items() if name != "IS_SANDBOX"}
-        environment = known | {
+        self.environment = {
+            # As root Claude Code refuses an option that its ACP agent gives it in a sandbox.
+            "IS_SANDBOX": None,
             "HOME": str(home),
-            "JUPYTER_RUNTIME_DIR": str(folder / "run"),
-            "JUPYTER_CONFIG_DIR": str(folder / "config"),
             "OH_JUPYTER_CONFIRMATION": "risky",
             "ANTHROPIC_BASE_URL": model.url,
             "ANTHROPIC_API_KEY": "dummy",
@@ -56,37 +59,14 @@ class Notebook:
             "OPENAI_API_KEY": "dummy",
             "CODEX_HOME": str(home / ".codex"),
         }
-        (folder / "results").mkdir()
-        self._server = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
-                *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1"),
-                f"--IdentityProvider.token={TOKEN}",
-                f"--ServerApp.root_dir={folder / 'results'}",
-                "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
-            ],
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
-        assert self._server.stderr is not None
-        for line in self._server.stderr:
-            if found := re.search(r"(http://127\.0\.0\.1:\d+)/", line):
-                break
-        else:
-            pytest.fail("the server did not start")
-        self.url = found[1]
-        self._log = threading.Thread(target=lambda: list(self._server.stderr), daemon=True)
-        self._log.start()
+        self._running = run_server(folder, environment=self.environment)
+        self.server = self._running.__enter__()
+        self.work = folder / "root"
         self.http = requests.Session()
-        self.http.headers["Authorization"] = f"token {TOKEN}"
-        adapter = requests.adapters.HTTPAdapter(
-            max_retries=requests.adapters.Retry(connect=200, backoff_factor=0.05, backoff_max=0.2)
-        )
-        self.http.mount("http://", adapter)
-        started = self.http.post(f"{self.url}/api/kernels", json={}, timeout=120).json()
+        self.http.headers.update(self.server.headers)
+        started = self.http.post(f"{self.server.url}/api/kernels", json={}, timeout=120).json()
         self.kernel_id = started["id"]
-        connection = next((folder / "run").glob(f"kernel-{self.kernel_id}.json"))
+        connection = folder / "run" / f"kernel-{self.kernel_id}.json"
         self.client = BlockingKernelClient(connection_file=str(connection))
         self.client.load_connection_file()
         self.client.start_channels(hb=False)  # a busy machine misses beats
@@ -128,21 +108,22 @@ class Notebook:
 
         def look() -> None:
             for approve in answers:
-                while not (waiting := self._ask("confirmations")["waiting"]):
-                    pass
+                waiting = wait_until(
+                    lambda: self._ask("confirmations")["waiting"], timeout_seconds=200
+                )
                 self._ask("confirm", id=waiting[0]["id"], approve=approve)
 
         thread = threading.Thread(target=look, daemon=True)
         thread.start()
         return thread
 
-    def interrupt_when_running(self) -> threading.Thread:
-        """Interrupt the cell as soon as an Action runs."""
+    def interrupt_when(self, begun: Path) -> threading.Thread:
+        """Interrupt the cell as soon as there is a file."""
 
         def look() -> None:
-            while not self._ask("status")["runtime"]["running"]:
-                pass
-            self.http.post(f"{self.url}/api/kernels/{self.kernel_id}/interrupt", timeout=30)
+            wait_until(begun.exists, timeout_seconds=200)
+            kernel = f"{self.server.url}/api/kernels/{self.kernel_id}"
+            self.http.post(f"{kernel}/interrupt", timeout=60).raise_for_status()
 
         thread = threading.Thread(target=look, daemon=True)
         thread.start()
@@ -156,10 +137,7 @@ class Notebook:
         self.client.stop_channels()
         self.panel.stop_channels()
         self.http.close()
-        self._server.terminate()
-        self._server.wait(60)
-        self._log.join(30)
-        self._server.stderr.close()
+        self._running.__exit__(None, None, None)
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +161,7 @@ def agent(request: pytest.FixtureRequest, notebook: Notebook) -> Iterator[str]:
 
 def test_the_story(notebook: Notebook, agent: str) -> None:
     notebook.execute("secret_number = 4711")
-    path = f"{notebook.folder}/results/{agent}.txt"
+    path = f"{notebook.work}/{agent}.txt"
     notebook.model.steps += [
         ("mcp__oh__run_ipython", {"code": "print(secret_number + 1)"}),
         ("mcp__oh__edit", {"command": "create", "path": path, "file_text": "from the agent\n"}),
@@ -211,7 +189,7 @@ def test_its_own_tools_are_off(notebook: Notebook, agent: str) -> None:
 
 
 def test_one_question_approved_and_one_rejected(notebook: Notebook, agent: str) -> None:
-    work = notebook.folder / "results"
+    work = notebook.work
     for name in ("approved", "rejected"):
         (work / f"{agent}-{name}").touch(mode=0o600)
     notebook.model.steps += [
@@ -221,26 +199,102 @@ def test_one_question_approved_and_one_rejected(notebook: Notebook, agent: str) 
     ]
     deciding = notebook.decide(True, False)
     assert "Both were asked." in notebook.execute(f"%oh_agent --new {agent} open them")
-    deciding.join(30)
+    deciding.join()
     assert (work / f"{agent}-approved").stat().st_mode & 0o777 == 0o777
     assert (work / f"{agent}-rejected").stat().st_mode & 0o777 == 0o600
     assert "rejected by the user" in notebook.told()
 
 
 def test_an_interrupt_ends_what_it_runs(notebook: Notebook, agent: str) -> None:
-    notebook.model.steps += [("mcp__oh__run", {"command": "sleep 1000"}), "never"]
-    interrupting = notebook.interrupt_when_running()
+    begun = notebook.work / f"{agent}-runs"
+    notebook.model.steps += [("mcp__oh__run", {"command": f"touch {begun}; sleep 1000"}), "never"]
+    interrupting = notebook.interrupt_when(begun)
     assert "KeyboardInterrupt" in notebook.execute(f"%oh_agent --new {agent} wait")
-    interrupting.join(30)
+    interrupting.join()
     notebook.model.steps[:] = ["Here I am again."]
     assert "Here I am again." in notebook.execute(f"%oh_agent {agent} go on")
     assert notebook._ask("status")["runtime"]["running"] == []
 
 
 def test_an_interrupt_of_its_cell_is_told_to_it(notebook: Notebook, agent: str) -> None:
-    code = "import time; time.sleep(1000)"
+    begun = notebook.work / f"{agent}-cell"
+    code = (
+        f"import pathlib, time\npathlib.Path({str(begun)!r}).touch()\nwhile True: time.sleep(0.1)"
+    )
     notebook.model.steps += [("mcp__oh__run_ipython", {"code": code}), "It was interrupted."]
-    interrupting = notebook.interrupt_when_running()
+    interrupting = notebook.interrupt_when(begun)
     assert "It was interrupted." in notebook.execute(f"%oh_agent --new {agent} wait")
-    interrupting.join(30)
-    assert "KeyboardInterrupt" in notebook.told()
+    told = notebook.told()
+    assert begun.exists(), told[-3000:]
+    assert "KeyboardInterrupt" in told, told[-3000:]
+    interrupting.join()
+
+
+class Person:
+    """Who sits before a client, and allows all that it asks."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def request_permission(self, options: Any, tool_call: Any, **kwargs: Any) -> Any:
+        self.asked.append(str(tool_call.title))
+        once = next(option for option in options if option.kind == "allow_once")
+        return RequestPermissionResponse(
+            outcome=AllowedOutcome(outcome="selected", option_id=once.option_id)
+        )
+
+    async def session_update(self, **kwargs: Any) -> None:
+        pass
+
+
+async def prompted(program: str, notebook: Notebook, environment: dict[str, str]) -> list[str]:
+    """What a client asks its person, while it uses the tool that the model wants."""
+    person = Person()
+    spawned = acp.spawn_agent_process(
+        person, program, env=environment, cwd=notebook.work, use_unstable_protocol=True
+    )
+    async with spawned as (client, _):
+        await client.initialize(protocol_version=acp.PROTOCOL_VERSION)
+        session = await client.new_session(cwd=str(notebook.work), mcp_servers=[])
+        steps, notebook.model.steps[:] = notebook.model.steps[:], []
+        while True:  # until it has connected to our server
+            notebook.model.requests.clear()
+            await client.prompt(session_id=session.session_id, prompt=[acp.text_block("hello")])
+            if "run_ipython" in json.dumps(notebook.model.requests[-1].get("tools")):
+                break
+        notebook.model.steps += steps
+        await client.prompt(session_id=session.session_id, prompt=[acp.text_block("open it")])
+    return person.asked
+
+
+@pytest.mark.parametrize("trust", [[], ["--trust"]], ids=["asked", "trusted"])
+def test_only_jupyterlab_asks_where_that_is_wanted(
+    notebook: Notebook, agent: str, trust: list[str], tmp_path: Path
+) -> None:
+    """The agent as a client of its own, by the files that ``oh-jupyter connect`` writes."""
+    home = shutil.copytree(notebook.folder / "home", tmp_path / "home")
+    changed = {**notebook.environment, "HOME": str(home), "CODEX_HOME": str(home / ".codex")}
+    environment = {
+        name: value
+        for name, value in {**os.environ, **changed}.items()
+        if value is not None and name != "CLAUDE_CONFIG_DIR"
+    }
+    address = f"{notebook.server.url}/oh_jupyter/kernels/{notebook.kernel_id}"
+    subprocess.run(
+        [
+            *(Path(sys.executable).with_name("oh-jupyter"), "connect", agent, "--user", *trust),
+            *("--url", address, "--token", notebook.server.token),
+        ],
+        env=environment,
+        check=True,
+        timeout=60,
+    )
+    opened = notebook.work / f"{agent}-{len(trust)}"
+    opened.touch(mode=0o600)
+    command = {"command": f"chmod 777 {opened}"}
+    notebook.model.steps += [(f"{TOOLS[agent]}run", command), "It was asked."]
+    deciding = notebook.decide(True)
+    asked = asyncio.run(prompted(PROGRAMS[agent], notebook, environment))
+    deciding.join()
+    assert opened.stat().st_mode & 0o777 == 0o777
+    assert len(asked) == (0 if trust else 1), asked
