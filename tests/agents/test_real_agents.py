@@ -24,6 +24,8 @@ from acp.schema import AllowedOutcome, RequestPermissionResponse
 from jupyter_client.blocking.client import BlockingKernelClient
 from scripted_model import ScriptedModel
 
+from oh_jupyter.agents.transport import ChildTransport, connect
+from oh_jupyter.process import PIPE, spawn
 from oh_jupyter.testing import run_server, wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -250,10 +252,17 @@ class Person:
 async def prompted(program: str, notebook: Notebook, environment: dict[str, str]) -> list[str]:
     """What a client asks its person, while it uses the tool that the model wants."""
     person = Person()
-    spawned = acp.spawn_agent_process(
-        person, program, env=environment, cwd=notebook.work, use_unstable_protocol=True
+    child = spawn(
+        [shutil.which(program)],
+        cwd=notebook.work,
+        env=environment,
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=PIPE,
     )
-    async with spawned as (client, _):
+    transport = ChildTransport(child)
+    client = connect(person, transport)
+    try:
         await client.initialize(protocol_version=acp.PROTOCOL_VERSION)
         session = await client.new_session(cwd=str(notebook.work), mcp_servers=[])
         steps, notebook.model.steps[:] = notebook.model.steps[:], []
@@ -264,6 +273,10 @@ async def prompted(program: str, notebook: Notebook, environment: dict[str, str]
                 break
         notebook.model.steps += steps
         await client.prompt(session_id=session.session_id, prompt=[acp.text_block("open it")])
+    finally:
+        await client.close()
+        await transport.close()
+        await asyncio.to_thread(child.terminate, 1)
     return person.asked
 
 
