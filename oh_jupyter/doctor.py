@@ -211,7 +211,7 @@ def _agents(settings: Settings) -> Iterator[Check]:
 
 def _store(settings: Settings) -> Iterator[Check]:
     """Whether a file can be written to the store, and read."""
-    from oh_jupyter.storage.configured import make_file_store
+    from oh_jupyter.storage.registry import make_file_store
 
     name, probe = settings.file_store, "oh_jupyter_doctor.txt"
     where = f"{name} {settings.file_store_path or ''}".strip()

@@ -1,7 +1,6 @@
 """Files by path, wherever they are kept, and webhooks that report their changes.
 
-Nothing heavy is imported before a store needs it: a kind of store at its first use, fsspec and
-its backends at the first access, requests at the first delivery.
+Nothing heavy is imported before a store needs it.
 """
 
 from __future__ import annotations

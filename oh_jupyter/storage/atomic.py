@@ -1,8 +1,4 @@
-"""Files that become visible as a whole, or not at all.
-
-What is written goes to a temporary file; closing publishes it, an exception inside the
-``with`` block (or losing the object without closing it) throws it away.
-"""
+"""Files that become visible as a whole by closing them, or not at all."""
 
 from __future__ import annotations
 
@@ -32,11 +28,7 @@ class _AbandonedOnError(io.IOBase):
 
 
 class AtomicFile(_AbandonedOnError, io.BufferedWriter):
-    """A binary file for writing whose contents are published by closing it.
-
-    ``publish`` is called with the temporary file still open, when all is written to it;
-    ``discard`` if the contents are not to be published, or publishing failed.
-    """
+    """A binary file for writing, whose contents are published by closing it."""
 
     def __init__(
         self,

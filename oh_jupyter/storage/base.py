@@ -1,8 +1,6 @@
-"""The interface of every store: four methods to provide, and what follows from them.
+"""The interface of every store: OpenHands' four methods to provide, and what follows from them.
 
-OpenHands' stores have `FileStore.write`, `FileStore.read`, `FileStore.list` and
-`FileStore.delete`. A class that has only these, its own or anybody's, is a full store
-here: the other methods have a plain form on top of the four.
+A class that has only these, its own or anybody's, is a full store here.
 """
 
 from __future__ import annotations

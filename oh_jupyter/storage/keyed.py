@@ -27,8 +27,7 @@ __all__ = ["KeyedFileStore"]
 class KeyedFileStore(FileStore, ABC):
     """A store whose backend deals in keys and bytes only.
 
-    Subclasses implement the methods with an underscore. They get keys that are valid and
-    contents that are bytes, and report a missing file by `_missing`.
+    Subclasses implement the methods with an underscore, and report a missing file by `_missing`.
     """
 
     @abstractmethod

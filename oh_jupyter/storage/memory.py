@@ -1,8 +1,6 @@
 """Files in a dict.
 
-fsspec's memory filesystem is one global dict of the process, in which two stores would
-see each other's files, and callers of OpenHands' store look into the dict that they
-handed in. So this store keeps that very dict.
+fsspec's memory filesystem is one dict of the process; callers of OpenHands' store hand one in.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Which strings name something in a store, and what they name.
+"""Which strings name something in a store.
 
-A *key* is the one spelling of a path that a backend gets to see: relative to the
-store's root, without empty, ``.`` and ``..`` segments, and without a slash at either
-end. The root itself is the key ``""``.
+A *key* is the one spelling that a backend sees: from the root, without empty, ``.`` and ``..``
+segments and outer slashes.
 """
 
 from __future__ import annotations
@@ -13,12 +12,7 @@ __all__ = ["file_key", "join", "parent", "path_key"]
 
 
 def path_key(path: str) -> str:
-    """Normalise the path of a file or a directory to its key; ``""`` is the root.
-
-    ``foo/bar``, ``/foo/bar``, ``./foo//bar/`` and ``foo/x/../bar`` are the same key. A
-    ``..`` may be resolved by its text alone, because no store follows symbolic links. One
-    that leaves the root, or names nothing that could be, is a StorePathError.
-    """
+    """Normalise a path to its key, ``""`` for the root; one that leads out is a StorePathError."""
     if not isinstance(path, str):
         raise StorePathError(
             f"A path in a store is a str, not {type(path).__name__}: {path!r}. Convert it first."
@@ -42,10 +36,7 @@ def path_key(path: str) -> str:
 
 
 def file_key(path: str) -> str:
-    """Normalise a path that has to name a file to its key, which is never ``""``.
-
-    The root, and a path that ends with a slash, is a StorePathError.
-    """
+    """Normalise a path that has to name a file to its key; a directory is a StorePathError."""
     key = path_key(path)
     if not key or path.rpartition("/")[2] in ("", ".", ".."):
         raise StorePathError(f"The path {path!r} names a directory; give the path of a file.")

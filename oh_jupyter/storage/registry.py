@@ -11,11 +11,14 @@ import os
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from typing import cast
+from urllib.parse import urlsplit
 
-from oh_jupyter.errors import StoreConfigError
+from oh_jupyter.config import Settings, state_home
+from oh_jupyter.errors import OhJupyterError, StoreConfigError
 from oh_jupyter.storage.base import FileStore
 
-__all__ = ["get_file_store", "register_store"]
+__all__ = ["get_file_store", "make_file_store", "register_store"]
+
 
 ENTRY_POINT_GROUP = "oh_jupyter.stores"
 
@@ -43,15 +46,7 @@ _protocols: dict[str, Factory | str] = {
 
 
 def register_store(name: str, factory: Factory | str) -> None:
-    """Let a name stand for a store, as ``file_store`` and in URLs such as ``name://place``.
-
-    A package does the same by an entry point of the group ``oh_jupyter.stores``.
-
-    Args:
-        name: The name; what it stood for before is replaced.
-        factory: A class or function that makes the store from its path, or where to
-            import it from: ``package.module:name``.
-    """
+    """Let a name stand for a store, also in URLs; a factory may be ``module:name``."""
     _types[name] = _protocols[name] = factory
 
 
@@ -114,10 +109,7 @@ def get_file_store(
 def _default_outbox(store: FileStore, url: str) -> str:
     """Where the reports of a store to a receiver are kept."""
     name = hashlib.sha256(f"{store!r} {url}".encode()).hexdigest()[:16]
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):
-        state = os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "oh_jupyter", "outbox", f"{name}.sqlite3")
+    return str(state_home() / "outbox" / f"{name}.sqlite3")
 
 
 def _plain_store(kind: str, path: str | None) -> FileStore:
@@ -181,3 +173,43 @@ def _parsed(text: str) -> Mapping[str, str] | None:
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
     return None
+
+
+DEFAULT_STORE = "~/.openhands"
+"""Where OpenHands keeps its sessions, and so do we."""
+
+
+def make_file_store(settings: Settings) -> FileStore:
+    """The file store that the settings describe, for the kernel and for the server beside it.
+
+    One in memory if the default one cannot be made: a full or read-only home keeps nobody from
+    work.
+    """
+    path = settings.file_store_path
+    url = settings.file_store_web_hook_url
+    if url and not url.endswith("/"):
+        _log.warning(
+            "Paths of the store are appended to file_store_web_hook_url as it is, and it does not "
+            "end in a slash: a.txt is reported to %s",
+            f"{urlsplit(url).hostname}{urlsplit(url).path}a.txt",
+        )
+    by_default = settings.file_store == "local" and path is None
+    if settings.file_store == "local":
+        path = os.path.expanduser(path or DEFAULT_STORE)
+    try:
+        return get_file_store(
+            settings.file_store,
+            path,
+            settings.file_store_web_hook_url,
+            settings.file_store_web_hook_headers,
+            settings.file_store_web_hook_batch,
+            file_store_web_hook_outbox=settings.file_store_web_hook_outbox,
+            file_store_web_hook_secret=settings.file_store_web_hook_secret,
+        )
+    except (OhJupyterError, OSError) as problem:
+        if not by_default:
+            raise
+        from oh_jupyter.storage.memory import InMemoryFileStore
+
+        _log.warning("Events are kept in memory only: %s", problem)
+        return InMemoryFileStore()

@@ -1,8 +1,4 @@
-"""A store that may be away: what is written meanwhile waits on this machine's disk.
-
-It is for logs, which are written by one and must not stop because a server is down. Who
-wants to know whether a file has reached the server uses the store itself.
-"""
+"""A store that may be away: what is written meanwhile, as by logs, waits on this disk."""
 
 from __future__ import annotations
 
@@ -15,9 +11,9 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import TypeVar
 
+from oh_jupyter.config import state_home
 from oh_jupyter.errors import StorageError, StoreAccessError
 from oh_jupyter.locks import file_lock
 from oh_jupyter.storage.base import FileInfo, FileStore
@@ -40,12 +36,9 @@ def spool_while_unreachable(store: FileStore) -> FileStore:
     backend = getattr(store, "file_store", store)
     if isinstance(backend, LocalFileStore | InMemoryFileStore):
         return store
-    state = os.environ.get("XDG_STATE_HOME", "")
-    if not os.path.isabs(state):
-        state = os.path.join(os.path.expanduser("~"), ".local", "state")
     name = hashlib.sha256(repr(backend).encode()).hexdigest()[:16]
     try:
-        return SpoolingFileStore(store, os.path.join(state, "oh_jupyter", "spool", name))
+        return SpoolingFileStore(store, str(state_home() / "spool" / name))
     except (OSError, StorageError) as error:
         _log.warning("While %r is away, nothing is kept on disk for it: %s", store, error)
         return store
@@ -54,8 +47,7 @@ def spool_while_unreachable(store: FileStore) -> FileStore:
 class SpoolingFileStore(FileStore):
     """A store whose new files wait in a directory while it cannot be reached.
 
-    Several processes may share the directory; what one leaves there, the next delivers.
-    While the store is away, only what waits can be read and listed.
+    Several processes may share the directory. Meanwhile only what waits can be read and listed.
     """
 
     def __init__(self, store: FileStore, directory: str) -> None:
@@ -124,7 +116,7 @@ class SpoolingFileStore(FileStore):
         threading.Thread(target=ask, name="oh-store-question", daemon=True).start()
         try:
             return answer.result(_ANSWER_SECONDS)
-        except FutureTimeoutError:
+        except TimeoutError:
             error = StoreAccessError(
                 f"{self.file_store!r} did not answer within {_ANSWER_SECONDS:g} s."
             )

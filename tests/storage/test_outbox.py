@@ -69,7 +69,7 @@ PROGRAM = """
 import os, signal, sys
 from oh_jupyter.storage import *
 kind, url, outbox, root, end = sys.argv[1:]
-import oh_jupyter.storage.webhook.shutdown as shutdown
+import oh_jupyter.storage.webhook.delivery as shutdown
 shutdown.DURABLE_SECONDS = 0.5
 store = globals()[kind](LocalFileStore(root), url, outbox=outbox or None)
 for n in range(20):

@@ -386,7 +386,7 @@ def test_what_is_pending_at_exit_is_delivered(receiver, kind, end):
 
 def test_exit_is_not_held_up_by_a_receiver_that_hangs(receiver, kind):
     receiver.gate.clear()
-    shorter = "import oh_jupyter.storage.webhook.shutdown as e; e.EXIT_SECONDS = 0.5\n"
+    shorter = "import oh_jupyter.storage.webhook.delivery as e; e.EXIT_SECONDS = 0.5\n"
     subprocess.run(
         [sys.executable, "-c", shorter + EXIT, kind.__name__, receiver.url, "normal"],
         stderr=subprocess.PIPE,

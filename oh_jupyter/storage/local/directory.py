@@ -1,9 +1,7 @@
 """Open directories of a local store, and files that appear in them, or vanish, as a whole.
 
-Each directory on the way is opened relative to the one before and must not be a symbolic
-link. The open directory stays the same even if somebody swaps a link into the path in
-between, which a check of path names cannot promise. Where the platform has no calls
-relative to an open directory (Windows), path names are checked one after another.
+Each directory is opened relative to the one before and must be no link, so nobody can swap one in
+between; Windows, without such calls, checks names one after another.
 """
 
 from __future__ import annotations
@@ -43,11 +41,7 @@ _MAX_ATTEMPTS = 50
 
 
 class Directory:
-    """A directory that is held open. A context manager.
-
-    Attributes:
-        fd: What to give as ``dir_fd``; None where the platform has no such thing.
-    """
+    """A directory that is held open, by ``dir_fd=fd`` where the platform has that."""
 
     __slots__ = ("_path", "fd")
 
@@ -81,11 +75,7 @@ class Directory:
 
 
 def open_directory(root: str, segments: Sequence[str], *, create: bool = False) -> Directory:
-    """Open a directory below a store's root, and with ``create`` make what is missing.
-
-    The root is an absolute path, which may itself be, or lie behind, a link; a link below
-    it is a StorePathError.
-    """
+    """Open a directory below a root, which may be a link; one below is a StorePathError."""
     path = "/".join([root, *segments])
     if _BY_DESCRIPTOR:
         try:
@@ -115,8 +105,7 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
 def leads_to(fd: int, path: str) -> bool:
     """Tell whether an open file is what an absolute path names, without any link on the way.
 
-    It is asked afterwards, so nobody can swap a link in between. False also where the
-    system does not say; then each step has to be looked at.
+    False also where the system does not say; then each step has to be looked at.
     """
     try:
         return os.readlink(f"/proc/self/fd/{fd}") == path
@@ -227,10 +216,7 @@ def create_file(directory: Directory, name: str, data: bytes, *, fsync: bool) ->
 
 
 def delete(directory: Directory, name: str) -> None:
-    """Delete an entry with everything below it, also while others write in there.
-
-    An entry that cannot be deleted (OSError) is not hidden either.
-    """
+    """Delete an entry with all below it, while others write there, or leave it (OSError)."""
     path = directory.at(name)
     status = os.stat(path, dir_fd=directory.fd, follow_symlinks=False)
     if not stat.S_ISDIR(status.st_mode):

@@ -1,11 +1,6 @@
 """Files below a directory of this machine.
 
-fsspec's local filesystem opens the target for writing in place, follows symbolic links,
-and writes its transactions to another disk; so this store uses the calls of `os`, which
-can replace a file in one step and stay below the root.
-
-Policy of durability: a write survives the death of the process, and a reader never sees
-half of it. With ``fsync=True`` it also survives the loss of power.
+fsspec's local filesystem writes in place, follows links, and has its transactions on another disk.
 """
 
 from __future__ import annotations
@@ -108,16 +103,12 @@ class LocalFileStore(KeyedFileStore):
             yield
 
     def _put(self, key: str, data: bytes) -> None:
-        name = key.rpartition("/")[2]
-        self._in_directory_of(
-            key, lambda directory: write_file(directory, name, data, fsync=self._fsync)
-        )
+        name, fsync = key.rpartition("/")[2], self._fsync
+        self._in_directory_of(key, lambda place: write_file(place, name, data, fsync=fsync))
 
     def _put_new(self, key: str, data: bytes) -> None:
-        name = key.rpartition("/")[2]
-        self._in_directory_of(
-            key, lambda directory: create_file(directory, name, data, fsync=self._fsync)
-        )
+        name, fsync = key.rpartition("/")[2], self._fsync
+        self._in_directory_of(key, lambda place: create_file(place, name, data, fsync=fsync))
 
     def _put_file(self, key: str, source: str) -> None:
         with open(source, "rb") as reader, self._open_write(key) as writer:
@@ -126,16 +117,17 @@ class LocalFileStore(KeyedFileStore):
     def _open_write(self, key: str) -> AtomicFile:
         def opened(directory: Directory) -> AtomicFile:
             # The caller closes the file long after this directory is closed.
-            held = Directory(directory.at(""), _duplicate(directory.fd))
+            fd = None if directory.fd is None else os.dup(directory.fd)
+            held = Directory(directory.at(""), fd)
             try:
-                return self._open_temporary(held, key, held)
+                return self._open_temporary(held, key)
             except BaseException:
                 held.__exit__()
                 raise
 
         return self._in_directory_of(key, opened)
 
-    def _open_temporary(self, directory: Directory, key: str, close: Directory) -> AtomicFile:
+    def _open_temporary(self, directory: Directory, key: str) -> AtomicFile:
         name = key.rpartition("/")[2]
         temporary, handle = open_temporary(directory, name)
 
@@ -145,12 +137,12 @@ class LocalFileStore(KeyedFileStore):
             raw.close()
             with self._explained(key):
                 replace(directory, temporary, name, fsync=self._fsync)
-            close.__exit__()
+            directory.__exit__()
 
         def discard() -> None:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(temporary, dir_fd=directory.fd)
-            close.__exit__()
+            directory.__exit__()
 
         return AtomicFile(io.FileIO(handle, "r+"), publish, discard)
 
@@ -307,10 +299,6 @@ class LocalFileStore(KeyedFileStore):
             raise StorageError(
                 error.errno, f"{self!r} cannot do it: {error.strerror}", key
             ) from error
-
-
-def _duplicate(fd: int | None) -> int | None:
-    return None if fd is None else os.dup(fd)
 
 
 def _is_text(name: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
@@ -188,24 +188,21 @@ class FsspecFileStore(KeyedFileStore):
                 self.fs.makedirs(directory, exist_ok=True)
 
     def _get(self, key: str) -> bytes:
-        with self._reached(key):
-            try:
-                return cast(bytes, self.fs.cat_file(self._full(key), **self._read_options))
-            except _NO_FILE:
-                raise self._absent(key) from None
+        return cast(
+            bytes, self._read(key, lambda path: self.fs.cat_file(path, **self._read_options))
+        )
 
     def _open_read(self, key: str) -> BinaryIO:
+        options = self._stream_options
+        return cast(BinaryIO, self._read(key, lambda path: self.fs.open(path, "rb", **options)))
+
+    def _read(self, key: str, read: Callable[[str], Any]) -> Any:
         with self._reached(key):
             try:
-                opened = self.fs.open(self._full(key), "rb", **self._stream_options)
-                return cast(BinaryIO, opened)
+                return read(self._full(key))
             except _NO_FILE:
-                raise self._absent(key) from None
-
-    def _absent(self, key: str) -> Exception:
-        """Find out why a file cannot be read: a directory is there, or nothing at all."""
-        directories, files = self._names(key)
-        return self._is_directory(key) if directories or files else self._missing(key)
+                is_directory = any(self._names(key))
+                raise (self._is_directory if is_directory else self._missing)(key) from None
 
     def _children(self, key: str) -> tuple[list[str], list[str]]:
         with self._reached(key):

@@ -71,20 +71,12 @@ class S3FileStore(FsspecFileStore):
             fs.s3.meta.events.register("needs-retry.s3", _pause_after_server_error)
         return opened
 
-    def _names(self, key: str) -> tuple[list[str], list[str]]:
-        start = self._object(key) + "/" if self._object(key) else ""
-        directories: list[str] = []
-        files: list[str] = []
-        for page in self._pages(start, Delimiter="/"):
-            directories += [p["Prefix"][len(start) : -1] for p in page.get("CommonPrefixes", ())]
-            files += [entry["Key"][len(start) :] for entry in page.get("Contents", ())]
-        return [name for name in directories if name], [name for name in files if name]
-
     def _listed(self, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         start = self._object(key) + "/" if self._object(key) else ""
         for page in self._pages(start, Delimiter="/"):
             for prefix in page.get("CommonPrefixes", ()):
-                yield prefix["Prefix"][len(start) : -1], {"type": "directory"}
+                if name := prefix["Prefix"][len(start) : -1]:
+                    yield name, {"type": "directory"}
             for entry in page.get("Contents", ()):
                 if name := entry["Key"][len(start) :]:
                     yield name, {**entry, "type": "file", "size": entry["Size"]}

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import IO, Any, cast
 
 from oh_jupyter.storage.webhook.changes import Change
-from oh_jupyter.storage.webhook.database import Database, PayloadDirectory
-from oh_jupyter.storage.webhook.processes import is_active
+from oh_jupyter.storage.webhook.database import Database, PayloadDirectory, is_active
 
 __all__ = ["LARGE_BYTES", "ChangeTable", "DeadLetter", "QueuedChange"]
 
@@ -26,17 +25,7 @@ _NEXT_NUMBER = "max(?,coalesce((SELECT max(number) FROM changes),0)+1)"
 
 @dataclass
 class RecordedChange:
-    """A change as it was recorded, without its contents.
-
-    Attributes:
-        number: Its place in the order.
-        id: How the receiver knows it.
-        method: ``POST`` or ``DELETE``.
-        path: As the writer gave it.
-        key: The one spelling of it.
-        size: Bytes of the contents.
-        recorded: When, in seconds since the epoch.
-    """
+    """A change as it was recorded, without its contents."""
 
     number: int
     id: str
@@ -49,24 +38,14 @@ class RecordedChange:
 
 @dataclass
 class QueuedChange(RecordedChange):
-    """A change that waits.
+    """A change that waits."""
 
-    Attributes:
-        done: Whether the store has done it.
-        batch: Id of the request that it is part of, if it was sent in one before.
-        tries: Requests in this round of quick tries.
-        attempts: Requests in all.
-        rounds: Rounds of quick tries that were in vain.
-        due: When to try again, in seconds since the epoch.
-        reason: Why it was not accepted.
-    """
-
-    done: bool
-    batch: str | None
-    tries: int
-    attempts: int
-    rounds: int
-    due: float
+    done: bool  # by the store
+    batch: str | None  # id of the request that it was part of
+    tries: int  # in this round of quick ones
+    attempts: int  # in all
+    rounds: int  # of quick tries that were in vain
+    due: float  # seconds since the epoch
     reason: str
 
 

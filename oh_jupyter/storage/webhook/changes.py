@@ -22,15 +22,7 @@ _MAX_FAILURES = 1000
 
 @dataclass(frozen=True)
 class Change:
-    """A change that the receiver has to hear of.
-
-    Attributes:
-        method: ``POST`` for a write, ``DELETE`` for a deletion.
-        path: The path as the writer gave it.
-        key: The one spelling of it.
-        contents: What was written; empty for a deletion.
-        source: A local file that holds the contents instead, if they are large.
-    """
+    """A change that the receiver has to hear of; ``source`` is a file with large contents."""
 
     method: Literal["POST", "DELETE"]
     path: str
@@ -128,12 +120,7 @@ class DeliveryCounter:
 
 
 class RefusedError(Exception):
-    """The receiver answered, but did not accept.
-
-    Attributes:
-        permanent: Whether trying again is pointless.
-        retry_after: Seconds that the receiver asks to wait, or None.
-    """
+    """The receiver answered, but did not accept; ``retry_after`` is in seconds."""
 
     def __init__(
         self, reason: str, *, permanent: bool = False, retry_after: float | None = None

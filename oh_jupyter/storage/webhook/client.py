@@ -1,8 +1,4 @@
-"""The HTTP side of webhooks: requests as the receiver expects them.
-
-The client may be a `requests.Session`, an `httpx.Client`, or anything with their ``post``
-and ``delete``.
-"""
+"""The HTTP side of webhooks, by a `requests.Session`, an `httpx.Client` or the like."""
 
 from __future__ import annotations
 
@@ -38,10 +34,7 @@ _TEMPORARY_STATUSES = {404, 408, 425, 429}
 
 
 class Signer:
-    """Signs requests by the Standard Webhooks scheme, with several secrets while one is changed.
-
-    A secret is ``whsec_`` and base64, as the scheme has it; base64 alone is fine, too.
-    """
+    """Signs requests by the Standard Webhooks scheme, with several secrets if need be."""
 
     def __init__(self, secrets: str | Sequence[str]) -> None:
         given = secrets.split() if isinstance(secrets, str) else list(secrets)
@@ -170,10 +163,7 @@ class WebhookClient:
         return headers
 
     def address(self, path: str) -> str:
-        """Build the URL of a file: the base URL and the path, percent-encoded.
-
-        Dot segments are resolved, since HTTP clients would do that too, and differently.
-        """
+        """URL of a file, with dot segments resolved, which clients would do differently."""
         return self.base_url + self._suffix(path)
 
     def _suffix(self, path: str) -> str:
@@ -186,8 +176,7 @@ class WebhookClient:
 class _QuickClient:
     """Sends what a session would, on its connections, in a third of the time.
 
-    It prepares once what requests prepares for each request anew (proxies, certificates,
-    passwords, headers), so it holds for one state of the session, and for one base URL.
+    What requests prepares for each request anew holds for one state of the session and one URL.
     """
 
     def __init__(self, session: Any, base_url: str) -> None:

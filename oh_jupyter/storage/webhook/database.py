@@ -1,8 +1,6 @@
 """The SQLite database of an outbox, opened when needed, and the files beside it.
 
-With a file, a change is safe from the death of the process as soon as it is recorded
-(write-ahead log; a loss of power can take the last moments, never the database). Without
-one, the database is SQLite's own temporary file, which keeps what waits out of memory.
+A file survives the death of the process, and a loss of power but for the last moments.
 """
 
 from __future__ import annotations
@@ -22,16 +20,23 @@ from typing import IO, TYPE_CHECKING, Any
 from oh_jupyter.errors import StoreConfigError
 from oh_jupyter.locks import file_lock
 from oh_jupyter.storage.webhook.changes import Change
-from oh_jupyter.storage.webhook.processes import process_identity
 
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = ["IN_MEMORY", "Database", "PayloadDirectory", "outbox_file"]
+__all__ = [
+    "IN_MEMORY",
+    "Database",
+    "PayloadDirectory",
+    "is_active",
+    "outbox_file",
+    "process_identity",
+]
 
 IN_MEMORY = ":memory:"
 """In place of a path: a database that needs no disk."""
 
+_CLOCK_SECONDS = 2.0
 _ORPHAN_SECONDS = 3600.0
 _SUFFIXES = (".sqlite3", ".sqlite", ".db")
 _BUSY_TIMEOUT_SECONDS = 30.0
@@ -58,13 +63,7 @@ CREATE TABLE IF NOT EXISTS dead(
 
 
 class Database:
-    """A connection that all threads of a process share; a path of None is a temporary database.
-
-    Attributes:
-        lock: To be held while the connection is used.
-        owner: Identity of what records through it: this process, and no later one.
-        name: Prefix of the ids of what is recorded, unique to the database.
-    """
+    """A connection that all threads of a process share while they hold its lock."""
 
     def __init__(self, path: str | None) -> None:
         self.path = path
@@ -279,3 +278,24 @@ class PayloadDirectory:
 def _remove(directory: str, pid: int) -> None:
     if os.getpid() == pid:  # a forked child has a copy of the object, but not of the files
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def process_identity() -> str:
+    """Name this process, by its id and when it started, in a way that no later one shares."""
+    import psutil
+
+    return f"{os.getpid()}@{psutil.Process().create_time():.2f}"
+
+
+def is_active(identity: str) -> bool:
+    """Tell whether a process is there, and is not stopped by a signal."""
+    import psutil
+
+    pid, _, started = identity.partition("@")
+    try:
+        process = psutil.Process(int(pid))
+        # Correcting the clock moves the time that is reported.
+        same = abs(process.create_time() - float(started)) < _CLOCK_SECONDS
+        return same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
+    except (psutil.Error, ValueError):
+        return False

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import logging
 import math
+import os
+import signal
 import threading
 import time
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from types import FrameType
 
 from oh_jupyter.storage.webhook.changes import Change, DeliveryReport, FailedDelivery
 from oh_jupyter.storage.webhook.dispatcher import Dispatcher, RetryPolicy
 from oh_jupyter.storage.webhook.in_flight import Send
 from oh_jupyter.storage.webhook.outbox import Outbox, OutboxFullError
-from oh_jupyter.storage.webhook.shutdown import close_at_exit
 
 __all__ = ["BatchPolicy", "DeliveryQueue"]
+
 
 _log = logging.getLogger(__name__)
 _LATE_SECONDS = 0.02
@@ -26,13 +31,7 @@ _PATH_LOCKS = 64
 
 @dataclass(frozen=True)
 class BatchPolicy:
-    """When changes are sent, and how many together.
-
-    Attributes:
-        quiet_seconds: Time without a change after which the waiting ones are sent.
-        max_wait_seconds: Time after the first change at which they are sent in any case.
-        batch_bytes: Contents that make a batch full; 0 sends each change by itself.
-    """
+    """When changes are sent, and how many together; 0 ``batch_bytes`` is one by one."""
 
     quiet_seconds: float = 0.0
     max_wait_seconds: float = 0.0
@@ -42,9 +41,8 @@ class BatchPolicy:
 class DeliveryQueue:
     """The changes that wait for a receiver, and the thread that dispatches them.
 
-    Beyond ``max_bytes`` or ``max_changes`` the oldest are dropped, those first that a later
-    change of the same path makes pointless. By default 1 GiB may wait in a file of its own,
-    and 256 MiB in a temporary one.
+    Beyond ``max_bytes`` (by default 1 GiB in a file, else 256 MiB) the oldest are dropped, first
+    those that a later change of their path makes pointless.
     """
 
     def __init__(
@@ -66,7 +64,7 @@ class DeliveryQueue:
         # In a file there may be changes of days.
         self._max_bytes = max_bytes or (1 << 30 if self.durable else 1 << 28)
         self._reset()
-        close_at_exit(self)
+        _close_at_exit(self)
         if self.durable:
             self.outbox.delete_orphans()
             if self.outbox.totals()[0]:
@@ -102,8 +100,8 @@ class DeliveryQueue:
     def recorded(self, changes: Sequence[Change], key: str | None = None) -> Iterator[None]:
         """Hold while the store does some changes, which are sent unless it raises.
 
-        Two threads that change one path do so one after the other, so that what is sent
-        last is what the store has last; a key of None waits for all paths.
+        Changes of one path follow each other, so that the last is sent last; None waits for all
+        paths.
         """
         index = hash(key) % _PATH_LOCKS
         with contextlib.ExitStack() as held:
@@ -160,11 +158,7 @@ class DeliveryQueue:
         return 0 < self._batch_policy.batch_bytes <= self._fresh_bytes
 
     def _yield_to_thread(self) -> None:
-        """Let the thread run, if it is due and nothing but the writer is in its way.
-
-        A loop of short calls that release the interpreter's lock can keep another thread
-        from it for seconds.
-        """
+        """Let the thread run, which a loop of short writes can keep from it for seconds."""
         if self._idle and self._time_to_wait() == 0:
             policy = self._batch_policy
             late = time.monotonic() - self._first
@@ -211,11 +205,7 @@ class DeliveryQueue:
             return DeliveryReport(delivered, failed, self._dispatcher.count_pending())
 
     def close(self, timeout_seconds: float) -> DeliveryReport:
-        """Flush, and end the thread even if time runs out.
-
-        What waits then stays in the outbox, if that survives the process, and is dropped
-        otherwise.
-        """
+        """Flush, and end the thread; without an outbox, what still waits is dropped."""
         report = self.flush(timeout_seconds)
         with self._changed:
             self._mark_fresh_done()
@@ -334,3 +324,49 @@ class DeliveryQueue:
             blocked = self._dispatcher.fresh_not_before() - now
             wait = min(wait, max(due - time.monotonic(), blocked, 0))
         return wait
+
+
+EXIT_SECONDS = 10.0
+"""How long all that is not on disk may take together."""
+
+DURABLE_SECONDS = 5.0
+"""How long what is on disk may take; the next start sends the rest."""
+
+
+_queues: weakref.WeakSet[DeliveryQueue] = weakref.WeakSet()
+
+
+def _close_at_exit(queue: DeliveryQueue) -> None:
+    """Send what waits when the process ends: in time, by SIGTERM only where nobody handles it."""
+    _queues.add(queue)
+    if queue.durable or threading.current_thread() is not threading.main_thread():
+        return
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _terminate)
+
+
+def _deliver_all() -> None:
+    started = time.monotonic()
+    # What would be lost comes first.
+    for queue in sorted(_queues, key=lambda queue: queue.survives):
+        limit = DURABLE_SECONDS if queue.survives else EXIT_SECONDS
+        queue.close_at_exit(max(started + limit - time.monotonic(), 0))
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    try:
+        _deliver_all()
+    finally:
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+def _reset_after_fork() -> None:
+    # The parent delivers what was waiting; the threads and their locks stayed there.
+    for queue in list(_queues):
+        queue.reset_after_fork()
+
+
+atexit.register(_deliver_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reset_after_fork)

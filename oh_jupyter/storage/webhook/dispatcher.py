@@ -1,7 +1,6 @@
 """What waits goes out: oldest first, independent paths side by side, the rest is put off.
 
-Only one change of a path is on its way at a time; later ones of the same path, of what is
-above it and of what is below it wait for the receiver's answer, so nothing can overtake.
+A change waits for those of the same path, above and below it, so nothing can overtake.
 """
 
 from __future__ import annotations
@@ -46,20 +45,15 @@ _ACCEPT_SECONDS = 0.2
 class RetryPolicy:
     """How often a request is repeated, and when.
 
-    Attributes:
-        durable: Go on after the quick tries, with growing pauses.
-        tries: Requests in quick succession.
-        pause_seconds: Between two of these.
-        backoff_seconds: The first of the growing pauses; each is four times the one before,
-            up to `MAX_PAUSE_SECONDS`, and a fifth more or less by chance.
-        give_up_seconds: Age at which a change becomes a dead letter.
+    After ``tries`` in quick succession, if ``durable``, pauses grow fourfold, up to
+    `MAX_PAUSE_SECONDS`, a fifth more or less.
     """
 
     durable: bool = False
     tries: int = 3
     pause_seconds: float = 1.0
     backoff_seconds: float = 5.0
-    give_up_seconds: float = 5 * 86400.0
+    give_up_seconds: float = 5 * 86400.0  # at that age it becomes a dead letter
 
     def backoff(self, rounds: int) -> float:
         """Seconds to wait after so many rounds of quick tries."""
@@ -68,18 +62,7 @@ class RetryPolicy:
 
 
 class Dispatcher:
-    """Sends what waits, and remembers what became of it.
-
-    Its methods are for one thread, except those of which it is said.
-
-    Attributes:
-        next_look: When to look again, in seconds since the epoch.
-        open_from: Number of the first change whose quick tries are not over, as of the last
-            look; infinite if there is none.
-        not_before: Until when the receiver is left alone.
-        rest_until: When it is worth looking for what is new.
-        counter: What became of the changes.
-    """
+    """Sends what waits, and remembers what became of it; for one thread unless said."""
 
     def __init__(
         self,
@@ -105,8 +88,10 @@ class Dispatcher:
         self._told = self._dropping = False  # whether the log says so already
         self._put_off_from = math.inf
         self.counter = DeliveryCounter()
-        self.next_look = self.open_from = math.inf
-        self.not_before = self.rest_until = 0.0
+        self.next_look = math.inf  # times are seconds since the epoch
+        self.open_from = math.inf  # number of the first change whose quick tries are not over
+        self.not_before = 0.0  # until when the receiver is left alone
+        self.rest_until = 0.0  # when it is worth looking for what is new
         self._interrupt = threading.Event()
 
     # What any thread may call:

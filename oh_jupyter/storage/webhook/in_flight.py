@@ -33,13 +33,7 @@ _SLOW_ANSWER_SECONDS = 0.01
 
 @dataclass(frozen=True)
 class WebhookRequest:
-    """What one request is made of.
-
-    Attributes:
-        id: The same for each try.
-        changes: What it reports.
-        contents: Of each change; an open file where they are large.
-    """
+    """What one request is made of, under the same id for each try."""
 
     id: str
     changes: Sequence[QueuedChange]
@@ -104,12 +98,7 @@ class Flight:
 
 
 class InFlightRequests:
-    """The requests on their way, for one thread that begins them and takes their answers.
-
-    Attributes:
-        numbers: Of the changes on their way, and of those that follow them.
-        last_begun: When the last one began, in seconds since the epoch.
-    """
+    """Requests on their way, for one thread that begins them and takes their answers."""
 
     def __init__(self, send: Send, outbox: Outbox, on_answer: Callable[[], None]) -> None:
         self._send = send

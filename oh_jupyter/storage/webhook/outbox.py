@@ -1,32 +1,31 @@
-"""What a receiver still has to hear of, in the order in which it happened.
+"""What a receiver still has to hear of, recorded before the store does it.
 
-A change is recorded before the store is touched, so that nothing can be lost in between,
-and is done when the store has done it. Of a process that was killed in between,
-everything that it recorded counts as done.
-
-While the disk of the outbox is full, changes are kept in memory, and what became of those
-on the disk is remembered until it can be written down.
+What a process that was killed had recorded counts as done. While the disk is full, changes are kept
+in memory.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import IO
 
+from oh_jupyter.locks import file_lock, is_locked_file
 from oh_jupyter.storage.webhook.change_table import ChangeTable, DeadLetter, QueuedChange
 from oh_jupyter.storage.webhook.changes import Change, Delivery
-from oh_jupyter.storage.webhook.database import IN_MEMORY
-from oh_jupyter.storage.webhook.processes import SenderLock
+from oh_jupyter.storage.webhook.database import IN_MEMORY, is_active, process_identity
 
 __all__ = ["Outbox", "OutboxFullError"]
 
 _log = logging.getLogger(__name__)
 _MAX_OVERFLOW_BYTES = 64 << 20
+_CHECK_SECONDS = 2.0
+_MAX_IDENTITY_BYTES = 200
 
 
 class OutboxFullError(Exception):
@@ -232,10 +231,7 @@ class Outbox:
         return [delivery for _, delivery in sorted(found, key=lambda pair: pair[0])]
 
     def replay(self, ids: Collection[str], *, force: bool) -> int:
-        """Queue dead letters again: those named or all, superseded ones only if forced.
-
-        Those whose contents were not kept cannot be; the result is the number that could.
-        """
+        """Queue dead letters again, those named or all; superseded ones only if forced."""
         superseded = {d.id for d in self.deliveries() if d.superseded}
         numbers = [
             letter.number
@@ -297,3 +293,56 @@ def _dead(letter: DeadLetter, superseded: bool) -> Delivery:
         None,
         superseded,
     )
+
+
+class SenderLock:
+    """Held by the one process that sends; another takes it from a process that is stopped."""
+
+    def __init__(self, outbox: str | None) -> None:
+        self._path = None if outbox is None else outbox + "-turn"
+        self._holding = contextlib.ExitStack()
+        self._descriptor: int | None = None
+
+    def acquire(self) -> None:
+        """Wait until nobody else sends."""
+        if self._path is None or self.is_held():
+            return
+        self.release()
+        while self._descriptor is None:
+            try:
+                self._descriptor = self._holding.enter_context(
+                    file_lock(self._path, _CHECK_SECONDS)
+                )
+            except TimeoutError:
+                self._take_from_stopped()
+        with contextlib.suppress(OSError):  # a full disk: then nobody knows that we are stopped
+            os.ftruncate(self._descriptor, 0)
+            os.write(self._descriptor, process_identity().encode())
+
+    def is_held(self) -> bool:
+        """Tell whether it is still held; nobody asks before it is taken away."""
+        if self._path is None:
+            return True
+        return self._descriptor is not None and is_locked_file(self._path, self._descriptor)
+
+    def release(self) -> None:
+        """Let others send."""
+        self._descriptor = None
+        self._holding.close()
+
+    def _take_from_stopped(self) -> None:
+        assert self._path is not None
+        with file_lock(self._path + "-takeover"):
+            holder = _read_identity(self._path)
+            if holder and not is_active(holder):
+                # Its lock stays with the old file. When it goes on, it sees that it lost it.
+                with contextlib.suppress(OSError):
+                    os.unlink(self._path)
+
+
+def _read_identity(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            return file.read(_MAX_IDENTITY_BYTES).decode("ascii", "replace")
+    except OSError:
+        return ""

@@ -1,9 +1,7 @@
 """Stores that report their changes to a webhook, by OpenHands' protocol.
 
-A change is made first, and then reported in the background: the receiver can neither
-delay nor fail a write. It is tried three times, one second apart. With an outbox it is then
-tried again after growing pauses, and survives the death of the process; without one it is
-given up, and what is still waiting at exit is sent then, for ten seconds at most.
+A change is made first, and reported in the background: the receiver can neither delay nor fail it.
+It is tried three times, a second apart; with an outbox, then after growing pauses.
 """
 
 from __future__ import annotations
@@ -160,15 +158,13 @@ class WebHookFileStore(FileStore):
         return self._queue.outbox.discard(ids)
 
     def write(self, path: str, contents: str | bytes) -> None:  # noqa: D102
-        data = contents_bytes(contents, path)
-        key = file_key(path)
-        with self._queue.recorded([Change("POST", path, key, data)], key):
+        change = _written(path, contents)
+        with self._queue.recorded([change], change.key):
             self.file_store.write(path, contents)
 
     def create(self, path: str, contents: str | bytes) -> None:  # noqa: D102
-        data = contents_bytes(contents, path)
-        key = file_key(path)
-        with self._queue.recorded([Change("POST", path, key, data)], key):
+        change = _written(path, contents)
+        with self._queue.recorded([change], change.key):
             self.file_store.create(path, contents)
 
     def delete(self, path: str) -> None:  # noqa: D102
@@ -176,11 +172,7 @@ class WebHookFileStore(FileStore):
             self.file_store.delete(path)
 
     def write_many(self, files: Mapping[str, str | bytes]) -> None:  # noqa: D102
-        changes = [
-            Change("POST", path, file_key(path), contents_bytes(contents, path))
-            for path, contents in files.items()
-        ]
-        with self._queue.recorded(changes):
+        with self._queue.recorded([_written(*file) for file in files.items()]):
             self.file_store.write_many(files)
 
     def delete_many(self, paths: Iterable[str]) -> None:  # noqa: D102
@@ -239,6 +231,11 @@ class WebHookFileStore(FileStore):
         self, path: str = ""
     ) -> Iterator[tuple[str, builtins.list[str], builtins.list[str]]]:
         return self.file_store.walk(path)
+
+
+def _written(path: str, contents: str | bytes) -> Change:
+    data = contents_bytes(contents, path)
+    return Change("POST", path, file_key(path), data)
 
 
 def _check_url(url: str) -> None:
