@@ -1,13 +1,11 @@
-"""The editor's handlers of file Actions: Actions in, Observations out.
-
-Which failure answers with which Observation, and in which words, is that of the
-OpenHands action execution server. These functions block; call them in a worker thread.
-"""
+"""The editor's handlers of file Actions, which block; failures are answered as OpenHands does."""
 
 from __future__ import annotations
 
 import codecs
+import io
 import os
+import sys
 from functools import partial
 from pathlib import Path
 
@@ -152,22 +150,10 @@ def _is_binary(path: Path) -> bool:
 
 
 def _select(text: str, start: int, end: int) -> str:
-    """Cut out lines as the protocol does, which pulls a start near the end back.
-
-    With an explicit end, a start in the last line becomes the last line but one, and at
-    least one line is returned; clients have seen nothing else.
-    """
-    if (start <= 0 and end == -1) or not text:
+    if start <= 0 and end == -1:
         return text
-    lines = [line + "\n" for line in text.split("\n")]
-    lines[-1] = lines[-1].removesuffix("\n")
-    if lines[-1] == "":
-        lines.pop()
-    start = min(max(start, 0), len(lines))
-    if end == -1:
-        return "".join(lines[start:])
-    first = max(0, min(start, len(lines) - 2))
-    return "".join(lines[first : max(first + 1, min(max(end, 0), len(lines)))])
+    lines = LineSeeker(io.BytesIO(text.encode())).read(max(start, 0), end, sys.maxsize)
+    return (lines or b"").decode()
 
 
 def write_file(

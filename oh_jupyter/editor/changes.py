@@ -326,14 +326,8 @@ def _recorded(planned: Sequence[FileChange]) -> list[FileChange]:
 def _result(change: FileChange, *, dry_run: bool) -> EditorResult:
     path = change.history.path
     verb = "removed" if change.new is None else "restored" if change.old is None else "changed back"
-    return EditorResult(
-        f"{path}: {verb}",
-        path=str(path),
-        prev_exist=change.old is not None,
-        old_content=decoded(change.old) if change.old is not None else None,
-        new_content=decoded(change.new) if change.new is not None else None,
-        dry_run=dry_run,
-    )
+    old, new = (None if data is None else decoded(data) for data in (change.old, change.new))
+    return EditorResult.of_change(f"{path}: {verb}", path, old, new, dry_run=dry_run)
 
 
 def _listed(conflicts: dict[Path, str]) -> str:

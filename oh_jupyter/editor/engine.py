@@ -1,7 +1,6 @@
 """The pipeline of every edit: read, compute, check, write and report, for one file or many.
 
-An edit is built on a stage while the locks of its files are held, and built anew if
-somebody else writes one of them meanwhile. All its files are written, or none.
+It is built on a stage under the locks of its files, anew if somebody else writes one meanwhile.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from oh_jupyter.editor.messages import (
     DRY_RUN,
     REVIEW,
     cannot_write,
+    file_exists,
     invalid,
     plural,
     still_being_written,
@@ -83,11 +83,7 @@ def apply_all(
     linting: bool = False,
     dry_run: bool = False,
 ) -> EditorResult:
-    """Make an edit of any number of files, as one step that can be undone.
-
-    ``build`` makes it on the stage and says what it did; it is called again if somebody
-    else writes one of the files. ``path`` is what the result names.
-    """
+    """Make an edit of any number of files, one step, by ``build``, which may be called again."""
     stage, targets = Stage(state), list(paths)
     state.finish_interrupted(*targets)
     said, notes = _make(stage, targets, build, command, dry_run=dry_run)
@@ -211,11 +207,7 @@ def stage_command(stage: Stage, command: Command | NewFile) -> tuple[str, str]:
 def _stage_new(stage: Stage, staged: StagedFile, command: NewFile) -> str:
     path = command.path
     if staged.text is not None:
-        raise invalid(
-            "path",
-            path,
-            f"File already exists at: {path}. Cannot overwrite files using command `create`.",
-        )
+        raise file_exists(path)
     stage.put(path, encode_new(path, command.text, stage.state.max_file_bytes))
     staged.commands += 1
     staged.command = command.name

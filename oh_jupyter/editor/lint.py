@@ -1,10 +1,7 @@
 """Lint report of an edit: the problems that it introduced.
 
-Python is searched for the few flake8 codes that mean that a program cannot run. flake8 itself is
-a command that takes a third of a second to start; the parser and pyflakes, which find all of these
-codes, are used directly. Each tree-sitter grammar is a package of its own, of which only those that
-are asked for are loaded: the packs that have all of them in one either take 190 MB or download a
-grammar when it is first used.
+Python by its parser and pyflakes, which find what flake8, slow to start, would call fatal; others
+by tree-sitter grammars, each a package of its own, since packs take 190 MB or download.
 """
 
 from __future__ import annotations
@@ -142,7 +139,7 @@ _NO_PYFLAKES = (
     "Only the syntax was checked: to find undefined names needs the package pyflakes. Install it "
     "with: pip install 'oh_jupyter[lint]'"
 )
-# PatchPaths that IPython gives to every cell.
+# Names that IPython gives to every cell.
 _IPYTHON_NAMES = ("In", "Out", "_", "__", "___", "display", "exit", "get_ipython", "quit")
 _MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w.]+\?{1,2}\s*)$")
 _ASSIGNED_MAGIC = re.compile(r"^(\s*[\w, .\[\]]+=\s*)[%!].*$")
@@ -263,10 +260,7 @@ def is_auto_lint(settings: Settings | None) -> bool:
 def lint_report(path: Path, old: str, new: str) -> str:
     """Problems that an edit introduced, in the words of OpenHands' editor.
 
-    Python, also in the cells of a notebook, is searched for what flake8 calls E999,
-    F821, F822 and F831, and if there is nothing it is compiled. JSON is parsed; other
-    languages are parsed with their tree-sitter grammar. A linter that is not installed is
-    named with the package that has it.
+    A linter that is not installed is named with the package that has it.
     """
     found = _lint(path, new)
     fresh = _introduced(_lint(path, old), found) if found.findings else []
@@ -283,8 +277,6 @@ def lint_report(path: Path, old: str, new: str) -> str:
 def _lint(path: Path, text: str) -> Findings:
     suffix = path.suffix.lower()
     if is_notebook(path):
-        from oh_jupyter.editor.notebook.cells import Notebook
-
         notebook = Notebook.parse(text)
         return lint_cells(notebook) if notebook is not None else _lint_json(text)
     if suffix in (".py", ".pyi"):
@@ -310,9 +302,8 @@ def _lint_json(text: str) -> Findings:
 def _introduced(old: Findings, new: Findings) -> list[Finding]:
     """Take away the problems that were there before.
 
-    In lines that the edit left alone the same problem is expected at the same column of the line
-    where it is now. In changed lines one of the same kind counts as old if its line was moved as
-    it is, or changed in its place; the same name in another line is a problem that is new.
+    Outside of the edit they are at the same column; inside, in a line that was moved or changed in
+    place.
     """
     hunks = changed_lines(old.text, new.text)
     before, after = old.text.split("\n"), new.text.split("\n")

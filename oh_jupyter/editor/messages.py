@@ -1,8 +1,4 @@
-"""Message catalogue of the editor, which agents and benchmark harnesses match on.
-
-They are those of the OpenHands editor, to the letter; what is ours is added after
-them, never in between.
-"""
+"""Messages of the editor, those of OpenHands to the letter; agents and harnesses match on them."""
 
 from __future__ import annotations
 
@@ -24,13 +20,16 @@ __all__ = [
     "TEXT_CLIPPED",
     "cannot_read",
     "cannot_write",
+    "file_exists",
     "invalid",
     "invalid_file",
     "missing",
+    "no_such_line",
     "plural",
     "quoted",
     "still_being_written",
     "too_large",
+    "unchanged",
 ]
 
 _CLIPPED = "<response clipped><NOTE>Due to the max output limit, only part of this "
@@ -69,6 +68,24 @@ def invalid(parameter: str, value: object, hint: str) -> EditorParameterInvalidE
     """Error of an unusable value; ``hint`` says what is wrong and what to do instead."""
     shown = quoted(value) if isinstance(value, str) else value
     return EditorParameterInvalidError(f"Invalid `{parameter}` parameter: {shown}. {hint}")
+
+
+def unchanged(new: str) -> EditorParameterInvalidError:
+    """Error of a replacement by the same text."""
+    hint = "No replacement was performed. `new_str` and `old_str` must be different."
+    return invalid("new_str", new, hint)
+
+
+def no_such_line(line: int, count: int) -> EditorParameterInvalidError:
+    """Error of a line to insert after that the file does not have."""
+    hint = f"It should be within the range of allowed values: {[0, count]}"
+    return invalid("insert_line", line, hint)
+
+
+def file_exists(path: object) -> EditorParameterInvalidError:
+    """Error of a file to create that is there."""
+    hint = f"File already exists at: {path}. Cannot overwrite files using command `create`."
+    return invalid("path", path, hint)
 
 
 def invalid_file(path: object, reason: str) -> FileValidationError:

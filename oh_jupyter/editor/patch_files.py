@@ -10,12 +10,12 @@ from pathlib import Path, PurePosixPath
 from oh_jupyter.editor.engine import apply_all, encode_new
 from oh_jupyter.editor.files.paths import exists, similar
 from oh_jupyter.editor.messages import REVIEW, plural
-from oh_jupyter.editor.notebook import Notebook
+from oh_jupyter.editor.notebook.cells import Notebook
 from oh_jupyter.editor.notebook.edits import rewrite_listing
 from oh_jupyter.editor.notebook.validation import is_notebook
+from oh_jupyter.editor.patch import FilePatch
 from oh_jupyter.editor.patch.applying import Patched, apply_hunks
 from oh_jupyter.editor.patch.formats import parse_patch
-from oh_jupyter.editor.patch.model import FilePatch
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState
@@ -30,7 +30,6 @@ class PatchPaths:
     """Resolver of the names in a patch, below one directory or for one file."""
 
     def __init__(self, path: Path) -> None:
-        """Choose between the two."""
         self._path = path
         self._single = not path.is_dir()
 

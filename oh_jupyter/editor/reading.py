@@ -116,11 +116,7 @@ def _without_text(data: bytes) -> str:
 
 
 def _describe_audio(path: Path, data: bytes) -> str:
-    """Tags and format of a recording, as Markdown.
-
-    The OpenHands editor sends recordings to a web service to have them transcribed; this
-    one never does.
-    """
+    """Tags and format of a recording, which is never sent to a service, as Markdown."""
     try:
         tinytag = importlib.import_module("tinytag")
     except ImportError:

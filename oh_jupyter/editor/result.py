@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 from oh_jupyter.editor.text.line_diff import unified_diff
 
@@ -35,6 +36,14 @@ class EditorResult:
     image_urls: list[str] = field(default_factory=list, repr=False)
     dry_run: bool = field(default=False, repr=False)
     files: list[EditorResult] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of_change(
+        cls, output: str, path: Path, old: str | None, new: str | None, *, dry_run: bool
+    ) -> EditorResult:
+        """Result for a file with these texts; None where it is not there."""
+        existed = old is not None
+        return cls(output, None, str(path), existed, old, new, dry_run=dry_run)
 
     @cached_property
     def diff(self) -> str:

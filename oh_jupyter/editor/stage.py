@@ -41,7 +41,6 @@ class StagedFile:
     text: TextFile | None = field(init=False)
 
     def __post_init__(self) -> None:
-        """Start with what is on the disk."""
         self.new, self.text = self.old, self.old_text
 
     @property
@@ -57,21 +56,15 @@ class StagedFile:
     def result(self, *, dry_run: bool) -> EditorResult:
         """Result of the edit for this file."""
         verb = "deleted" if self.new is None else "created" if self.old is None else "edited"
-        return EditorResult(
-            f"The file {self.path} has been {verb}.",
-            path=str(self.path),
-            prev_exist=self.old is not None,
-            old_content=self.old_text.text if self.old_text is not None else None,
-            new_content=self.text.text if self.text is not None else None,
-            dry_run=dry_run,
-        )
+        old, new = (None if text is None else text.text for text in (self.old_text, self.text))
+        said = f"The file {self.path} has been {verb}."
+        return EditorResult.of_change(said, self.path, old, new, dry_run=dry_run)
 
 
 class Stage:
     """The files of one edit, read when they are first needed."""
 
     def __init__(self, state: EditorState) -> None:
-        """Begin with no file."""
         self.state = state
         self._files: dict[Path, StagedFile] = {}
         self._looked_at: Path | None = None
@@ -156,10 +149,7 @@ class Stage:
             self.state.last_read.remember(real_path(staged.path), staged.old)
 
     def plan(self, histories: Sequence[FileHistory], command: str = "") -> list[FileChange]:
-        """Record each changed file in its history, whose lock is held; write nothing yet.
-
-        The steps are named by ``command``, or each by the command that made it.
-        """
+        """Record each changed file in its history, whose lock is held; write nothing yet."""
         by_path = {history.path: history for history in histories}
         changed = [(real, staged) for real, staged in self._files.items() if staged.changed]
         together = tuple(str(real) for real, _ in changed) if len(changed) > 1 else ()

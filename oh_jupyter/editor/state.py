@@ -24,10 +24,7 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 class LastRead:
-    """Contents that were shown or written last, by real path; the oldest are evicted.
-
-    Contents are compared, not times: a file that was saved unchanged has not changed.
-    """
+    """Contents that were shown or written last, by real path; the oldest are evicted."""
 
     def __init__(self) -> None:
         self._contents: OrderedDict[Path, bytes] = OrderedDict()
@@ -77,7 +74,6 @@ class EditorState:
         max_steps: int,
         max_history_bytes: int,
     ) -> None:
-        """Remember nothing yet; without ``history_dir`` the history is the workspace's own."""
         self.workspace = workspace
         self.max_file_bytes = max_file_bytes
         self.last_read = LastRead()
@@ -94,10 +90,7 @@ class EditorState:
         return self._history
 
     def finish_interrupted(self, *paths: Path) -> None:
-        """Finish what a process left behind that died in the middle of an edit.
-
-        Where there is nothing to do, this looks at two directories and creates nothing.
-        """
+        """Finish what a process left that died in an edit; mostly a look at two directories."""
         folder = self._history_dir or state_folder(self.workspace)
         if Journal(folder).names():
             self.history.finish_all()

@@ -32,10 +32,9 @@ _Current = tuple[bytes | None, atomic_write.Fingerprint | None]
 def undo_or_redo(
     store: EditHistory, path: Path, command: str, *, dry_run: bool = False
 ) -> tuple[EditorResult, Contents]:
-    """Undo the last edit of a file, or redo the one that was undone last.
+    """Undo the last edit of a file, or redo the one that was undone last, in all of its files.
 
-    An edit of several files is taken back in all of them; one whose history has forgotten
-    it is left as it is, and the result says so.
+    A file whose history has forgotten it is left as it is, and the result says so.
     """
     with store.open(path) as history:
         current = read_current(history)
@@ -124,11 +123,8 @@ def diff(store: EditHistory, path: Path, steps: int) -> str:
 
 def read_current(history: FileHistory) -> _Current:
     """Read a file, and take in what happened to it since the editor last wrote it."""
-    current: _Current = None, None
     try:
-        current = atomic_write.read(history.path)
-    except FileNotFoundError:
-        pass
+        current = atomic_write.read_if_there(history.path)
     except OSError as error:
         raise cannot_read(history.path, error) from None
     history.sync(current[0])
@@ -189,14 +185,9 @@ def _result(
     old, new = _parsed(before), _parsed(after)
     done = "Last edit to {} undone" if command == "undo_edit" else "Last undone edit to {} redone"
     view = show_text(new, path) if new is not None else "The file is not there any more.\n"
-    return EditorResult(
-        f"{DRY_RUN * dry_run}{done.format(path)} successfully. {view}",
-        path=str(path),
-        prev_exist=before is not None,
-        old_content=old.text if old is not None else None,
-        new_content=new.text if new is not None else None,
-        dry_run=dry_run,
-    )
+    said = f"{DRY_RUN * dry_run}{done.format(path)} successfully. {view}"
+    texts = (None if file is None else file.text for file in (old, new))
+    return EditorResult.of_change(said, path, *texts, dry_run=dry_run)
 
 
 def decoded(content: bytes | None) -> str:

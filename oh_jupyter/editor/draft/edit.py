@@ -1,8 +1,4 @@
-"""Carrying out a draft edit: ``impl_source`` ``llm_based_edit``.
-
-The limits, the words of the range errors and the shape of the Observation are those of
-OpenHands; there every draft goes to a model, here only one that is in doubt.
-"""
+"""Carrying out a draft edit, with limits, words and Observations of OpenHands."""
 
 from __future__ import annotations
 
@@ -16,7 +12,7 @@ from oh_jupyter.editor.draft.merge import Merged, merge
 from oh_jupyter.editor.draft.model import DraftModel, check_syntax, merge_prompt, repaired
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.lint import is_auto_lint
-from oh_jupyter.editor.notebook import Notebook
+from oh_jupyter.editor.notebook.cells import Notebook
 from oh_jupyter.editor.notebook.edits import rewrite_listing
 from oh_jupyter.editor.notebook.validation import check_notebook, is_notebook
 from oh_jupyter.editor.reading import read_text
@@ -51,11 +47,7 @@ class Chunk(NamedTuple):
 
 
 def closest_chunks(lines: list[str], draft: str, count: int = 3, first: int = 1) -> list[Chunk]:
-    """Chunks of 20 lines that have most in common with a draft, the closest first.
-
-    The measure is that of OpenHands: the length of the longest common subsequence, as a
-    part of the chunk's.
-    """
+    """Chunks of 20 lines with the longest common subsequences with a draft, as in OpenHands."""
     parts = [lines[start : start + CHUNK_LINES] for start in range(0, len(lines), CHUNK_LINES)]
     texts = ["\n".join(part) for part in parts]
     chunks = [
@@ -204,10 +196,7 @@ def _checked(
     *,
     by_model: bool = False,
 ) -> Observation:
-    """Write new lines, or what the model made of them where they have errors.
-
-    With auto-lint everything is linted; without it, what a model wrote must not break the file.
-    """
+    """Write new lines; linted with auto-lint, and never broken by a model that wrote them."""
     lints = action.enable_linting or is_auto_lint(settings)
     if lints or by_model:
         new = repaired(

@@ -142,8 +142,5 @@ def without_reason(text: str) -> str:
 
 
 def _without_layout(block: list[str], end: str | None) -> list[str]:
-    """Leave out one blank line between a marker and the end of the draft.
-
-    It is the layout of the message, unless the file has one there, too.
-    """
+    """Leave out one blank line between a marker and the end, the layout of the message."""
     return [] if block == [""] and end != "" else block

@@ -87,11 +87,7 @@ def repair_prompt(code: str, draft: str, report: str, first: int) -> str:
 
 
 def updated_code(reply: str, original: str) -> str | None:
-    """Code in a model's reply; None if there is none, or lines are left out.
-
-    The newlines right inside the tags belong to the tags, not to the code. A fence around
-    all of the code is taken off, unless the original has one.
-    """
+    """Code in a model's reply, without tags and fence; None if none, or lines are left out."""
     found = _UPDATED.search(reply)
     if found is None:
         return None
@@ -171,11 +167,7 @@ _MAX_FINDINGS = 5  # findings, as in OpenHands
 
 
 def check_syntax(path: Path, old: str, new: str) -> str:
-    """Doubt about a merge that breaks a file; "" if it does not, or was broken before.
-
-    In Python only the syntax counts: a name may well be defined by the next edit. For
-    other languages the linter looks at nothing else.
-    """
+    """Doubt about a merge that breaks a file; "" if it does not, or was broken before."""
     if path.suffix.lower() in _PYTHON_SUFFIXES:
         error = None if _syntax_problem(old) else _syntax_problem(new)
         problem = f"SyntaxError in line {error.lineno or 1}: {error.msg}" if error else ""
@@ -206,10 +198,7 @@ def repaired(
     splice: Callable[[list[str]], str],
     syntax_only: bool = False,
 ) -> list[str]:
-    """Have the model correct what its merge broke, until nothing is or it had enough rounds.
-
-    Nothing is written meanwhile, so what the report says of the file is true of it.
-    """
+    """Have the model correct what its merge broke, in a few rounds in which nothing is written."""
     report = _report(path, old, splice(code), syntax_only=syntax_only)
     for _ in range(model.rounds if model is not None else 0):
         if not report or model is None:

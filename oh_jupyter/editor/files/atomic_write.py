@@ -19,6 +19,7 @@ __all__ = [
     "fingerprint_of",
     "flush",
     "read",
+    "read_if_there",
     "replace",
     "temporary_for",
 ]
@@ -103,6 +104,14 @@ def read(path: Path) -> tuple[bytes, Fingerprint]:
         return file.readall(), Fingerprint(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
+def read_if_there(path: Path) -> tuple[bytes | None, Fingerprint | None]:
+    """Content of a whole file, and its fingerprint; None for both if there is none."""
+    try:
+        return read(path)
+    except FileNotFoundError:
+        return None, None
+
+
 def flush(path: Path) -> None:
     """Flush a file to the disk."""
     descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
@@ -121,12 +130,10 @@ def replace(
     tag: str | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Write a file as a whole.
+    """Write a file as a whole: a flushed temporary file takes its place and its attributes.
 
-    The bytes go to a temporary file in the same directory, are flushed to the disk,
-    and take the place of the old file in one step. Mode, owner, extended attributes
-    and symbolic links stay. A file with several hard links, or one that may be
-    written but not exchanged, is written in place and put back if that fails.
+    One with several hard links, or that may not be exchanged, is written in place, and put back on
+    failure.
     """
     target = Path(os.path.realpath(path))
     try:

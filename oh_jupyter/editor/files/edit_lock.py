@@ -1,13 +1,7 @@
 """Exclusive lock of a file for all editors of a user on one machine.
 
-The locks are in a folder of the user that no variable of the environment decides, on
-the disk of this machine. While an editor holds one, the lock file names its history.
-If it dies in the middle of a change, that stays, so that whoever comes next knows which
-history has to be asked what the change was.
-
-Editors of other users, containers and machines are not excluded, unless they share a
-history, which has locks of its own. A check just before a file is replaced finds nearly
-everything that they write.
+While an editor holds one, the lock file names its history; if it dies in a change, that stays, so
+that whoever comes next knows which history to ask. Other users and machines are not excluded.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import stat
 from difflib import get_close_matches
 from pathlib import Path
 
-from oh_jupyter.editor.messages import invalid, invalid_file
+from oh_jupyter.editor.messages import file_exists, invalid, invalid_file
 
 __all__ = ["DOCUMENT_SUFFIXES", "check_path", "check_regular", "exists", "parse_path", "similar"]
 
@@ -33,11 +33,7 @@ def check_path(command: str, path: Path, *, restorable: bool) -> None:
     """Refuse a path that does not fit the command; ``restorable`` allows a missing file."""
     found = exists(path)
     if command == "create" and found:
-        raise invalid(
-            "path",
-            path,
-            f"File already exists at: {path}. Cannot overwrite files using command `create`.",
-        )
+        raise file_exists(path)
     if not found and command not in ("create", "write") and not restorable:
         hint = f"The path {path} does not exist. Please provide a valid path."
         raise invalid("path", path, hint + similar(path))

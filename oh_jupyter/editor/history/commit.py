@@ -1,8 +1,6 @@
 """Atomic commit of changes to several files, and its recovery after a crash.
 
-What each file is going to become is stored first, then a record in the journal says
-that it is going to happen, then the files are changed. If that fails they are changed
-back. After a crash the next one who opens any of them goes on with it, or takes it back.
+What each becomes is stored, then a record in the journal, then the files change, or change back.
 """
 
 from __future__ import annotations
@@ -12,10 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
-from pathlib import Path
 
 from oh_jupyter.editor.files import atomic_write
-from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
+from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory, is_torn
 from oh_jupyter.editor.history.journal import Journal, Record
 from oh_jupyter.editor.history.steps import digest_of
 from oh_jupyter.editor.history.timeline import Timeline
@@ -38,15 +35,14 @@ class FileChange:
     before: Timeline = field(init=False)
 
     def __post_init__(self) -> None:
-        """Remember the timeline that is valid now."""
         object.__setattr__(self, "before", self.history.timeline)
 
 
 def commit(journal: Journal, changes: Sequence[FileChange]) -> None:
     """Change all files, or none; each file may be named once.
 
-    Raises OSError or ConcurrentWriteError where nothing was changed, and EditorError where
-    it failed in the middle and could not be taken back at once.
+    OSError and ConcurrentWriteError mean that nothing was changed, EditorError that it stopped
+    midway.
     """
     if not changes:
         return
@@ -91,7 +87,10 @@ def _restore_old(changes: Sequence[FileChange], error: BaseException) -> None:
     """Put back what was there, except where somebody else wrote meanwhile."""
     for change in changes:
         try:
-            if change.new != change.old and _content(change.history.path) == change.new:
+            if (
+                change.new != change.old
+                and change.new == (atomic_write.read_if_there(change.history.path)[0])
+            ):
                 change.history.restore(change.old, None)
         except OSError as problem:
             raise EditorError(
@@ -99,13 +98,6 @@ def _restore_old(changes: Sequence[FileChange], error: BaseException) -> None:
                 f"{change.history.path} could not be put back ({problem}). The next edit of it, or "
                 "of any of the others, tries to do so again."
             ) from error
-
-
-def _content(path: Path) -> bytes | None:
-    try:
-        return atomic_write.read(path)[0]
-    except FileNotFoundError:
-        return None
 
 
 class _FileState(Enum):
@@ -133,8 +125,7 @@ class _Leftover:
 def recover(journal: Journal, histories: Sequence[FileHistory], transaction: str) -> None:
     """Go on with an edit whose process died, or take it back; the locks of its files are held.
 
-    It goes on, unless it was being taken back already, or somebody changed a file
-    meanwhile that the edit had not reached. What somebody else wrote stays.
+    It is taken back if that had begun, or somebody changed a file that it had not reached.
     """
     record = journal.get(transaction)
     if record is None:
@@ -174,7 +165,7 @@ def recover(journal: Journal, histories: Sequence[FileHistory], transaction: str
 def _inspect(history: FileHistory, mode: int | None) -> _Leftover:
     try:
         intended, old, new = history.read_intent()
-        current = _content(history.path)
+        current, _ = atomic_write.read_if_there(history.path)
     except (LookupError, OSError):  # a power failure took it: only the others can be put back
         return _Leftover(history, history.timeline, None, None, mode, _FileState.EXTERNAL, False)
     found = _FileState.EXTERNAL
@@ -182,14 +173,9 @@ def _inspect(history: FileHistory, mode: int | None) -> _Leftover:
         found = _FileState.NEW
     elif current == old:
         found = _FileState.OLD
-    elif current is not None and old is not None and new is not None and _torn(current, old, new):
+    elif is_torn(current, old, new):
         found = _FileState.TORN
     like_old, like_new = (
         sum(common_ends(current or b"", content or b"")) for content in (old, new)
     )
     return _Leftover(history, intended, old, new, mode, found, like_new > like_old)
-
-
-def _torn(current: bytes, old: bytes, new: bytes) -> bool:
-    written, _ = common_ends(current, new)
-    return current[written:] == old[written:]

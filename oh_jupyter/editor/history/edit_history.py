@@ -1,9 +1,7 @@
 """The edit history of a workspace on disk: one folder for each file that was edited, and a quota.
 
-What is on the disk is measured when a process first writes, and then each time it wrote
-another sixteenth of the limit, so that an edit hardly ever pays for it. If it is too
-much, the oldest steps are forgotten, of whatever file, until a tenth of the limit is
-free. Steps of files that somebody edits in this very moment are left alone.
+What is on the disk is measured at the first write and after every sixteenth of the limit; the
+oldest steps go until a tenth of it is free.
 """
 
 from __future__ import annotations
@@ -48,7 +46,6 @@ class HistoryQuota:
     """Size limit of a history."""
 
     def __init__(self, folder: Path, max_bytes: int, files: TimelineFiles) -> None:
-        """Measure nothing yet."""
         self._folder = folder
         self._max_bytes = max_bytes
         self._files = files

@@ -1,9 +1,7 @@
 """The history of one file, and the write-ahead change of both.
 
-A change is written ahead. Its timeline is stored as an *intent* before the file is
-replaced, and renamed to be the index afterwards, so that whoever comes after a crash
-can tell from the file whether the change was made. Only the file itself is flushed to
-the disk: a power failure may cost the last undo steps, never the file.
+The timeline is stored as an *intent* before the file is replaced, and renamed to be the index
+afterwards, so a crash can be told from the file. Only the file is flushed to the disk.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from oh_jupyter.editor.history.steps import Blobs, Digests, Step, digest_of
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.editor.text.line_diff import common_ends
 
-__all__ = ["ConcurrentWriteError", "FileHistory"]
+__all__ = ["ConcurrentWriteError", "FileHistory", "is_torn"]
 
 
 _ALWAYS_KEPT_BYTES = 64 * 1024 * 1024  # of the last edit, which can be undone whatever the limit
@@ -43,7 +41,6 @@ class FileHistory:
         *,
         repair: bool = True,
     ) -> None:
-        """Load the history."""
         self._files = files
         self.written = 0
         self.path = path
@@ -241,16 +238,18 @@ class FileHistory:
                 os.unlink(atomic_write.temporary_for(self.path, self._tag))
 
     def _is_torn(self, current: bytes | None, intended: Timeline) -> bool:
-        """Whether the file is partly the old and partly the new one.
-
-        That can only be where it was written in place, because of its hard links.
-        """
+        """Whether the file, written in place for its hard links, is partly the old and the new."""
         try:
             new = self.blobs.get(intended.head) if intended.head else None
             old = intended.steps[intended.cursor - 1].undo(new, self.blobs)
         except (LookupError, ValueError):
             return False
-        if current is None or old is None or new is None or current == old:
-            return False
-        written, _ = common_ends(current, new)
-        return current[written:] == old[written:]
+        return current != old and is_torn(current, old, new)
+
+
+def is_torn(current: bytes | None, old: bytes | None, new: bytes | None) -> bool:
+    """Whether a content is the beginning of the new one, and then the old one."""
+    if current is None or old is None or new is None:
+        return False
+    written, _ = common_ends(current, new)
+    return current[written:] == old[written:]

@@ -1,8 +1,6 @@
 """Journal of the edits of several files that are under way.
 
-A record is written when everything is prepared and before the first file is changed,
-and removed when the last file and its history are as they should be. Whoever finds a
-record and gets the locks of its files knows that its writer died.
+A record is there while files change: who finds one and gets the locks knows that its writer died.
 """
 
 from __future__ import annotations

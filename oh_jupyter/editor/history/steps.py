@@ -29,11 +29,7 @@ def digest_of(content: bytes | None) -> str | None:
 
 
 class Digests:
-    """SHA-256 digests, with a cache of the last ones.
-
-    An edit ends with the content that the next one starts from, and comparing two
-    contents is ten times as fast as hashing one.
-    """
+    """SHA-256 digests, with a cache of the last ones: comparing contents is ten times as fast."""
 
     def __init__(self) -> None:
         self._last: deque[tuple[bytes, str]] = deque(maxlen=2)
@@ -52,14 +48,12 @@ class Digests:
 
 
 class Blobs:
-    """A folder of contents, each in a file that is named by its digest.
+    """A folder of contents in files named by their digests, which are checked.
 
-    A reference is ``=`` and base64 for a small content, else its digest. What is read
-    is checked against its name: a blob damaged by a power failure counts as lost.
+    A reference is ``=`` and base64 for a small content, else its digest.
     """
 
     def __init__(self, folder: Path, digests: Digests | None = None) -> None:
-        """Use a folder; it is created when something is put into it."""
         self.digests = digests or Digests()
         self.folder = folder
         self.written = 0

@@ -1,8 +1,6 @@
-"""Undo and redo timeline of one file.
+"""Undo and redo timeline of one file: steps with a cursor, changes by others among them.
 
-A timeline is a list of steps with a cursor: steps before it are done, steps after it
-are undone and can be redone. Changes by others are steps too. They are never undone;
-an edit beneath one is undone by letting the two change places first.
+Those are never undone; an edit beneath one is undone by letting the two change places first.
 """
 
 from __future__ import annotations
@@ -230,9 +228,7 @@ _HEAD = re.compile(
 class TimelineFiles:
     """Reader and writer of timelines, with a cache.
 
-    A file begins with a random token that no other has. So whether it is the one that
-    was written or read before is known from its first bytes, in whatever process and
-    under whatever name it was written.
+    A file begins with a random token, by which the one that was written or read before is known.
     """
 
     def __init__(self) -> None:

@@ -1,9 +1,6 @@
 """Model of a notebook: cells, and the numbered lines that agents see.
 
-Every cell has a heading line and the lines of its source, and all these lines are
-counted from the start of the notebook. So one number names one place: inserting
-after a heading puts text at the top of that cell, and never at the end of the one
-before it.
+Headings and sources are counted from the start of the notebook, so one number names one place.
 """
 
 from __future__ import annotations
@@ -131,12 +128,7 @@ _TEXTS = ("text/plain", "text/markdown", "text/latex")
 def view_notebook(
     notebook: Notebook, path: Path, view_range: list[int] | tuple[int, int] | None
 ) -> str:
-    """Cells with headings and numbered lines, and their outputs shortened and without numbers.
-
-    Each cell begins with a heading that has its index, type, id and execution count.
-    Headings and sources are numbered; ``view_range`` and ``insert_line`` mean these
-    numbers. Outputs follow their cell, shortened and without numbers.
-    """
+    """Cells with headings and numbered lines; outputs are shortened and without numbers."""
     note, first, last = "", 1, notebook.line_count
     if view_range:
         if not notebook.cells:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from oh_jupyter.editor.messages import invalid, missing, quoted
@@ -20,7 +19,7 @@ from oh_jupyter.editor.notebook.edits import (
 )
 from oh_jupyter.editor.notebook.json_spans import Span, Style, indentation_at
 from oh_jupyter.editor.notebook.validation import CELL_TYPES, is_notebook
-from oh_jupyter.editor.text.edits import SNIPPET_LINES, Edit
+from oh_jupyter.editor.text.edits import SNIPPET_LINES, Compute, Edit
 from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.errors import NoReplacementError
 
@@ -187,9 +186,6 @@ def _move(path: Path, file: TextFile, notebook: Notebook, cell: Cell, to: int | 
     return changed_cells(path, file, notebook, changes, place, what)
 
 
-Compute = Callable[[TextFile, str | None], tuple[Edit, str]]
-"""Given a file and its text as it was shown, an edit and what to tell besides."""
-
 _JSON_NOTE = (
     "\nNOTE: The text is in the source of no cell, so the JSON of the notebook was edited; the "
     "line numbers are those of the file."
@@ -206,10 +202,7 @@ def cell_replace(
     every: bool = False,
     expected: int | None = None,
 ) -> Compute:
-    """``str_replace`` in the sources of cells; a text in none of them is replaced in the JSON.
-
-    A text that is in none of them, but once in the JSON, is replaced there.
-    """
+    """``str_replace`` in the sources of cells; a text in none of them is replaced in the JSON."""
 
     def compute(file: TextFile, shown: str | None) -> tuple[Edit, str]:
         notebook = Notebook.parse(file.text)

@@ -1,14 +1,10 @@
-"""Text edits of cells: one replacement in the file, every other byte stays.
-
-Only what changes is written anew: the source of a cell, and the outputs and the
-execution count that came from the old source. Every other byte stays.
-"""
+"""Text edits of cells: source, outputs and execution count change, every other byte stays."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from oh_jupyter.editor.messages import invalid, plural, quoted
+from oh_jupyter.editor.messages import invalid, no_such_line, plural, quoted, unchanged
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.json_spans import Style, indentation_at, splice
 from oh_jupyter.editor.notebook.validation import check_cell
@@ -119,11 +115,7 @@ def insert_lines(
             "insert_line", line, "The notebook has no cells yet; add one with `notebook_edit`."
         )
     if not 0 <= line <= count:
-        raise invalid(
-            "insert_line",
-            line,
-            f"It should be within the range of allowed values: {[0, count]}",
-        )
+        raise no_such_line(line, count)
     note = check_line_conflicts(path, shown, notebook, line)
     cell = next(cell for cell in notebook.cells if line <= cell.last_line)
     lines = cell.source.split("\n")
@@ -165,11 +157,7 @@ def replace_text(
         source = sources.get(cell.index, cell.source)
         sources[cell.index] = source[:at] + new + source[at + len(wanted) :]
     if all(source == notebook.cells[index].source for index, source in sources.items()):
-        raise invalid(
-            "new_str",
-            new,
-            "No replacement was performed. `new_str` and `old_str` must be different.",
-        )
+        raise unchanged(new)
     sources = dict(sorted(sources.items()))
     line, height = _line(*found[0]), new.count("\n") + 1
     edit, cleared = rewrite_sources(path, file, notebook, sources, line, height)

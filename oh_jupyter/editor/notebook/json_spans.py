@@ -1,9 +1,6 @@
 """Positions of the values of a JSON document in its text, for edits in place.
 
-Parsing a notebook and writing it anew would change whatever the writer does otherwise:
-indentation, order of keys, escapes, numbers. Values are therefore replaced where they
-stand. The standard library's decoder tells where each ends; no library was found that
-edits JSON in place and leaves every other byte alone.
+Writing it anew would change indentation, order and escapes; no library edits JSON in place.
 """
 
 from __future__ import annotations

@@ -76,11 +76,7 @@ def new_notebook(path: Path, text: str) -> str:
 
 
 def check_notebook(path: Path, old: str | None, new: str) -> None:
-    """Refuse an edit that would break a notebook.
-
-    A notebook that is broken already may be edited in any way that does not make it worse,
-    to repair it.
-    """
+    """Refuse an edit that would break a notebook, or make a broken one worse."""
     if not is_notebook(path) or old is None:
         return
     problem = _problem(new)
@@ -155,11 +151,7 @@ def _repeated_id(cells: list[Any]) -> str | None:
 
 
 def _fits(value: dict[str, Any], minor: int, kind: str | None) -> bool:
-    """Whether a value fits the schema; False also where that cannot be told at once.
-
-    nbformat's validator says what is wrong, but importing it takes a second or more: it
-    loads jsonschema, and with that all checks of formats, none of which notebooks have.
-    """
+    """Whether a value fits the schema, by a check that is quick to import; False if unclear."""
     try:
         check = _compiled(minor, kind)
         check(value)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
+from oh_jupyter.editor.patch import Hunk
 from oh_jupyter.editor.patch.matching import (
     Ambiguous,
     Grade,
@@ -14,7 +15,6 @@ from oh_jupyter.editor.patch.matching import (
     is_applied_at,
     locate,
 )
-from oh_jupyter.editor.patch.model import Hunk
 from oh_jupyter.editor.text.edits import not_encodable
 from oh_jupyter.editor.text.fuzzy import closest, explain_absence
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile
@@ -49,7 +49,7 @@ def apply_hunks(file: TextFile, hunks: Sequence[Hunk]) -> Patched:
     newline: bool | None = None
     for number, hunk in enumerate(hunks, 1):
         name = f"hunk {number}" if len(hunks) > 1 else ""
-        place = _lock_folder(file, lines, hunk, name, result)
+        place = _place_of(file, lines, hunk, name, result)
         if place is None:
             continue
         result.applied += 1
@@ -63,7 +63,7 @@ def apply_hunks(file: TextFile, hunks: Sequence[Hunk]) -> Patched:
     return result
 
 
-def _lock_folder(
+def _place_of(
     file: TextFile, lines: list[str], hunk: Hunk, name: str, result: Patched
 ) -> Place | tuple[int, int] | None:
     """Find the place of a hunk, and note what is to say about it."""

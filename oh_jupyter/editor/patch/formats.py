@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from oh_jupyter.editor.patch.model import FilePatch, Hunk, Line, hunk_between
+from oh_jupyter.editor.patch import FilePatch, Hunk, Line, hunk_between
 from oh_jupyter.editor.patch.unified import STARTS, parse_unified
 from oh_jupyter.errors import PatchError
 
@@ -22,11 +22,7 @@ _FENCE = re.compile(r"\s*(```|~~~)")
 
 
 def parse_blocks(text: str) -> list[FilePatch]:
-    """Patches of SEARCH and REPLACE blocks; the file is named above a block.
-
-    The file of a block is named in a line above it, in front of the fence or behind it;
-    a block without one belongs to the file of the block before.
-    """
+    """Patches of SEARCH and REPLACE blocks, each for the file named above it or the one before."""
     lines = text.replace("\r\n", "\n").split("\n")
     patches: list[FilePatch] = []
     path = ""

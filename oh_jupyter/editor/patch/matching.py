@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from oh_jupyter.editor.patch.model import Hunk
+from oh_jupyter.editor.patch import Hunk
 from oh_jupyter.editor.text.fuzzy import ASCII
 
 __all__ = ["Ambiguous", "Grade", "Place", "find_applied", "is_applied_at", "locate"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from oh_jupyter.editor.patch.model import FilePatch, Hunk, Line
+from oh_jupyter.editor.patch import FilePatch, Hunk, Line
 from oh_jupyter.errors import PatchError
 
 __all__ = ["STARTS", "parse_unified"]
@@ -34,10 +34,7 @@ class _File:
 
 
 def parse_unified(text: str) -> list[FilePatch]:
-    r"""Patches of a unified diff; line numbers are only hints, and counts tell where a hunk ends.
-
-    Line numbers are kept as hints only, and counts only tell where a hunk ends.
-    """
+    """Patches of a unified diff, whose line numbers are hints, and counts tell where hunks end."""
     lines = text.replace("\r\n", "\n").split("\n")
     files: list[_File] = []
     number = 0

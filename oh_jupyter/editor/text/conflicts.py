@@ -1,8 +1,7 @@
 """Conflict detection: changes that somebody else made since a file was last shown.
 
-An edit goes through, with a note, if what it concerns is as it was shown. Otherwise
-it is refused with the difference; that shows the file as it is now, so the same
-command goes through if it is repeated.
+An edit of what is as it was shown goes through, with a note; else the difference is shown, and the
+same command goes through if it is repeated.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ _MAX_DIFF_CHARS = 4000
 def check_matches(path: Path, shown: str, text: str, places: Sequence[tuple[int, int]]) -> str:
     """Check replacements that were found by their text, at ascending ranges of offsets.
 
-    A text that was not in what was shown is one that the caller learnt elsewhere, so
-    it is meant as it is now.
+    A text that was not in what was shown is one that the caller learnt elsewhere.
     """
     changes = changed_lines(shown, text)
     ends = [last for _, _, _, last in changes]

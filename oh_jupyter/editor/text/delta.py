@@ -1,8 +1,6 @@
-"""Binary deltas between two contents, which can be inverted and commuted.
+"""Binary deltas: hunks, ascending and apart, which can be applied, inverted and commuted.
 
-A delta is a list of hunks, ascending and apart from each other. Deltas can be
-applied, inverted, and commuted: two changes that do not touch can change places,
-which is how an edit is undone under a later change by somebody else.
+Two changes that do not touch can change places: so an edit is undone under a later one.
 """
 
 from __future__ import annotations
@@ -94,10 +92,7 @@ def invert(delta: Sequence[Hunk]) -> Delta:
 
 
 def commute(first: Sequence[Hunk], second: Sequence[Hunk]) -> tuple[Delta, Delta] | None:
-    """Swap two successive deltas: the second without the first, then the first after that.
-
-    None if they touch, so that neither stands alone.
-    """
+    """Swap two successive deltas, each to fit the other's place; None if they touch."""
     middle = invert(first)  # the first change, by where its results are before the second
     if _touch(middle, second):
         return None

@@ -8,7 +8,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import oh_jupyter.editor.text.conflicts as conflicts
-from oh_jupyter.editor.messages import REVIEW, REVIEW_INSERTION, invalid, plural, quoted
+from oh_jupyter.editor.messages import (
+    REVIEW,
+    REVIEW_INSERTION,
+    invalid,
+    no_such_line,
+    plural,
+    quoted,
+    unchanged,
+)
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
 
@@ -25,7 +33,6 @@ __all__ = [
     "insert_after",
     "line_numbers",
     "not_encodable",
-    "replace_range",
     "replace_ranges",
     "str_replace",
     "write",
@@ -59,10 +66,7 @@ class Edit:
 
 
 def find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, int]:
-    """Offsets of the one place of ``old``, or of ``old`` without the blanks around it.
-
-    Where the text is nowhere it is looked for once more without the blanks around it.
-    """
+    """Offsets of the one place of ``old``, or of ``old`` without the blanks around it."""
     wanted, first = _first(file, old, new, path)
     if file.text.find(wanted, first + max(1, len(wanted))) >= 0 or (not wanted and file.text):
         lines = line_numbers(file.text, _starts(file.text, wanted))
@@ -127,11 +131,6 @@ def line_numbers(text: str, offsets: Iterable[int]) -> str:
     return f"{str(numbers[:_MAX_LISTED])[:-1]}, ... and {len(numbers) - _MAX_LISTED} more]"
 
 
-def replace_range(file: TextFile, start: int, end: int, new: str) -> Edit:
-    """Edit that replaces ``text[start:end]``."""
-    return replace_ranges(file, [(start, end)], new)
-
-
 def replace_ranges(file: TextFile, places: Sequence[tuple[int, int]], new: str) -> Edit:
     """Edit that replaces ascending ranges of the text, and shows the first."""
     try:
@@ -139,29 +138,17 @@ def replace_ranges(file: TextFile, places: Sequence[tuple[int, int]], new: str) 
     except EncodeError as error:
         raise not_encodable("new_str", new, error) from None
     if data == file.data:
-        raise invalid(
-            "new_str",
-            new,
-            "No replacement was performed. `new_str` and `old_str` must be different.",
-        )
+        raise unchanged(new)
     start, _ = places[0]
     line = file.text.count("\n", 0, start) + 1
     return Edit(data, start, line, SNIPPET_LINES - 1, SNIPPET_LINES + new.count("\n"))
 
 
 def insert_after(file: TextFile, line: int, new: str) -> Edit:
-    """Compute ``insert``.
-
-    Each piece of the text between newlines becomes a line. A last line without a
-    newline gets one first, so that nothing is glued to it.
-    """
+    """Compute ``insert``; a last line without a newline gets one first."""
     count = file.line_count
     if not 0 <= line <= count:
-        raise invalid(
-            "insert_line",
-            line,
-            f"It should be within the range of allowed values: {[0, count]}",
-        )
+        raise no_such_line(line, count)
     at = file.offset_of_line(line + 1)
     unterminated = line == count and file.text != "" and not file.text.endswith("\n")
     data = encoded(file, at, at, "\n" * unterminated + new + "\n", "new_str")
@@ -170,11 +157,7 @@ def insert_after(file: TextFile, line: int, new: str) -> Edit:
 
 
 def write_lines(file: TextFile, content: str, start: int, end: int) -> Edit:
-    """Compute ``write``.
-
-    Content that does not end in a newline gets one; content that does gets no other,
-    so that writing what was read changes nothing.
-    """
+    """Compute ``write``; content without a newline at its end gets one."""
     data, at, line = write_range(file, content, start, end)
     after = SNIPPET_LINES + content.removesuffix("\n").count("\n") + bool(content) - 1
     return Edit(data, at, line, SNIPPET_LINES - 1, after)
@@ -251,16 +234,12 @@ def str_replace(
     ):
         raise invalid("expected_replacements", expected, "It should be a positive integer.")
     if old == new:
-        raise invalid(
-            "new_str",
-            new,
-            "No replacement was performed. `new_str` and `old_str` must be different.",
-        )
+        raise unchanged(new)
 
     def compute_one(file: TextFile, shown: str | None) -> tuple[Edit, str]:
-        start, end = find_unique(file, old, new, path)
-        note = conflicts.check_matches(path, shown, file.text, [(start, end)]) if shown else ""
-        return replace_range(file, start, end, new), note
+        places = [find_unique(file, old, new, path)]
+        note = conflicts.check_matches(path, shown, file.text, places) if shown else ""
+        return replace_ranges(file, places, new), note
 
     def compute_all(file: TextFile, shown: str | None) -> tuple[Edit, str]:
         places = find_all(file, old, new, path, expected)

@@ -1,7 +1,6 @@
 """Detection of the encoding of a file, or that it is binary.
 
-The order is what keeps a file intact: whatever is valid UTF-8 is UTF-8, guessing
-starts only after that, and a guess counts only if it gives the same bytes back.
+What is valid UTF-8 is UTF-8; a guess counts only if it gives the same bytes back.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import html
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from difflib import SequenceMatcher
 
 from oh_jupyter.editor.messages import plural
@@ -27,6 +27,15 @@ _FORMS = {
 }
 ASCII = {ord(sign): plain for plain, signs in _FORMS.items() for sign in signs}
 """For ``str.translate``: typographic quotes, dashes and spaces as one types them."""
+
+_DIFFERENCES: tuple[tuple[Callable[[str], str], str], ...] = (
+    (str.rstrip, "blanks at line ends"),
+    (str.strip, "indentation"),
+    (lambda line: " ".join(line.split()), "blanks"),
+    (lambda line: line.translate(ASCII), "the kind of quotes, dashes or spaces"),
+    (lambda line: unicodedata.normalize("NFC", line), "how accented letters are encoded"),
+    (str.casefold, "upper and lower case"),
+)
 
 # A number as in a view, or as other tools put it: with an arrow, a bar or a colon after it.
 _NUMBER = re.compile(r"^ *(\d+)(?:\t|\u2192|\| ?|: )", re.MULTILINE)
@@ -154,23 +163,9 @@ def _common_characters(some: str, other: str) -> int:
 
 def _kind(wanted: list[str], found: list[str]) -> str:
     """Name what differs, if that can be said in a word."""
-
-    def same(normalise: object) -> bool:
-        assert callable(normalise)
-        return [normalise(line) for line in wanted] == [normalise(line) for line in found]
-
-    if same(str.rstrip):
-        return "It differs only in blanks at line ends:"
-    if same(str.strip):
-        return "It differs only in indentation:"
-    if same(lambda line: " ".join(line.split())):
-        return "It differs only in blanks:"
-    if same(lambda line: line.translate(ASCII)):
-        return "It differs only in the kind of quotes, dashes or spaces:"
-    if same(lambda line: unicodedata.normalize("NFC", line)):
-        return "It differs only in how accented letters are encoded:"
-    if same(str.casefold):
-        return "It differs only in upper and lower case:"
+    for normalise, what in _DIFFERENCES:
+        if list(map(normalise, wanted)) == list(map(normalise, found)):
+            return f"It differs only in {what}:"
     different = sum(a != b for a, b in zip(wanted, found, strict=False))
     return f"It differs in {plural(different + abs(len(wanted) - len(found)), 'line')}:"
 

@@ -1,10 +1,7 @@
-"""Line diff of bounded cost, and the unified format.
+"""Line diff of bounded cost, and the unified format; ``difflib`` takes minutes where lines repeat.
 
-``difflib`` takes minutes where lines repeat; no compiled library was found that is kept, small
-and bounded. Where lines were changed in place, or few places changed in a large file, comparing
-in step finds that without a look at most lines. Otherwise lines that are unique are anchors
-(patience), and between them a row of the table of the longest common subsequence is one Python
-integer, so that 64 pairs of lines are compared at once.
+Large files are compared in step. Else lines that are unique are anchors (patience); between them a
+row of the table of the longest common subsequence is one integer: 64 pairs at once.
 """
 
 from __future__ import annotations
@@ -265,8 +262,7 @@ def _once(lines: Sequence[Hashable]) -> dict[Hashable, int]:
 def _rows(a: Sequence[Hashable], masks: _Masks, size: int) -> Iterator[int]:
     """Rows of the table of common lengths, by Hyyrö's bit-parallel algorithm.
 
-    A bit that is not set in row i says that the common subsequence of ``a[:i + 1]`` and
-    the other sequence, of that size, grows with that line of it.
+    A bit that is not set says that the common subsequence grows with that line.
     """
     full = row = (1 << size) - 1
     for line in a:
@@ -349,10 +345,7 @@ def _moved(changes: list[Change], lines: int) -> list[Change]:
 
 
 def _differing(old: str, new: str, context: int) -> tuple[int, list[str], list[str]]:
-    """Lines of both texts from the first difference to the last, and the number of the first.
-
-    What they share at either end is not even split, but for some lines of context.
-    """
+    """Number of the first differing line, and lines of both texts up to the last, with context."""
     prefix, suffix = common_ends(old, new)
     start = prefix
     for _ in range(context + 1):

@@ -1,7 +1,6 @@
 r"""A text file: exact bytes on one side, text with ``\n`` line ends on the other.
 
-An edit is made on the text and lands in the bytes; every byte outside it stays as
-it is, whatever mixture of line ends and whatever encoding the file has.
+An edit of the text lands in the bytes; all others stay, whatever line ends and encoding there are.
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ class TextFile:
     r"""Exact bytes and normalized text of a file."""
 
     def __init__(self, data: bytes, encoding: Encoding = UTF8, decoded: str | None = None) -> None:
-        """Decode the bytes."""
         self.data = data
         self.encoding = encoding
         if decoded is None:
@@ -102,8 +100,7 @@ class TextFile:
     def replace_many(self, replacements: Iterable[tuple[int, int, str]]) -> bytes:
         """Put other texts in the place of several ranges.
 
-        Text that old and new have in common at either side keeps its bytes; what is
-        really new gets the line end of the nearest line before it.
+        What old and new have in common keeps its bytes; new lines end as the nearest line before.
         """
         data = memoryview(self.data)  # its slices are not copied
         at_byte = len(self.encoding.bom)
@@ -175,7 +172,6 @@ class LineSeeker:
     """Byte offsets of lines, found by counting; lines end in a newline."""
 
     def __init__(self, stream: BinaryIO) -> None:
-        """Start at the first line of a stream that can seek."""
         self._stream = stream
         self._size = stream.seek(0, 2)
         self._known = 0, 0  # a line and its offset, from which to go on
@@ -208,8 +204,8 @@ class LineSeeker:
     def read(self, start: int, end: int, max_bytes: int) -> bytes | None:
         """Lines ``[start, end)``, counted from 0; -1 is the end. None if they are too much.
 
-        With an explicit end, a start in the last line becomes the last line but one, and
-        at least one line is read, as in the protocol.
+        With an explicit end, a start in the last line becomes the last line but one, and at least
+        one line is read, as in the protocol.
         """
         first = self.offset_of(start)
         if first is None:

@@ -92,11 +92,7 @@ def check_range(view_range: list[int] | tuple[int, int], count: int) -> tuple[in
 
 
 def list_directory(path: Path) -> str:
-    """Show a directory, two levels deep.
-
-    Subdirectories that cannot be read, links that lead nowhere and names in any
-    encoding are listed like everything else.
-    """
+    """Show a directory, two levels deep, whatever can be read and is named in it."""
     names = sorted(os.listdir(path))
     entries = [f"{path}/"]
     for name in names:
