@@ -14,16 +14,6 @@ from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.events.action import progress
 
-__all__ = [
-    "MAX_HEAD_CHARS",
-    "BoundedEntries",
-    "Entry",
-    "OutputCollector",
-    "truncate_middle",
-    "truncation_notice",
-]
-
-
 MAX_HEAD_CHARS = MAX_TAIL_CHARS = 1024**2
 """Characters that are kept of the beginning of a cell's text, and of its end."""
 

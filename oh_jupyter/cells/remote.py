@@ -14,8 +14,6 @@ from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, execute_content
 from oh_jupyter.errors import PluginError
 
-__all__ = ["RemoteKernel"]
-
 WATCH_INTERVAL_SECONDS = 2.0
 """Seconds between two looks after the kernel while a cell runs."""
 

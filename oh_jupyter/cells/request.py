@@ -10,8 +10,6 @@ from typing import Any
 from oh_jupyter.cells.outputs import OutputCollector
 from oh_jupyter.events.action import progress
 
-__all__ = ["AGENT_USERNAME", "CellRequest", "execute_content"]
-
 AGENT_USERNAME = "openhands"
 """Username in the headers of our requests: frontends know the agent's cells by it."""
 

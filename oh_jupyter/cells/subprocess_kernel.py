@@ -17,8 +17,6 @@ from oh_jupyter.errors import PluginError
 if TYPE_CHECKING:
     from oh_jupyter.cells.zmq import KernelClient
 
-__all__ = ["SubprocessKernel"]
-
 PORT_RANGE = range(40000, 50000)
 """Where OpenHands looks for free ports for its kernel."""
 

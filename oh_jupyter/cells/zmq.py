@@ -24,8 +24,6 @@ from oh_jupyter.cells.request import (
     execute_content,
 )
 
-__all__ = ["KernelClient"]
-
 _CONTENT_PART = 4
 """Place of the content in a message: after signature, header, parent and metadata."""
 

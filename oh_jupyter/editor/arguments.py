@@ -12,8 +12,6 @@ from oh_jupyter.editor.text import edits
 from oh_jupyter.editor.text.edits import Command, NewFile
 from oh_jupyter.errors import EditorError
 
-__all__ = ["COMMANDS", "EDIT_COMMANDS", "Arguments", "prepare"]
-
 COMMANDS = (
     "view",
     "create",

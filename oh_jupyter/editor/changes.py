@@ -23,8 +23,6 @@ from oh_jupyter.editor.text.line_diff import changed_lines, changed_ranges, unif
 from oh_jupyter.editor.undo import Contents, decoded, read_current, write
 from oh_jupyter.errors import FileChangedError, NoHistoryError
 
-__all__ = ["CellChange", "ChangedFile", "HistoryPosition", "changes", "position", "undo_to"]
-
 
 @dataclass(frozen=True)
 class HistoryPosition:

@@ -12,7 +12,7 @@ import oh_jupyter.editor.changes as changes
 import oh_jupyter.editor.engine as engine
 import oh_jupyter.editor.reading as reading
 import oh_jupyter.editor.undo as undo
-from oh_jupyter.editor.arguments import COMMANDS, EDIT_COMMANDS, Arguments, prepare
+from oh_jupyter.editor.arguments import EDIT_COMMANDS, Arguments, prepare
 from oh_jupyter.editor.changes import ChangedFile, HistoryPosition
 from oh_jupyter.editor.engine import Transaction, check_edits, combine
 from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
@@ -28,8 +28,6 @@ from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState, real_path
 from oh_jupyter.editor.text.edits import Command, NewFile
 from oh_jupyter.errors import EditorError
-
-__all__ = ["COMMANDS", "FileEditor"]
 
 
 class FileEditor:

@@ -33,18 +33,6 @@ from oh_jupyter.editor.text.edits import Command, NewFile
 from oh_jupyter.editor.text.views import number_lines
 from oh_jupyter.errors import EditorError, FileChangedError
 
-__all__ = [
-    "Transaction",
-    "apply",
-    "apply_all",
-    "check_edits",
-    "combine",
-    "encode_new",
-    "overwrite",
-    "stage_command",
-]
-
-
 _MAX_ATTEMPTS = 3  # while somebody else keeps writing a file
 
 _T = TypeVar("_T")

@@ -22,8 +22,6 @@ from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.text.line_diff import changed_lines
 
-__all__ = ["GRAMMARS", "is_auto_lint", "lint_report"]
-
 
 class Finding(NamedTuple):
     """One problem."""

@@ -10,28 +10,6 @@ from oh_jupyter.errors import (
     FileValidationError,
 )
 
-__all__ = [
-    "BINARY",
-    "DIRECTORY_CLIPPED",
-    "DRY_RUN",
-    "MARKDOWN_CLIPPED",
-    "REVIEW",
-    "REVIEW_INSERTION",
-    "TEXT_CLIPPED",
-    "cannot_read",
-    "cannot_write",
-    "file_exists",
-    "invalid",
-    "invalid_file",
-    "missing",
-    "no_such_line",
-    "plural",
-    "quoted",
-    "still_being_written",
-    "too_large",
-    "unchanged",
-]
-
 _CLIPPED = "<response clipped><NOTE>Due to the max output limit, only part of this "
 
 TEXT_CLIPPED = (

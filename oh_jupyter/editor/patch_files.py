@@ -23,8 +23,6 @@ from oh_jupyter.editor.text import TextFile
 from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.errors import PatchError
 
-__all__ = ["PatchPaths", "patch_files"]
-
 
 class PatchPaths:
     """Resolver of the names in a patch, below one directory or for one file."""

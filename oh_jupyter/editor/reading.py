@@ -33,9 +33,6 @@ from oh_jupyter.editor.text.views import (
 )
 from oh_jupyter.errors import EditorError
 
-__all__ = ["read_text", "show_text", "to_markdown", "view"]
-
-
 _CONVERTERS = {
     ".docx": "DocxConverter",
     ".pdf": "PdfConverter",

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from oh_jupyter.editor.text.line_diff import unified_diff
 
-__all__ = ["EditorResult"]
-
 
 @dataclass
 class EditorResult:

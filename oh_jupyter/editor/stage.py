@@ -21,8 +21,6 @@ from oh_jupyter.editor.text import conflicts
 from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.editor.text.text_file import TextFile
 
-__all__ = ["Stage", "StagedFile"]
-
 
 @dataclass
 class StagedFile:

@@ -17,9 +17,6 @@ from oh_jupyter.editor.history.edit_history import (
 )
 from oh_jupyter.editor.history.journal import Journal
 
-__all__ = ["EditorState", "LastRead", "real_path"]
-
-
 _MAX_BYTES = 64 * 1024 * 1024
 
 

@@ -21,8 +21,6 @@ from oh_jupyter.editor.text.line_diff import unified_diff
 from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.errors import EditorError, FileChangedError, NoHistoryError
 
-__all__ = ["Contents", "decoded", "diff", "read_current", "undo_or_redo", "write"]
-
 Contents = dict[Path, bytes | None]
 """Files, links followed, and what they are now; None if one is not there."""
 

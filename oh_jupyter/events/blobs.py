@@ -16,8 +16,6 @@ from oh_jupyter.errors import StorageError
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import BLOBS_KEY, EXTENSION_KEY, EncodedEvent
 
-__all__ = ["MAX_INLINE_CHARS", "has_blobs", "join_blobs", "split_blobs"]
-
 MAX_INLINE_CHARS = 1024 * 1024
 """Characters of a text that an event's own file holds at most."""
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
-__all__ = ["Event", "EventSource", "register"]
-
 EventSource = Literal["agent", "user", "environment"]
 """Who caused an event: a program, the person, or the runtime itself."""
 

@@ -11,8 +11,6 @@ from oh_jupyter.events.action import Action, ActionSecurityRisk
 from oh_jupyter.events.event import Event
 from oh_jupyter.schema import Schema, field_types, is_required, type_schema
 
-__all__ = ["build", "check_field", "check_seconds", "json_name", "mapping"]
-
 
 def build(cls: type, values: dict[str, Any], where: str, *, ignore_unknown: bool) -> object:
     """Make a dataclass of JSON values; a WireError names a field after ``where``."""

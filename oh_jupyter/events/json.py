@@ -14,8 +14,6 @@ from typing import Any
 
 from oh_jupyter.errors import WireError
 
-__all__ = ["MAX_DEPTH", "encode_json", "parse_json"]
-
 MAX_DEPTH = 100
 """Levels of arrays and objects inside each other."""
 

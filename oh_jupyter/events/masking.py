@@ -10,8 +10,6 @@ from html import escape
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-__all__ = ["HIDDEN", "SecretMasker"]
-
 HIDDEN = "<secret_hidden>"
 """What stands where a secret was; the same text as OpenHands'."""
 

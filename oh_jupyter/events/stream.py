@@ -28,9 +28,6 @@ from oh_jupyter.events.writer import EventWriter
 if TYPE_CHECKING:
     from oh_jupyter.storage import FileStore
 
-__all__ = ["EventStream"]
-
-
 _log = logging.getLogger(__name__)
 
 Subscriber = Callable[[Event], object]

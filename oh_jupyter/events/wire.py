@@ -22,16 +22,6 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.observation import OBSERVATIONS, CmdOutputMetadata, Observation
 from oh_jupyter.schema import field_types
 
-__all__ = [
-    "BLOBS_KEY",
-    "EXTENSION_KEY",
-    "EncodedEvent",
-    "action_from_wire",
-    "from_wire",
-    "observation_from_wire",
-    "to_wire",
-]
-
 _ENVELOPE = ("id", "timestamp", "source", "cause", "tool_call_metadata", "llm_metrics")
 EXTENSION_KEY = "oh_jupyter"
 """Key of an event for what OpenHands does not have."""

@@ -24,8 +24,6 @@ from oh_jupyter.events.wire import EncodedEvent
 if TYPE_CHECKING:
     from oh_jupyter.storage import FileStore
 
-__all__ = ["EventWriter"]
-
 _log = logging.getLogger(__name__)
 _FILE_NAME = re.compile(r"(\d+)\.json")
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600  # permissions

@@ -6,8 +6,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
-__all__ = ["Plugin", "PluginRequirement"]
-
 
 @dataclass(frozen=True)
 class PluginRequirement:

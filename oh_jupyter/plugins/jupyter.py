@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from oh_jupyter.cells.remote import RemoteKernel
     from oh_jupyter.cells.subprocess_kernel import SubprocessKernel
 
-__all__ = ["JupyterPlugin", "JupyterRequirement"]
-
 
 @dataclass(frozen=True)
 class JupyterRequirement(PluginRequirement):

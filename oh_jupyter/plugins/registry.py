@@ -12,14 +12,6 @@ from oh_jupyter.plugins.base import Plugin, PluginRequirement
 from oh_jupyter.plugins.jupyter import JupyterPlugin
 from oh_jupyter.plugins.vscode import VSCodePlugin
 
-__all__ = [
-    "ALL_PLUGINS",
-    "ENTRY_POINT_GROUP",
-    "AgentSkillsPlugin",
-    "AgentSkillsRequirement",
-    "make_plugins",
-]
-
 
 def _skills_documentation() -> str:
     from oh_jupyter.skills import documentation

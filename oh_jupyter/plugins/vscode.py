@@ -18,8 +18,6 @@ from oh_jupyter.errors import PluginError
 from oh_jupyter.plugins.base import Plugin, PluginRequirement
 from oh_jupyter.process import Child, spawn
 
-__all__ = ["VSCodePlugin", "VSCodeRequirement"]
-
 PROGRAMS = ("openvscode-server", "code-server")
 """Names under which the editor is looked for on the PATH, the first one first."""
 

@@ -6,8 +6,6 @@ import subprocess
 from abc import ABC, abstractmethod
 from typing import IO
 
-__all__ = ["PIPE", "Child", "memory_bytes_of"]
-
 PIPE = subprocess.PIPE
 """Ask :func:`~oh_jupyter.process.spawn` for a pipe, as with ``subprocess``."""
 

@@ -23,8 +23,6 @@ from typing import IO
 from oh_jupyter.errors import ChildStartError
 from oh_jupyter.process.child import Child, memory_bytes_of
 
-__all__ = ["PosixChild", "spawn"]
-
 GUARDIAN_PROGRAM = Path(__file__).with_name("_guardian.py")
 GUARDIAN_TIMEOUT_SECONDS = 10.0
 """Seconds beyond the grace in which a guardian must have ended, before it is killed itself."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import sys
 
-__all__ = ["interrupt", "spawn"]
-
 if sys.platform == "win32":
     import os
     import subprocess

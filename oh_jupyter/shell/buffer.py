@@ -6,8 +6,6 @@ import re
 from collections import deque
 from dataclasses import dataclass
 
-__all__ = ["MAX_BYTES", "MAX_LINES", "OutputBuffer", "OutputSlice"]
-
 MAX_LINES = 11_000
 """Lines that are kept: the 10 000 of history and 1 000 of screen that the protocol's window has."""
 MAX_BYTES = 8 * 1024 * 1024

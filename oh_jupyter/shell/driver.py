@@ -13,18 +13,6 @@ from oh_jupyter.process import Child
 from oh_jupyter.shell.buffer import OutputBuffer
 from oh_jupyter.shell.markers import Marker, MarkerParser
 
-__all__ = [
-    "END_OF_INPUT",
-    "INTERRUPT",
-    "Command",
-    "Dialect",
-    "Launch",
-    "Report",
-    "ShellDriver",
-    "control_character",
-]
-
-
 INTERRUPT = "\x03"
 """What Ctrl-C sends."""
 END_OF_INPUT = "\x04"

@@ -10,14 +10,6 @@ from pathlib import Path
 
 from oh_jupyter.errors import ConfigError, ShellError
 
-__all__ = [
-    "ShellSnapshot",
-    "check_variables",
-    "no_change_timeout",
-    "read_variables",
-    "shell_environment",
-]
-
 EXCLUDED_VARIABLES = ("PROMPT_COMMAND", "PS0", "PS1", "PS2", "LINES", "COLUMNS", "HISTFILE")
 """These belong to the terminal or the shell that we were started from."""
 

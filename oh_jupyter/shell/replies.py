@@ -13,30 +13,6 @@ from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
 from oh_jupyter.shell.driver import Command, Report
 from oh_jupyter.shell.screen import render
 
-__all__ = [
-    "CONTINUED_PREFIX",
-    "HINT",
-    "NOTHING_TO_INTERACT_WITH",
-    "NOTHING_TO_RETRIEVE",
-    "SENT",
-    "completed",
-    "completed_suffix",
-    "hard_timeout_suffix",
-    "history_prefix",
-    "last_lines",
-    "leftover",
-    "leftover_prefix",
-    "memory_suffix",
-    "multiple_commands",
-    "no_change_suffix",
-    "not_executed_suffix",
-    "restarted_suffix",
-    "sent",
-    "truncate",
-    "unfinished",
-]
-
-
 HINT = (
     "You may wait longer to see additional output by sending empty command '', "
     "send other commands to interact with the current process, "

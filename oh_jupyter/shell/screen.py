@@ -8,9 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["WINDOW_ROWS", "Screen", "render"]
-
-
 WINDOW_ROWS = 100
 """Height of the window in lines, which absolute cursor positions count from."""
 MAX_COLUMN = 20_000

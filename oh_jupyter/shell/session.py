@@ -24,8 +24,6 @@ from oh_jupyter.shell.environment import (
 )
 from oh_jupyter.shell.supervisor import ShellSupervisor
 
-__all__ = ["ShellSession"]
-
 T = TypeVar("T")
 
 SET_UP_SECONDS = 30.0

@@ -15,9 +15,6 @@ from oh_jupyter.process import Child
 from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Launch, ShellDriver
 from oh_jupyter.shell.environment import shell_environment
 
-__all__ = ["MemoryGuard", "Outcome", "ShellSupervisor"]
-
-
 CHECK_INTERVAL_SECONDS = 0.5
 """Seconds between two looks."""
 

@@ -18,9 +18,6 @@ from typing import Any
 
 from oh_jupyter.skills.catalog import signature_of
 
-__all__ = ["call_skill", "captured_output", "tool_result"]
-
-
 _captured: ContextVar[StringIO | None] = ContextVar("oh_jupyter_skill_output", default=None)
 _lock = threading.Lock()
 _running = 0

@@ -15,21 +15,6 @@ from typing import Any, NamedTuple, TypeVar
 from oh_jupyter.errors import SkillError
 from oh_jupyter.schema import parameters_schema
 
-__all__ = [
-    "ENTRY_POINT_GROUP",
-    "Skill",
-    "add",
-    "available",
-    "documentation",
-    "find",
-    "on_change",
-    "register",
-    "registry",
-    "remove",
-    "schema",
-    "signature_of",
-]
-
 ENTRY_POINT_GROUP = "oh_jupyter.skills"
 """Other packages offer a skill as an entry point of this group: name = module:function."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from oh_jupyter.editor import EditorError, EditorResult, FileEditor
 
-__all__ = ["file_editor"]
-
 
 @cache
 def _editor() -> FileEditor:

@@ -8,16 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = [
-    "find_file",
-    "goto_line",
-    "open_file",
-    "scroll_down",
-    "scroll_up",
-    "search_dir",
-    "search_file",
-]
-
 _WINDOW_LINES = 100
 _MAX_FILES = 100  # with matches; above it the search is too wide to be of use
 _NO_FILE = "No file open. Use the open_file function first."

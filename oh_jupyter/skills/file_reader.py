@@ -16,16 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from openai import OpenAI
 
-__all__ = [
-    "parse_audio",
-    "parse_docx",
-    "parse_image",
-    "parse_latex",
-    "parse_pdf",
-    "parse_pptx",
-    "parse_video",
-]
-
 
 def parse_pdf(file_path: str) -> None:
     """Print the text of a PDF file, page by page.

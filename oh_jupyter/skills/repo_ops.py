@@ -16,8 +16,6 @@ from oh_jupyter.skills.repo import Graph, repository
 from oh_jupyter.skills.repo.graph import EDGE_TYPES, NODE_TYPES, is_test_file
 from oh_jupyter.skills.repo.render import Hit, numbered, show_hits, show_tree
 
-__all__ = ["explore_tree_structure", "get_entity_contents", "search_code_snippets"]
-
 _DIRECTIONS = ("downstream", "upstream", "both")
 _PREFIXES = ("class ", "function ", "method ", "def ")
 _CONTEXT_LINES = 20  # on either side of a line that is in no function or class

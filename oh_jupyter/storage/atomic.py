@@ -7,8 +7,6 @@ import os
 import tempfile
 from collections.abc import Callable
 
-__all__ = ["AtomicFile", "AtomicTextFile", "spooled"]
-
 
 class _AbandonedOnError(io.IOBase):
     """A file that is published by leaving its block, and thrown away by an exception in it."""

@@ -16,17 +16,6 @@ from oh_jupyter.errors import StoreContentError
 from oh_jupyter.locks import thread_lock
 from oh_jupyter.storage.paths import file_key, join, path_key
 
-__all__ = [
-    "Contents",
-    "FileInfo",
-    "FileStore",
-    "OpenMode",
-    "contents_bytes",
-    "contents_text",
-    "directory_info",
-    "file_info",
-]
-
 OpenMode = Literal["r", "rt", "rb", "w", "wt", "wb"]
 """How a file can be opened; text is UTF-8 and its line ends are kept as they are."""
 

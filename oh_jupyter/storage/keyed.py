@@ -21,8 +21,6 @@ from oh_jupyter.storage.base import (
 )
 from oh_jupyter.storage.paths import file_key, path_key
 
-__all__ = ["KeyedFileStore"]
-
 
 class KeyedFileStore(FileStore, ABC):
     """A store whose backend deals in keys and bytes only.

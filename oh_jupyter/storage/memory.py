@@ -14,8 +14,6 @@ from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.paths import join, path_key
 
-__all__ = ["InMemoryFileStore", "new_store"]
-
 
 class _FileDict(dict[str, str | bytes]):
     """Files by path, and what is directly in each directory, however the dict is changed."""

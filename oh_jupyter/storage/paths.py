@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from oh_jupyter.errors import StorePathError
 
-__all__ = ["file_key", "join", "parent", "path_key"]
-
 
 def path_key(path: str) -> str:
     """Normalise a path to its key, ``""`` for the root; one that leads out is a StorePathError."""

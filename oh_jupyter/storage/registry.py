@@ -17,9 +17,6 @@ from oh_jupyter.config import Settings, state_home
 from oh_jupyter.errors import OhJupyterError, StoreConfigError
 from oh_jupyter.storage.base import FileStore
 
-__all__ = ["get_file_store", "make_file_store", "register_store"]
-
-
 ENTRY_POINT_GROUP = "oh_jupyter.stores"
 
 Factory = Callable[[str | None], FileStore]

@@ -21,8 +21,6 @@ from oh_jupyter.storage.local.store import LocalFileStore
 from oh_jupyter.storage.memory import InMemoryFileStore
 from oh_jupyter.storage.paths import path_key
 
-__all__ = ["SpoolingFileStore", "spool_while_unreachable"]
-
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
 _ANSWER_SECONDS = 5.0

@@ -10,8 +10,6 @@ from oh_jupyter.errors import StorePathError
 from oh_jupyter.storage.base import FileInfo, FileStore
 from oh_jupyter.storage.paths import join, path_key
 
-__all__ = ["Transfer", "copy", "files_below", "sync"]
-
 LARGE_BYTES = 8 << 20
 """Bytes from which on a file is copied piece by piece, by itself."""
 

@@ -8,8 +8,6 @@ import nbformat
 
 from oh_jupyter.cells import CellOutput
 
-__all__ = ["CellRunnerContract"]
-
 RunCell = Callable[..., CellOutput]
 
 _SHOW_A_PICTURE = """

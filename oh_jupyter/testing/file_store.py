@@ -12,8 +12,6 @@ import pytest
 from oh_jupyter.errors import StoreContentError, StorePathError
 from oh_jupyter.storage import FileStore
 
-__all__ = ["FileStoreContract"]
-
 AWKWARD_NAMES = [
     "plain.txt",
     "with space and\ttab",

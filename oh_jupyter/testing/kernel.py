@@ -12,8 +12,6 @@ import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
-__all__ = ["LiveKernel"]
-
 REPLY_TIMEOUT_SECONDS = 120.0
 """How long a test waits for a kernel, on however busy a machine."""
 

@@ -18,8 +18,6 @@ import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
-__all__ = ["TOKEN", "LiveServer", "run_server"]
-
 TOKEN = "live-token"
 """What clients of these servers must send."""
 

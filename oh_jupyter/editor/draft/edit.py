@@ -22,9 +22,6 @@ from oh_jupyter.editor.text.text_file import EncodeError, TextFile
 from oh_jupyter.errors import DraftError, EditorError, FileChangedError
 from oh_jupyter.events import ErrorObservation, FileEditAction, FileEditObservation, Observation
 
-__all__ = ["CHUNK_LINES", "MAX_LINES", "Chunk", "closest_chunks", "edit_by_draft"]
-
-
 CHUNK_LINES = 20
 
 

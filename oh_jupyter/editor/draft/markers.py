@@ -6,8 +6,6 @@ import re
 from enum import Enum
 from typing import NamedTuple
 
-__all__ = ["Draft", "LineKind", "line_kind", "read_draft"]
-
 _COMMENT = re.compile(
     r"""^\s*(?P<sign>
         \#+ | //+ | --+ | ;+ | %+ | /\*+ | \*+ | <!-- | \{\# | \{/\* | \(\* | REM\b | rem\b

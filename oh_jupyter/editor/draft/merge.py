@@ -13,9 +13,6 @@ from itertools import accumulate, pairwise
 
 from oh_jupyter.editor.draft.markers import Draft
 
-__all__ = ["Merged", "Refused", "Run", "merge"]
-
-
 _MIN_LETTERS = 3  # letters and digits; below it a line is met again too easily
 
 # Words that programs are full of: a line of nothing else says little about where it is.

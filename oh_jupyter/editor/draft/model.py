@@ -18,16 +18,6 @@ from oh_jupyter.errors import DraftError
 if TYPE_CHECKING:
     from openai import OpenAI
 
-__all__ = [
-    "DraftModel",
-    "check_syntax",
-    "merge_prompt",
-    "repair_prompt",
-    "repaired",
-    "updated_code",
-]
-
-
 _MERGE = """\
 Apply the changes of a draft to a piece of code, and answer with the whole new piece.
 

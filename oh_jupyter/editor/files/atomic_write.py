@@ -12,18 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = [
-    "Attributes",
-    "ConcurrentWriteError",
-    "Fingerprint",
-    "fingerprint_of",
-    "flush",
-    "read",
-    "read_if_there",
-    "replace",
-    "temporary_for",
-]
-
 
 @dataclass(frozen=True)
 class Attributes:

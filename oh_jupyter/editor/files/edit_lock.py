@@ -20,8 +20,6 @@ from pathlib import Path
 
 from oh_jupyter.locks import file_lock
 
-__all__ = ["InterruptedEdit", "LockHolder", "find_interrupted", "held", "is_private", "lock_name"]
-
 if sys.platform == "win32":
     import tempfile
 
@@ -172,6 +170,7 @@ def _inode_name(path: str) -> str:
 
 
 def lock_folders() -> list[str]:
+    """Folders of the locks, the first of which that is private is used."""
     return [os.path.join(root, f"oh_jupyter_locks_{_user()}") for root in _ROOTS]
 
 

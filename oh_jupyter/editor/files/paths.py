@@ -9,8 +9,6 @@ from pathlib import Path
 
 from oh_jupyter.editor.messages import file_exists, invalid, invalid_file
 
-__all__ = ["DOCUMENT_SUFFIXES", "check_path", "check_regular", "exists", "parse_path", "similar"]
-
 DOCUMENT_SUFFIXES = frozenset((".docx", ".xlsx", ".pptx", ".pdf", ".mp3", ".wav", ".m4a", ".flac"))
 """Files that can be shown, but not edited as text."""
 

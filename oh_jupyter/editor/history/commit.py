@@ -12,14 +12,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from oh_jupyter.editor.files import atomic_write
-from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory, is_torn
+from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
+from oh_jupyter.editor.history.file_history import FileHistory, is_torn
 from oh_jupyter.editor.history.journal import Journal, Record
 from oh_jupyter.editor.history.steps import digest_of
 from oh_jupyter.editor.history.timeline import Timeline
 from oh_jupyter.editor.text.line_diff import common_ends
 from oh_jupyter.errors import EditorError
-
-__all__ = ["FileChange", "commit", "recover"]
 
 
 @dataclass(frozen=True)

@@ -19,24 +19,12 @@ from threading import Lock
 from oh_jupyter.config import state_home
 from oh_jupyter.editor.files.edit_lock import InterruptedEdit, LockHolder, held, is_private
 from oh_jupyter.editor.history.commit import recover
-from oh_jupyter.editor.history.file_history import ConcurrentWriteError, FileHistory
+from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
 from oh_jupyter.editor.history.steps import Blobs, Digests
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.errors import EditorError
 from oh_jupyter.locks import file_lock
-
-__all__ = [
-    "ConcurrentWriteError",
-    "EditHistory",
-    "FileHistory",
-    "HistoryEntry",
-    "HistoryQuota",
-    "default_folder",
-    "finish_for",
-    "state_folder",
-]
-
 
 _MEASURED_FRACTION = 16
 _FREED_FRACTION = 0.1

@@ -21,9 +21,6 @@ from oh_jupyter.editor.history.steps import Blobs, Digests, Step, digest_of
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.editor.text.line_diff import common_ends
 
-__all__ = ["ConcurrentWriteError", "FileHistory", "is_torn"]
-
-
 _ALWAYS_KEPT_BYTES = 64 * 1024 * 1024  # of the last edit, which can be undone whatever the limit
 
 

@@ -12,9 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["IncompleteTransaction", "Journal", "Record"]
-
-
 _STALE_SECONDS = 3600  # seconds; no process needs so long to write a record
 
 

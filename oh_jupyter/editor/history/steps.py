@@ -16,9 +16,6 @@ from typing import Any
 
 from oh_jupyter.editor.text.delta import Delta, Hunk, apply, compare, invert
 
-__all__ = ["Blobs", "Digests", "Step", "digest_of"]
-
-
 _MAX_CACHED_BYTES = 16 * 1024 * 1024
 _MAX_INLINE_BYTES = 1024  # bytes; up to here a reference carries the content itself
 

@@ -20,8 +20,6 @@ from oh_jupyter.editor.history.steps import Blobs, Step
 from oh_jupyter.editor.text.delta import commute, invert
 from oh_jupyter.errors import NoHistoryError
 
-__all__ = ["Conflict", "Timeline", "TimelineFiles"]
-
 
 class Conflict(Exception):
     """Somebody else changed the very place that is to be undone."""

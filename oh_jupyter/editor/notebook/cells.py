@@ -17,8 +17,6 @@ from oh_jupyter.editor.notebook.json_spans import Span, elements, members
 from oh_jupyter.editor.notebook.validation import is_cell
 from oh_jupyter.editor.text.views import check_range, clip
 
-__all__ = ["Cell", "Notebook", "view_notebook"]
-
 
 @dataclass(frozen=True)
 class Cell:

@@ -23,9 +23,6 @@ from oh_jupyter.editor.text.edits import SNIPPET_LINES, Compute, Edit
 from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.errors import NoReplacementError
 
-__all__ = ["MODES", "cell_edit", "cell_insert", "cell_replace", "change_cell"]
-
-
 MODES = ("replace", "insert", "delete", "move")
 """What ``notebook_edit`` can do with a cell."""
 

@@ -14,18 +14,6 @@ from oh_jupyter.editor.text.line_diff import changed_ranges
 from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.errors import EditorError, NoReplacementError
 
-__all__ = [
-    "CellReference",
-    "changed_cells",
-    "check_cell_conflicts",
-    "find_cell",
-    "insert_lines",
-    "replace_text",
-    "rewrite_listing",
-    "rewrite_sources",
-    "stored_source",
-]
-
 
 def check_text_conflicts(
     path: Path, shown: str | None, notebook: Notebook, found: list[tuple[Cell, int]], length: int

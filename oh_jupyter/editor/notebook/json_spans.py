@@ -10,8 +10,6 @@ import re
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-__all__ = ["Span", "Style", "elements", "indentation_at", "members", "splice"]
-
 _decoder = json.JSONDecoder()
 _blanks = re.compile(r"[ \t\n\r]*")
 

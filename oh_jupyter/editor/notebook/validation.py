@@ -12,17 +12,6 @@ from typing import Any, NamedTuple
 from oh_jupyter.editor.messages import invalid
 from oh_jupyter.errors import EditorError
 
-__all__ = [
-    "CELL_TYPES",
-    "EMPTY",
-    "check_cell",
-    "check_notebook",
-    "is_cell",
-    "is_notebook",
-    "max_bytes_of",
-    "new_notebook",
-]
-
 EMPTY = """{
  "cells": [],
  "metadata": {

@@ -19,8 +19,6 @@ from oh_jupyter.editor.text.edits import not_encodable
 from oh_jupyter.editor.text.fuzzy import closest, explain_absence
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile
 
-__all__ = ["Patched", "apply_hunks"]
-
 _Replacement = tuple[int, int, str]
 _MAX_LISTED = 20
 _MIN_LIKENESS = 0.9  # from here on lines are those that were meant

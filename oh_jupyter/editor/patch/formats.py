@@ -9,9 +9,6 @@ from oh_jupyter.editor.patch import FilePatch, Hunk, Line, hunk_between
 from oh_jupyter.editor.patch.unified import STARTS, parse_unified
 from oh_jupyter.errors import PatchError
 
-__all__ = ["BEGIN", "SEARCH", "parse_blocks", "parse_envelope", "parse_patch", "split_blocks"]
-
-
 SEARCH = re.compile(r"<{5,}\s*SEARCH\s*>?\s*\Z")
 """The line that begins a block."""
 

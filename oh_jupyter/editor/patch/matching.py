@@ -10,8 +10,6 @@ from enum import Enum
 from oh_jupyter.editor.patch import Hunk
 from oh_jupyter.editor.text.fuzzy import ASCII
 
-__all__ = ["Ambiguous", "Grade", "Place", "find_applied", "is_applied_at", "locate"]
-
 
 class Grade(Enum):
     """Grade of a match between hunk and file."""

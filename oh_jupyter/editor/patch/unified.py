@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from oh_jupyter.editor.patch import FilePatch, Hunk, Line
 from oh_jupyter.errors import PatchError
 
-__all__ = ["STARTS", "parse_unified"]
-
 STARTS = re.compile(r"diff --git |--- .|@@")
 """How a line begins that begins a diff."""
 

@@ -13,8 +13,6 @@ from pathlib import Path
 from oh_jupyter.editor.text.line_diff import Change, changed_lines, unified_diff
 from oh_jupyter.errors import FileChangedError
 
-__all__ = ["changed_error", "check_change", "check_lines", "check_matches", "short_diff"]
-
 _MAX_DIFF_CHARS = 4000
 
 

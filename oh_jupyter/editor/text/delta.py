@@ -12,8 +12,6 @@ from itertools import accumulate
 
 from oh_jupyter.editor.text.line_diff import Change, changed_ranges, common_ends
 
-__all__ = ["Delta", "Hunk", "apply", "commute", "compare", "invert"]
-
 _MAX_HUNKS = 500  # of one step, which is written again with every later step
 
 

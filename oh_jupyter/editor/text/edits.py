@@ -20,27 +20,6 @@ from oh_jupyter.editor.messages import (
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
 
-__all__ = [
-    "SNIPPET_LINES",
-    "Command",
-    "Compute",
-    "Edit",
-    "NewFile",
-    "encoded",
-    "find_all",
-    "find_unique",
-    "insert",
-    "insert_after",
-    "line_numbers",
-    "not_encodable",
-    "replace_ranges",
-    "str_replace",
-    "write",
-    "write_lines",
-    "write_range",
-]
-
-
 SNIPPET_LINES = 4
 """Lines that are shown before and after an edit."""
 

@@ -9,8 +9,6 @@ import codecs
 import re
 from typing import NamedTuple
 
-__all__ = ["Encoding", "decode", "detect"]
-
 
 class Encoding(NamedTuple):
     """Codec of a file, and its byte order mark."""

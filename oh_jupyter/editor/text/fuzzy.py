@@ -12,8 +12,6 @@ from difflib import SequenceMatcher
 from oh_jupyter.editor.messages import plural
 from oh_jupyter.editor.text.line_diff import changed_ranges
 
-__all__ = ["ASCII", "closest", "explain_absence"]
-
 _MAX_LINES = 200  # of old_str; nobody repairs a longer one by hand
 _MAX_CANDIDATES = 400  # places that are compared closely
 _MAX_COMPARED_PAIRS = 1_000_000  # of characters

@@ -12,15 +12,6 @@ from itertools import compress, islice
 from operator import eq
 from typing import Any, AnyStr
 
-__all__ = [
-    "Change",
-    "changed_lines",
-    "changed_ranges",
-    "common_ends",
-    "common_lengths",
-    "unified_diff",
-]
-
 _BLOCK_SIZE = 64 * 1024  # compared at once; small enough to stay in the processor's cache
 _MAX_STORED_CELLS = 1 << 28  # pairs of lines, a bit each; above it halves are solved (32 MiB)
 _MAX_CELLS = 1 << 33  # above it, which takes seconds, lines count as changed

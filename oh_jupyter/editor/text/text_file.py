@@ -14,8 +14,6 @@ from typing import BinaryIO
 from oh_jupyter.editor.text.encoding import UTF8, Encoding, decode
 from oh_jupyter.editor.text.line_diff import common_ends
 
-__all__ = ["EncodeError", "LineSeeker", "TextFile", "to_newlines"]
-
 
 class EncodeError(ValueError):
     """A character does not exist in the encoding of the file."""

@@ -9,16 +9,6 @@ from pathlib import Path
 from oh_jupyter.editor.messages import DIRECTORY_CLIPPED, TEXT_CLIPPED, invalid
 from oh_jupyter.editor.text.text_file import TextFile
 
-__all__ = [
-    "IMAGE_TYPES",
-    "check_range",
-    "clip",
-    "data_url",
-    "list_directory",
-    "number_lines",
-    "view_lines",
-]
-
 MAX_VIEW_CHARS = 16_000
 
 IMAGE_TYPES = {

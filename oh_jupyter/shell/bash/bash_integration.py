@@ -21,17 +21,6 @@ from dataclasses import replace
 
 from oh_jupyter.shell.driver import Report
 
-__all__ = [
-    "read_reports",
-    "return_lines",
-    "setup_lines",
-    "typed_command",
-    "typed_handshake",
-    "typed_prompt",
-    "typed_script",
-    "variables_lines",
-]
-
 ENV_PROGRAM = "/usr/bin/env"
 REPORT_FIELDS = 9
 PIECE_BYTES = 200

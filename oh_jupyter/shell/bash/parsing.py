@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
-__all__ = ["displayed_command", "is_complete", "split_commands"]
-
 SPECIAL = re.compile(rb"\\([;&|><])")
 KEPT_TYPES = {"string", "raw_string", "ansi_c_string", "heredoc_redirect", "command_substitution"}
 

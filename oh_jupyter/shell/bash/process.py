@@ -18,8 +18,6 @@ from oh_jupyter.shell.bash.terminal import (
 from oh_jupyter.shell.driver import INTERRUPT, Command, Launch, ShellDriver
 from oh_jupyter.shell.markers import Marker
 
-__all__ = ["Bash"]
-
 CLOSE_GRACE_SECONDS = 0.5
 """Seconds that processes get between the hang-up and the kill when the shell is closed."""
 

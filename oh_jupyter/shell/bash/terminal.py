@@ -15,17 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = [
-    "COLUMNS",
-    "ROWS",
-    "Keyboard",
-    "Terminal",
-    "is_interactive_bash",
-    "read_proc",
-    "waits_for_command_line",
-]
-
-
 ROWS = 100
 """Height that programs are told; the model in ``screen.py`` has the same."""
 COLUMNS = 1000

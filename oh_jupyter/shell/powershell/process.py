@@ -23,9 +23,6 @@ from oh_jupyter.process import PIPE, spawn
 from oh_jupyter.shell.driver import END_OF_INPUT, INTERRUPT, Command, Launch, ShellDriver
 from oh_jupyter.shell.markers import Marker
 
-__all__ = ["PipeReader", "PipeWriter", "PowerShell"]
-
-
 READ_BYTES = 65_536
 MAX_QUEUED_PIECES = 64
 """Pieces that wait for the loop at most; the program that writes has to wait then."""

@@ -22,8 +22,6 @@ from collections.abc import Mapping
 
 from oh_jupyter.shell.driver import Report
 
-__all__ = ["read_report", "typed_command", "typed_script"]
-
 WIDTH = 200
 """Columns for tables: more than a small window has, few enough for columns to stay together."""
 

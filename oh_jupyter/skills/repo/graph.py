@@ -21,18 +21,6 @@ from oh_jupyter.errors import SkillError
 from oh_jupyter.skills.repo.languages import Language, language_of
 from oh_jupyter.skills.repo.parse import Definition, SourceFile, imported_file, parse_source
 
-__all__ = [
-    "EDGE_TYPES",
-    "NODE_TYPES",
-    "Graph",
-    "Node",
-    "WordIndex",
-    "is_test_file",
-    "repository",
-    "words",
-]
-
-
 _K1, _B = 1.5, 0.75  # the usual values
 
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tree_sitter import Parser, QueryCursor
 
-__all__ = ["Language", "language_of", "parser", "query"]
-
 
 @dataclass(frozen=True, eq=False)
 class Language:

@@ -12,9 +12,6 @@ from oh_jupyter.skills.repo.languages import Language, parser, query
 if TYPE_CHECKING:
     from tree_sitter import Node as SyntaxNode
 
-__all__ = ["Definition", "Import", "SourceFile", "imported_file", "parse_source", "read_import"]
-
-
 _SCRIPTS = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from oh_jupyter.skills.repo.graph import Graph, Node, is_test_file
 
-__all__ = ["Hit", "numbered", "show_hits", "show_tree"]
-
 MODES = ("complete", "code_snippet", "preview", "fold")
 """How much of a hit is shown, from all to nothing but its name."""
 

@@ -18,18 +18,6 @@ from typing import Any
 
 from oh_jupyter.errors import StorePathError
 
-__all__ = [
-    "Directory",
-    "create_file",
-    "delete",
-    "is_link",
-    "leads_to",
-    "open_directory",
-    "open_temporary",
-    "replace",
-    "write_file",
-]
-
 _BY_DESCRIPTOR = (
     os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
 )

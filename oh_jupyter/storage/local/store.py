@@ -34,8 +34,6 @@ from oh_jupyter.storage.local.directory import (
 )
 from oh_jupyter.storage.paths import file_key, path_key
 
-__all__ = ["LocalFileStore"]
-
 _T = TypeVar("_T")
 _TEMPORARY = re.compile(r"\.oh-[0-9a-f]{16}\.tmp")
 _BINARY = getattr(os, "O_BINARY", 0)

@@ -14,8 +14,6 @@ from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.paths import join, path_key
 
-__all__ = ["MAX_CONNECTIONS", "FsspecFileStore", "explain", "within"]
-
 MAX_CONNECTIONS = 32
 """Requests side by side; more would wait for a connection while their time runs."""
 

@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 from oh_jupyter.errors import StoreAccessError, StoreConfigError
 from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore
 
-__all__ = ["GoogleCloudFileStore"]
-
 _CONNECT_SECONDS = 5.0
 _READ_SECONDS = 12.0
 _MAX_ATTEMPTS = 3

@@ -10,8 +10,6 @@ from typing import Any
 from oh_jupyter.errors import StorageError, StoreConfigError
 from oh_jupyter.storage.remote.fsspec_store import MAX_CONNECTIONS, FsspecFileStore, explain, within
 
-__all__ = ["S3FileStore"]
-
 # A server that takes connections and never answers is given up after 40 seconds: botocore
 # makes so many attempts, and s3fs repeats them.
 _CONNECT_SECONDS = 5

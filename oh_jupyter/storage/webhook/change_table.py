@@ -10,8 +10,6 @@ from typing import IO, Any, cast
 from oh_jupyter.storage.webhook.changes import Change
 from oh_jupyter.storage.webhook.database import Database, PayloadDirectory, is_active
 
-__all__ = ["LARGE_BYTES", "ChangeTable", "DeadLetter", "QueuedChange"]
-
 LARGE_BYTES = 65_536
 """Contents of more bytes are kept beside the database."""
 

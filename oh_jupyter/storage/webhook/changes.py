@@ -9,14 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-__all__ = [
-    "Change",
-    "Delivery",
-    "DeliveryCounter",
-    "DeliveryReport",
-    "FailedDelivery",
-    "RefusedError",
-]
 _MAX_FAILURES = 1000
 
 

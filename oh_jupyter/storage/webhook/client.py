@@ -24,8 +24,6 @@ from oh_jupyter.storage.webhook.change_table import QueuedChange
 from oh_jupyter.storage.webhook.changes import RefusedError
 from oh_jupyter.storage.webhook.in_flight import WebhookRequest
 
-__all__ = ["Signer", "WebhookClient"]
-
 _TIMEOUT_SECONDS = 15.0
 _SHORT_ANSWER_BYTES = 65536
 _CHUNK_BYTES = 1 << 20

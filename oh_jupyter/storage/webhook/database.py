@@ -24,15 +24,6 @@ from oh_jupyter.storage.webhook.changes import Change
 if TYPE_CHECKING:
     import sqlite3
 
-__all__ = [
-    "IN_MEMORY",
-    "Database",
-    "PayloadDirectory",
-    "is_active",
-    "outbox_file",
-    "process_identity",
-]
-
 IN_MEMORY = ":memory:"
 """In place of a path: a database that needs no disk."""
 

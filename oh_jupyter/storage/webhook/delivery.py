@@ -20,9 +20,6 @@ from oh_jupyter.storage.webhook.dispatcher import Dispatcher, RetryPolicy
 from oh_jupyter.storage.webhook.in_flight import Send
 from oh_jupyter.storage.webhook.outbox import Outbox, OutboxFullError
 
-__all__ = ["BatchPolicy", "DeliveryQueue"]
-
-
 _log = logging.getLogger(__name__)
 _LATE_SECONDS = 0.02
 _MAX_REPLACED = 100

@@ -26,8 +26,6 @@ from oh_jupyter.storage.webhook.in_flight import (
 )
 from oh_jupyter.storage.webhook.outbox import Outbox
 
-__all__ = ["MAX_PAUSE_SECONDS", "PROBE_SECONDS", "Dispatcher", "RetryPolicy"]
-
 MAX_PAUSE_SECONDS = 120.0
 """The longest pause between two requests for a change, even if the receiver asks for more."""
 

@@ -15,16 +15,6 @@ from oh_jupyter.storage.paths import parent
 from oh_jupyter.storage.webhook.change_table import QueuedChange
 from oh_jupyter.storage.webhook.outbox import Outbox
 
-__all__ = [
-    "Flight",
-    "GoneError",
-    "InFlightRequests",
-    "NotOursError",
-    "PathBarrier",
-    "Send",
-    "WebhookRequest",
-]
-
 _MAX_REQUESTS = 8
 _MAX_BYTES_SIDE_BY_SIDE = 1 << 20
 # A receiver that answers sooner gets one request at a time: more would only compete for us.

@@ -20,8 +20,6 @@ from oh_jupyter.storage.webhook.change_table import ChangeTable, DeadLetter, Que
 from oh_jupyter.storage.webhook.changes import Change, Delivery
 from oh_jupyter.storage.webhook.database import IN_MEMORY, is_active, process_identity
 
-__all__ = ["Outbox", "OutboxFullError"]
-
 _log = logging.getLogger(__name__)
 _MAX_OVERFLOW_BYTES = 64 << 20
 _CHECK_SECONDS = 2.0

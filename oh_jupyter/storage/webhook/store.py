@@ -25,8 +25,6 @@ from oh_jupyter.storage.webhook.database import outbox_file
 from oh_jupyter.storage.webhook.delivery import BatchPolicy, DeliveryQueue
 from oh_jupyter.storage.webhook.outbox import Outbox
 
-__all__ = ["BatchedWebHookFileStore", "WebHookFileStore"]
-
 _MAX_WAIT_PERIODS = 3
 # A writer in the midst of many writes is not slowed down by the sending of the first.
 _UNBATCHED = BatchPolicy(quiet_seconds=0.005, max_wait_seconds=0.05)
