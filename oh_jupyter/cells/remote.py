@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import uuid
 from contextlib import suppress
-from datetime import UTC, datetime
 from typing import Any
+
+from jupyter_client.session import Session, json_packer
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.cells import CellOutput
@@ -35,7 +35,7 @@ class RemoteKernel:
         self._name = kernel_name
         self._id = kernel_id
         self._owns_kernel = kernel_id is None
-        self._session_id = uuid.uuid4().hex
+        self._session = Session(username=AGENT_USERNAME)
         self._http: Any = None
         self._socket: Any = None
         self._reader: asyncio.Task[None] | None = None
@@ -67,7 +67,7 @@ class RemoteKernel:
         if self._id is None:
             async with self._http.post(self._kernels(), json={"name": self._name}) as answer:
                 self._id = (await answer.json())["id"]
-        channels = f"{self._kernels(self._id)}/channels?session_id={self._session_id}"
+        channels = f"{self._kernels(self._id)}/channels?session_id={self._session.session}"
         self._socket = await self._http.ws_connect(channels, max_msg_size=0)
         self._reader = asyncio.create_task(self._read())
 
@@ -82,11 +82,13 @@ class RemoteKernel:
         return await self._run(code, timeout, silent)
 
     async def _run(self, code: str, timeout: float | None, silent: bool) -> CellOutput:
-        request = CellRequest(uuid.uuid4().hex)
+        message = self._session.msg("execute_request", execute_content(code, silent))
+        request = CellRequest(message["header"]["msg_id"])
         watch: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending[request.msg_id] = request
         try:
-            await self._socket.send_str(json.dumps(self._message(request.msg_id, code, silent)))
+            frame = json_packer({**message, "buffers": [], "channel": "shell"}).decode()
+            await self._socket.send_str(frame)
             watch = asyncio.create_task(self._watch(request))
             timed_out = await request.wait(timeout, self._interrupt)
         finally:
@@ -122,24 +124,6 @@ class RemoteKernel:
             except aiohttp.ClientError:
                 request.status = "lost"
                 request.done.set()
-
-    def _message(self, msg_id: str, code: str, silent: bool) -> dict[str, Any]:
-        header = {
-            "msg_id": msg_id,
-            "msg_type": "execute_request",
-            "username": AGENT_USERNAME,
-            "session": self._session_id,
-            "date": datetime.now(UTC).isoformat(),
-            "version": "5.3",
-        }
-        return {
-            "header": header,
-            "parent_header": {},
-            "metadata": {},
-            "content": execute_content(code, silent),
-            "buffers": [],
-            "channel": "shell",
-        }
 
     async def _read(self) -> None:
         """Hand messages to the cells they belong to, until the connection ends."""
