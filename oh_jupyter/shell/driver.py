@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from oh_jupyter.process import Child
-from oh_jupyter.shell.buffer import OutputBuffer
-from oh_jupyter.shell.markers import Marker, MarkerParser
+from oh_jupyter.shell.output import Marker, MarkerParser, OutputBuffer
 
 INTERRUPT = "\x03"
 """What Ctrl-C sends."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oh_jupyter.shell.markers import Marker, MarkerParser
+from oh_jupyter.shell.output import Marker, MarkerParser
 
 TOKEN = "oh_00ff"
 DATA = b"a\x1b]oh_00ff;b;1\x1b\\out\x1b[31m\x1b]oh_00fe;e;1\x1b\\\x1b]oh_00ff;e;1\x1b\\rest\x1b"

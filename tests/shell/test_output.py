@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from oh_jupyter.shell.buffer import MAX_BYTES, MAX_LINES, OutputBuffer
+from oh_jupyter.shell.output import MAX_BYTES, MAX_LINES, OutputBuffer
 
 
 def test_everything_comes_out_once() -> None:

@@ -16,7 +16,7 @@ from oh_jupyter.shell.bash.terminal import (
     waits_for_command_line,
 )
 from oh_jupyter.shell.driver import INTERRUPT, Command, Launch, ShellDriver
-from oh_jupyter.shell.markers import Marker
+from oh_jupyter.shell.output import Marker
 
 CLOSE_GRACE_SECONDS = 0.5
 """Seconds that processes get between the hang-up and the kill when the shell is closed."""

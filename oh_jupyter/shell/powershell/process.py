@@ -21,7 +21,7 @@ import oh_jupyter.shell.powershell.script as script
 from oh_jupyter.background import start_thread
 from oh_jupyter.process import PIPE, spawn
 from oh_jupyter.shell.driver import END_OF_INPUT, INTERRUPT, Command, Launch, ShellDriver
-from oh_jupyter.shell.markers import Marker
+from oh_jupyter.shell.output import Marker
 
 READ_BYTES = 65_536
 MAX_QUEUED_PIECES = 64
