@@ -352,7 +352,7 @@ def _cell_changes(old: Sequence[Cell], new: Sequence[Cell]) -> Iterator[CellChan
     """Compare cells by their ids, or where they have none by what is in them."""
     pairs = _cell_pairs(old, new)
     kept = [index for index in pairs if index is not None]
-    in_order = {a for a, _ in _kept_order(kept)}
+    in_order = set(_kept_order(kept))
     for cell, index in zip(new, pairs, strict=True):
         if index is None:
             yield CellChange("created", cell.id, cell.type, None, cell.index, "", cell.source)
@@ -389,10 +389,10 @@ def _cell_pairs(old: Sequence[Cell], new: Sequence[Cell]) -> list[int | None]:
     return [*pairs, *range(position, len(old))]
 
 
-def _kept_order(indexes: Sequence[int]) -> Iterator[tuple[int, int]]:
+def _kept_order(indexes: Sequence[int]) -> Iterator[int]:
     """The positions that still follow each other; the others are those of moved cells."""
     ordered, at = sorted(indexes), 0
     for i1, i2, _, _ in changed_ranges(ordered, list(indexes)):
-        yield from ((each, each) for each in ordered[at:i1])
+        yield from ordered[at:i1]
         at = i2
-    yield from ((each, each) for each in ordered[at:])
+    yield from ordered[at:]

@@ -54,10 +54,6 @@ class PatchPaths:
             )
         return path
 
-    def similar(self, path: Path) -> str:
-        """Hint at a similar file where there is none; else ""."""
-        return "" if exists(path) else similar(path)
-
 
 def patch_files(
     state: EditorState, path: Path, text: str, *, linting: bool = False, dry_run: bool = False
@@ -179,7 +175,8 @@ class _PatchRun:
                 self.before.append(f"{path} is {target} already")
                 self.before += patched.remarks
                 return
-        self.problems.append(f"{where}: the path {path} does not exist.{self.names.similar(path)}")
+        hint = "" if exists(path) else similar(path)
+        self.problems.append(f"{where}: the path {path} does not exist.{hint}")
 
     def _put(self, path: Path, patched: Patched, count: int, where: str) -> None:
         """Keep what hunks made of a file."""

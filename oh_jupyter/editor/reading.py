@@ -68,14 +68,7 @@ def to_markdown(path: Path, data: bytes) -> str:
     suffix = path.suffix.lower()
     if suffix in _AUDIO_SUFFIXES:
         return _describe_audio(path, data)
-    try:
-        markitdown = importlib.import_module("markitdown")
-    except ImportError:
-        raise invalid_file(
-            path,
-            f"Showing {path.suffix} files needs the package markitdown. "
-            "Install it with: pip install 'oh_jupyter[documents]'",
-        ) from None
+    markitdown = _package("markitdown", path)
     try:
         text = _convert(markitdown, data, suffix)
         if suffix == ".pdf" and not text.strip():
@@ -83,11 +76,26 @@ def to_markdown(path: Path, data: bytes) -> str:
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # the converters' native parts raise what is no Exception
-        reason = str(error) or type(error).__name__
-        raise EditorError(
-            f"Error in converting file to Markdown: {reason}. Please use Python code to read {path}"
-        ) from None
+        raise _not_converted(path, error) from None
     return text
+
+
+def _package(name: str, path: Path) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        raise invalid_file(
+            path,
+            f"Showing {path.suffix} files needs the package {name}. "
+            "Install it with: pip install 'oh_jupyter[documents]'",
+        ) from None
+
+
+def _not_converted(path: Path, error: BaseException) -> EditorError:
+    reason = str(error) or type(error).__name__
+    return EditorError(
+        f"Error in converting file to Markdown: {reason}. Please use Python code to read {path}"
+    )
 
 
 def _convert(markitdown: Any, data: bytes, suffix: str) -> str:
@@ -114,21 +122,11 @@ def _without_text(data: bytes) -> str:
 
 def _describe_audio(path: Path, data: bytes) -> str:
     """Tags and format of a recording, which is never sent to a service, as Markdown."""
-    try:
-        tinytag = importlib.import_module("tinytag")
-    except ImportError:
-        raise invalid_file(
-            path,
-            f"Showing {path.suffix} files needs the package tinytag. "
-            "Install it with: pip install 'oh_jupyter[documents]'",
-        ) from None
+    tinytag = _package("tinytag", path)
     try:
         tags = tinytag.TinyTag.get(f"audio{path.suffix.lower()}", file_obj=io.BytesIO(data))
     except Exception as error:
-        raise EditorError(
-            f"Error in converting file to Markdown: {error or type(error).__name__}. "
-            f"Please use Python code to read {path}"
-        ) from None
+        raise _not_converted(path, error) from None
     lines = [
         f"{name}: {value}"
         for name, field in _AUDIO_FIELDS.items()

@@ -9,7 +9,7 @@ from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.json_spans import Style, indentation_at, splice
 from oh_jupyter.editor.notebook.validation import check_cell
 from oh_jupyter.editor.text import conflicts
-from oh_jupyter.editor.text.edits import SNIPPET_LINES, Edit, encoded
+from oh_jupyter.editor.text.edits import SNIPPET_LINES, Edit, encoded, occurrences
 from oh_jupyter.editor.text.line_diff import changed_ranges
 from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.errors import EditorError, NoReplacementError
@@ -173,21 +173,7 @@ def _check_count(
 
 
 def _occurrences(cells: list[Cell], wanted: str) -> list[tuple[Cell, int]]:
-    if not wanted:
-        # An empty text is at every place, and only an empty source has just one.
-        return [
-            (cell, at)
-            for cell in cells
-            for at in range(len(cell.source) + 1)
-            if at == 0 or cell.source[at - 1] == "\n"
-        ]
-    found = []
-    for cell in cells:
-        at = cell.source.find(wanted)
-        while at >= 0:
-            found.append((cell, at))
-            at = cell.source.find(wanted, at + len(wanted))
-    return found
+    return [(cell, at) for cell in cells for at in occurrences(cell.source, wanted)]
 
 
 def _line(cell: Cell, at: int) -> int:

@@ -48,7 +48,7 @@ def find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, in
     """Offsets of the one place of ``old``, or of ``old`` without the blanks around it."""
     wanted, first = _first(file, old, new, path)
     if file.text.find(wanted, first + max(1, len(wanted))) >= 0 or (not wanted and file.text):
-        lines = line_numbers(file.text, _starts(file.text, wanted))
+        lines = line_numbers(file.text, occurrences(file.text, wanted))
         raise NoReplacementError(
             f"No replacement was performed. Multiple occurrences of old_str `{quoted(wanted)}` in "
             f"lines {lines}. Please ensure it is unique."
@@ -63,7 +63,7 @@ def find_all(
     wanted, _ = _first(file, old, new, path)
     if not wanted:
         raise invalid("old_str", wanted, "It is empty: there is no end to its occurrences.")
-    starts = _starts(file.text, wanted)
+    starts = occurrences(file.text, wanted)
     if expected is not None and len(starts) != expected:
         raise NoReplacementError(
             f"No replacement was performed. Expected {plural(expected, 'occurrence')} of old_str "
@@ -90,7 +90,8 @@ def _first(file: TextFile, old: str, new: str, path: Path) -> tuple[str, int]:
     return wanted, first
 
 
-def _starts(text: str, wanted: str) -> list[int]:
+def occurrences(text: str, wanted: str) -> list[int]:
+    """Offsets of a text; of an empty one those of all lines."""
     if not wanted:
         return [0, *(match.end() for match in re.finditer("\n", text))]
     return [match.start() for match in re.finditer(re.escape(wanted), text)]
