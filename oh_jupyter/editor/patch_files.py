@@ -11,7 +11,7 @@ from oh_jupyter.editor.engine import apply_all, encode_new
 from oh_jupyter.editor.files.paths import exists, similar
 from oh_jupyter.editor.messages import REVIEW, plural
 from oh_jupyter.editor.notebook.cells import Notebook
-from oh_jupyter.editor.notebook.edits import rewrite_listing
+from oh_jupyter.editor.notebook.edits import Document, rewrite_listing
 from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.patch import FilePatch
 from oh_jupyter.editor.patch.applying import Patched, apply_hunks
@@ -216,7 +216,8 @@ def _apply(path: Path, file: TextFile, patch: FilePatch) -> Patched:
     if cells.problems:
         as_json = apply_hunks(file, patch.hunks)
         return cells if as_json.problems else as_json
-    edit = rewrite_listing(path, file, notebook, cells.data.decode("utf-8", "surrogatepass"))
+    changed = cells.data.decode("utf-8", "surrogatepass")
+    edit = rewrite_listing(Document(path, file, notebook), changed)
     if edit is None:
         return replace(cells, data=file.data)
     note = edit[1].strip().removesuffix(".")

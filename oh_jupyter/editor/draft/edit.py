@@ -13,7 +13,7 @@ from oh_jupyter.editor.draft.model import DraftModel, check_syntax, merge_prompt
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.lint import is_auto_lint
 from oh_jupyter.editor.notebook.cells import Notebook
-from oh_jupyter.editor.notebook.edits import rewrite_listing
+from oh_jupyter.editor.notebook.edits import Document, rewrite_listing
 from oh_jupyter.editor.notebook.validation import check_notebook, is_notebook
 from oh_jupyter.editor.reading import read_text
 from oh_jupyter.editor.text.encoding import UTF8
@@ -93,7 +93,7 @@ class _Document:
         if self.notebook is None:
             return data
         listing = data.decode("utf-8", "surrogatepass")
-        edit = rewrite_listing(self.path, self.file, self.notebook, listing)
+        edit = rewrite_listing(Document(self.path, self.file, self.notebook), listing)
         return edit[0].data if edit is not None else self.file.data
 
     def spliced(self, place: _Range, new: list[str]) -> str:

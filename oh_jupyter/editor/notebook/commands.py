@@ -9,6 +9,7 @@ from oh_jupyter.editor.messages import invalid, missing, quoted
 from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.edits import (
     CellReference,
+    Document,
     changed_cells,
     check_cell_conflicts,
     find_cell,
@@ -28,10 +29,7 @@ MODES = ("replace", "insert", "delete", "move")
 
 
 def change_cell(
-    path: Path,
-    file: TextFile,
-    notebook: Notebook,
-    shown: str | None,
+    document: Document,
     mode: str,
     reference: CellReference | None,
     source: str | None,
@@ -47,38 +45,33 @@ def change_cell(
         raise missing(f"notebook_edit ({mode})", "new_str")
     if mode != "insert" and reference is None:
         raise missing(f"notebook_edit ({mode})", "cell")
-    cell = find_cell(notebook, reference) if reference is not None else None
-    note = check_cell_conflicts(path, shown, notebook, cell, by_id=isinstance(reference, str))
+    cell = find_cell(document.notebook, reference) if reference is not None else None
+    note = check_cell_conflicts(document, cell, by_id=isinstance(reference, str))
     if mode == "insert":
-        return _insert(path, file, notebook, cell, source or "", cell_type or "code"), note
+        return _insert(document, cell, source or "", cell_type or "code"), note
     assert cell is not None
     if mode == "delete":
-        return _delete(path, file, notebook, cell), note
+        return _delete(document, cell), note
     if mode == "move":
-        return _move(path, file, notebook, cell, to), note
-    edit, cleared = _replace(path, file, notebook, cell, to_newlines(source or ""), cell_type)
+        return _move(document, cell, to), note
+    edit, cleared = _replace(document, cell, to_newlines(source or ""), cell_type)
     return edit, cleared + note
 
 
 def _replace(
-    path: Path, file: TextFile, notebook: Notebook, cell: Cell, source: str, cell_type: str | None
+    document: Document, cell: Cell, source: str, cell_type: str | None
 ) -> tuple[Edit, str]:
+    text = document.notebook.text
     height = source.count("\n") + 1
     if cell_type is None or cell_type == cell.type:
         if source == cell.source:
             raise invalid("new_str", source, f"It is the source of {cell.name} already.")
-        edit, note = rewrite_sources(
-            path, file, notebook, {cell.index: source}, cell.line + 1, height
-        )
-        return edit, note
-    document = _retyped(cell.span, cell_type)
-    document["source"] = stored_source(source, as_list=isinstance(cell.span.value["source"], list))
-    prefix = indentation_at(notebook.text, cell.span.start)
-    new = Style.of(notebook.text).dump(document, prefix)
+        return rewrite_sources(document, {cell.index: source}, cell.line + 1, height)
+    retyped = _retyped(cell.span, cell_type)
+    retyped["source"] = stored_source(source, as_list=isinstance(cell.span.value["source"], list))
+    new = Style.of(text).dump(retyped, indentation_at(text, cell.span.start))
     changes = [(cell.span.start, cell.span.end, new)]
-    place = (cell.line, 0, height)
-    what = f"a snippet of {path}, in {cell.name}"
-    return changed_cells(path, file, notebook, changes, place, what), ""
+    return changed_cells(document, changes, (cell.line, 0, height), f"in {cell.name}"), ""
 
 
 def _retyped(span: Span, cell_type: str) -> dict[str, object]:
@@ -93,25 +86,23 @@ def _retyped(span: Span, cell_type: str) -> dict[str, object]:
     return document
 
 
-def _insert(
-    path: Path, file: TextFile, notebook: Notebook, after: Cell | None, source: str, cell_type: str
-) -> Edit:
-    text = notebook.text
+def _insert(document: Document, after: Cell | None, source: str, cell_type: str) -> Edit:
+    notebook, text = document.notebook, document.notebook.text
     style = Style.of(text)
-    document = _new_cell(notebook, to_newlines(source), cell_type)
+    added = _new_cell(notebook, to_newlines(source), cell_type)
     cells = notebook.cells
     if not cells:
         span = notebook.top["cells"]
         prefix = indentation_at(text, span.start)
         indent = style.indent
-        new = "[" + style.dump(document, "") + "]"
+        new = "[" + style.dump(added, "") + "]"
         if indent is not None:
             inner = prefix + indent
-            new = f"[\n{inner}{style.dump(document, inner)}\n{prefix}]"
+            new = f"[\n{inner}{style.dump(added, inner)}\n{prefix}]"
         change = (span.start, span.end, new)
     else:
         near = after if after is not None else cells[0]
-        new = style.dump(document, indentation_at(text, near.span.start))
+        new = style.dump(added, indentation_at(text, near.span.start))
         if len(cells) > 1:
             between = text[cells[0].span.end : cells[1].span.start]
         else:
@@ -124,8 +115,7 @@ def _insert(
     line = after.last_line + 1 if after is not None else 1
     place = (line, 0, source.count("\n") + 1)
     index = after.index + 1 if after is not None else 0
-    what = f"a snippet of {path}, with the new cell [{index}]"
-    return changed_cells(path, file, notebook, [change], place, what)
+    return changed_cells(document, [change], place, f"with the new cell [{index}]")
 
 
 def _new_cell(notebook: Notebook, source: str, cell_type: str) -> dict[str, object]:
@@ -146,7 +136,8 @@ def _new_cell(notebook: Notebook, source: str, cell_type: str) -> dict[str, obje
     return document
 
 
-def _delete(path: Path, file: TextFile, notebook: Notebook, cell: Cell) -> Edit:
+def _delete(document: Document, cell: Cell) -> Edit:
+    notebook = document.notebook
     cells, index = notebook.cells, cell.index
     if len(cells) == 1:
         whole = notebook.top["cells"]
@@ -156,12 +147,11 @@ def _delete(path: Path, file: TextFile, notebook: Notebook, cell: Cell) -> Edit:
     else:
         change = (cells[index - 1].span.end, cell.span.end, "")
     place = (cell.line, SNIPPET_LINES - 1, SNIPPET_LINES)
-    what = f"a snippet of {path}, from which {cell.name} was deleted"
-    return changed_cells(path, file, notebook, [change], place, what)
+    return changed_cells(document, [change], place, f"from which {cell.name} was deleted")
 
 
-def _move(path: Path, file: TextFile, notebook: Notebook, cell: Cell, to: int | None) -> Edit:
-    cells = notebook.cells
+def _move(document: Document, cell: Cell, to: int | None) -> Edit:
+    text, cells = document.notebook.text, document.notebook.cells
     if to is None:
         raise missing("notebook_edit (move)", "to")
     if not isinstance(to, int) or isinstance(to, bool) or not -len(cells) <= to < len(cells):
@@ -174,13 +164,12 @@ def _move(path: Path, file: TextFile, notebook: Notebook, cell: Cell, to: int | 
     first, last = sorted((cell.index, to))
     # What is between the cells stays where it is; only the cells change places.
     changes = [
-        (old.span.start, old.span.end, notebook.text[new.span.start : new.span.end])
+        (old.span.start, old.span.end, text[new.span.start : new.span.end])
         for old, new in zip(cells[first : last + 1], order[first : last + 1], strict=True)
     ]
     line = 1 + sum(other.last_line - other.line + 1 for other in order[:to])
     place = (line, 0, cell.last_line - cell.line + SNIPPET_LINES)
-    what = f"a snippet of {path}, where {cell.name} was moved to [{to}]"
-    return changed_cells(path, file, notebook, changes, place, what)
+    return changed_cells(document, changes, place, f"where {cell.name} was moved to [{to}]")
 
 
 _JSON_NOTE = (
@@ -205,9 +194,8 @@ def cell_replace(
         notebook = Notebook.parse(file.text)
         if notebook is None:
             return as_text(file, shown)
-        found = replace_text(
-            path, file, notebook, shown, old, new, cell, every=every, expected=expected
-        )
+        document = Document(path, file, notebook, shown)
+        found = replace_text(document, old, new, cell, every=every, expected=expected)
         if found is not None:
             return found
         if cell is None and old and file.text.count(old) == 1:
@@ -231,7 +219,7 @@ def cell_insert(path: Path, line: int, text: str, as_text: Compute) -> Compute:
         notebook = Notebook.parse(file.text)
         if notebook is None:
             return as_text(file, shown)
-        return insert_lines(path, file, notebook, shown, line, text)
+        return insert_lines(Document(path, file, notebook, shown), line, text)
 
     return compute
 
@@ -257,6 +245,7 @@ def cell_edit(
                 "It is no notebook of format 4, or its JSON is broken; it can only be edited as "
                 "text, with the commands `view`, `str_replace` and `insert`.",
             )
-        return change_cell(path, file, notebook, shown, mode, cell, source, cell_type, to)
+        document = Document(path, file, notebook, shown)
+        return change_cell(document, mode, cell, source, cell_type, to)
 
     return compute

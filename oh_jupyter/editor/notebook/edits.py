@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from oh_jupyter.editor.messages import invalid, no_such_line, plural, quoted, unchanged
@@ -15,33 +16,41 @@ from oh_jupyter.editor.text.text_file import TextFile, to_newlines
 from oh_jupyter.errors import EditorError, NoReplacementError
 
 
-def check_text_conflicts(
-    path: Path, shown: str | None, notebook: Notebook, found: list[tuple[Cell, int]], length: int
-) -> str:
+@dataclass(frozen=True)
+class Document:
+    """A notebook, the file that holds it, and the text of that as it was shown."""
+
+    path: Path
+    file: TextFile
+    notebook: Notebook
+    shown: str | None = None
+
+
+def check_text_conflicts(document: Document, found: list[tuple[Cell, int]], length: int) -> str:
     """Conflict check of replacements that were found by their text."""
-    before, now = _compared(shown, notebook)
+    before, now = _compared(document)
     if before == now:
         return ""
     starts, position = [], 0
-    for cell in notebook.cells:
+    for cell in document.notebook.cells:
         position += len(cell.heading(executions=False)) + 1
         starts.append(position)
         position += len(cell.source) + 1
     begins = [starts[cell.index] + at for cell, at in found]
-    return conflicts.check_matches(path, before, now, [(at, at + length) for at in begins])
+    places = [(at, at + length) for at in begins]
+    return conflicts.check_matches(document.path, before, now, places)
 
 
-def check_line_conflicts(path: Path, shown: str | None, notebook: Notebook, line: int) -> str:
+def check_line_conflicts(document: Document, line: int) -> str:
     """Conflict check of an edit that was given by a line number."""
-    before, now = _compared(shown, notebook)
-    return conflicts.check_lines(path, before, now, line) if before != now else ""
+    before, now = _compared(document)
+    return conflicts.check_lines(document.path, before, now, line) if before != now else ""
 
 
-def check_cell_conflicts(
-    path: Path, shown: str | None, notebook: Notebook, cell: Cell | None, *, by_id: bool
-) -> str:
+def check_cell_conflicts(document: Document, cell: Cell | None, *, by_id: bool) -> str:
     """Conflict check of an edit of a whole cell; None is the top of the notebook."""
-    before, now = _compared(shown, notebook)
+    path, shown = document.path, document.shown
+    before, now = _compared(document)
     if before == now:
         return ""
     old = Notebook.parse(shown) if shown is not None else None
@@ -60,10 +69,10 @@ def _same(old: Notebook, cell: Cell, *, by_id: bool) -> bool:
     return any((c.id, c.type, c.source) == (cell.id, cell.type, cell.source) for c in known)
 
 
-def _compared(shown: str | None, notebook: Notebook) -> tuple[str, str]:
+def _compared(document: Document) -> tuple[str, str]:
     """The notebook as it was shown and as it is; the same where it was none before."""
-    now = notebook.listing(executions=False)
-    old = Notebook.parse(shown) if shown is not None else None
+    now = document.notebook.listing(executions=False)
+    old = Notebook.parse(document.shown) if document.shown is not None else None
     return (old.listing(executions=False) if old is not None else now), now
 
 
@@ -93,10 +102,9 @@ def find_cell(notebook: Notebook, reference: CellReference) -> Cell:
     )
 
 
-def insert_lines(
-    path: Path, file: TextFile, notebook: Notebook, shown: str | None, line: int, text: str
-) -> tuple[Edit, str]:
+def insert_lines(document: Document, line: int, text: str) -> tuple[Edit, str]:
     """``insert``: after a heading is the top of its cell, and 0 is the top of the first one."""
+    notebook = document.notebook
     count = notebook.line_count
     if not notebook.cells:
         raise invalid(
@@ -104,7 +112,7 @@ def insert_lines(
         )
     if not 0 <= line <= count:
         raise no_such_line(line, count)
-    note = check_line_conflicts(path, shown, notebook, line)
+    note = check_line_conflicts(document, line)
     cell = next(cell for cell in notebook.cells if line <= cell.last_line)
     lines = cell.source.split("\n")
     at = max(0, line - cell.line)
@@ -112,15 +120,12 @@ def insert_lines(
     # An empty cell has no line that could stay above or below.
     source = "\n".join(new if lines == [""] else [*lines[:at], *new, *lines[at:]])
     first = cell.line + 1 + at
-    edit, cleared = rewrite_sources(path, file, notebook, {cell.index: source}, first, len(new))
+    edit, cleared = rewrite_sources(document, {cell.index: source}, first, len(new))
     return edit, cleared + note
 
 
 def replace_text(
-    path: Path,
-    file: TextFile,
-    notebook: Notebook,
-    shown: str | None,
+    document: Document,
     old: str,
     new: str,
     reference: CellReference | None = None,
@@ -129,6 +134,7 @@ def replace_text(
     expected: int | None = None,
 ) -> tuple[Edit, str] | None:
     """``str_replace`` in sources; None if the text is in no source."""
+    notebook = document.notebook
     cells = [find_cell(notebook, reference)] if reference is not None else notebook.cells
     wanted = to_newlines(old)
     found = _occurrences(cells, wanted)
@@ -137,9 +143,9 @@ def replace_text(
         found = _occurrences(cells, wanted)
     if not found:
         return None
-    _check_count(path, wanted, found, every or expected is not None, expected)
+    _check_count(document.path, wanted, found, every or expected is not None, expected)
     new = to_newlines(new)
-    note = check_text_conflicts(path, shown, notebook, found, len(wanted))
+    note = check_text_conflicts(document, found, len(wanted))
     sources: dict[int, str] = {}
     for cell, at in reversed(found):  # from the end, so that the offsets before stay
         source = sources.get(cell.index, cell.source)
@@ -148,7 +154,7 @@ def replace_text(
         raise unchanged(new)
     sources = dict(sorted(sources.items()))
     line, height = _line(*found[0]), new.count("\n") + 1
-    edit, cleared = rewrite_sources(path, file, notebook, sources, line, height)
+    edit, cleared = rewrite_sources(document, sources, line, height)
     return edit, cleared + note
 
 
@@ -181,14 +187,10 @@ def _line(cell: Cell, at: int) -> int:
 
 
 def rewrite_sources(
-    path: Path,
-    file: TextFile,
-    notebook: Notebook,
-    sources: dict[int, str],
-    line: int,
-    height: int,
+    document: Document, sources: dict[int, str], line: int, height: int
 ) -> tuple[Edit, str]:
     """Edit that gives cells other sources; ``height`` lines are new at ``line``."""
+    notebook = document.notebook
     changes: list[_Change] = []
     cleared: list[str] = []
     for index, source in sources.items():
@@ -199,9 +201,7 @@ def rewrite_sources(
     note = f"\nThe outputs of {', '.join(cleared)} were cleared." if cleared else ""
     names = ", ".join(notebook.cells[index].name for index in sources)
     place = (line, SNIPPET_LINES - 1, SNIPPET_LINES + height - 1)
-    return changed_cells(
-        path, file, notebook, changes, place, f"a snippet of {path}, in {names}"
-    ), note
+    return changed_cells(document, changes, place, f"in {names}"), note
 
 
 def _with_source(notebook: Notebook, cell: Cell, source: str) -> list[_Change]:
@@ -225,14 +225,10 @@ def stored_source(source: str, *, as_list: bool) -> str | list[str]:
 
 
 def changed_cells(
-    path: Path,
-    file: TextFile,
-    notebook: Notebook,
-    changes: list[_Change],
-    place: tuple[int, int, int],
-    what: str,
+    document: Document, changes: list[_Change], place: tuple[int, int, int], what: str
 ) -> Edit:
     """Edit of several spans, if it leaves a valid notebook."""
+    path, file, notebook = document.path, document.file, document.notebook
     start, end, new = splice(notebook.text, changes)
     data = encoded(file, start, end, new, "new_str")
     result = Notebook.parse(TextFile(data, file.encoding).text)
@@ -244,7 +240,15 @@ def changed_cells(
     line, before, after = place
     first = max(1, line - before)
     shown = result.listing().split("\n")[first - 1 : line + after]
-    return Edit(data, start, line, before, after, excerpt="\n".join(shown), caption=what)
+    return Edit(
+        data,
+        start,
+        line,
+        before,
+        after,
+        excerpt="\n".join(shown),
+        caption=f"a snippet of {path}, {what}",
+    )
 
 
 def _difference(some: Notebook, others: Notebook) -> list[Cell]:
@@ -253,12 +257,11 @@ def _difference(some: Notebook, others: Notebook) -> list[Cell]:
     return [c for c in some.cells if some.text[c.span.start : c.span.end] not in texts]
 
 
-def rewrite_listing(
-    path: Path, file: TextFile, notebook: Notebook, listing: str
-) -> tuple[Edit, str] | None:
+def rewrite_listing(document: Document, listing: str) -> tuple[Edit, str] | None:
     """Edit that gives cells the sources of a changed listing, and a note; None if none changed."""
+    notebook = document.notebook
     old, new = notebook.listing().split("\n"), listing.split("\n")
-    sources = _sources(path, notebook, new)
+    sources = _sources(document.path, notebook, new)
     changed = {
         cell.index: source
         for cell, source in zip(notebook.cells, sources, strict=True)
@@ -267,7 +270,7 @@ def rewrite_listing(
     if not changed:
         return None
     _, _, first, last = changed_ranges(old, new)[0]
-    return rewrite_sources(path, file, notebook, changed, first + 1, last - first)
+    return rewrite_sources(document, changed, first + 1, last - first)
 
 
 def _sources(path: Path, notebook: Notebook, lines: list[str]) -> list[str]:
