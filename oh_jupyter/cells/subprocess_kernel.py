@@ -59,7 +59,7 @@ class SubprocessKernel:
 
         for attempt in range(_MAX_START_ATTEMPTS):
             manager = AsyncKernelManager(kernel_name=self._name, ip="127.0.0.1", cache_ports=False)
-            for channel, port in zip(_CHANNELS, free_ports(self._ports), strict=False):
+            for channel, port in zip(_CHANNELS, _free_ports(self._ports), strict=False):
                 setattr(manager, channel, port)
             try:
                 await manager.start_kernel(cwd=self._directory)
@@ -123,7 +123,7 @@ class SubprocessKernel:
             await manager.shutdown_kernel(now=True)
 
 
-def free_ports(ports: range) -> Iterator[int]:
+def _free_ports(ports: range) -> Iterator[int]:
     """Ports that nobody listens on, in random order."""
     for port in random.sample(ports, len(ports)):
         with socket.socket() as probe:

@@ -48,7 +48,7 @@ def apply(
     """Carry out one command on one file."""
     stage, path = Stage(state), command.path
     (said, note), _ = _make(
-        stage, [path], lambda stage: stage_command(stage, command), dry_run=dry_run
+        stage, [path], lambda stage: _stage_command(stage, command), dry_run=dry_run
     )
     staged = stage.at(path)
     new = command if isinstance(command, NewFile) else command.if_missing
@@ -167,7 +167,7 @@ def _lint(file: EditorResult) -> str:
     return f"\n{lint_report(Path(file.path), file.old_content or '', file.new_content or '')}\n"
 
 
-def stage_command(stage: Stage, command: Command | NewFile) -> tuple[str, str]:
+def _stage_command(stage: Stage, command: Command | NewFile) -> tuple[str, str]:
     """Carry out one command on the stage; what to say, and a note to add."""
     path = command.path
     staged = stage.at(path)
@@ -223,7 +223,7 @@ def combine(commands: list[Command | NewFile]) -> Callable[[Stage], str]:
         said = []
         for number, command in enumerate(commands, 1):
             try:
-                text, note = stage_command(stage, command)
+                text, note = _stage_command(stage, command)
             except EditorError as error:
                 if len(commands) == 1:
                     raise
@@ -278,7 +278,7 @@ class Transaction:
             EditorError: It was refused; the edits before it are still there.
         """
         command = self._parse(edit)
-        said, note = stage_command(self._stage, command)
+        said, note = _stage_command(self._stage, command)
         self._edits.append(edit)
         return replace(self._stage.at(command.path).result(dry_run=True), output=said + note)
 

@@ -95,7 +95,7 @@ GRAMMARS = {
 """The grammars by suffix."""
 
 
-def lint_grammar(suffix: str, text: str) -> Findings:
+def _lint_grammar(suffix: str, text: str) -> Findings:
     """Syntax errors by the tree-sitter grammar of a suffix, or which package is missing."""
     grammar = GRAMMARS[suffix]
     try:
@@ -147,7 +147,7 @@ _NAME = "<lint>"
 _TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
-def lint_python(text: str) -> Findings:
+def _lint_python(text: str) -> Findings:
     """Findings in a module."""
     if _NOQA_FILE.search(text):
         return Findings(text)
@@ -157,7 +157,7 @@ def lint_python(text: str) -> Findings:
     return _semantic_findings(text, text)
 
 
-def lint_cells(notebook: Notebook) -> Findings:
+def _lint_cells(notebook: Notebook) -> Findings:
     """Findings in the code cells of a notebook, which share their names."""
     listing = notebook.listing(executions=False)
     if _language(notebook) != "python":
@@ -276,13 +276,13 @@ def _lint(path: Path, text: str) -> Findings:
     suffix = path.suffix.lower()
     if is_notebook(path):
         notebook = Notebook.parse(text)
-        return lint_cells(notebook) if notebook is not None else _lint_json(text)
+        return _lint_cells(notebook) if notebook is not None else _lint_json(text)
     if suffix in (".py", ".pyi"):
-        return lint_python(text)
+        return _lint_python(text)
     if suffix == ".json":
         return _lint_json(text)
     if suffix in GRAMMARS:
-        return lint_grammar(suffix, text)
+        return _lint_grammar(suffix, text)
     return Findings(text)
 
 

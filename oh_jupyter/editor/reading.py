@@ -63,7 +63,7 @@ _NO_TRANSCRIPT = (
 )
 
 
-def to_markdown(path: Path, data: bytes) -> str:
+def _to_markdown(path: Path, data: bytes) -> str:
     """Markdown of a document by Microsoft's MarkItDown, or of a recording by its tags."""
     suffix = path.suffix.lower()
     if suffix in _AUDIO_SUFFIXES:
@@ -170,7 +170,7 @@ def view(
         output = f"Image file {path} read successfully. Displaying image content."
         return EditorResult(output, path=str(path), image_urls=[url]), None
     if suffix in DOCUMENT_SUFFIXES:
-        markdown = clip(to_markdown(path, _read(path, max_file_bytes)[0]), MARKDOWN_CLIPPED)
+        markdown = clip(_to_markdown(path, _read(path, max_file_bytes)[0]), MARKDOWN_CLIPPED)
         output = f"Here's the content of the file {path} displayed in Markdown format:\n"
         return EditorResult(f"{output}{markdown}\n", path=str(path)), None
     file, _ = read_text(path, max_file_bytes)

@@ -48,7 +48,7 @@ def check_field(value: Any, hint: Any, name: str, *, ignore_unknown: bool = Fals
             raise WireError(f"'{name}' must be one of {choices}, not {value!r}", name)
         return hint(value) if isinstance(hint, type) else value
     if not _fits(value, schema):
-        raise WireError(f"'{name}' must be {_schema_name(schema)}, not {json_name(value)}", name)
+        raise WireError(f"'{name}' must be {_schema_name(schema)}, not {_json_name(value)}", name)
     return value
 
 
@@ -115,7 +115,7 @@ def _schema_name(schema: Schema) -> str:
     return _NAMES[schema["type"]]
 
 
-def json_name(value: object) -> str:
+def _json_name(value: object) -> str:
     """Name the JSON type of a value, such as "an array"."""
     for name in ("boolean", "integer", *_NAMES):
         if isinstance(value, _PYTHON_TYPES[name]):
@@ -126,5 +126,5 @@ def json_name(value: object) -> str:
 def mapping(value: object, name: str) -> dict[str, Any]:
     """Insist on a JSON object."""
     if not isinstance(value, dict):
-        raise WireError(f"{name!r} must be a JSON object, not {json_name(value)}", name)
+        raise WireError(f"{name!r} must be a JSON object, not {_json_name(value)}", name)
     return value

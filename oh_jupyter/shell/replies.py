@@ -38,7 +38,7 @@ MAX_CONTENT_CHARS = 30_000
 TRUNCATION = "\n[... Observation truncated due to length ...]\n"
 
 
-def completed_suffix(exit_code: int, key: str | None) -> str:
+def _completed_suffix(exit_code: int, key: str | None) -> str:
     """Say that the command has ended."""
     sent = f" CTRL+{key[-1].upper()} was sent." if key else ""
     return f"\n[The command completed with exit code {exit_code}.{sent}]"
@@ -74,7 +74,7 @@ def multiple_commands(commands: list[str]) -> str:
     )
 
 
-def history_prefix(content: str) -> str:
+def _history_prefix(content: str) -> str:
     """Say that the beginning of the output was dropped."""
     lines = len(content.splitlines())
     return (
@@ -83,7 +83,7 @@ def history_prefix(content: str) -> str:
     )
 
 
-def leftover_prefix(command: str, exit_code: int, content: str) -> str:
+def _leftover_prefix(command: str, exit_code: int, content: str) -> str:
     """Hand over what an earlier command printed after it had last been asked for."""
     return (
         f'[The previous command "{command}" completed with exit code {exit_code}. '
@@ -107,7 +107,7 @@ def memory_suffix(used: int, limit: int) -> str:
     )
 
 
-def truncate(content: str) -> str:
+def _truncate(content: str) -> str:
     """Cut the middle out of a content of more than 30 000 characters."""
     if len(content) <= MAX_CONTENT_CHARS:
         return content
@@ -132,10 +132,10 @@ def unfinished(command: Command, shown: str, suffix: str, hidden: bool) -> CmdOu
     content, truncated = _take(command, final=False)
     prefix = CONTINUED_PREFIX if command.replies else ""
     if truncated:
-        prefix += history_prefix(content)
+        prefix += _history_prefix(content)
     command.replies += 1
     return CmdOutputObservation(
-        content=truncate(content),
+        content=_truncate(content),
         command=shown,
         metadata=CmdOutputMetadata(prefix=prefix, suffix=suffix),
         hidden=hidden,
@@ -154,7 +154,7 @@ def completed(
     """Report on a command that has ended, with its output since the last report."""
     content, truncated = _take(command, final=True)
     return CmdOutputObservation(
-        content=content if hidden else truncate(content),
+        content=content if hidden else _truncate(content),
         command=shown,
         metadata=CmdOutputMetadata(
             exit_code=report.exit_code,
@@ -163,8 +163,8 @@ def completed(
             hostname=platform.node(),
             working_dir=report.cwd,
             py_interpreter_path=_interpreter(report.path, report.cwd),
-            prefix=history_prefix(content) if truncated else "",
-            suffix=completed_suffix(report.exit_code, key),
+            prefix=_history_prefix(content) if truncated else "",
+            suffix=_completed_suffix(report.exit_code, key),
         ),
         hidden=hidden,
     )
@@ -175,7 +175,7 @@ def leftover(command: Command) -> str:
     content, _ = _take(command, final=True)
     if not content or command.report is None:
         return ""
-    return leftover_prefix(command.text, command.report.exit_code, truncate(content))
+    return _leftover_prefix(command.text, command.report.exit_code, _truncate(content))
 
 
 def _take(command: Command, final: bool) -> tuple[str, bool]:

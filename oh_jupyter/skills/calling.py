@@ -81,7 +81,7 @@ def call_skill(
         problem = _misfit(function, arguments)
         if problem:
             said = f"{name}: {problem}. It takes {name}{signature_of(function)}"
-            return tool_result(said, failed=True)
+            return _tool_result(said, failed=True)
         try:
             value = function(**arguments)
             if inspect.iscoroutine(value):
@@ -90,10 +90,10 @@ def call_skill(
                 value = asyncio.run(value)
         except Exception as error:
             said = _lines(printed.getvalue(), f"{type(error).__name__}: {error}")
-            return tool_result(said, failed=True)
+            return _tool_result(said, failed=True)
     plain = _jsonable(value)
     structured = plain if isinstance(plain, dict) else {"result": plain}
-    return tool_result(
+    return _tool_result(
         _lines(printed.getvalue(), _shown(value, plain)),
         structured=None if plain is None or isinstance(value, str) else structured,
     )
@@ -110,7 +110,7 @@ def _misfit(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
     return ""
 
 
-def tool_result(
+def _tool_result(
     text: str, *, failed: bool = False, structured: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """A result of one text, with the keys of MCP's ``CallToolResult``."""

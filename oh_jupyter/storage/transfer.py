@@ -39,7 +39,7 @@ class Transfer:
     bytes: int = 0
 
 
-def files_below(store: FileStore, path: str) -> dict[str, FileInfo]:
+def _files_below(store: FileStore, path: str) -> dict[str, FileInfo]:
     """Find all files of a directory by path below it, or the one file as ``""``."""
     key = path_key(path)
     start = store.info(key)
@@ -79,7 +79,7 @@ def copy(
         FileNotFoundError: If there is nothing to copy.
         StorePathError: If a directory shall be copied into itself.
     """
-    found = files_below(source, path)
+    found = _files_below(source, path)
     pairs = _pairs(path, found, target_path)
     if source is target and "" not in found:
         below = path_key(path) + "/" if path_key(path) else ""
@@ -118,10 +118,10 @@ def sync(
     Raises:
         FileNotFoundError: If there is no such source.
     """
-    found = files_below(source, path)
+    found = _files_below(source, path)
     pairs = _pairs(path, found, target_path)
     try:
-        there = files_below(target, target_path) if "" not in found else {}
+        there = _files_below(target, target_path) if "" not in found else {}
     except FileNotFoundError:
         there = {}
     if "" in found:

@@ -34,9 +34,9 @@ _COST_BLANK, _COST_LINE, _COST_SEEN, _COST_KNOWN, _COST_KNOWN_HEADER = 1, 2, 3, 
 _COST_DROPPED_HEADER = 6
 
 
-def is_distinctive(line: str) -> bool:
+def _is_distinctive(line: str) -> bool:
     """Whether a line is hardly met twice by chance."""
-    return _own_letters(line) >= _MIN_LETTERS or is_definition(line)
+    return _own_letters(line) >= _MIN_LETTERS or _is_definition(line)
 
 
 def _own_letters(line: str) -> int:
@@ -44,18 +44,18 @@ def _own_letters(line: str) -> int:
     return sum(len(word) for word in words if not _GENERIC.fullmatch(word))
 
 
-def is_definition(line: str) -> bool:
+def _is_definition(line: str) -> bool:
     """Whether a line begins a function, a class or the like, in a common language."""
     return _DEFINITION.match(line) is not None
 
 
-def defined_names(lines: list[str]) -> list[str]:
+def _defined_names(lines: list[str]) -> list[str]:
     """Names of the functions, classes and the like that lines define, each once."""
     found = (_DEFINITION.match(line) for line in lines)
     return list(dict.fromkeys(match["name"] for match in found if match is not None))
 
 
-def is_cheapest(
+def _is_cheapest(
     original: list[str], blocks: list[list[str]], runs: tuple[tuple[int, int], ...]
 ) -> bool:
     """Whether every other reading of a draft costs more.
@@ -92,15 +92,15 @@ def _cost_to_add(line: str, known: set[str]) -> int:
         return _COST_BLANK
     if line not in known or not _own_letters(line):
         return _COST_LINE
-    if is_definition(line):
+    if _is_definition(line):
         return _COST_KNOWN_HEADER  # nobody defines the same thing twice
-    return _COST_KNOWN if is_distinctive(line) else _COST_SEEN
+    return _COST_KNOWN if _is_distinctive(line) else _COST_SEEN
 
 
 def _cost_to_drop(line: str) -> int:
     if not line.strip():
         return _COST_BLANK
-    return _COST_DROPPED_HEADER if is_definition(line) else _COST_LINE
+    return _COST_DROPPED_HEADER if _is_definition(line) else _COST_LINE
 
 
 def _fronts(
@@ -229,7 +229,7 @@ def merge(original: list[str], draft: Draft, *, whole_file: bool = False) -> Mer
 
 def _lost_definitions(original: list[str], lines: list[str], *, whole_file: bool) -> Refused | None:
     """Doubt about a draft without markers that drops definitions which no new ones replace."""
-    old, new = defined_names(original), defined_names(lines)
+    old, new = _defined_names(original), _defined_names(lines)
     lost = [name for name in old if name not in new]
     if not lost or (not whole_file and len(lost) <= len(set(new) - set(old))):
         return None
@@ -351,9 +351,9 @@ def _is_certain(original: list[str], blocks: list[list[str]], runs: tuple[Run, .
         and (not after or _is_anchored(original[end:], after))
         for (start, end), before, after in zip(runs, blocks, blocks[1:], strict=False)
     )
-    if strong and not any(map(is_definition, dropped)):
+    if strong and not any(map(_is_definition, dropped)):
         return True
-    return is_cheapest(original, blocks, runs)
+    return _is_cheapest(original, blocks, runs)
 
 
 def _is_anchored(lines: list[str], block: list[str]) -> bool:
@@ -361,6 +361,6 @@ def _is_anchored(lines: list[str], block: list[str]) -> bool:
     for line, shown in zip(lines, block, strict=False):
         if line != shown:
             return False
-        if is_distinctive(line):
+        if _is_distinctive(line):
             return True
     return False

@@ -71,7 +71,7 @@ def merge_prompt(original: str, draft: str) -> str:
     return _MERGE.format(original=original, draft=draft)
 
 
-def repair_prompt(code: str, draft: str, report: str, first: int) -> str:
+def _repair_prompt(code: str, draft: str, report: str, first: int) -> str:
     """Prompt to correct a merged draft."""
     return _REPAIR.format(original=code, draft=draft, report=report.strip(), first=first)
 
@@ -194,7 +194,7 @@ def repaired(
         if not report or model is None:
             return code
         text = "\n".join(code)
-        code = model.ask(repair_prompt(text, draft, report, first), text).split("\n")
+        code = model.ask(_repair_prompt(text, draft, report, first), text).split("\n")
         report = _report(path, old, splice(code), syntax_only=syntax_only)
     if not report:
         return code

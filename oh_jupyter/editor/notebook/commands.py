@@ -28,7 +28,7 @@ MODES = ("replace", "insert", "delete", "move")
 """What ``notebook_edit`` can do with a cell."""
 
 
-def change_cell(
+def _change_cell(
     document: Document,
     mode: str,
     reference: CellReference | None,
@@ -246,6 +246,6 @@ def cell_edit(
                 "text, with the commands `view`, `str_replace` and `insert`.",
             )
         document = Document(path, file, notebook, shown)
-        return change_cell(document, mode, cell, source, cell_type, to)
+        return _change_cell(document, mode, cell, source, cell_type, to)
 
     return compute

@@ -26,7 +26,7 @@ class Document:
     shown: str | None = None
 
 
-def check_text_conflicts(document: Document, found: list[tuple[Cell, int]], length: int) -> str:
+def _check_text_conflicts(document: Document, found: list[tuple[Cell, int]], length: int) -> str:
     """Conflict check of replacements that were found by their text."""
     before, now = _compared(document)
     if before == now:
@@ -41,7 +41,7 @@ def check_text_conflicts(document: Document, found: list[tuple[Cell, int]], leng
     return conflicts.check_matches(document.path, before, now, places)
 
 
-def check_line_conflicts(document: Document, line: int) -> str:
+def _check_line_conflicts(document: Document, line: int) -> str:
     """Conflict check of an edit that was given by a line number."""
     before, now = _compared(document)
     return conflicts.check_lines(document.path, before, now, line) if before != now else ""
@@ -112,7 +112,7 @@ def insert_lines(document: Document, line: int, text: str) -> tuple[Edit, str]:
         )
     if not 0 <= line <= count:
         raise no_such_line(line, count)
-    note = check_line_conflicts(document, line)
+    note = _check_line_conflicts(document, line)
     cell = next(cell for cell in notebook.cells if line <= cell.last_line)
     lines = cell.source.split("\n")
     at = max(0, line - cell.line)
@@ -145,7 +145,7 @@ def replace_text(
         return None
     _check_count(document.path, wanted, found, every or expected is not None, expected)
     new = to_newlines(new)
-    note = check_text_conflicts(document, found, len(wanted))
+    note = _check_text_conflicts(document, found, len(wanted))
     sources: dict[int, str] = {}
     for cell, at in reversed(found):  # from the end, so that the offsets before stay
         source = sources.get(cell.index, cell.source)

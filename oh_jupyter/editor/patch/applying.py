@@ -53,7 +53,7 @@ def locate(lines: Sequence[str], hunk: Hunk) -> Place | None:
     return None
 
 
-def find_applied(lines: Sequence[str], hunk: Hunk) -> int | None:
+def _find_applied(lines: Sequence[str], hunk: Hunk) -> int | None:
     """First line, from 0, of the place where a hunk was applied before; None if unclear."""
     new = hunk.new
     if not any(len(re.findall(r"\w", line)) >= 2 for line in new):
@@ -62,7 +62,7 @@ def find_applied(lines: Sequence[str], hunk: Hunk) -> int | None:
     return places[0].start if len(places) == 1 else None
 
 
-def is_applied_at(lines: Sequence[str], hunk: Hunk, place: Place) -> bool:
+def _is_applied_at(lines: Sequence[str], hunk: Hunk, place: Place) -> bool:
     """Whether lines that a hunk adds at an end of its context are there already."""
     old, new = hunk.old, hunk.new
     if len(new) <= len(old) or not any(line.strip() for line in new):
@@ -245,11 +245,11 @@ def _place_of(
         within = _within_lines(file.text, hunk, name, result)
         if within is not None or result.problems:
             return within
-    if place is not None and (hunk.identical or is_applied_at(lines, hunk, place)):
+    if place is not None and (hunk.identical or _is_applied_at(lines, hunk, place)):
         result.remarks.append(f"{_words(name)}was applied before, at line {place.start + 1}")
         return None
     if place is None:
-        applied = find_applied(lines, hunk)
+        applied = _find_applied(lines, hunk)
         if applied is not None and not _is_elsewhere(lines, hunk, applied):
             result.remarks.append(f"{_words(name)}was applied before, at line {applied + 1}")
         else:

@@ -18,7 +18,7 @@ _REPLACE = re.compile(r">{2,}\s*REPLACE\s*\Z")
 _FENCE = re.compile(r"\s*(```|~~~)")
 
 
-def parse_blocks(text: str) -> list[FilePatch]:
+def _parse_blocks(text: str) -> list[FilePatch]:
     """Patches of SEARCH and REPLACE blocks, each for the file named above it or the one before."""
     lines = text.replace("\r\n", "\n").split("\n")
     patches: list[FilePatch] = []
@@ -95,7 +95,7 @@ _MOVE, _END_OF_FILE = "*** Move to:", "*** End of File"
 _HEADERS = (_ADD, _DELETE, _UPDATE)
 
 
-def parse_envelope(text: str) -> list[FilePatch]:
+def _parse_envelope(text: str) -> list[FilePatch]:
     """Patches of an envelope, with anything around it."""
     lines = text.replace("\r\n", "\n").split("\n")
     first = next(n for n, line in enumerate(lines) if line.strip() == BEGIN)
@@ -209,8 +209,8 @@ def _reader(text: str) -> Callable[[str], list[FilePatch]] | None:
     for line in text.split("\n"):
         stripped = line.strip()
         if stripped == BEGIN:
-            return parse_envelope
+            return _parse_envelope
         if SEARCH.match(stripped) and not diff:
-            return parse_blocks
+            return _parse_blocks
         diff = diff or STARTS.match(line) is not None
     return parse_unified if diff else None

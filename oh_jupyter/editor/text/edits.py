@@ -44,11 +44,11 @@ class Edit:
         return max(1, self.line - self.before)
 
 
-def find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, int]:
+def _find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, int]:
     """Offsets of the one place of ``old``, or of ``old`` without the blanks around it."""
     wanted, first = _first(file, old, new, path)
     if file.text.find(wanted, first + max(1, len(wanted))) >= 0 or (not wanted and file.text):
-        lines = line_numbers(file.text, occurrences(file.text, wanted))
+        lines = _line_numbers(file.text, occurrences(file.text, wanted))
         raise NoReplacementError(
             f"No replacement was performed. Multiple occurrences of old_str `{quoted(wanted)}` in "
             f"lines {lines}. Please ensure it is unique."
@@ -56,7 +56,7 @@ def find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, in
     return first, first + len(wanted)
 
 
-def find_all(
+def _find_all(
     file: TextFile, old: str, new: str, path: Path, expected: int | None
 ) -> list[tuple[int, int]]:
     """Offsets of every place of ``old``; ``expected`` None allows any number."""
@@ -68,7 +68,7 @@ def find_all(
         raise NoReplacementError(
             f"No replacement was performed. Expected {plural(expected, 'occurrence')} of old_str "
             f"`{quoted(wanted)}` in {path}, found {len(starts)} in lines "
-            f"{line_numbers(file.text, starts)}."
+            f"{_line_numbers(file.text, starts)}."
         )
     return [(start, start + len(wanted)) for start in starts]
 
@@ -97,7 +97,7 @@ def occurrences(text: str, wanted: str) -> list[int]:
     return [match.start() for match in re.finditer(re.escape(wanted), text)]
 
 
-def line_numbers(text: str, offsets: Iterable[int]) -> str:
+def _line_numbers(text: str, offsets: Iterable[int]) -> str:
     """Lines of ascending offsets, each once, such as ``[1, 7]``."""
     numbers: list[int] = []
     line, counted = 1, 0
@@ -111,7 +111,7 @@ def line_numbers(text: str, offsets: Iterable[int]) -> str:
     return f"{str(numbers[:_MAX_LISTED])[:-1]}, ... and {len(numbers) - _MAX_LISTED} more]"
 
 
-def replace_ranges(file: TextFile, places: Sequence[tuple[int, int]], new: str) -> Edit:
+def _replace_ranges(file: TextFile, places: Sequence[tuple[int, int]], new: str) -> Edit:
     """Edit that replaces ascending ranges of the text, and shows the first."""
     try:
         data = file.replace_many((start, end, new) for start, end in places)
@@ -124,7 +124,7 @@ def replace_ranges(file: TextFile, places: Sequence[tuple[int, int]], new: str) 
     return Edit(data, start, line, SNIPPET_LINES - 1, SNIPPET_LINES + new.count("\n"))
 
 
-def insert_after(file: TextFile, line: int, new: str) -> Edit:
+def _insert_after(file: TextFile, line: int, new: str) -> Edit:
     """Compute ``insert``; a last line without a newline gets one first."""
     count = file.line_count
     if not 0 <= line <= count:
@@ -217,16 +217,16 @@ def str_replace(
         raise unchanged(new)
 
     def compute_one(file: TextFile, shown: str | None) -> tuple[Edit, str]:
-        places = [find_unique(file, old, new, path)]
+        places = [_find_unique(file, old, new, path)]
         note = conflicts.check_matches(path, shown, file.text, places) if shown else ""
-        return replace_ranges(file, places, new), note
+        return _replace_ranges(file, places, new), note
 
     def compute_all(file: TextFile, shown: str | None) -> tuple[Edit, str]:
-        places = find_all(file, old, new, path, expected)
+        places = _find_all(file, old, new, path, expected)
         note = conflicts.check_matches(path, shown, file.text, places) if shown else ""
-        lines = line_numbers(file.text, [start for start, _ in places])
+        lines = _line_numbers(file.text, [start for start, _ in places])
         count = f"\n{plural(len(places), 'occurrence')} replaced, in lines {lines}."
-        return replace_ranges(file, places, new), count + note
+        return _replace_ranges(file, places, new), count + note
 
     compute = compute_all if replace_all or expected is not None else compute_one
     return Command("str_replace", path, compute, f"a snippet of {path}", REVIEW)
@@ -238,7 +238,7 @@ def insert(path: Path, line: int, text: str) -> Command:
         raise invalid("insert_line", line, "It should be an integer.")
 
     def compute(file: TextFile, shown: str | None) -> tuple[Edit, str]:
-        edit = insert_after(file, line, text)
+        edit = _insert_after(file, line, text)
         note = conflicts.check_lines(path, shown, file.text, line) if shown else ""
         return edit, note
 

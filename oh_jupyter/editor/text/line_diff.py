@@ -33,8 +33,8 @@ Change = tuple[int, int, int, int]
 
 def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Change]:
     """Ranges in which two sequences differ, ascending and apart from each other."""
-    prefix = common_prefix(old, new, min(len(old), len(new)))
-    suffix = common_suffix(old, new, min(len(old), len(new)) - prefix)
+    prefix = _common_prefix(old, new, min(len(old), len(new)))
+    suffix = _common_suffix(old, new, min(len(old), len(new)) - prefix)
     before, after = old[prefix : len(old) - suffix], new[prefix : len(new) - suffix]
     if not before or not after:
         whole = (prefix, len(old) - suffix, prefix, len(new) - suffix)
@@ -129,12 +129,12 @@ def _shift(old: Sequence[Any], new: Sequence[Any], i: int, j: int) -> tuple[int,
 def common_ends(old: AnyStr, new: AnyStr) -> tuple[int, int]:
     """Lengths of the common prefix and of the common suffix, which do not overlap."""
     limit = min(len(old), len(new))
-    prefix = common_prefix(old, new, limit)
-    suffix = common_suffix(old, new, limit - prefix)
+    prefix = _common_prefix(old, new, limit)
+    suffix = _common_suffix(old, new, limit - prefix)
     return prefix, suffix
 
 
-def common_prefix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
+def _common_prefix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
     """Length of the common prefix, at most ``limit``."""
     # Slices are compared in C. At the first difference the step shrinks until it is found.
     known, step = 0, _BLOCK_SIZE
@@ -147,7 +147,7 @@ def common_prefix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
     return known
 
 
-def common_suffix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
+def _common_suffix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
     """Length of the common suffix, at most ``limit``."""
     known, step = 0, _BLOCK_SIZE
     n, m = len(old), len(new)
@@ -175,8 +175,8 @@ def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept:
         if not limit:
             continue
         some, others = a[i1:i2], b[j1:j2]
-        prefix = common_prefix(some, others, limit)
-        suffix = common_suffix(some, others, limit - prefix)
+        prefix = _common_prefix(some, others, limit)
+        suffix = _common_suffix(some, others, limit - prefix)
         kept_a[i1 : i1 + prefix] = kept_b[j1 : j1 + prefix] = b"\1" * prefix
         kept_a[i2 - suffix : i2] = kept_b[j2 - suffix : j2] = b"\1" * suffix
         if prefix + suffix < limit:

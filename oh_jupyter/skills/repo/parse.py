@@ -23,7 +23,7 @@ class Import(NamedTuple):
     alias: str
 
 
-def read_import(node: SyntaxNode) -> list[Import]:
+def _read_import(node: SyntaxNode) -> list[Import]:
     """What an import statement imports; nothing for any other node."""
     if node.type == "import_from_statement":
         return _read_from(node)
@@ -158,7 +158,7 @@ def _enter(
     language: Language,
 ) -> tuple[Definition | None, tuple[str, ...]]:
     """Note what a node says, and say what its children are in."""
-    imported = read_import(node)
+    imported = _read_import(node)
     if imported:
         source.imports += imported
         if owner is not None:

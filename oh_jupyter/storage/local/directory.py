@@ -149,7 +149,7 @@ def _refuse(status: os.stat_result, segment: str) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), segment)
 
 
-def mode_of(directory: Directory, name: str) -> int | None:
+def _mode_of(directory: Directory, name: str) -> int | None:
     """Permissions of a regular file; None if there is nothing, an OSError if it is no file."""
     try:
         status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
@@ -171,7 +171,7 @@ def _temporary_name() -> str:
 
 def open_temporary(directory: Directory, name: str) -> tuple[str, int]:
     """Open a temporary file that is going to replace another one, with its permissions."""
-    mode = mode_of(directory, name)
+    mode = _mode_of(directory, name)
     temporary = directory.at(_temporary_name())
     handle = os.open(temporary, _CREATE, 0o666, dir_fd=directory.fd)
     if mode is not None and hasattr(os, "fchmod"):
