@@ -1,7 +1,6 @@
 """A client that runs cells in a kernel, the one that it lives in or any other, as frontends do.
 
 At the reply, outputs may still be on their way: a cell is done when reply *and* idle status came.
-
 """
 
 from __future__ import annotations

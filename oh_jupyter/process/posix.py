@@ -2,7 +2,6 @@
 
 ``preexec_fn`` is unsafe in a process with threads, and a parent-death signal is tied to the thread
 that forked and does not reach grandchildren.
-
 """
 
 from __future__ import annotations
