@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import compress, islice
-from operator import eq
+from itertools import compress, count, islice
+from operator import gt, ne
 from typing import Any, AnyStr
 
 _BLOCK_SIZE = 64 * 1024  # compared at once; small enough to stay in the processor's cache
@@ -39,11 +39,13 @@ def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Cha
     if not before or not after:
         whole = (prefix, len(old) - suffix, prefix, len(new) - suffix)
         return [whole] if before or after else []
-    # Lines that stay, and what they border on; between two of them is what changed.
     kept = None
     if min(len(before), len(after)) >= _IN_STEP_LINES:
-        kept = _kept_in_place(before, after) or _kept_in_step(before, after)
+        if changes := _changed_in_place(before, after, prefix):
+            return changes
+        kept = _kept_in_step(before, after)
     kept_before, kept_after = kept or _kept(before, after)
+    # Lines that stay, and what they border on; between two of them is what changed.
     first = prefix + 1
     i, j = [-1, *kept_before, len(before)], [-1, *kept_after, len(after)]
     return [
@@ -56,19 +58,21 @@ def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Cha
 _Kept = tuple[list[int], list[int]]
 
 
-def _kept_in_place(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | None:
-    """Places of the lines that stay where all others were changed in place; None if they moved."""
+def _changed_in_place(
+    old: Sequence[Hashable], new: Sequence[Hashable], first: int
+) -> list[Change] | None:
+    """What changed, counted from ``first``, if all of it was in place; None if lines moved."""
     if len(old) != len(new):
         return None
-    same = bytes(map(eq, old, new))
-    if 2 * same.count(1) < len(old) - 1:
+    changed = bytes(map(ne, old, new))
+    if 2 * changed.count(1) > len(old) + 1:
         return None
-    changed = same.translate(bytes((1, 0)) + bytes(254))
     some, others = (islice(compress(lines, changed), _PROBED_LINES) for lines in (old, new))
     if not set(some).isdisjoint(others):
         return None
-    kept = list(compress(range(len(old)), same))
-    return kept, kept
+    starts = list(compress(count(first), map(gt, changed, b"\0" + changed)))
+    ends = list(compress(count(first + 1), map(gt, changed, changed[1:] + b"\0")))
+    return list(zip(starts, ends, starts, ends, strict=True))
 
 
 def _kept_in_step(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | None:
@@ -164,9 +168,10 @@ def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept:
     """Places of the lines that stay, as many on either side."""
     # Lines without a counterpart only hide how the others follow each other.
     in_old = bytes(map(set(new).__contains__, old))
-    in_new = bytes(map(set(old).__contains__, new))
+    a = list(compress(old, in_old))
+    in_new = bytes(map(set(a).__contains__, new))
+    b = list(compress(new, in_new))
     at_old, at_new = compress(range(len(old)), in_old), compress(range(len(new)), in_new)
-    a, b = list(compress(old, in_old)), list(compress(new, in_new))
     kept_a, kept_b = bytearray(len(a)), bytearray(len(b))
     segments = [(0, len(a), 0, len(b))]
     while segments:
