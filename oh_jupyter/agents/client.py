@@ -93,14 +93,7 @@ def _answered(method: Handler) -> Handler:
 
 
 class RuntimeClient:
-    """Answers one agent, on the runtime's loop.
-
-    Attributes:
-        turn: The turn that is under way; updates outside of one are dropped.
-        on_change: Called after each change of the turn.
-        costs: What the session has cost so far, and the currency.
-        save_documents: Has open tabs save before the agent gets at a file; it may block.
-    """
+    """Answers one agent, on the runtime's loop; updates outside of a turn are dropped."""
 
     def __init__(self, executor: ActionExecutor, environment: dict[str, str]) -> None:
         self.turn: AgentTurn | None = None

@@ -53,14 +53,7 @@ T = TypeVar("T")
 
 
 class AgentSession:
-    """One agent at work in the runtime. It lives on the runtime's loop.
-
-    Attributes:
-        command: Which agent it is.
-        session_id: The agent's id of the conversation.
-        turns: Prompts so far.
-        problem: Why the agent is there no more, "" while it is.
-    """
+    """One agent at work, on the runtime's loop; ``problem`` says why it is there no more."""
 
     def __init__(self, executor: ActionExecutor, command: AgentCommand) -> None:
         self.command = command
@@ -91,11 +84,7 @@ class AgentSession:
         return self._child.pid
 
     async def start(self, tools: ToolServer | None, resume: str | None = None) -> None:
-        """Start the agent and its conversation, or go on with one by its id.
-
-        An AgentError if it does not start in time, speaks another version, or cannot resume;
-        then nothing of it is left.
-        """
+        """Start the agent and its conversation, or go on with one by its id; or AgentError."""
         if tools is not None:
             self._client.save_documents = partial(save_open_documents, tools)
         argv = self.command.arguments()
@@ -234,12 +223,7 @@ class AgentSession:
         on_begin: Callable[[], None] = lambda: None,
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> AgentTurn:
-        """Ask the agent, and wait until its turn is over; cancelling this cancels the turn.
-
-        The turn has the prompt, and gets what comes of it. ``context`` goes before the prompt, and
-        is not in the log. An AgentError if it is gone, is busy with another prompt, or answers
-        with an error.
-        """
+        """Ask for a turn, which gets what comes of it, after a context that is not in the log."""
         if self._cancelling is not None:
             await asyncio.wait({self._cancelling})
         if self._busy.locked():
@@ -323,10 +307,7 @@ class AgentSession:
             self._cancelling = None
 
     def _cancel_tool_calls(self, turn: AgentTurn, first_id: int) -> None:
-        """Cancel the Actions that our MCP server carries out for the agent's open tool calls.
-
-        They are known by their text, which the agent tells with its tool calls.
-        """
+        """Cancel the Actions of the agent's open tool calls, which are known by their texts."""
         told = {value for call in turn.unfinished_calls for value in _texts(call.arguments)}
         for id, action in list(self._executor.running.items()):
             texts = (getattr(action, name, "") for name in _MAIN_FIELDS)

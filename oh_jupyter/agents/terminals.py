@@ -41,15 +41,7 @@ def command_line(command: str, arguments: Sequence[str]) -> tuple[str, list[str]
 
 
 class Terminal:
-    """One command of an agent.
-
-    Attributes:
-        action: The Action that stands for it in the log.
-        started: Done when the command runs.
-        ended: Set when it has ended.
-        truncated: Whether the beginning of its output is not kept.
-        returncode: Its exit status, negative for a signal, None while it runs.
-    """
+    """One command of an agent, and the Action that stands for it in the log."""
 
     def __init__(
         self,

@@ -44,12 +44,9 @@ def save_open_documents(server: ToolServer) -> None:
 
 
 def list_tools(server: ToolServer) -> list[str]:
-    """The names of our tools, as an agent's client lists them; an AgentError if they cannot be had.
-
-    An agent whose tools cannot be had goes on without them and says nothing, and one whose
-    client connects after the first prompt would begin without them. Three plain requests, since
-    the SDK would cost the kernel its import.
-    """
+    """The names of our tools, as an agent's client lists them; or AgentError."""
+    # An agent whose tools cannot be had goes on without them and says nothing, and one whose client
+    # connects after the first prompt begins without them. The SDK would cost its import.
     import requests
 
     try:

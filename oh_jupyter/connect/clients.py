@@ -23,49 +23,30 @@ MAX_CALL_SECONDS = 3600
 
 @dataclass(frozen=True)
 class Connection:
-    """How a client reaches us.
-
-    Attributes:
-        program: A program to start, with its arguments.
-        environment: Variables that it needs, beside those that every client passes on.
-        server: An address to connect to instead.
-    """
+    """How a client reaches us: by a program with its arguments, or by a server's address."""
 
     program: tuple[str, ...] = ("oh-jupyter", "mcp")
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)  # beside what all clients pass on
     server: RunningServer | None = None
 
 
 @dataclass(frozen=True)
 class Client:
-    """A program that agents run in.
-
-    Attributes:
-        title: Its name for people.
-        place: Where our entry is in its file.
-        user: The file for all that a person does, below the home directory; "" if there is none.
-        project: The file of a project, below its directory; "" if there is none.
-        next_step: What to do there, once the file is written.
-        names: What it calls the command, its environment, an address, and that one's headers.
-        kinds: What it calls the two ways to reach a server, and the key for that; () if nothing.
-        extra: What else is in an entry.
-        moved: Finds another directory than the home directory for ``user``; None if it is not
-            moved.
-        finish: Brings an entry into another shape.
-        trust: What else is in an entry of which the client does not ask before each call.
-        rule: The rule that says so in another file: its place there, and the files as above.
-    """
+    """A program that agents run in, and its files: a person's and a project's, "" for none."""
 
     title: str
     place: Place
     user: str
     project: str
     next_step: str
+    # What it calls the command, its environment, an address and that one's headers; then the key
+    # that tells how to reach a server, and its two values.
     names: tuple[str, str, str, str] = ("command", "env", "url", "headers")
     kinds: tuple[str, str, str] | tuple[()] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
-    moved: Callable[[], str | Path | None] = lambda: None
+    moved: Callable[[], str | Path | None] = lambda: None  # a directory instead of the home
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict
+    # What keeps it from asking before each call: in the entry, or as a rule in files of its own.
     trust: Mapping[str, Any] = field(default_factory=dict)
     rule: tuple[Place, Callable[[], Path], str] | None = None
 

@@ -210,10 +210,7 @@ def backup_of(file: Path) -> Path:
 
 
 def write_text(file: Path, text: str, private: bool = False) -> None:
-    """Write a file whole or not at all, after what it held was copied beside it.
-
-    A new file is for its owner alone if it is ``private``. ConfigError if it cannot be written.
-    """
+    """Write a file whole or not at all, after what it held was copied beside it; or ConfigError."""
     target = file.resolve()  # a link into somebody's dotfiles stays one
     try:
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -32,11 +32,7 @@ _FORMATS: dict[str, Any] = {".json": json_text, ".toml": toml_text, ".yaml": yam
 
 @dataclass(frozen=True)
 class Place:
-    """Where an entry of a name is in files of a kind: below the keys of the section.
-
-    The suffix is .json, .toml or .yaml; entries that are listed have their names in them, or are
-    names.
-    """
+    """Where an entry is in a kind of file; listed ones have their names in them, or are names."""
 
     suffix: str
     section: tuple[str, ...]
@@ -91,11 +87,7 @@ def show_entry(place: Place, entry: Mapping[str, Any]) -> str:
 def set_entry(
     place: Place, text: str, entry: Mapping[str, Any] | str, decided: Iterable[str] = ()
 ) -> str:
-    """The text of a configuration file with an entry, in which what a person has added stays.
-
-    Of what a person may have set the parts that are ``decided`` now become as in the entry.
-    ConfigError if it cannot be read, or not be changed without touching more.
-    """
+    """The text of a file with an entry, in which what a person has set stays unless ``decided``."""
     document, entries = place.read(text)
     old = place.entry(entries)
     wanted: Any = entry

@@ -75,6 +75,22 @@ async def test_a_task_that_is_cancelled_is_interrupted(
         assert "free again" in answer.content[0].text
 
 
+async def test_a_command_outlives_a_client_that_knows_no_tasks(
+    mcp_connect, plain_kernel, tmp_path
+) -> None:
+    go = tmp_path / "go"
+    wait = f"until [ -e {go} ]; do sleep 0.05; done; echo it is over"
+    async with mcp_connect(plain_kernel) as session:
+        answer = await session.call_tool("run", {"command": wait, "timeout": 0.5})
+        assert "exit code" not in answer.content[0].text
+    async with mcp_connect(plain_kernel) as session:
+        go.touch()
+        answer = await session.call_tool("run", {"command": ""})
+        assert answer.content[0].text.startswith("it is over"), answer.content[0].text
+        events = await session.call_tool("events")
+        assert "it is over" in events.content[0].text
+
+
 @pytest.mark.skipif(MAJOR == 1, reason="sessions say it once, when they begin")
 async def test_tasks_are_for_who_knows_them(mcp_url, jp_auth_header) -> None:
     async with task_client(f"{mcp_url}/mcp", jp_auth_header, declared=False) as client:
