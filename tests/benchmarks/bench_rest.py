@@ -181,6 +181,19 @@ def measure(
             lambda: server.act(action("write", path=large, content=MEGABYTE)),
         ),
     }
+    edited, words = f"{directory}/edited.txt", ["first", "other"]
+    server.act(action("write", path=edited, content=f"first\n{MEGABYTE}"))
+
+    def edit() -> None:
+        old, new = words
+        words.reverse()
+        server.act(action("edit", path=edited, command="str_replace", old_str=old, new_str=new))
+
+    calls["edit, 1 MB"] = (LARGE_CALLS, edit)
+    calls["run cat, 1 MB"] = (
+        LARGE_CALLS,
+        lambda: server.act(action("run", command=f"cat {large}")),
+    )
     if bare is not None:
         calls["bare 1+1 (floor)"] = (CALLS, bare.cell)
         calls["run_ipython 1+1"] = (CALLS, lambda: server.act(action("run_ipython", code="1+1")))
@@ -198,7 +211,8 @@ def measure(
 def show(title: str, figures: dict[str, tuple[float, float]]) -> None:
     print(f"\n{title:24} {'median ms':>10} {'p95 ms':>8} {'x floor':>8}")
     for name, (median, p95) in figures.items():
-        floor = figures["to kernel, 1 MB (floor)" if "1 MB" in name else "GET alive (floor)"][0]
+        large = "to kernel, 1 MB (floor)" if "1 MB" in name else "GET alive (floor)"
+        floor = figures["bare 1+1 (floor)" if "1+1" in name else large][0]
         print(f"{name:24} {median:10.2f} {p95:8.2f} {median / floor:8.1f}")
 
 
