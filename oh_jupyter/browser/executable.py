@@ -39,12 +39,7 @@ WINDOWS_ROOTS = ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")
 
 
 def find_executable(explicit: str | os.PathLike[str] | None = None) -> str:
-    """Find a Chromium, Chrome or Edge.
-
-    The order: the argument, the variable ``OH_JUPYTER_BROWSER``, the browser that Playwright
-    downloaded, the system's. The first two are taken at their word: if they are wrong, nothing
-    else is tried.
-    """
+    """Find a Chromium, Chrome or Edge: the one that is named, Playwright's, or the system's."""
     from_variable = os.environ.get(EXECUTABLE_VARIABLE)
     for value, origin in ((explicit, "executable_path"), (from_variable, EXECUTABLE_VARIABLE)):
         if value:
@@ -65,11 +60,8 @@ def find_executable(explicit: str | os.PathLike[str] | None = None) -> str:
 
 
 def _playwright_browser() -> Path | None:
-    """Find the newest Chromium among those that Playwright downloaded.
-
-    Playwright itself tells the path only after its driver was started, which takes longer than
-    the whole lookup; the place is documented, and the newest is the one to use.
-    """
+    """Find the newest Chromium among those that Playwright downloaded."""
+    # Playwright itself tells the path only after its driver was started.
     named = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
     if named and named != "0":
         root = Path(named)

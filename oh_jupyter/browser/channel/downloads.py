@@ -126,10 +126,7 @@ class DownloadSaver:
         self._of_step.clear()
 
     async def keep_viewed_pdf(self, page: Page) -> None:
-        """Save the PDF that Chromium's viewer shows, whose text no observation can reach.
-
-        The headless shell has no viewer and downloads such a file; so it is one everywhere.
-        """
+        """Save the PDF that a viewer shows, as the headless shell, which has none, downloads it."""
         has_viewer = any(frame.url.startswith(PDF_VIEWER) for frame in page.frames)
         if not has_viewer or self._viewed.get(page) == page.url:
             return

@@ -119,11 +119,7 @@ class Call:
 
 
 def parse_actions(text: str) -> list[Call]:
-    """Parse calls that newlines, semicolons or blanks separate; ``#`` starts a comment.
-
-    Text around the calls, such as an agent's thoughts or the fence of a code block, is passed
-    over. Errors begin with the type and, where it has one, the text of BrowserGym's.
-    """
+    """Parse the calls in a text, and pass over the prose or the code fences around them."""
     try:
         calls = [_parse_call(piece) for piece in _split(text)]
     except _NotCodeError as error:

@@ -44,10 +44,7 @@ def _encode(message: dict[str, Any], is_finite: bool) -> bytes:
 
 
 def read_frame(descriptor: int, *, replace_surrogates: bool = False) -> dict[str, Any] | None:
-    """Wait for one message; None at the end of the pipe.
-
-    Half of a surrogate pair, which pages may hold, can be neither shown nor saved as UTF-8.
-    """
+    """Wait for one message, without halves of surrogate pairs; None at the end of the pipe."""
     head = _read_exactly(descriptor, LENGTH_HEADER.size)
     body = _read_exactly(descriptor, LENGTH_HEADER.unpack(head)[0]) if head else None
     if body is None:

@@ -66,12 +66,8 @@ def is_gym_task(name: object) -> bool:
 
 
 def miniwob_url() -> str | None:
-    """Return the address of MiniWoB's pages, with a final slash; None if there are none.
-
-    They are where ``MINIWOB_URL`` says, or in the package ``miniwob``.
-
-    The package is only looked up, not imported: it would bring Selenium along.
-    """
+    """Return the address of MiniWoB's pages, with a final slash; None if there are none."""
+    # The package is only looked up: to import it would bring Selenium along.
     given = os.environ.get(MINIWOB_VARIABLE)
     if given:
         return given if given.endswith("/") else f"{given}/"

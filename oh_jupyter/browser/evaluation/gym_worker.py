@@ -39,10 +39,7 @@ class BrowserStartError(Exception):
 
 
 def force_executable(executable: str, sandbox: bool) -> None:
-    """Let every browser that this process starts be that one.
-
-    BrowserGym starts two, and only one of them can be named in its arguments.
-    """
+    """Let every browser of this process be that one; BrowserGym names only one of its two."""
     from playwright.sync_api import BrowserType
 
     launch: Any = BrowserType.launch

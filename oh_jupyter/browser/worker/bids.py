@@ -35,17 +35,7 @@ def frame_letters(number: int) -> str:
 
 @dataclass
 class FrameBids:
-    """The bids that were given in one frame.
-
-    Attributes:
-        prefix: bid of the frame's own element, "" for the page.
-        parent: The frame around it, or None for the page.
-        owner: Backend node id of the frame's own element, in the frame around it.
-        session: The DevTools session that reaches the frame.
-        frame_id: DevTools id of the frame.
-        document: Identity of the document that the bids are for.
-        given: bid of each element ever seen in this document, by backend node id.
-    """
+    """The bids of one frame: ``prefix`` is its own, ``owner`` its element's backend node id."""
 
     prefix: str
     parent: FrameBids | None

@@ -4,7 +4,11 @@
 // about 17 KB for each three: on pages with many requests that is hundreds of megabytes. This
 // is the switch that Playwright's own tests use for the same; where it is missing, all stays
 // as it was.
+//
+// Its new objects get a heap that does not grow from step to step: 70 MB instead of 98 after large
+// pages, for 30 ms of processor time at each of these. (Flags of Chromium save less than they cost.)
 "use strict";
+require("node:v8").setFlagsFromString("--semi-space-growth-factor=1");
 const { dirname, join } = require("node:path");
 
 const LIMIT = 1000;

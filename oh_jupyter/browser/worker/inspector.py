@@ -142,10 +142,7 @@ class PageInspector:
     async def capture(
         self, *, probe: bool = True, accessibility: bool = True, nearby: bool = False
     ) -> CapturedFrame:
-        """Look at all frames, and give bids to the elements that have none yet.
-
-        Of a large page, ``nearby`` looks only at what is in the viewport and around it.
-        """
+        """Look at all frames, or nearby in a large page, and give bids to what has none."""
         sessions = [self.session, *await self._other_sessions()]
         if nearby and await self._evaluate_first(SIZE):
             looks = [self._capture_nearby(session, accessibility) for session in sessions]
@@ -168,10 +165,8 @@ class PageInspector:
         return root
 
     def is_consistent(self, frames: Iterable[CapturedFrame]) -> bool:
-        """Tell whether snapshot and measures of a look are of the same state of the page.
-
-        What is different in the same way twice is so for good: some elements are never measured.
-        """
+        """Tell whether snapshot and measures of a look are of the same state of the page."""
+        # What is different in the same way twice is so for good: some are never measured.
         frames = list(frames)
         found = frames[0].bids.document, sum(frame.differences() for frame in frames)
         is_new, self._differences = found != self._differences, found

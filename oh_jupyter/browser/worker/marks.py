@@ -50,12 +50,7 @@ def mark_elements(
     hits: Sequence[int],
     active: Sequence[bool],
 ) -> list[bool]:
-    """Decide which elements get a mark, by BrowserGym's rules.
-
-    The lists are parallel, ancestors before descendants; ``parents`` holds indices into them or
-    -1, a box is x, y, width and height in px, ``hits`` tells whether a click at the centre
-    reaches the element, ``active`` whether it has a handler or shows the pointer cursor.
-    """
+    """Decide by BrowserGym's rules which elements get a mark; ancestors come first."""
     marked = [False] * len(tags)
     in_button = [False] * len(tags)
     for index, tag in enumerate(tags):
@@ -89,12 +84,8 @@ def draw_marks(
     viewport_width: float = 0.0,
     inactive: Collection[str] = (),
 ) -> str:
-    """Draw a box round every marked element, and its bid beside it.
-
-    Drawn on the picture, not in the page: an overlay in the page would be seen by its scripts.
-    ``inactive`` are bids that are marked by their tag alone, and not drawn; ``viewport_width`` in
-    px tells how dense the picture is, 0 for a dot a px.
-    """
+    """Draw a box round every marked element that is active, and its bid beside it."""
+    # On the picture: an overlay in the page would be seen by its scripts.
     marked = [
         (bid, item["bbox"])
         for bid, item in properties.items()
@@ -169,11 +160,7 @@ def _is_free(image: Image.Image, corner: tuple[int, int], size: tuple[int, int])
 
 
 def png_bytes(image: Image.Image) -> bytes:
-    """Encode an RGB picture as PNG without row filters.
-
-    Pillow tries five filters on each row, which costs more than all the rest; without them a
-    picture of a page is written in half the time and is not larger.
-    """
+    """Encode an RGB picture as PNG without row filters, which takes half the time."""
     width, height = image.size
     pixels, row = image.tobytes(), width * 3
     # Each row begins with the number of its filter.

@@ -38,11 +38,7 @@ MAX_LOOKS = 3
 async def observe(
     session: BrowserSession, include: Collection[str], nearby: bool = False
 ) -> dict[str, Any]:
-    """Look at the active tab; parts that are not included are empty.
-
-    Of a page too large to be described as a whole, ``nearby`` describes what is in the viewport
-    and around it, and one piece of its text; ``left_out`` and ``text_range`` say so.
-    """
+    """Look at the active tab; parts that are not included are empty, or cut to what is near."""
     wanted = set(include)
     for _ in range(MAX_LOOKS - 1):
         observation, is_consistent = await _look(session, wanted, nearby)

@@ -19,9 +19,8 @@ from oh_jupyter.browser.channel.downloads import DownloadSaver
 from oh_jupyter.browser.channel.protocol import LaunchSettings
 from oh_jupyter.browser.worker.inspector import PageInspector
 from oh_jupyter.browser.worker.launch import OpenedBrowser, open_browser
-from oh_jupyter.browser.worker.recorder import Recorder
+from oh_jupyter.browser.worker.recorder import Recorder, ScriptRecorder
 from oh_jupyter.browser.worker.screencast import Screencast
-from oh_jupyter.browser.worker.script import ScriptRecorder
 from oh_jupyter.browser.worker.settle import ActivityTracker, Watchdog
 from oh_jupyter.browser.worker.video import open_video, record_video
 from oh_jupyter.errors import BrowserActionError

@@ -231,11 +231,8 @@ class ActivityTracker:
             await page.wait_for_load_state("domcontentloaded", timeout=left_ms)
 
     async def settle(self, page: Page, *, wait: str = "frame") -> bool:
-        """Wait for the effects of an action within bounds; False if a navigation is unanswered.
-
-        ``wait`` says what to wait for even if nothing seems to be under way: "frame", one frame;
-        "turn", only what scripts have queued; "none", nothing.
-        """
+        """Wait for the effects of an action within bounds; False if a navigation is unanswered."""
+        # Even if nothing seems under way: for one "frame", for a "turn" of scripts, or "none".
         start = time.monotonic()
         while True:
             if self.navigates(page):
@@ -282,10 +279,7 @@ class ActivityTracker:
             self._complete.add(page)
 
     async def _wait_quiet(self, page: Page, wait: str) -> None:
-        """Wait in all frames at once for short timers and for a moment without changes.
-
-        Frames that do not answer, such as those without scripts, are not asked again.
-        """
+        """Wait in all frames at once for short timers and for a moment without changes."""
         main = page.main_frame
         frames = [frame for frame in page.frames if frame not in self._silent_frames]
         asked = {

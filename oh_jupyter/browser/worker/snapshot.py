@@ -34,19 +34,7 @@ UNSET_VALUES = {
 
 
 class SnapshotDocument:
-    """One document of a snapshot.
-
-    Attributes:
-        frame_id: DevTools id of its frame.
-        data: The document as DevTools gave it.
-        strings: The table that its indices point into; shared by the whole snapshot.
-        names: Node name of each node, upper case for HTML elements.
-        backend_ids: DevTools' id of each node, stable while the node lives.
-        children: Indices of each node's children, in order.
-        elements: Indices of the page's own elements: no pseudo-elements, nothing inside built-in
-            shadow roots.
-        closed: Indices of what is inside closed shadow roots, out of reach of scripts.
-    """
+    """One document of a snapshot: its nodes by index, ``elements`` without built-in ones."""
 
     def __init__(self, data: dict[str, Any], strings: list[str]) -> None:
         nodes = data["nodes"]
@@ -215,10 +203,7 @@ def to_html(
 
 
 def to_text(document: SnapshotDocument, frames: dict[tuple[int, int], SnapshotDocument]) -> str:
-    """Convert a document and the frames in it to Markdown-like text.
-
-    Links are kept, images become their alt text, lines are not wrapped: as agents are used to it.
-    """
+    """Convert a document and the frames in it to Markdown-like text, as agents are used to it."""
     import html2text
 
     converter = html2text.HTML2Text()
@@ -230,17 +215,7 @@ def to_text(document: SnapshotDocument, frames: dict[tuple[int, int], SnapshotDo
 
 @dataclass
 class CapturedFrame:
-    """What was found in one frame.
-
-    Attributes:
-        bids: The frame's bids.
-        document: Its DOM snapshot.
-        probe: What ``probe.js`` measured, or None where it could not run.
-        tree: Its accessibility nodes as they come, the root first; None if not asked for.
-        by_index: bid of each element, by index in the snapshot.
-        offset: Where the frame's upper left corner is in the page's viewport, px.
-        children: The frames in it, by index of their element in the snapshot.
-    """
+    """What was found in one frame; boxes in it are off by ``offset``, px in the page's viewport."""
 
     bids: FrameBids
     document: SnapshotDocument
@@ -265,11 +240,7 @@ class CapturedFrame:
 
 
 def match_elements(frame: CapturedFrame) -> dict[int, int]:
-    """Match the elements of the snapshot with those that the probe has measured.
-
-    Level by level, by tag and order: should the page have changed between the two, only the
-    neighbourhood of the change is affected, and only in its measures.
-    """
+    """Match elements of the snapshot with those measured, level by level, by tag and order."""
     probe = frame.probe
     if not probe or not probe["tags"]:
         return {}
