@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,21 +27,28 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from oh_jupyter._version import __version__
-from oh_jupyter.agents.changes import changed_files, edited_paths, unified_diff
 from oh_jupyter.agents.children import END_GRACE_SECONDS, child_environment, end_child, start_child
 from oh_jupyter.agents.client import TOOL_SERVER, RuntimeClient
 from oh_jupyter.agents.registry import AgentCommand
 from oh_jupyter.agents.tool_server import ToolServer, save_open_documents
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
-from oh_jupyter.errors import AgentError
-from oh_jupyter.events import EventSource, MessageAction
+from oh_jupyter.editor import FileEditor
+from oh_jupyter.errors import AgentError, EditorError
+from oh_jupyter.events import (
+    Event,
+    EventSource,
+    FileEditObservation,
+    FileWriteObservation,
+    MessageAction,
+)
 from oh_jupyter.process import PIPE, Child
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
 
 __all__ = ["AgentSession"]
+
 
 NPX_TIMEOUT_SECONDS = 300.0
 CANCEL_TIMEOUT_SECONDS = 5.0
@@ -322,10 +331,10 @@ class AgentSession:
         events = self._executor.events
 
         def find() -> None:
-            paths = edited_paths(events.search(start=first_id + 1))
+            paths = _edited_paths(events.search(start=first_id + 1))
             if paths:
-                turn.changed_files = changed_files(self._executor.editor, paths, turn.began)
-                turn.diff = unified_diff(self._executor.editor, turn.changed_files)
+                turn.changed_files = _changed_files(self._executor.editor, paths, turn.began)
+                turn.diff = _unified_diff(self._executor.editor, turn.changed_files)
 
         await self._executor.in_thread(find)
 
@@ -359,3 +368,40 @@ def _told(problem: acp.RequestError) -> str:
     if isinstance(details, dict | list):
         details = json.dumps(details)
     return ": ".join(str(part) for part in (problem, details) if part)[:2000]
+
+
+def _edited_paths(events: Iterable[Event]) -> list[str]:
+    """The files that the edits among events name, in the order of their first edit."""
+    paths: dict[str, None] = {}
+    for event in events:
+        if isinstance(event, FileWriteObservation):
+            paths[event.path] = None
+        elif isinstance(event, FileEditObservation) and event.diff:
+            named = [
+                line[4:].partition("\t")[0]
+                for line in event.diff.splitlines()
+                if line.startswith(("+++ ", "--- "))
+            ]
+            paths |= dict.fromkeys(path for path in (event.path, *named) if os.path.isabs(path))
+    return [path for path in paths if not os.path.isdir(path)]
+
+
+def _changed_files(editor: FileEditor, paths: Iterable[str], since: float) -> dict[str, int]:
+    """Paths with the number of edits since a time, in seconds since the epoch, that still hold."""
+    counts: dict[str, int] = {}
+    for path in paths:
+        with suppress(EditorError, OSError):
+            entries = editor.history(path)
+            count = sum(entry.time >= since and not entry.undone for entry in entries)
+            if count:
+                counts[path] = count
+    return counts
+
+
+def _unified_diff(editor: FileEditor, changed: dict[str, int]) -> str:
+    """One diff of all changed files; a file that others have changed since is left out."""
+    diffs = []
+    for path, count in changed.items():
+        with suppress(EditorError, OSError):
+            diffs.append(editor.diff(path, count))
+    return "\n".join(diff.rstrip("\n") for diff in diffs if diff)

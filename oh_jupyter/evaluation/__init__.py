@@ -1,7 +1,6 @@
 """Evaluation of agents: episodes in processes of their own, on one machine or many."""
 
-from oh_jupyter.evaluation.agentlab import AgentLabAgent
-from oh_jupyter.evaluation.episode import EpisodeLog, Outcome, PlayedTask, Trial
+from oh_jupyter.evaluation.episode import AgentLabAgent, EpisodeLog, Outcome, PlayedTask, Trial
 from oh_jupyter.evaluation.repository_task import RepositoryTask, load_instances
 from oh_jupyter.evaluation.results import Results
 from oh_jupyter.evaluation.runner import run_trials

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +13,8 @@ from oh_jupyter.events import Event
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import to_wire
 
-__all__ = ["Agent", "EpisodeLog", "Outcome", "PlayedTask", "Trial"]
+__all__ = ["Agent", "AgentLabAgent", "EpisodeLog", "Outcome", "PlayedTask", "Trial"]
+
 
 Agent = Callable[[dict[str, Any]], Any]
 """Gets an observation, with ``goal``, and returns the next action; "" or None to give up."""
@@ -94,3 +97,38 @@ class PlayedTask(Protocol):
         Returns:
             What came of it.
         """
+
+
+class AgentLabAgent:
+    """An agent of AgentLab, made anew for each episode's process."""
+
+    def __init__(self, agent_args: Any) -> None:
+        """Wrap it; it is made at the first observation.
+
+        Args:
+            agent_args: An ``AgentArgs`` of AgentLab, such as ``GenericAgentArgs(…)``.
+        """
+        self.agent_args = agent_args
+        self._agent: Any = None
+
+    def __call__(self, observation: dict[str, Any]) -> str:
+        """Return the next action, "" to give up."""
+        if self._agent is None:
+            self.agent_args.prepare()
+            self._agent = self.agent_args.make_agent()
+        seen = {**observation, "screenshot": _pixels(observation["screenshot"])}
+        action, _ = self._agent.get_action(self._agent.obs_preprocessor(seen))
+        return action or ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is sent to an episode's process: how to make it."""
+        return {"agent_args": self.agent_args, "_agent": None}
+
+
+def _pixels(data_url: str) -> Any:
+    """A screenshot as BrowserGym gives it."""
+    import numpy
+    from PIL import Image
+
+    picture = Image.open(io.BytesIO(base64.b64decode(data_url.partition(",")[2])))
+    return numpy.array(picture.convert("RGB"))

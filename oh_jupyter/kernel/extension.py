@@ -142,8 +142,7 @@ class LoadedExtension:
 
     def _broadcast_events(self, runtime: Runtime) -> None:
         from oh_jupyter.events.wire import to_wire
-        from oh_jupyter.kernel.control.broadcast import Broadcast
-        from oh_jupyter.kernel.control.turns import TurnBroadcast
+        from oh_jupyter.kernel.control.broadcast import Broadcast, TurnBroadcast
 
         broadcast = Broadcast(self._kernel, self._generation)
         self._send_turn = TurnBroadcast(broadcast).changed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import os
 from contextlib import suppress
 from dataclasses import fields
@@ -14,14 +16,15 @@ from jupyter_server.gateway.gateway_client import GatewayClient
 from traitlets import Bool, Float, Int, Unicode
 
 from oh_jupyter._version import __version__
+from oh_jupyter.background import run_in_background
 from oh_jupyter.config import REQUEST_MESSAGE, Settings
+from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.logs import set_up_logging
 from oh_jupyter.server.handlers import HANDLERS
 from oh_jupyter.server.handlers.base import SESSION_KEY_VARIABLE
 from oh_jupyter.server.handlers.workspace import WORKSPACE_HANDLERS
 from oh_jupyter.server.limits import Limits, RateLimit
 from oh_jupyter.server.mcp.endpoints import Endpoints
-from oh_jupyter.server.outbox import OutboxDrain
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -193,3 +196,42 @@ def _keep_kernels_busy(server: Any) -> None:
     known = page.get("untracked_message_types", untracked)
     if REQUEST_MESSAGE not in known:
         page["untracked_message_types"] = [*known, REQUEST_MESSAGE]
+
+
+FLUSH_SECONDS = 60.0
+
+logger = logging.getLogger(__name__)
+
+
+class OutboxDrain:
+    """Delivers what is in the webhooks' outbox of the server's settings, if they have one."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._store: Any = None
+        self._draining = asyncio.Lock()
+
+    def kernel_gone(self) -> None:
+        """Look for what a kernel has left; nothing is waited for."""
+        if self._settings.file_store_web_hook_url and not self._draining.locked():
+            run_in_background(self._drain())
+
+    async def _drain(self) -> None:
+        async with self._draining:
+            try:
+                await asyncio.to_thread(self._flush)
+            except (OhJupyterError, OSError) as problem:
+                logger.warning("What a kernel has left in its outbox stays there: %s", problem)
+
+    def _flush(self) -> None:
+        from oh_jupyter.storage.configured import make_file_store
+
+        if self._store is None:  # it goes on trying while the receiver is away
+            self._store = make_file_store(self._settings)
+        if hasattr(self._store, "flush"):
+            self._store.flush(FLUSH_SECONDS)
+
+    async def close(self) -> None:
+        """End the deliveries; what is not accepted stays in the outbox."""
+        if hasattr(self._store, "close"):
+            await asyncio.to_thread(self._store.close, 0)

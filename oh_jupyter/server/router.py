@@ -18,7 +18,7 @@ from oh_jupyter.errors import KernelDiedError, KernelNotFoundError
 from oh_jupyter.server.default_kernel import DefaultKernel
 from oh_jupyter.server.limits import Limits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink
-from oh_jupyter.server.links.loading import loading_with
+from oh_jupyter.server.links.kernel_link import loading_with
 
 __all__ = ["Router"]
 

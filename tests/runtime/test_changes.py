@@ -9,7 +9,7 @@ import pytest
 
 from oh_jupyter.checkpoints import Checkpoints
 from oh_jupyter.editor import FileEditor, HistoryPosition
-from oh_jupyter.runtime.changes import joined_changes
+from oh_jupyter.kernel.control.changes_rpc import joined_changes
 
 
 @pytest.fixture

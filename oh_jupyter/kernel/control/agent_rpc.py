@@ -11,8 +11,8 @@ from typing import Any
 from oh_jupyter.agents import GuestAgents
 from oh_jupyter.errors import WireError
 from oh_jupyter.events.json import encode_json
+from oh_jupyter.kernel.control.broadcast import turn_fields
 from oh_jupyter.kernel.control.rpc import Reply, Request, operation
-from oh_jupyter.kernel.control.turns import turn_fields
 
 __all__: list[str] = []
 

@@ -1,22 +1,28 @@
-"""Operations on the files that changed in this session, for the person who looks at them.
+"""Operations on what changed in this session, and on the checkpoints to go back to.
 
-An undo or redo is the person's Action: these operations are not offered over REST, where whoever
-has the server's token may be an agent.
+An undo or redo is the person's Action: it is not offered over REST, where whoever has the server's
+token may be an agent.
 """
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, Literal
 
-from oh_jupyter.editor import ChangedFile, FileEditor
+from oh_jupyter.checkpoints import Checkpoint, RewindPlan
+from oh_jupyter.editor import ChangedFile, FileEditor, HistoryPosition
 from oh_jupyter.errors import CheckpointError, WireError
 from oh_jupyter.events import FileEditAction
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Reply, Request, operation
-from oh_jupyter.runtime.changes import session_changes
+from oh_jupyter.runtime.executor import ActionExecutor
 
-__all__: list[str] = []
+__all__ = ["joined_changes", "session_changes"]
+
 
 MAX_TEXT_CHARS = 1_000_000
 """Longest text that is sent to be compared."""
@@ -87,3 +93,104 @@ def _language(notebook: str) -> str:
     """The language of a notebook's cells, "" if it does not say."""
     spec = json.loads(notebook).get("metadata", {}).get("kernelspec", {})
     return str(spec.get("language", ""))
+
+
+@operation("checkpoints")
+async def _checkpoints(request: Request) -> Reply:
+    """List the checkpoints, the oldest first, and why there are no new ones."""
+    executor = request.runtime.executor
+    entries = await executor.in_thread(executor.turns.checkpoints.entries)
+    found = {
+        "checkpoints": [_checkpoint_fields(entry) for entry in entries],
+        "problem": executor.turns.problem,
+    }
+    return Reply(body=encode_json(found))
+
+
+@operation("mark_checkpoint")
+async def _mark(request: Request) -> Reply:
+    turns = request.runtime.executor.turns
+    return Reply(body=encode_json(_checkpoint_fields(await turns.mark(request.text("label")))))
+
+
+@operation("rewind")
+async def _rewind(request: Request) -> Reply:
+    """Undo the turns since a checkpoint, or tell what that would do."""
+    executor, fields = request.runtime.executor, request.fields
+    id, everything = fields.get("id"), fields.get("everything", False)
+    source = fields.get("source", "agent")
+    if id is not None and (not isinstance(id, int) or isinstance(id, bool)):
+        raise WireError("'id' must be the number of a checkpoint, or null for the last turn", "id")
+    for name in ("everything", "preview"):
+        if not isinstance(fields.get(name, False), bool):
+            raise WireError(f"{name!r} must be true or false", name)
+    if source not in ("agent", "user"):
+        raise WireError("'source' must be 'agent' or 'user'", "source")
+    if not fields.get("preview", False):
+        plan = await executor.rewind(id, source, everything=everything)
+        return Reply(body=encode_json(_plan_fields(plan)))
+    if id is None:
+        id = (await executor.in_thread(executor.turns.checkpoints.last_turn)).id
+    plan = await executor.turns.rewind(id, everything=everything, preview=True)
+    return Reply(body=encode_json(_plan_fields(plan)))
+
+
+def _checkpoint_fields(entry: Checkpoint) -> dict[str, Any]:
+    names = ("id", "time", "kind", "label", "who")
+    return {**{name: getattr(entry, name) for name in names}, "ended": entry.end is not None}
+
+
+def _plan_fields(plan: RewindPlan) -> dict[str, Any]:
+    return {
+        **asdict(plan),
+        "changes": [{"path": change.path, "kind": change.kind} for change in plan.changes],
+    }
+
+
+async def session_changes(
+    executor: ActionExecutor, *, by_commands: bool = True
+) -> list[ChangedFile]:
+    """The files that edits, and turns of agents by whatever means, changed in this session.
+
+    A CheckpointError if ``by_commands`` is wanted, and what commands changed cannot be told.
+    """
+    editor = executor.editor  # its first edit comes after it was made
+    start = HistoryPosition(executor.start_time, executor.heads_at_start)
+    originals: Mapping[Path, bytes | None] = {}
+    if by_commands and not executor.turns.problem:
+        originals = await executor.in_thread(executor.turns.checkpoints.originals, start.time)
+    return await executor.in_thread(joined_changes, editor, start, originals)
+
+
+def joined_changes(
+    editor: FileEditor, start: HistoryPosition, originals: Mapping[Path, bytes | None]
+) -> list[ChangedFile]:
+    """What edits changed since a position, and what checkpoints know besides, by path.
+
+    Of a file that had no edit before the position, a checkpoint knows better what it was: a
+    command may have changed it before its first edit.
+    """
+    found = {change.path: change for change in editor.changes(start)}
+    moved = {change.moved_from for change in found.values()}
+    for path, old in originals.items():
+        edited = found.get(path)
+        if path in moved or (edited and (edited.moved_from or str(path) in start.heads)):
+            continue
+        new = edited.new if edited else _read(path)
+        if old == new:
+            found.pop(path, None)
+        elif edited:
+            found[path] = replace(edited, kind=_kind(old, new), old=old, forgotten=False)
+        else:
+            found[path] = ChangedFile(path, _kind(old, new), old, new)
+    return [found[path] for path in sorted(found)]
+
+
+def _read(path: Path) -> bytes | None:
+    with suppress(OSError):
+        return path.read_bytes()
+    return None
+
+
+def _kind(old: bytes | None, new: bytes | None) -> Literal["created", "changed", "deleted"]:
+    return "created" if old is None else "deleted" if new is None else "changed"

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any
 import oh_jupyter.kernel.control.agent_rpc
 import oh_jupyter.kernel.control.browser_rpc
 import oh_jupyter.kernel.control.changes_rpc
-import oh_jupyter.kernel.control.checkpoint_rpc
 import oh_jupyter.kernel.control.file_rpc
 import oh_jupyter.kernel.control.runtime_rpc  # noqa: F401 - its operations register
 from oh_jupyter._version import __version__

@@ -13,8 +13,8 @@ from IPython.core.error import UsageError
 from IPython.display import Image, display
 
 from oh_jupyter.kernel.display.table import Table
+from oh_jupyter.kernel.magics.base import bar_class
 from oh_jupyter.kernel.magics.options import parse_words
-from oh_jupyter.kernel.magics.progress import bar_class
 
 if TYPE_CHECKING:
     from oh_jupyter.evaluation import Results, Trial

@@ -10,9 +10,13 @@ from oh_jupyter.server.handlers.actions import (
     UnsavedHandler,
 )
 from oh_jupyter.server.handlers.base import OhHandler
-from oh_jupyter.server.handlers.checkpoints import CheckpointsHandler, RewindHandler
 from oh_jupyter.server.handlers.events import EventHandler, EventsHandler
-from oh_jupyter.server.handlers.files import DownloadHandler, UploadHandler, ViewHandler
+from oh_jupyter.server.handlers.files import (
+    DownloadHandler,
+    StoreHandler,
+    UploadHandler,
+    ViewHandler,
+)
 from oh_jupyter.server.handlers.info import AliveHandler, OpenApiHandler, ServerInfoHandler
 from oh_jupyter.server.handlers.mcp import (
     McpHandler,
@@ -21,15 +25,16 @@ from oh_jupyter.server.handlers.mcp import (
     UpdateMcpServerHandler,
 )
 from oh_jupyter.server.handlers.runtime import (
+    CheckpointsHandler,
     ConfirmationsHandler,
     ConfirmHandler,
     MarksHandler,
+    RewindHandler,
     ScreenshotHandler,
     SkillsHandler,
     VSCodeHandler,
     VSCodeTokenHandler,
 )
-from oh_jupyter.server.handlers.store import StoreHandler
 
 __all__ = ["HANDLERS"]
 

@@ -8,6 +8,7 @@ the server's ``GatewayClient`` is configured to send.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import socket
 from collections.abc import Callable
@@ -15,8 +16,15 @@ from contextlib import suppress
 from typing import Any, ClassVar
 from urllib.parse import quote, urlencode
 
+from jupyter_client.jsonutil import json_default
 from jupyter_client.session import Session
 from jupyter_server.gateway.gateway_client import GatewayClient
+from jupyter_server.services.kernels.connection.base import (
+    deserialize_binary_message,
+    deserialize_msg_from_ws_v1,
+    serialize_binary_message,
+    serialize_msg_to_ws_v1,
+)
 from jupyter_server.utils import url_path_join
 from tornado import web
 from tornado.httpclient import HTTPClientError, HTTPRequest
@@ -35,11 +43,10 @@ from oh_jupyter.errors import (
     OhJupyterError,
     TransferTooLargeError,
 )
-from oh_jupyter.server.links.framing import V1, decode, encode
-from oh_jupyter.server.links.kernel_link import Buffers, KernelLink
-from oh_jupyter.server.links.loading import LOAD_EXTENSION
+from oh_jupyter.server.links.kernel_link import LOAD_EXTENSION, Buffers, KernelLink
 
 __all__ = ["GatewayLink"]
+
 
 MAX_CONNECTION_ATTEMPTS = 3
 """Times that a connection is tried which breaks before it is there."""
@@ -329,3 +336,72 @@ def _acknowledge_at_once(connection: WebSocketClientConnection) -> None:
     option = getattr(socket, "TCP_QUICKACK", None)
     if option is not None and stream is not None and not stream.closed():
         stream.socket.setsockopt(socket.IPPROTO_TCP, option, 1)
+
+
+V1 = "v1.kernel.websocket.jupyter.org"
+"""The subprotocol."""
+
+_LIFECYCLE_STATES = ("restarting", "dead")
+_REPLY_CHANNELS = ("control", "shell")
+
+
+def encode(
+    session: Session,
+    channel: str,
+    message: dict[str, Any],
+    buffers: list[bytes | memoryview[bytes]],
+    subprotocol: str | None,
+) -> bytes | str:
+    """What is sent for a message: bytes as a binary websocket message, a string as text.
+
+    The subprotocol is what the server has agreed to, None for JSON.
+    """
+    if subprotocol == V1:
+        names = ("header", "parent_header", "metadata", "content")
+        packed: bytes = serialize_msg_to_ws_v1(
+            [*(session.pack(message[name]) for name in names), *buffers], channel
+        )
+        return packed
+    whole = {**message, "channel": channel, "buffers": buffers}
+    if buffers:
+        binary: bytes = serialize_binary_message(whole)
+        return binary
+    return json.dumps(whole, default=json_default)
+
+
+def decode(
+    session: Session, data: bytes | str, subprotocol: str | None, *, replies: bool
+) -> dict[str, Any] | None:
+    """Read what came, unless it is nothing to us.
+
+    A websocket of a kernel carries all that the kernel says to everybody. Of that only
+    "restarting" and "dead" are of interest, which the server itself adds. ``replies`` says
+    whether anybody waits for one. A ValueError if it cannot be read.
+    """
+    if subprotocol == V1 and isinstance(data, bytes):
+        message = _read_v1(session, data)
+    elif isinstance(data, bytes):
+        message = deserialize_binary_message(data) if replies else None
+    elif replies or any(f'"{word}"' in data for word in _LIFECYCLE_STATES):
+        message = json.loads(data)
+    else:
+        message = None
+    if message is None or message.get("channel") in _REPLY_CHANNELS:
+        return message
+    state = message["content"].get("execution_state")
+    return message if message.get("channel") == "iopub" and state in _LIFECYCLE_STATES else None
+
+
+def _read_v1(session: Session, data: bytes) -> dict[str, Any] | None:
+    channel, parts = deserialize_msg_from_ws_v1(data)
+    header = session.unpack(parts[0])
+    if channel not in _REPLY_CHANNELS and header["msg_type"] != "status":
+        return None
+    return {
+        "channel": channel,
+        "header": header,
+        "parent_header": session.unpack(parts[1]),
+        "metadata": session.unpack(parts[2]),
+        "content": session.unpack(parts[3]),
+        "buffers": parts[4:],
+    }

@@ -32,10 +32,15 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
-from oh_jupyter.server.links.loading import LOAD_EXTENSION, load_extension
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 
-__all__ = ["KernelLink", "Reply", "acting"]
+__all__ = ["LOAD_EXTENSION", "KernelLink", "Reply", "acting", "loading_with"]
+
+LOAD_EXTENSION = "%load_ext oh_jupyter"
+"""The cell that loads it into a kernel that was started without it."""
+
+FREE_SHELL_SECONDS = 1.0
+"""Seconds that a free main shell may take to answer."""
 
 PING_GRACE_SECONDS = 6.0
 """How long a kernel may leave a ping unanswered."""
@@ -250,8 +255,7 @@ class KernelLink(ABC):
                         "%load_ext oh_jupyter, or send an action"
                     )
                 if generation is None:
-                    busy = await self._is_busy()
-                    await load_extension(self.ask, self.kernel_id, busy=busy, code=self._load_code)
+                    await self._load_extension()
                     generation = await self._ask_generation()
                 if generation is None:
                     raise ExtensionMissingError(
@@ -261,6 +265,52 @@ class KernelLink(ABC):
                     )
                 self._generation = generation
             return self._generation
+
+    async def _load_extension(self) -> None:
+        """Load oh_jupyter, or raise ExtensionMissingError where that cannot be.
+
+        A busy kernel (gateways do not always know) is reached through a subshell, where it has
+        them; elsewhere the request waits behind the running cell.
+        """
+        info = (await self.ask("kernel_info_request", {}))["content"]
+        language = info.get("language_info", {}).get("name", "an unknown language")
+        if language != "python":
+            raise ExtensionMissingError(
+                f"Kernel {self.kernel_id} runs {language}: oh_jupyter needs an IPython kernel"
+            )
+        subshell = None
+        has_subshells = "kernel subshells" in info.get("supported_features", [])
+        if has_subshells and (await self._is_busy() or not await self._shell_is_free()):
+            created = await self.ask("create_subshell_request", {})
+            subshell = created["content"].get("subshell_id")
+        content = {
+            "code": self._load_code,
+            "silent": True,
+            "store_history": False,
+            "user_expressions": {},
+            "allow_stdin": False,
+            "stop_on_error": False,
+        }
+        try:
+            message = await self.ask("execute_request", content, channel="shell", subshell=subshell)
+        finally:
+            if subshell is not None:
+                await self.ask("delete_subshell_request", {"subshell_id": subshell})
+        reply = message["content"]
+        if reply.get("status") != "ok":
+            raise ExtensionMissingError(
+                f"oh_jupyter cannot be loaded into kernel {self.kernel_id}: "
+                f"{reply.get('ename')}: {reply.get('evalue')}. Install it in the kernel's "
+                "environment with: pip install oh_jupyter"
+            )
+
+    async def _shell_is_free(self) -> bool:
+        try:
+            async with asyncio.timeout(FREE_SHELL_SECONDS):
+                await self.ask("kernel_info_request", {}, channel="shell")
+        except TimeoutError:
+            return False
+        return True
 
     async def _ask_generation(self) -> str | None:
         """The generation of the runtime, or None if oh_jupyter is not there.
@@ -349,3 +399,17 @@ def raise_failure(fields: Mapping[str, Any]) -> None:
     if isinstance(cls, type) and issubclass(cls, OhJupyterError):
         raise cls(message)
     raise KernelError(message)
+
+
+def loading_with(settings: Mapping[str, Any], confirmation: str | None = None) -> str:
+    """The cell that loads oh_jupyter with settings of the server.
+
+    The server's policy of ``confirmation`` holds where the kernel's configuration has none.
+    """
+    plain = {
+        name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()
+    }
+    lines = [f"get_ipython().config.OhJupyter.update({plain!r})"] if plain else []
+    if confirmation is not None and "confirmation" not in plain:
+        lines.append(f"get_ipython().config.OhJupyter.setdefault('confirmation', {confirmation!r})")
+    return "\n".join([*lines, LOAD_EXTENSION])

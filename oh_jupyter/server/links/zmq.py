@@ -12,8 +12,7 @@ from typing import Any
 from jupyter_client.session import Session
 
 from oh_jupyter.errors import KernelDiedError
-from oh_jupyter.server.links.kernel_link import Buffers, KernelLink
-from oh_jupyter.server.links.loading import LOAD_EXTENSION
+from oh_jupyter.server.links.kernel_link import LOAD_EXTENSION, Buffers, KernelLink
 
 __all__ = ["ZmqLink"]
 
