@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread", "exempt_from_debugger", "run_in_background", "start_thread"]
+__all__ = ["LoopThread", "exempt_from_debugger", "run_in_background", "start_thread", "wait_while"]
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -29,6 +29,25 @@ def _ended(task: asyncio.Task[Any]) -> None:
     _tasks.discard(task)
     if not task.cancelled() and task.exception() is not None:
         logger.debug("A background task failed: %s", task.exception())
+
+
+async def wait_while(
+    subscribe: Callable[[Any], Callable[[], object]],
+    is_old: Callable[[], bool],
+    timeout_seconds: float,
+) -> None:
+    """Wait until something is new, or the time is over; whom it subscribes to may tell anywhere."""
+    loop, told = asyncio.get_running_loop(), asyncio.Event()
+    unsubscribe = subscribe(lambda *_: loop.call_soon_threadsafe(told.set))
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            while is_old():
+                await told.wait()
+                told.clear()
+    except TimeoutError:
+        pass
+    finally:
+        unsubscribe()
 
 
 def exempt_from_debugger(thread: threading.Thread) -> None:

@@ -318,10 +318,11 @@ class AgentSession:
     def _cancel_tool_calls(self, turn: AgentTurn, first_id: int) -> None:
         """Cancel the Actions of the agent's open tool calls, which are known by their texts."""
         told = {value for call in turn.unfinished_calls for value in _texts(call.arguments)}
-        for id, action in list(self._executor.running.items()):
+        for id, going_on in list(self._executor.running.items()):
+            action = going_on.action
             texts = (getattr(action, name, "") for name in _MAIN_FIELDS)
             if id > first_id and action.source == "agent" and told & set(filter(None, texts)):
-                self._executor.cancel(id)
+                going_on.task.cancel()
 
     def _record(self, turn: AgentTurn) -> None:
         if turn.text:

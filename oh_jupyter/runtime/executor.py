@@ -40,7 +40,7 @@ from oh_jupyter.events.action import progress
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
-from oh_jupyter.runtime.progress import ActionProgress
+from oh_jupyter.runtime.progress import ActionProgress, RunningActions
 from oh_jupyter.runtime.resources import (
     make_shell,
     memory_usage,
@@ -79,9 +79,6 @@ MIN_SECRET_CHARS = 8
 MAX_THREADS = 8
 """Calls that may block at the same time."""
 
-MAX_LIVE_LINES = 20
-"""Lines of the output so far that are told."""
-
 NO_BROWSER = "Browser functionality is not supported or disabled."
 BROWSER_HELD = (
     "A person has taken over the browser in JupyterLab and has not handed it back within {:g} s. "
@@ -100,6 +97,7 @@ class ActionExecutor:
         events: The log of all Actions and Observations.
         plugins: The plugins.
         confirmations: Which Actions wait for a person.
+        running: The Actions that are carried out.
         turns: The turns of agents, and the checkpoints at which they began.
         takeover: Whether a person has the browser.
         mcp: The MCP servers behind the runtime.
@@ -132,9 +130,6 @@ class ActionExecutor:
         self.events = events
         self.plugins = PluginSet(plugins, settings.init_plugin_timeout)
         self.last_action_time = self.start_time = time.time()
-        self.running: dict[int, Action] = {}
-        self._tasks: dict[int, asyncio.Task[Any] | None] = {}
-        self._progress: dict[int, ActionProgress] = {}
         self.last_page: Observation | None = None
         self.takeover = Takeover()
         self._shell: ShellSession | None = None
@@ -157,6 +152,7 @@ class ActionExecutor:
         self.confirmations = Confirmations(
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
         )
+        self.running = RunningActions(lambda id: id in self.confirmations.waiting, self.peek)
         if settings.checkpoints not in ("auto", "off"):
             raise ConfigError(
                 f"The setting checkpoints must be auto or off, not {settings.checkpoints!r}"
@@ -204,10 +200,7 @@ class ActionExecutor:
         action.id = None
         reasons = self.confirmations.require(action, principal or source)
         self.events.add_event(action, source)
-        key = cast(int, action.id)
-        self.running[key] = action
-        self._tasks[key] = asyncio.current_task()
-        going_on = self._progress[key] = ActionProgress()
+        going_on = self.running.begin(action)
         acting, telling = acting_principal.set(principal or source), progress.set(going_on)
         try:
             observation = await self.confirmations.decide(action, reasons, going_on)
@@ -221,37 +214,12 @@ class ActionExecutor:
         finally:
             acting_principal.reset(acting)
             progress.reset(telling)
-            self.running.pop(key, None)
-            self._tasks.pop(key, None)
-            del self._progress[key]
+            del self.running[cast(int, action.id)]
             going_on.put_out()
             self.turns.after(action)
             self.last_action_time = time.time()
         self._record(observation, action, going_on)
         return observation
-
-    async def look(
-        self, id: int | None, seen: dict[str, str] | None, timeout_seconds: float
-    ) -> dict[str, str]:
-        """How an Action goes on: its ``state``, and the last lines of its output as ``text``.
-
-        Waits for something else than was ``seen``, at most ``timeout_seconds``.
-        """
-        if id is None:
-            return {"state": "ended", "text": ""}
-        if (going_on := self._progress.get(id)) is not None:
-            await going_on.wait_while(lambda: self._look(id) == seen, timeout_seconds)
-        return self._look(id)
-
-    def _look(self, id: int) -> dict[str, str]:
-        state, text = "ended", ""
-        if id in self.confirmations.waiting:
-            state = "waiting"
-        elif id in self._progress:
-            state = "queued" if self._progress[id].is_queued else "running"
-        if state == "running":
-            text = self.peek(self.running[id].kind, MAX_LIVE_LINES)
-        return {"state": state, "text": text}
 
     def peek(self, kind: str, max_lines: int = 3) -> str:
         """The last lines that a running Action of a type has put out so far, "" if none."""
@@ -302,11 +270,6 @@ class ActionExecutor:
         if plan is None:
             raise problem or CheckpointError(observation.content)
         return plan
-
-    def cancel(self, id: int) -> bool:
-        """Cancel a running Action, by its id, as if whoever asked for it went away; on the loop."""
-        task = self._tasks.get(id)
-        return task is not None and task.cancel()
 
     def _record(self, observation: Observation, action: Action, going_on: ActionProgress) -> None:
         observation.cause = action.id
@@ -415,8 +378,9 @@ class ActionExecutor:
 
     async def end_shell(self) -> None:
         """End the shell with all that runs in it; whoever needs one next gets a new one."""
-        for id in [id for id, action in self.running.items() if isinstance(action, CmdRunAction)]:
-            self.cancel(id)
+        for going_on in list(self.running.values()):
+            if isinstance(going_on.action, CmdRunAction):
+                going_on.task.cancel()
         async with self._starting:
             shell, self._shell = self._shell, None
         if shell is not None:
@@ -495,7 +459,7 @@ class ActionExecutor:
             "cwd": self.cwd,
             "events": self.events.latest_id + 1,
             "idle_time": time.time() - self.last_action_time,
-            "running": [action.message for action in self.running.values()],
+            "running": [each.action.message for each in self.running.values()],
             "waiting": {id: entry.reason for id, entry in self.confirmations.waiting.items()},
             "allowed": sorted(f"{kind}: {why}" for kind, why in self.confirmations.allowed),
             "plugins": self.plugins.names,

@@ -1,31 +1,38 @@
-"""How an Action goes on: decided, queued, running; whoever looks is woken when that changes."""
+"""How Actions go on: decided, queued, running; whoever looks is woken when that changes."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from oh_jupyter.background import wait_while
+from oh_jupyter.events import Action
 from oh_jupyter.events.action import Progress
 
-__all__ = ["ActionProgress"]
+__all__ = ["ActionProgress", "RunningActions"]
 
 MIN_QUEUED_SECONDS = 0.1
 """What is less is not worth a word."""
 
 
-class ActionProgress(Progress):
-    """The progress of one Action. It belongs to the runtime's loop."""
+MAX_LIVE_LINES = 20
+"""Lines of the output so far that are told."""
 
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
+
+class ActionProgress(Progress):
+    """The progress of one Action, which the current task carries out on the runtime's loop."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+        self.task = cast("asyncio.Task[Any]", asyncio.current_task())
         self._received = time.monotonic()
         self._decided: float | None = None
         self._decided_by = ""
         self._queued: float | None = None
         self._begun: float | None = None
-        self._lookers: set[asyncio.Event] = set()
+        self._lookers: set[Callable[[], None]] = set()
 
     @property
     def is_queued(self) -> bool:
@@ -49,26 +56,13 @@ class ActionProgress(Progress):
 
     def put_out(self) -> None:
         """Wake whoever looks."""
-        if self._lookers:
-            self._loop.call_soon_threadsafe(self._wake)
+        for wake in tuple(self._lookers):
+            wake()
 
-    def _wake(self) -> None:
-        for looker in self._lookers:
-            looker.set()
-
-    async def wait_while(self, is_old: Callable[[], bool], timeout_seconds: float) -> None:
-        """Wait until there is something new."""
-        looker = asyncio.Event()
-        self._lookers.add(looker)
-        try:
-            async with asyncio.timeout(timeout_seconds):
-                while is_old():
-                    await looker.wait()
-                    looker.clear()
-        except TimeoutError:
-            pass
-        finally:
-            self._lookers.discard(looker)
+    def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Subscribe to changes, told on the thread that made them; what is returned ends that."""
+        self._lookers.add(wake)
+        return lambda: self._lookers.discard(wake)
 
     def handling(self) -> dict[str, Any] | None:
         """What came before it began, as its Observation tells it; None if nothing."""
@@ -81,3 +75,45 @@ class ActionProgress(Progress):
             if queued >= MIN_QUEUED_SECONDS:
                 found["queued_seconds"] = round(queued, 3)
         return found or None
+
+
+class RunningActions(dict[int, ActionProgress]):
+    """The Actions that are carried out, by id; they belong to the runtime's loop."""
+
+    def __init__(self, is_waiting: Callable[[int], bool], peek: Callable[[str, int], str]) -> None:
+        """Begin with none; ``peek`` gives the last lines that Actions of a type have put out."""
+        super().__init__()
+        self._is_waiting = is_waiting
+        self._peek = peek
+
+    def begin(self, action: Action) -> ActionProgress:
+        """Note that the current task carries an Action out."""
+        found = self[cast(int, action.id)] = ActionProgress(action)
+        return found
+
+    def cancel(self, id: int) -> bool:
+        """Cancel an Action as if whoever asked for it went away; False if it does not run."""
+        return id in self and self[id].task.cancel()
+
+    async def look(
+        self, id: int | None, seen: dict[str, str] | None, timeout_seconds: float
+    ) -> dict[str, str]:
+        """How an Action goes on: its ``state``, and the last lines of its output as ``text``.
+
+        Waits for something else than was ``seen``, at most ``timeout_seconds``.
+        """
+        if id is None:
+            return {"state": "ended", "text": ""}
+        if (going_on := self.get(id)) is not None:
+            await wait_while(going_on.on_change, lambda: self._look(id) == seen, timeout_seconds)
+        return self._look(id)
+
+    def _look(self, id: int) -> dict[str, str]:
+        if self._is_waiting(id):
+            return {"state": "waiting", "text": ""}
+        if id not in self:
+            return {"state": "ended", "text": ""}
+        if self[id].is_queued:
+            return {"state": "queued", "text": ""}
+        text = self._peek(self[id].action.kind, MAX_LIVE_LINES)
+        return {"state": "running", "text": text}

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from oh_jupyter.events import CmdRunAction
 from oh_jupyter.runtime import progress
 from oh_jupyter.runtime.progress import ActionProgress
 
@@ -30,7 +31,7 @@ def test_each_wait_is_counted_apart(
     monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: float(next(clock))))
 
     async def scenario() -> None:
-        going_on = ActionProgress()
+        going_on = ActionProgress(CmdRunAction("true"))
         for step in steps:
             step(going_on)
         assert going_on.handling() == told

@@ -166,7 +166,7 @@ def test_a_running_action_is_cancelled_by_its_id(runtime: Runtime) -> None:
         return NullObservation("")
 
     async def cancel(id: int) -> bool:
-        return runtime.executor.cancel(id)
+        return runtime.executor.running.cancel(id)
 
     begun = threading.Event()
     future = runtime.submit(runtime.executor.run_action(CmdRunAction("x"), execute=endless))

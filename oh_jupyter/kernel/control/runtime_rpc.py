@@ -7,6 +7,7 @@ import json
 from typing import Any
 from weakref import WeakValueDictionary
 
+from oh_jupyter.background import wait_while
 from oh_jupyter.errors import EventNotFoundError, WireError
 from oh_jupyter.events import Action, FileEditObservation, Observation
 from oh_jupyter.events.json import encode_json
@@ -86,8 +87,8 @@ async def _peek(request: Request) -> Reply:
     asked = _actions_by_key.get(fields.get("of", ""))
     id = asked.id if asked is not None else fields.get("id")
     seconds = float(fields.get("wait", 0))
-    executor = request.runtime.executor
-    return Reply({**await executor.look(id, fields.get("seen"), seconds)})
+    running = request.runtime.executor.running
+    return Reply({**await running.look(id, fields.get("seen"), seconds)})
 
 
 @operation("interrupt")
@@ -171,7 +172,8 @@ async def _events(request: Request) -> Reply:
     runtime, fields = request.runtime, request.fields
     start = fields.get("start_id", 0)
     if fields.get("wait"):
-        await _event_recorded(request, start, timeout_seconds=float(fields["wait"]))
+        events = runtime.events
+        await wait_while(events.subscribe, lambda: events.latest_id < start, float(fields["wait"]))
     found = await runtime.executor.in_thread(
         runtime.events.search, start=start, limit=fields.get("limit")
     )
@@ -180,21 +182,6 @@ async def _events(request: Request) -> Reply:
         {"workspace_dir": runtime.executor.workspace_dir},
         encode_json(wires if fields.get("whole") else [clipped(wire) for wire in wires]),
     )
-
-
-async def _event_recorded(request: Request, id: int, timeout_seconds: float) -> None:
-    """Wait until the log has an event of that id, or the time is over."""
-    events = request.runtime.events
-    loop, recorded = asyncio.get_running_loop(), asyncio.Event()
-    unsubscribe = events.subscribe(lambda _: loop.call_soon_threadsafe(recorded.set))
-    try:
-        if events.latest_id < id:
-            async with asyncio.timeout(timeout_seconds):
-                await recorded.wait()
-    except TimeoutError:
-        pass
-    finally:
-        unsubscribe()
 
 
 @operation("event")
@@ -265,20 +252,8 @@ async def _list_tools(request: Request) -> Reply:
 async def _tools_changed(request: Request) -> Reply:
     """Wait up to ``wait`` seconds for other tools than those of the version ``known``."""
     tools = request.runtime.executor.tools
-    loop, changed = asyncio.get_running_loop(), asyncio.Event()
-
-    def note() -> None:
-        loop.call_soon_threadsafe(changed.set)
-
-    unsubscribe = tools.on_change(note)
-    try:
-        if tools.version == request.fields.get("known"):
-            async with asyncio.timeout(float(request.fields.get("wait", 0))):
-                await changed.wait()
-    except TimeoutError:
-        pass
-    finally:
-        unsubscribe()
+    known, seconds = request.fields.get("known"), float(request.fields.get("wait", 0))
+    await wait_while(tools.on_change, lambda: tools.version == known, seconds)
     return Reply({"tools": tools.version})
 
 
