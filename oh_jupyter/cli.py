@@ -28,14 +28,7 @@ INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line.
-
-    Args:
-        arguments: Words after the program's name; those of the process by default.
-
-    Returns:
-        Exit status: 0 if it worked.
-    """
+    """Run the command line, by default that of the process; its exit status."""
     options = _parser().parse_args(arguments)
     try:
         status = _run(options)

@@ -75,12 +75,7 @@ class _MessageWriter(asyncio.StreamWriter):
 
 
 class ChildTransport:
-    """The message transport of a connection, as ``acp`` wants it.
-
-    Attributes:
-        problem: Why nothing more is read, "" for the end of the child's output.
-        ended: Set when nothing more comes.
-    """
+    """The message transport of a connection for ``acp``; ``problem`` says why it broke off."""
 
     def __init__(self, child: Child) -> None:
         self.problem = ""

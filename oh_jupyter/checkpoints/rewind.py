@@ -84,13 +84,7 @@ def plan_exact(git: Git, now: Snapshot, target: Snapshot) -> RewindPlan:
 
 
 def plan_turns(git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot]]) -> RewindPlan:
-    """The changes of some turns undone, from the last to the first; those of others stay.
-
-    Args:
-        git: The repository.
-        now: What is there.
-        turns: Beginning and end of each, in the order of time.
-    """
+    """The changes of some turns undone, from the last to the first; those of others stay."""
     present = _present(git, now)
     wanted: dict[str, Entry | None] = {}
     merged: set[str] = set()
@@ -229,11 +223,7 @@ def _directories(git: Git, snapshot: Snapshot) -> set[str]:
 
 
 def apply(git: Git, plan: RewindPlan) -> None:
-    """Do what a plan says; a part of it that was done already does no harm.
-
-    Raises:
-        CheckpointError: A path cannot be written; what is left is done by a second call.
-    """
+    """Do what a plan says; a CheckpointError, after which a second call does what is left."""
     root = git.work_tree
     problems = []
     for change in reversed(plan.changes):

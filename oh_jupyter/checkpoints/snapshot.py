@@ -74,18 +74,7 @@ class Limits:
 
 
 def take(git: Git, limits: Limits) -> Snapshot:
-    """Keep the files as they are now; what did not change since the last time costs a ``stat``.
-
-    Args:
-        git: The repository; nobody else may take a snapshot in it meanwhile.
-        limits: What is too large.
-
-    Returns:
-        What was kept.
-
-    Raises:
-        CheckpointError: The workspace is too large, or git cannot do it.
-    """
+    """Keep the files as they are now; what did not change costs a ``stat``. A CheckpointError."""
     changed, removed, left_out = _changed(git, limits)
     if changed or removed:
         options = {"core.bigFileThreshold": "1"} if len(changed) > _FIRST_PACK else {}

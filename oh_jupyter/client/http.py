@@ -77,11 +77,7 @@ class Connection:
     async def send(
         self, method: str, path: str, *, request_id: str | None = None, **options: Any
     ) -> bytes:
-        """The body of the answer; with an id, none is lost to a broken connection.
-
-        Raises:
-            OhJupyterError: The server refused, or cannot be reached.
-        """
+        """The body of the answer, with an id not lost to a broken connection; OhJupyterError."""
         if request_id is not None:
             options["headers"] = {ID_HEADER: request_id}
         try:
@@ -154,11 +150,7 @@ class SentEvents:
         self._fields: dict[str, str] = {}
 
     def feed(self, line: str) -> Iterator[Event]:
-        """The event that a line, without its end, completes, if it does.
-
-        Raises:
-            ServerError: The stream's kernel is gone.
-        """
+        """The event that a line, without its end, completes; ServerError if the kernel is gone."""
         if line:
             name, _, value = line.partition(":")
             self._fields[name] = value.removeprefix(" ")

@@ -20,10 +20,7 @@ TRACE_FILE = "trace.zip"
 
 
 class Browsers:
-    """One browser for all tasks of ours and one for all of BrowserGym's.
-
-    Starting costs more than most tasks.
-    """
+    """One browser for all tasks of ours and one for all of BrowserGym's: starting takes long."""
 
     def __init__(self, options: Mapping[str, Any]) -> None:
         self._options = options

@@ -30,15 +30,7 @@ MAX_SAID_CHARS = 200
 
 @dataclass(frozen=True)
 class EpisodeRequest:
-    """What a worker is sent.
-
-    Attributes:
-        task: The task's name.
-        seed: What its random choices begin with.
-        play: Task and Player, pickled.
-        timeout: Seconds after which the episode is ended.
-        out: Where results are kept; "" for nowhere.
-    """
+    """What a worker is sent: ``play`` is task and Player, pickled; ``out`` is "" for nowhere."""
 
     task: str
     seed: int
@@ -90,10 +82,7 @@ def make_trial(request: EpisodeRequest, seconds: float = 0.0, **values: Any) -> 
 
 
 def run_episode(request: EpisodeRequest, children: Children | None = None) -> Trial:
-    """Carry out an episode, and keep its result and files.
-
-    Engines repeat what a dead worker did: what has a result already is not tried again.
-    """
+    """Carry out an episode and keep its result, unless it has one: engines repeat work."""
     results = Results(request.out) if request.out else None
     earlier = results.find(request.task, request.seed) if results is not None else None
     if earlier is not None:

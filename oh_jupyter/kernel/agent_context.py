@@ -44,11 +44,7 @@ TIMEOUT_SECONDS = 5.0
 
 
 def find_tool_server(kernel_id: str) -> ToolServer | None:
-    """The address of this kernel on a server of this user that has it; None if there is none.
-
-    The files of running servers tell their addresses and tokens; each is asked for the kernel,
-    the one that started this process first.
-    """
+    """The address of this kernel on a server of this user, the one that started it first; None."""
     import requests
 
     for info in _running_servers():

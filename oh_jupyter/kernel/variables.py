@@ -13,12 +13,7 @@ __all__ = ["VariableSnapshot", "keep_variables", "restore_variables"]
 
 @dataclass(frozen=True)
 class VariableSnapshot:
-    """Variables at a moment.
-
-    Attributes:
-        values: Copies by name; modules, functions and classes are the same objects.
-        not_copied: Names of those that cannot be copied, such as open files.
-    """
+    """Copies of variables by name, and the names of those that cannot be copied."""
 
     values: dict[str, Any] = field(repr=False)
     not_copied: frozenset[str]

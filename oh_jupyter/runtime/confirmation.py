@@ -61,10 +61,7 @@ _COMPILED = tuple((reason, re.compile(pattern, re.MULTILINE)) for reason, patter
 
 
 def risks(action: Action, workspace_dir: str) -> list[str]:
-    """All reasons to ask a person about an Action.
-
-    An agent may write in the workspace, where relative paths start.
-    """
+    """All reasons to ask a person about an Action."""
     found = []
     if getattr(action, "security_risk", None) is ActionSecurityRisk.HIGH:
         found.append("the agent calls it risky")
@@ -144,15 +141,7 @@ class PendingAction:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person has decided.
-
-    Attributes:
-        approved: Whether the Action may begin.
-        by: By which door it was decided, such as ``JupyterLab``.
-        why: What the person says to the agent about a rejection.
-        for_session: Whether later Actions of its type that wait for the same reasons may begin,
-            too, for as long as the runtime lives.
-    """
+    """What a person has decided, by which door, why, and whether for the whole session."""
 
     approved: bool
     by: str = ""
@@ -161,19 +150,10 @@ class Decision:
 
 
 class Confirmations:
-    """Decides which Actions wait, and holds them. It lives on the runtime's loop.
-
-    Attributes:
-        policy: One of ``POLICIES``.
-        allowed: Type and reason of what a person has approved for the whole session.
-    """
+    """Decides which Actions wait, and holds them, on the runtime's loop."""
 
     def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
-        """Begin with none waiting; a ConfigError if there is no such policy.
-
-        An Action that nobody has looked at within ``timeout_seconds`` is rejected. In the
-        workspace an agent may write.
-        """
+        """Begin with none waiting; a ConfigError if there is no such policy."""
         if policy not in POLICIES:
             raise ConfigError(
                 f"The setting confirmation must be one of {', '.join(POLICIES)}, not {policy!r}"
@@ -205,10 +185,7 @@ class Confirmations:
         return {id: entry for id, (entry, _) in self._waiting.items()}
 
     def require(self, action: Action, principal: EventSource) -> list[str]:
-        """All reasons why an Action has to wait, which mark it as awaiting.
-
-        ``principal`` is who really asks: what a person does in a notebook never waits.
-        """
+        """All reasons why an Action of a principal has to wait, which mark it as awaiting."""
         reasons = self._reasons(action, principal)
         if all((action.kind, reason) in self.allowed for reason in reasons):
             return []

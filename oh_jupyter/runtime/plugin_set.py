@@ -19,11 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 class PluginSet:
-    """Plugins by name, in starting order.
-
-    Attributes:
-        problems: Why a plugin did not start, by its name.
-    """
+    """Plugins by name, in starting order, and why those that are missing did not start."""
 
     def __init__(self, plugins: Mapping[str, Plugin], start_timeout_seconds: float) -> None:
         self._plugins = dict(plugins)

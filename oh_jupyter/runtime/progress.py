@@ -98,10 +98,7 @@ class RunningActions(dict[int, ActionProgress]):
     async def look(
         self, id: int | None, seen: dict[str, str] | None, timeout_seconds: float
     ) -> dict[str, str]:
-        """How an Action goes on: its ``state``, and the last lines of its output as ``text``.
-
-        Waits for something else than was ``seen``, at most ``timeout_seconds``.
-        """
+        """State and last lines of an Action's ``text``, once they are not what was ``seen``."""
         if id is None:
             return {"state": "ended", "text": ""}
         if (going_on := self.get(id)) is not None:

@@ -49,10 +49,7 @@ _VOLATILE = [
 
 
 def comparable_text(observation: Observation, workspace: str) -> str:
-    """Type, exit code, error flag and content, without what is never the same twice.
-
-    The folder of the runtime stands as WORKSPACE.
-    """
+    """Type, exit code, error flag and content, without what is never the same twice."""
     own: dict[str, Any] = vars(observation)
     lines = [f"type: {observation.kind}"]
     if isinstance(observation, CmdOutputObservation):
@@ -72,16 +69,7 @@ _E = TypeVar("_E", bound=Event)
 
 @dataclass(frozen=True)
 class ReplayStep:
-    """An Action of a session, and what came of it then and now.
-
-    Attributes:
-        id: Its id in the log.
-        kind: Its type.
-        action: What it does, in one line.
-        result: ``same``, ``different``, or ``skipped``.
-        before: What is compared, of the recorded Observation; or why it was skipped.
-        after: The same of the new one.
-    """
+    """An Action of a session, whether it was the same, different or skipped, and its texts."""
 
     id: int
     kind: str

@@ -20,10 +20,7 @@ __all__ = ["make_shell", "memory_usage", "prepare_workspace", "shell_owner", "sh
 
 
 def shell_user(settings: Settings) -> str | None:
-    """The user that the shell has to change to; None if it is the kernel's own.
-
-    A ConfigError if there is no such user, or this process may not change to it.
-    """
+    """The user that the shell has to change to, None for the kernel's own; a ConfigError."""
     name = settings.username
     if not name or not settings.su_to_user or name == getpass.getuser():
         return None

@@ -16,15 +16,7 @@ __all__ = ["Tool", "ToolRegistry", "ToolSource", "skill_tools"]
 
 @dataclass(frozen=True)
 class Tool:
-    """Something that can be called by name.
-
-    Attributes:
-        name: Its name, unique in the runtime.
-        description: What it does.
-        input_schema: A JSON schema of its arguments.
-        call: Calls it with arguments and returns an MCP ``CallToolResult`` as JSON-ready
-            data.
-    """
+    """What can be called by name: ``call`` gives an MCP ``CallToolResult`` as JSON-ready data."""
 
     name: str
     description: str
@@ -37,11 +29,7 @@ ToolSource = Callable[[], Iterable[Tool]]
 
 
 class ToolRegistry:
-    """All tools of a runtime.
-
-    Attributes:
-        version: A higher number whenever there are other tools than before.
-    """
+    """All tools of a runtime; ``version`` is higher whenever there are others than before."""
 
     def __init__(self, in_thread: Callable[..., Awaitable[Any]]) -> None:
         self._in_thread = in_thread

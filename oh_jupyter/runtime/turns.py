@@ -43,14 +43,7 @@ RETRY_SECONDS = 300.0
 
 
 class Turns:
-    """Begins and ends the turns of agents. It lives on the runtime's loop.
-
-    A turn that nobody announced begins with an agent's first Action that may change files, and
-    goes on until the agent paused, or somebody else changed files.
-
-    Attributes:
-        problem: Why turns have no checkpoints, "" while they have.
-    """
+    """Begins and ends the turns of agents, by what is announced or by what they change."""
 
     def __init__(
         self,
@@ -139,10 +132,7 @@ class Turns:
             return checkpoint
 
     async def rewind(self, id: int, *, everything: bool, preview: bool) -> RewindPlan:
-        """Undo the turns since a checkpoint, or tell what that would do.
-
-        A CheckpointError if an agent is at work, or the files cannot be brought back.
-        """
+        """Undo the turns since a checkpoint, or tell what that would do; a CheckpointError."""
         if self._is_announced and not preview:
             raise CheckpointError(
                 "An agent is at work. Wait for it, or end it with %oh_agent stop, and rewind then."

@@ -14,12 +14,7 @@ __all__ = ["validate"]
 
 
 def validate(action: Action) -> None:
-    """Check type and fields, and bring fields into the form that their types ask for.
-
-    Raises:
-        NotRunnableError: There is nothing to execute in it, such as in a ``message``.
-        WireError: A field is of a wrong type; ``field`` names it.
-    """
+    """Check an Action, and bring its fields into their types' form; NotRunnableError, WireError."""
     if not action.runnable:
         runnable = ", ".join(sorted(kind for kind, cls in ACTIONS.items() if cls.runnable))
         raise NotRunnableError(

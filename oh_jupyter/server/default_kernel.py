@@ -56,10 +56,7 @@ class DefaultKernel:
         return self._failures
 
     async def start(self, *, retry: bool = False) -> str:
-        """Start it; its id. A retry of the first failure waits for nothing.
-
-        KernelDiedError if it died at its last start a moment ago, KernelError if it cannot start.
-        """
+        """Start it; its id. A KernelError if it cannot be, or died a moment ago."""
         pause_seconds = self._not_before - self._clock()
         if pause_seconds > 0 and not (retry and self._failures == 1):
             raise self._died(pause_seconds)

@@ -25,10 +25,7 @@ MAX_INPUT_BYTES = 64 * 1024
 
 
 def is_input(body: bytes | None) -> bool:
-    """Whether an action, as JSON, is input such as C-c for the command that is running.
-
-    It must not wait until that command has ended.
-    """
+    """Whether an action, as JSON, is input for a command, which must not wait for its end."""
     if not body or len(body) > MAX_INPUT_BYTES or b"is_input" not in body:
         return False
     try:

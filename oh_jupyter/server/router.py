@@ -116,10 +116,7 @@ class Router:
         return GatewayLink(kernel_id, manager, load, died)
 
     async def default(self) -> KernelLink:
-        """The link to the default kernel, which is started if it is not there.
-
-        KernelDiedError if it died at its last start a moment ago, KernelError if it cannot start.
-        """
+        """The link to the default kernel, started if it is not there; KernelError if not."""
         failures = self._default.failures
         link = await self._default_link()
         if failures or link.ever_answered or not isinstance(link, ZmqLink):

@@ -40,11 +40,7 @@ class Activity:
 
 @dataclass
 class ServerState:
-    """The state of the extension on one server.
-
-    ``view_key`` lets a browser that has not logged in view files; ``results`` are the answers of
-    requests with an id.
-    """
+    """The state of the extension on one server."""
 
     router: Router
     limits: Limits

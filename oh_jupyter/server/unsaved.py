@@ -81,10 +81,7 @@ class UnsavedDocuments:
             self._event_logger.emit(schema_id=DOCUMENTS_EVENT, data={"action": "changed"})
 
     async def save(self) -> None:
-        """Have all windows save, except what they have to ask the person about.
-
-        It costs nothing where nothing is unsaved.
-        """
+        """Have all windows save what is unsaved, except what they have to ask about."""
         windows = self._windows.keys() - self._silent
         if not windows:
             return

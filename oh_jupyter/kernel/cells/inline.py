@@ -26,10 +26,7 @@ T = TypeVar("T")
 
 
 def run_nested(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, in a thread whose own loop may be running.
-
-    A KeyboardInterrupt cancels it.
-    """
+    """Run a coroutine to its end in a thread whose own loop may run; an interrupt cancels it."""
     with _no_loop_running():
         loop = asyncio.new_event_loop()
         task = loop.create_task(coroutine)
@@ -80,10 +77,7 @@ def run_inline(
     silent: bool,
     outputs: OutputCollector,
 ) -> CellOutput:
-    """Run a cell on this thread and keep its outputs from the cell around it.
-
-    It is interrupted after ``timeout`` seconds; a silent one is kept out of hooks, too.
-    """
+    """Run a cell on this thread, for so many seconds, apart from the outputs of the cell around."""
     expired = threading.Event()
     timer = None
     if timeout is not None:

@@ -23,11 +23,7 @@ __all__ = ["MainThreadCall", "MainThreadWait", "interrupt_main_thread"]
 
 
 def interrupt_main_thread() -> None:
-    """Raise KeyboardInterrupt in the main thread.
-
-    The signal goes to that thread and not to the process group, so that the shell, the
-    browser and other children never see it.
-    """
+    """Raise KeyboardInterrupt in the main thread; shell, browser and others never see it."""
     ident = threading.main_thread().ident
     if sys.platform == "win32" or ident is None:
         import _thread
@@ -116,10 +112,7 @@ class MainThreadWait:
         submit: Callable[[Coroutine[Any, Any, T]], Future[T]],
         coroutine: Coroutine[Any, Any, T],
     ) -> T:
-        """Run a coroutine on the runtime thread by ``submit``, and wait for it here.
-
-        A KeyboardInterrupt cancels it.
-        """
+        """Run a coroutine by ``submit`` and wait for it here; a KeyboardInterrupt cancels it."""
         _waits.append(self)
         previous = _interruptible()
         try:

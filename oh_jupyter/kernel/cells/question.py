@@ -39,11 +39,7 @@ def asked_in_cell(executor: ActionExecutor, submit: Callable[..., Any]) -> Itera
 
 
 class CellQuestions:
-    """Asks by the frontend's input, one question after the other.
-
-    What is decided elsewhere, such as in the panel, is taken back here. Where the frontend allows
-    no input, nothing is asked.
-    """
+    """Asks by the frontend's input, one question at a time, unless it is decided elsewhere."""
 
     def __init__(self, executor: ActionExecutor, submit: Callable[..., Any]) -> None:
         """Ask from now on; ``submit`` starts a coroutine on the runtime's loop."""

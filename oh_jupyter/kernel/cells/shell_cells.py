@@ -45,10 +45,7 @@ class ShellCells:
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
     ) -> CellOutput:
-        """Run a cell to its end, see ``CellRunner``.
-
-        A PluginError if there is neither a kernel nor a main thread that waits.
-        """
+        """Run a cell, see ``CellRunner``; a PluginError if there is nothing that could."""
         # Read here: the main thread has the context of the magic that waits there.
         is_agents = acting_principal.get() != "user"
         begin = progress.get().begin

@@ -150,10 +150,7 @@ def _plan_fields(plan: RewindPlan) -> dict[str, Any]:
 async def session_changes(
     executor: ActionExecutor, *, by_commands: bool = True
 ) -> list[ChangedFile]:
-    """The files that edits, and turns of agents by whatever means, changed in this session.
-
-    A CheckpointError if ``by_commands`` is wanted, and what commands changed cannot be told.
-    """
+    """The files that changed in this session; a CheckpointError if it cannot be told."""
     editor = executor.editor  # its first edit comes after it was made
     start = HistoryPosition(executor.start_time, executor.heads_at_start)
     originals: Mapping[Path, bytes | None] = {}

@@ -19,14 +19,7 @@ __all__ = ["Operation", "Reply", "ReplyCache", "Request", "failure", "find_opera
 
 @dataclass(frozen=True)
 class Request:
-    """A call of an operation on a runtime.
-
-    Attributes:
-        runtime: The runtime.
-        fields: Content of the message.
-        buffers: Its buffers; of those that carry JSON it is the first.
-        oh: The runtime as the person has it.
-    """
+    """A call of an operation: the message's content and buffers; the first may be JSON."""
 
     runtime: Runtime
     fields: dict[str, Any]

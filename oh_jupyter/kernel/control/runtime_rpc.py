@@ -79,10 +79,7 @@ async def _record_edit(request: Request) -> Reply:
 
 @operation("peek")
 async def _peek(request: Request) -> Reply:
-    """How an Action goes on, by its ``id`` or the key of the request ``of`` it.
-
-    It is told once that is not what was ``seen``, or after ``wait`` seconds.
-    """
+    """How an Action goes on, by its ``id`` or the key of the request ``of`` it; see ``look``."""
     fields = request.fields
     asked = _actions_by_key.get(fields.get("of", ""))
     id = asked.id if asked is not None else fields.get("id")

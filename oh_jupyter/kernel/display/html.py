@@ -98,10 +98,7 @@ def diff_block(diff: str) -> str:
 
 
 def _diff_lines(kind: LineKind, lines: Sequence[str]) -> str:
-    """Lines of one kind that follow each other, as one element.
-
-    Each ends in a newline, for viewers that drop the style; at the end of a block it adds none.
-    """
+    """Lines of one kind as one element; each ends in a newline, for viewers that drop the style."""
     tag, style = _LINES[kind]
     text = "".join(f"{escape(line)}\n" for line in lines)
     return f'<{tag} class="oh-Diff-line oh-mod-{kind}" style="{style}">{text}</{tag}>'

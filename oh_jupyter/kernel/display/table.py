@@ -34,15 +34,7 @@ def size_text(size_bytes: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that a magic returns: shown as a table, used as a sequence of dicts.
-
-    Attributes:
-        columns: Headings.
-        rows: Values, one tuple a row.
-        formats: How the values of a column are shown, where ``str`` is not enough.
-        summary: What a table says that is too long to be shown as a whole.
-        max_shown_rows: How many rows are shown, of the beginning and the end.
-    """
+    """Rows as a table and as dicts; of many, the first and the last are shown, and a summary."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Any, ...], ...]

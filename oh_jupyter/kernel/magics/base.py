@@ -82,11 +82,7 @@ _DELAY_SECONDS = 0.5
 
 @contextlib.contextmanager
 def progress_bar(shell: Any, title: str) -> Iterator[Callable[[int, int], object]]:
-    """Show how a transfer goes on, if it takes longer than half a second.
-
-    Yields what is to be called with the bytes since the last call and with all there are. In a
-    kernel it is a widget, where there is ipywidgets.
-    """
+    """A bar of what takes long, to be told the bytes since the last call, and of all."""
     bars: list[Any] = []
 
     def advance(done: int, total: int) -> None:

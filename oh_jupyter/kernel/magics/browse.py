@@ -287,12 +287,7 @@ def _ask(prompt: str) -> None:
 
 @dataclass(frozen=True)
 class Recording:
-    """What was done in the pages.
-
-    Attributes:
-        script: A Playwright script.
-        magic: The same as a cell, which finds elements by their bids and places.
-    """
+    """What was done in the pages, as a Playwright script and as a cell."""
 
     script: str
     magic: str

@@ -138,10 +138,7 @@ def one_of(values: Any) -> Finder:
 
 
 def complete_path(argument: str, directory: str = ".") -> list[str]:
-    """Files, and directories with a slash; hidden ones only where a dot was typed.
-
-    A name with a blank needs a quote in front, which is closed.
-    """
+    """Files, and directories with a slash; hidden ones only where a dot was typed."""
     quote = argument[:1] if argument[:1] in ("'", '"') else ""
     folder, _, beginning = argument[len(quote) :].rpartition("/")
     shown = f"{quote}{folder}/" if "/" in argument else quote

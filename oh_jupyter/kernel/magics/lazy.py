@@ -24,14 +24,7 @@ _NOTHING = {"completions": [], "matched_fragment": "", "suppress": False}
 
 
 class RecentCells:
-    """What happens in a shell before a magic that asks about it is imported.
-
-    Attributes:
-        running: The text of the cell that runs, as it was typed: IPython takes ``>>>`` and ``...``
-            at line starts for prompts and removes them, and the indentation with them, before a
-            magic sees the text. A file may well have such lines.
-        failed: Text and exception of the last cell that failed, those of ``%oh_agent`` left out.
-    """
+    """The cell that runs, as it was typed, and text and exception of the last one that failed."""
 
     def __init__(self, shell: InteractiveShell) -> None:
         self.running = ""

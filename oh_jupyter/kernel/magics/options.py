@@ -196,10 +196,7 @@ def option_values(magic: Any) -> dict[str, tuple[str, ...]]:
 
 
 def leading_options(magic: Any, line: str) -> tuple[Namespace, str]:
-    """The options in front of a command, and the rest of the line as it was typed.
-
-    A UsageError if an option is unknown or has a bad value.
-    """
+    """The options in front of a command (UsageError), and the rest of the line as it was typed."""
     values = option_values(magic)
     rest = line.lstrip()
     options: list[str] = []

@@ -26,11 +26,7 @@ __all__ = ["Replay", "ReplayMagics"]
 
 
 class Replay(Sequence[dict[str, Any]]):
-    """What came of a session the second time: shown as a table, used as dicts.
-
-    Attributes:
-        steps: All Actions, in order.
-    """
+    """What came of a session the second time: shown as a table, used as dicts."""
 
     def __init__(self, steps: Sequence[ReplayStep]) -> None:
         """Take the steps."""

@@ -36,18 +36,7 @@ MAX_DISK_SHARE = 0.9
 def unpack(
     archive: Path, name: str, destination: Path, max_bytes: int, own: Callable[[Path], None]
 ) -> None:
-    """Unpack a zip file into a directory; regular files that are there already are replaced.
-
-    ``name`` is what messages call the archive; ``own`` gives each file and directory that is new
-    to its owner.
-
-    Raises:
-        TransferError: It is no zip file, is damaged or encrypted, or has a member that would be
-            written elsewhere, or over what is no file.
-        TransferTooLargeError: It would need more than the limit, than the disk has left, or than
-            an archive of its size should.
-        OSError: The destination cannot be written.
-    """
+    """Unpack a zip file, whose new files are given to ``own``; a TransferError, or an OSError."""
     budget = _Budget(name, archive.stat().st_size, max_bytes, shutil.disk_usage(destination).free)
     staging = Path(tempfile.mkdtemp(prefix=".oh_upload_", dir=destination))
     try:

@@ -30,20 +30,7 @@ class Upload:
         max_bytes: int,
         owner: tuple[int, int] | None = None,
     ) -> None:
-        """Make the destination, and begin.
-
-        Args:
-            destination: Absolute path of the directory, which is made if it is not there.
-            filename: Name of the file. A zip file is unpacked there instead of kept, as in
-                the protocol.
-            recursive: The file is a zipped folder.
-            max_bytes: How much may arrive, and a zip file unpack to.
-            owner: User and group id of what is made; by default the process's.
-
-        Raises:
-            TransferError: The destination is not absolute or cannot be made, the name is no
-                name of a file, or a zipped folder is no zip file.
-        """
+        """Make the destination, and begin; a TransferError if the file could not be kept there."""
         if not os.path.isabs(destination):
             raise TransferError("Destination must be an absolute path")
         # Some clients send a path: only its last part names the file.

@@ -185,10 +185,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         return parse_json(self.body)
 
     def path_argument(self, name: str) -> str | None:
-        """A path of the query as it is, if it was given; WireError if it is no path.
-
-        Tornado would write spaces for control characters.
-        """
+        """A path of the query as it is, None if there is none; WireError if it is no path."""
         values = self.request.query_arguments.get(name)
         if not values:
             return None

@@ -96,10 +96,7 @@ class StreamedUploadHandler(OhHandler):
         raise NotImplementedError
 
     async def settle(self) -> None:
-        """The whole body was there: have it put in its place, or forgotten.
-
-        What went wrong while it came is raised.
-        """
+        """Have the whole body put in its place, or forgotten; what went wrong with it is raised."""
         try:
             if self.problem is not None:
                 raise self.problem
@@ -241,12 +238,7 @@ def _attachment(name: str) -> str:
 
 
 class FileForm:
-    """Reads a ``multipart/form-data`` body; the file is the part named ``file``.
-
-    Attributes:
-        filename: Name of the file, once its part has begun; None before.
-        complete: Whether the end of the form has arrived.
-    """
+    """Reads a ``multipart/form-data`` body, whose file is the part named ``file``."""
 
     def __init__(self, content_type: str) -> None:
         """Begin."""
@@ -356,10 +348,7 @@ def _type_of(name: str) -> str:
 
 @web.stream_request_body
 class StoreHandler(StreamedUploadHandler):
-    """Files of the store by path.
-
-    A path that ends in a slash, or none, is a directory; so is any with ``?list=true``.
-    """
+    """Files of the store by path; one that ends in a slash, or none, is a directory."""
 
     resource = "oh_jupyter:store"
     action = "write"

@@ -277,10 +277,7 @@ def _decoded(told: str) -> str:
 
 
 class BashEventsSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):  # type: ignore[misc]
-    """A web socket that tells the events of commands as they come.
-
-    Who shows no credentials in the request's head shows the key in the first frame.
-    """
+    """A web socket that tells the events of commands; the first frame may show the key."""
 
     _end: Callable[[], None] | None = None
     _admitted = False

@@ -352,10 +352,7 @@ def encode(
     buffers: list[bytes | memoryview[bytes]],
     subprotocol: str | None,
 ) -> bytes | str:
-    """What is sent for a message: bytes as a binary websocket message, a string as text.
-
-    The subprotocol is what the server has agreed to, None for JSON.
-    """
+    """A websocket message, binary or text, in the subprotocol, or as JSON if it is None."""
     if subprotocol == V1:
         names = ("header", "parent_header", "metadata", "content")
         packed: bytes = serialize_msg_to_ws_v1(

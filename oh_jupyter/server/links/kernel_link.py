@@ -402,10 +402,7 @@ def raise_failure(fields: Mapping[str, Any]) -> None:
 
 
 def loading_with(settings: Mapping[str, Any], confirmation: str | None = None) -> str:
-    """The cell that loads oh_jupyter with settings of the server.
-
-    The server's policy of ``confirmation`` holds where the kernel's configuration has none.
-    """
+    """The cell that loads oh_jupyter with settings, and a policy where it has none."""
     plain = {
         name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()
     }
