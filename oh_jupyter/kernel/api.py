@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 import threading
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 # All else is imported where it is used: ``%load_ext`` makes an ``Oh``, and pays for none of it.
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn, GuestAgents, ToolServer
     from oh_jupyter.checkpoints import Checkpoint, RewindPlan
     from oh_jupyter.client import Fleet
-    from oh_jupyter.kernel.variables import VariableSnapshot
     from oh_jupyter.runtime import Runtime
     from oh_jupyter.runtime.confirmation import PendingAction
 
@@ -224,20 +225,16 @@ class Oh(ActionMethods):
         return checkpoint
 
     def _keep_variables(self, id: int) -> None:
-        from oh_jupyter.kernel.variables import keep_variables
-
-        self._variables[id] = keep_variables(*self._namespace())
+        self._variables[id] = _kept(*self._namespace())
         for old in list(self._variables)[:-MAX_VARIABLE_SNAPSHOTS]:
             del self._variables[old]
 
     def _restore_variables(self, id: int) -> str:
         """Bring the variables back; what of them stays as it is, as a sentence or ""."""
-        from oh_jupyter.kernel.variables import restore_variables
-
         snapshot = self._variables.get(id)
         if snapshot is None:
             return "The kernel's variables stay as they are: no copies were made then."
-        stay = restore_variables(*self._namespace(), snapshot)
+        stay = _restore(*self._namespace(), snapshot)
         names = ", ".join(sorted(stay))
         return f"These variables cannot be copied and stay as they are: {names}." if stay else ""
 
@@ -278,7 +275,7 @@ class Oh(ActionMethods):
         rewind = self._executor.rewind(id, self._principal(), everything=everything)
         plan = self._wait(rewind)
         note = self._restore_variables(id) if variables else VARIABLES_STAY
-        return dataclasses.replace(plan, notes=[*plan.notes, note] if note else plan.notes)
+        return replace(plan, notes=[*plan.notes, note] if note else plan.notes)
 
     @property
     def waiting(self) -> dict[int, PendingAction]:
@@ -334,3 +331,48 @@ class Oh(ActionMethods):
             self._executor.confirmations.allowed.clear()
 
         self._wait(forget())
+
+
+@dataclass(frozen=True)
+class VariableSnapshot:
+    """Copies of variables by name, and the names of those that cannot be copied."""
+
+    values: dict[str, Any] = field(repr=False)
+    not_copied: frozenset[str]
+
+
+def _kept(namespace: MutableMapping[str, Any], hidden: Collection[str]) -> VariableSnapshot:
+    """Copy what a person has defined; two names of one object are so in the copy, too."""
+    values, not_copied = _copied({n: namespace[n] for n in _own_names(namespace, hidden)})
+    return VariableSnapshot(values, not_copied)
+
+
+def _restore(
+    namespace: MutableMapping[str, Any], hidden: Collection[str], snapshot: VariableSnapshot
+) -> frozenset[str]:
+    """Bring the variables back, and remove those defined since; the names that stay as they are."""
+    values, _ = _copied(snapshot.values)  # so that one can go back once more
+    for name in _own_names(namespace, hidden):
+        if name not in values and name not in snapshot.not_copied:
+            del namespace[name]
+    namespace.update(values)
+    return snapshot.not_copied
+
+
+def _own_names(namespace: MutableMapping[str, Any], hidden: Collection[str]) -> list[str]:
+    return [name for name in namespace if not name.startswith("_") and name not in hidden]
+
+
+def _copied(values: dict[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
+    memo: dict[int, Any] = {}
+    copies: dict[str, Any] = {}
+    failed = set()
+    for name, value in values.items():
+        if isinstance(value, ModuleType):
+            copies[name] = value
+            continue
+        try:
+            copies[name] = copy.deepcopy(value, memo)
+        except Exception:  # a type of anybody's may refuse in any way
+            failed.add(name)
+    return copies, frozenset(failed)

@@ -14,8 +14,7 @@ from IPython.display import display
 
 from oh_jupyter.agents import AgentTurn
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.display.agent_turn import turn_bundle
-from oh_jupyter.kernel.display.live import LiveTurn
+from oh_jupyter.kernel.display.live import LiveTurn, turn_bundle
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import one_of
@@ -77,6 +76,7 @@ class AgentMagics(OhMagics):
         %oh_agent claude "why is df empty?"
         %oh_agent --new codex "write tests for shop.py" &
         """,
+        is_leading=True,
     )
     @argument("-n", "--new", action="store_true", help="begin a new conversation")
     @argument(
@@ -169,19 +169,13 @@ class AgentMagics(OhMagics):
     def _ask(self, prompt: str, name: str | None, new: bool, resume: bool) -> AgentTurn:
         shell: Any = self.shell
         live = LiveTurn(shell)
-        seen: list[AgentTurn] = []
-
-        def change(turn: AgentTurn) -> None:
-            seen[:] = [turn]
-            live.update(turn)
-
         try:
             live.announce(f"{name or 'The agent'} begins …")
-            turn = self.oh.agent(prompt, name, new=new, resume=resume, on_change=change)
+            turn = self.oh.agent(prompt, name, new=new, resume=resume, on_change=live.update)
         except BaseException:
-            for turn in seen:  # what there is of it
-                live.finish(turn)
-            if not seen:
+            if live.turn is not None:  # what there is of it
+                live.finish(live.turn)
+            else:
                 live.remove()
             raise
         live.finish(turn)
@@ -192,15 +186,7 @@ class AgentMagics(OhMagics):
         """Ask in the background; what comes is shown in this cell's display."""
         shell: Any = self.shell
         live = LiveTurn(shell)
-        seen: list[AgentTurn] = []
-
-        def change(turn: AgentTurn) -> None:
-            seen[:] = [turn]
-            live.update(turn)
-
-        def end(future: Any) -> None:
-            problem = None if future.cancelled() else future.exception()
-            live.end(seen[0] if seen else None, problem)
-
-        future = self.oh.start_agent(prompt, name, new=new, resume=resume, on_change=change)
-        future.add_done_callback(end)
+        future = self.oh.start_agent(prompt, name, new=new, resume=resume, on_change=live.update)
+        future.add_done_callback(
+            lambda ended: live.end(None if ended.cancelled() else ended.exception())
+        )

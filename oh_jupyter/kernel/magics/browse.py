@@ -71,7 +71,8 @@ class BrowseMagics(OhMagics):
         %oh_browse example.org
         %oh_browse click("12")
         %oh_browse --no-picture fill("a5", "tea")
-        """
+        """,
+        is_leading=True,
     )
     @argument("--no-picture", action="store_true", help="do not show the page")
     @argument("--axtree", action="store_true", help="return the accessibility tree as an object")

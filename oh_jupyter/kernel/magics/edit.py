@@ -21,7 +21,6 @@ from oh_jupyter.kernel.magics.options import (
     magic_options,
     parse_line,
     unquoted,
-    wants_help,
 )
 
 __all__ = ["EditMagics"]
@@ -130,8 +129,6 @@ class EditMagics(OhMagics):
 
         The value is the Observation; of history a table, of diff a text.
         """
-        if wants_help(self.oh_edit, line):
-            return None
         if cell is None and line.rstrip().endswith(";"):
             self.oh_edit(line.rstrip()[:-1])
             return None

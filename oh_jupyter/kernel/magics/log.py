@@ -19,7 +19,7 @@ from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import one_of
-from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted, wants_help
+from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted
 
 __all__ = ["ConfirmMagics", "LogMagics", "session_log", "stored_sessions"]
 
@@ -73,8 +73,6 @@ class LogMagics(OhMagics):
 
         With an id the value is that event; otherwise a table.
         """
-        if wants_help(self.oh_log, line):
-            return None
         options = parse_line(self.oh_log, line)
         events = session_log(self.oh, options.session)
         if options.id is not None:
@@ -93,8 +91,6 @@ class LogMagics(OhMagics):
     @line_magic
     def oh_status(self, line: str) -> Table | None:
         """Show where the runtime works, what is running and what has started."""
-        if wants_help(self.oh_status, line):
-            return None
         parse_line(self.oh_status, line)
         return Table(("what", "value"), tuple(self.oh.status().items()))
 
@@ -103,8 +99,6 @@ class LogMagics(OhMagics):
     @line_magic
     def oh_doctor(self, line: str) -> Table | None:
         """Tell what does not work in this environment, and the command that mends it."""
-        if wants_help(self.oh_doctor, line):
-            return None
         from oh_jupyter.doctor import examine
 
         parse_line(self.oh_doctor, line)
@@ -217,8 +211,6 @@ class ConfirmMagics(OhMagics):
         rejects it, ``%oh_confirm 12 --reject "use the API"`` tells the agent why,
         ``%oh_confirm --all`` approves all.
         """
-        if wants_help(self.oh_confirm, line):
-            return None
         options = parse_line(self.oh_confirm, line)
         if options.forget:
             self.oh.forget_approvals()

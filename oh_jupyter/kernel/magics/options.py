@@ -60,37 +60,37 @@ class _PlainHelp(RawDescriptionHelpFormatter):
 
 
 def magic_options(
-    commands: Mapping[str, Command] | None = None, *, examples: str = ""
+    commands: Mapping[str, Command] | None = None, *, examples: str = "", is_leading: bool = False
 ) -> Callable[[Any], Any]:
-    """Decorator that gives a magic its options, ``--help`` among them, above all of them."""
+    """Decorator that gives a magic its options, and ``--help`` unless they stand in front only.
+
+    IPython shows one line of an interrupt: where the magic waited is of no interest.
+    """
 
     def decorate(method: Any) -> Any:
         method.__doc__ = documentation = cleandoc(method.__doc__)
         with_help = argument("-h", "--help", action="store_true", help="show this text")(method)
-        magic: Any = _interrupted_in_one_line(magic_arguments()(with_help))
+        magic: Any = magic_arguments()(with_help)
         parser = magic.parser
         parser.formatter_class = _PlainHelp
         parser.description = documentation
         parser.epilog = _commands_help(parser.prog, commands or {}) + _examples(examples)
         magic.commands = dict(commands or {})
         magic.__doc__ = parser.format_help()
-        return magic
+
+        @wraps(magic)
+        def run(self: Any, line: str, *cell: str) -> Any:
+            if not is_leading and wants_help(magic, line):
+                return None
+            try:
+                return magic(self, line, *cell)
+            except KeyboardInterrupt as interrupt:
+                interrupt._render_traceback_ = lambda: ["KeyboardInterrupt"]  # type: ignore[attr-defined]
+                raise
+
+        return run
 
     return decorate
-
-
-def _interrupted_in_one_line(magic: Any) -> Any:
-    """A magic of whose interrupt IPython shows one line: where it waited is of no interest."""
-
-    @wraps(magic)
-    def interruptible(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return magic(*args, **kwargs)
-        except KeyboardInterrupt as interrupt:
-            interrupt._render_traceback_ = lambda: ["KeyboardInterrupt"]  # type: ignore[attr-defined]
-            raise
-
-    return interruptible
 
 
 def _commands_help(name: str, commands: Mapping[str, Command]) -> str:

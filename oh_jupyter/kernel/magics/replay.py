@@ -17,7 +17,7 @@ from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import complete_path, one_of
 from oh_jupyter.kernel.magics.log import session_log, stored_sessions
-from oh_jupyter.kernel.magics.options import magic_options, parse_line, wants_help
+from oh_jupyter.kernel.magics.options import magic_options, parse_line
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime.replay import ReplayStep
@@ -117,8 +117,6 @@ class ReplayMagics(OhMagics):
         process ids of jobs, memory addresses, UUIDs, ports of this machine, temporary
         folders. Actions in which a secret is hidden, or that a person rejected, are skipped.
         """
-        if wants_help(self.oh_replay, line):
-            return None
         options = parse_line(self.oh_replay, line)
         log = session_log(self.oh, options.session)
         steps = self.oh.replay(log, folder=options.dir, until=options.until, kinds=options.kind)

@@ -15,7 +15,7 @@ from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import one_of
-from oh_jupyter.kernel.magics.options import magic_options, parse_line, wants_help
+from oh_jupyter.kernel.magics.options import magic_options, parse_line
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import RewindPlan
@@ -58,8 +58,6 @@ class RewindMagics(OhMagics):
         the kernel stay as they are, unless ``--variables`` was given with ``--mark`` and is given
         here. A rewind is in the list as well, to be undone.
         """
-        if wants_help(self.oh_rewind, line):
-            return None
         options = parse_line(self.oh_rewind, line)
         if options.mark is not None:
             mark = self.oh.checkpoint(options.mark.strip("'\""), variables=options.variables)

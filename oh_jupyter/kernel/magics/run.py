@@ -36,7 +36,8 @@ class RunMagics(OhMagics):
         %oh_run --timeout 60 pytest -q
         found = %oh_run ls
         %oh_run --input C-c
-        """
+        """,
+        is_leading=True,
     )
     @argument("-t", "--timeout", type=float, metavar="SECONDS", help="hard time limit")
     @argument("-i", "--input", action="store_true", help="send it to the running command")

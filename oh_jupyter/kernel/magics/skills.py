@@ -16,7 +16,7 @@ from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.completion import one_of
-from oh_jupyter.kernel.magics.options import Command, magic_options, parse_line, wants_help
+from oh_jupyter.kernel.magics.options import Command, magic_options, parse_line
 
 __all__ = ["SkillsMagics"]
 
@@ -60,8 +60,6 @@ class SkillsMagics(OhMagics):
         """
         from oh_jupyter.skills import documentation, find, registry, schema
 
-        if wants_help(self.oh_skills, line):
-            return None
         words: list[str] = parse_line(self.oh_skills, line).words
         if not words:
             rows = [

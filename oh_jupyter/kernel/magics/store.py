@@ -26,7 +26,6 @@ from oh_jupyter.kernel.magics.options import (
     magic_options,
     parse_line,
     unquoted,
-    wants_help,
 )
 from oh_jupyter.storage import FileStore, get_file_store
 from oh_jupyter.storage.paths import path_key
@@ -125,8 +124,6 @@ class StoreMagics(OhMagics):
 
         The value is what was found.
         """
-        if wants_help(self.oh_store, line):
-            return None
         options = parse_line(self.oh_store, self.expand(line))
         args = [unquoted(arg) for arg in options.args]
         try:
