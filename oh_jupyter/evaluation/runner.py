@@ -16,6 +16,7 @@ from concurrent.futures import (
 )
 from contextlib import closing
 from functools import partial
+from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -89,9 +90,11 @@ def _check(agent: Agent, executor: Executor | None, timeout: float, **counts: in
             "observation and returns the next action."
         )
     for name, count in counts.items():
-        if not ((isinstance(count, int) and count > 0) or (name == "workers" and count is None)):
+        if not (
+            (isinstance(count, Integral) and count > 0) or (name == "workers" and count is None)
+        ):
             raise EvaluationError(f"{name} is a number of 1 or more, not {count!r}")
-    if not isinstance(timeout, int | float) or not 0 < timeout <= threading.TIMEOUT_MAX:
+    if not isinstance(timeout, Real) or not 0 < timeout <= threading.TIMEOUT_MAX:
         raise EvaluationError(f"timeout is a number of seconds above 0, not {timeout!r}")
     if not isinstance(executor, Executor | None):
         raise EvaluationError(

@@ -9,8 +9,7 @@ from mcp.shared.message import SessionMessage
 
 from oh_jupyter.mcp_sdk import major
 
-__all__ = ["content_objects"]
-
+__all__ = ["content_objects", "decode", "encode"]
 
 if major() == 1:
     from mcp.types import JSONRPCMessage
@@ -22,9 +21,6 @@ else:
 
     def _parse(line: bytes) -> Any:
         return jsonrpc_message_adapter.validate_json(line, by_name=False)
-
-
-__all__ = ["decode", "encode"]
 
 
 def decode(line: bytes) -> Any:

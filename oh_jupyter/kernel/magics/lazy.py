@@ -39,6 +39,7 @@ class RecentCells:
         self._events.unregister("post_run_cell", self._ended)
 
     def _begun(self, info: Any) -> None:
+        # A magic's own text lacks what IPython takes for prompts, as a file may well have it.
         self.running = info.raw_cell or ""
 
     def _ended(self, result: Any) -> None:
