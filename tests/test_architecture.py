@@ -166,16 +166,25 @@ def test_no_module_waits_for_a_package_that_imports_it(path: Path) -> None:
 
 
 TWO_THREADS = """
-import importlib, sys, threading
+import importlib.machinery, sys, threading
 reached, begun = threading.Event(), threading.Event()
 
 class Gate:
     def find_spec(self, name, path, target=None):
-        if name == "oh_jupyter.editor.changes" and threading.current_thread() is first:
+        if name == "oh_jupyter.editor.editor":
+            begun.set()
+        if name != "oh_jupyter.editor.changes" or threading.current_thread() is not first:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):  # find_spec is called under the lock of all imports
             reached.set()
             begun.wait(30)
-        elif name == "oh_jupyter.editor.editor":
-            begun.set()
+            execute(module)
+
+        spec.loader.exec_module = exec_module
+        return spec
 
 sys.meta_path.insert(0, Gate())
 first = threading.Thread(target=importlib.import_module, args=["oh_jupyter.editor"])
