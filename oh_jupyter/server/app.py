@@ -224,7 +224,7 @@ class OutboxDrain:
                 logger.warning("What a kernel has left in its outbox stays there: %s", problem)
 
     def _flush(self) -> None:
-        from oh_jupyter.storage.configured import make_file_store
+        from oh_jupyter.storage.registry import make_file_store
 
         if self._store is None:  # it goes on trying while the receiver is away
             self._store = make_file_store(self._settings)
