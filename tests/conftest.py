@@ -13,7 +13,10 @@ import pytest
 pytest_plugins = ["pytest_jupyter.jupyter_server", "oh_jupyter.testing"]
 
 
-FOLDERS_WITH_LONG_FILES = ("e2e", "browser", "server", "agents", "client", "kernel", "shell")
+FOLDERS_WITH_LONG_FILES = (
+    *("e2e", "browser", "server", "agents", "client", "kernel", "shell"),
+    *("checkpoints", "editor", "storage", "evaluation"),
+)
 
 # What a run finds, the next one finds, too; "--hypothesis-profile default" looks elsewhere.
 hypothesis.settings.register_profile("repeatable", derandomize=True)

@@ -145,7 +145,7 @@ class WorkerProcess:
         for answer in waiting.values():
             answer.set_exception(WorkerGoneError("The browser process has ended."))
 
-    def _close_input(self, timeout: float = -1) -> bool:
+    def _close_input(self, timeout: float) -> bool:
         """Close the pipe; False if another thread was still writing a frame after ``timeout``."""
         # Closed under its feet, the frame would end up in whatever gets that descriptor next.
         if not self._lock.acquire(timeout=timeout):
@@ -169,7 +169,7 @@ class WorkerProcess:
             with contextlib.suppress(TimeoutError):
                 self._child.wait(seconds)
         self._child.terminate(1.0)
-        self._close_input()
+        self._close_input(5.0)
         self._reader.join(5.0)
         self._output.close()
         self._errors.close()

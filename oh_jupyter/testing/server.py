@@ -106,14 +106,14 @@ def run_server(
         _wait_for_answer(server)
         yield server
     finally:
-        _end(process)
+        end_server(process)
         if drain.ident is not None:
             drain.join()
         process.stderr.close()
         print("".join(log))  # shown if a test has failed
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def end_server(process: subprocess.Popen[str]) -> None:
     """End a server.
 
     A signal that interrupts Jupyter's own handling of another event can be lost, so it is told

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 import requests
 from urllib3 import Retry
 
+from oh_jupyter.testing.server import end_server
+
 TOKEN = "token-of-the-server"
 ADDRESS = re.compile(r"http://[^/\s]+:(\d+)/b/")
 HEADERS = {"Authorization": f"token {TOKEN}"}
@@ -48,8 +50,7 @@ def jupyter(environment: dict[str, str], directory: str) -> Iterator[subprocess.
     try:
         yield process
     finally:
-        process.terminate()
-        process.wait(timeout=120)
+        end_server(process)
         drain.join()
         process.stderr.close()
 

@@ -38,6 +38,7 @@ from urllib3 import Retry
 
 from oh_jupyter.cells.remote import RemoteKernel
 from oh_jupyter.testing import wait_until
+from oh_jupyter.testing.server import end_server
 
 TOKEN = "gateway-token"
 ENTERPRISE = shutil.which(
@@ -100,9 +101,8 @@ class Process:
     def ask(self, method: str, path: str, **options: Any) -> requests.Response:
         return self.session.request(method, f"{self.url}/{path}", timeout=90, **options)
 
-    def stop(self, number: int = signal.SIGTERM) -> None:
-        self.process.send_signal(number)
-        self.process.wait(60)
+    def stop(self) -> None:
+        end_server(self.process)
         self.session.close()
 
 
@@ -434,7 +434,8 @@ def test_a_gateway_that_goes_and_comes_back(gateway, request, tmp_path, pool) ->
         ours.cell("here = 1")
         waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
         wait_until((tmp_path / "begun").exists)
-        second.stop(signal.SIGKILL)
+        second.process.kill()
+        second.stop()
         status, answer = waiting.result(60)
         assert status == 502
         assert "was lost" in answer["detail"]

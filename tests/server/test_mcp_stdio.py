@@ -21,6 +21,7 @@ from mcp_client import MAJOR, McpError
 from mcp_client import launched as launched_program
 
 from oh_jupyter.testing import descendants
+from oh_jupyter.testing.server import end_server
 
 COMMAND = "from oh_jupyter.cli import main; raise SystemExit(main())"
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
@@ -256,8 +257,7 @@ def test_all_servers_are_searched_for_a_notebook(places, tmp_path) -> None:
         note = tmp_path / "runtime" / "jpserver-1.json"
         note.write_text('{"url": "http://127.0.0.1:9/", "token": "", "pid": 1}')
         (tmp_path / "runtime" / "jpserver-2.json").write_text('{"url": "http')
-        newer.terminate()
-        newer.wait(60)
+        end_server(newer)
         assert f":{port}/oh_jupyter " in said("elsewhere")
 
 
@@ -311,8 +311,7 @@ def test_nothing_is_left_when_the_server_stops(places, server) -> None:
             await session.call_tool("run", {"command": "true"})
             assert descendants(lambda process: SCRIPT in process.cmdline(), of=server.pid)
             below = descendants(lambda process: True, of=server.pid)
-            server.terminate()
-            await asyncio.to_thread(server.wait, 60)
+            await asyncio.to_thread(end_server, server)
             return below
 
     async def tolerant() -> list[psutil.Process]:

@@ -212,20 +212,6 @@ async def test_pending_requests_end_when_the_kernel_does(
         assert after["content"].startswith("'alive'")
 
 
-async def test_a_suspended_kernel_is_reported_and_found_again(act, plain_kernel) -> None:
-    _, before = await act("run_ipython", plain_kernel, code="import os; os.getpid()")
-    pid = int(before["content"].partition("\n")[0])
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        status, answer = await act("run", plain_kernel, command="true")
-    finally:
-        os.kill(pid, signal.SIGCONT)
-    assert status == 504
-    assert "has not answered" in answer["detail"]
-    status, observation = await act("run", plain_kernel, command="echo back")
-    assert (status, observation["content"]) == (200, "back")
-
-
 async def test_a_new_generation_says_that_state_was_lost(
     jp_fetch, jp_serverapp, plain_kernel
 ) -> None:

@@ -62,6 +62,7 @@ async def test_what_a_stopped_kernel_did_not_receive_is_withdrawn(
     async with stopped(pid):
         status, answer = await act("run", plain_kernel, **appending(file, "once"))
     assert (status, answer["withdrawn"]) == (504, True)
+    assert "has not answered" in answer["detail"]
     assert "Nothing was done" in answer["detail"]
     status, _ = await act("run", plain_kernel, **appending(file, "again"))
     assert status == 200

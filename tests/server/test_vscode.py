@@ -21,6 +21,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.testing.server import end_server
 
 STAND_IN = f"""#!{sys.executable}
 import http.server, sys
@@ -149,8 +150,7 @@ def test_a_person_opens_the_workspace_in_a_browser(tmp_path) -> None:
             assert token == {"token": vscode["token"]}
             _open_in_browser(f"{found[0]}/user/ann/?token=ours", found[0] + vscode["url"], token)
     finally:
-        server.terminate()
-        server.wait(60)
+        end_server(server)
         server.stderr.close()
     assert not [p for p in psutil.process_iter() if str(tmp_path) in _command(p)]
 
