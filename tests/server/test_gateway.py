@@ -468,8 +468,15 @@ class Wire:
             if not self._open.is_set():
                 here.close()
                 continue
-            there = socket.create_connection(("127.0.0.1", self._target))
+            try:
+                there = socket.create_connection(("127.0.0.1", self._target))
+            except OSError:  # the target has ended
+                here.close()
+                continue
             self._ends += [here, there]
+            if not self._open.is_set():  # it was cut meanwhile
+                self._shut(here)
+                self._shut(there)
             for source, sink in ((here, there), (there, here)):
                 threading.Thread(target=self._copy, args=(source, sink), daemon=True).start()
 
