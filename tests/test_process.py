@@ -245,13 +245,13 @@ def test_waiting_in_several_threads() -> None:
     with pytest.raises(TimeoutError):
         child.wait(0.05)
     results: list[int] = []
-    threads = [threading.Thread(target=lambda: results.append(child.wait(20))) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: results.append(child.wait(60))) for _ in range(4)]
     for thread in threads:
         thread.start()
     assert child.poll() is None
     child.stdin.close()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert results == [0] * 4
     child.terminate()
 
@@ -262,7 +262,7 @@ def test_news_for_an_event_loop() -> None:
     assert select.select([child], [], [], 0)[0] == []
     child.stdin.close()
     assert select.select([child], [], [], 10)[0] == [child]
-    assert child.poll() == 0 or child.wait(5) == 0
+    assert child.poll() == 0 or child.wait(60) == 0
     child.begin_termination()
     child.terminate()
 

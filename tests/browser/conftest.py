@@ -95,8 +95,11 @@ class Site:
 
         def wait() -> None:
             with self.arrivals:
-                self.arrivals.wait_for(lambda: self.requests.count(path) > before, timeout=60)
-            act()
+                self.arrivals.wait_for(
+                    lambda: self.requests.count(path) > before or self.ended.is_set()
+                )
+            if not self.ended.is_set():
+                act()
 
         threading.Thread(target=wait, daemon=True).start()
 
@@ -105,6 +108,8 @@ class Site:
 
     def close(self) -> None:
         self.ended.set()
+        with self.arrivals:
+            self.arrivals.notify_all()
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
@@ -158,7 +163,7 @@ def running(tmp_path: Path) -> Iterator[str]:
             break
     yield line.split()[-1]
     process.terminate()
-    process.wait(30)
+    process.wait(60)
     process.stderr.close()
 
 

@@ -124,7 +124,7 @@ def killed(part: str) -> bool:
     for process in victims:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(victims, timeout=30)
+    psutil.wait_procs(victims, timeout=60)
     return bool(victims)
 
 
@@ -358,7 +358,7 @@ def test_nothing_outlives_the_parent(end: str):
             family = psutil.Process(parent.pid).children(recursive=True)
             assert len(family) > 3
             parent.kill()
-            _, alive = psutil.wait_procs(family, timeout=30)
+            _, alive = psutil.wait_procs(family, timeout=60)
             assert not alive
         else:
             assert parent.stdout.read() == b"ready\n"

@@ -111,7 +111,7 @@ def display() -> Iterator[str]:
         # It says the number when it is ready.
         yield f":{numbers.readline().strip()}"
     process.terminate()
-    process.wait(30)
+    process.wait(60)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="X11")

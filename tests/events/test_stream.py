@@ -46,7 +46,7 @@ class StoppableStore(InMemoryFileStore):
         self.broken = False
 
     def write(self, path, contents):
-        assert self.gate.wait(30)
+        assert self.gate.wait(60)
         if self.broken:
             raise StorageError("the disk is full")
         super().write(path, contents)

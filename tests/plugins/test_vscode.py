@@ -179,7 +179,7 @@ def test_it_is_loaded_only_if_it_is_asked_for(on_path, tmp_path) -> None:
     )
     runtime = Runtime(settings)
     try:
-        plugin = runtime.submit(runtime.executor.plugins.find("vscode")).result(30)
+        plugin = runtime.submit(runtime.executor.plugins.find("vscode")).result(60)
         assert isinstance(plugin, VSCodePlugin)
         said = ask(plugin.vscode_port)
         assert said["cwd"] == str(tmp_path)
@@ -209,7 +209,7 @@ def test_it_ends_with_a_process_that_is_killed(on_path, tmp_path) -> None:
     async def ended() -> None:
         gone = asyncio.Event()
         asyncio.get_running_loop().add_reader(pidfd, gone.set)
-        await asyncio.wait_for(gone.wait(), 30)
+        await asyncio.wait_for(gone.wait(), 60)
         asyncio.get_running_loop().remove_reader(pidfd)
 
     asyncio.run(ended())

@@ -122,7 +122,7 @@ def test_a_server_that_hangs_keeps_nobody_waiting(
     assert names(runtime) == set()
     runtime.executor.tools.on_change(answered.set)
     go_on.touch()
-    assert answered.wait(30)
+    assert answered.wait(60)
     assert call("echo", text="x")["content"][0]["text"] == "x"
 
 
@@ -153,7 +153,7 @@ def test_a_second_update_keeps_starts_and_ends(runtime, sync, call) -> None:
     assert sync() == ""
     assert names(runtime) == set()
     action = MCPAction("echo", {"text": "x"})
-    observation = runtime.submit_action(action).result(timeout=30)
+    observation = runtime.submit_action(action).result(timeout=60)
     assert observation.kind == "error"
     assert "no tool 'echo'" in observation.content
 
@@ -185,9 +185,9 @@ def test_a_server_may_change_its_tools(runtime, sync, call) -> None:
     call("grow")
 
     async def heard() -> None:
-        await asyncio.wait_for(changed.wait(), 30)
+        await asyncio.wait_for(changed.wait(), 60)
 
-    runtime.submit(heard()).result(timeout=40)
+    runtime.submit(heard()).result(timeout=90)
     assert "grown" in names(runtime)
     assert call("grown")["content"][0]["text"] == "grown"
 

@@ -52,7 +52,7 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
 
 def test_events_refer_to_texts_above_the_length_that_is_set(tmp_path: Path) -> None:
     runtime = Runtime(Settings(str(tmp_path), file_store="memory", max_inline_chars=1000))
-    runtime.submit_action(FileWriteAction("long.txt", "x" * 1001)).result(30)
+    runtime.submit_action(FileWriteAction("long.txt", "x" * 1001)).result(60)
     runtime.events.flush()
     stored = runtime.file_store.read(f"sessions/{runtime.generation}/events/0.json")
     assert "/args/content" in json.loads(stored)["oh_jupyter"]["blobs"]
@@ -61,7 +61,7 @@ def test_events_refer_to_texts_above_the_length_that_is_set(tmp_path: Path) -> N
 
 
 def test_actions_become_observations_and_events(runtime: Runtime) -> None:
-    done = runtime.submit_action(CmdRunAction("pwd"), "user").result(30)
+    done = runtime.submit_action(CmdRunAction("pwd"), "user").result(60)
     assert isinstance(done, CmdOutputObservation)
     assert done.content == runtime.executor.workspace_dir
     runtime.events.flush()
@@ -70,23 +70,23 @@ def test_actions_become_observations_and_events(runtime: Runtime) -> None:
 
 
 def test_nothing_is_started_before_it_is_needed(runtime: Runtime) -> None:
-    runtime.submit_action(FileWriteAction("a.txt", "x")).result(30)
-    assert runtime.submit_action(FileReadAction("a.txt")).result(30).content == "x\n"
+    runtime.submit_action(FileWriteAction("a.txt", "x")).result(60)
+    assert runtime.submit_action(FileReadAction("a.txt")).result(60).content == "x\n"
     assert runtime.status()["shell"] is None
     assert runtime.status()["browser"] is False
 
 
 def test_relative_paths_follow_the_shell(runtime: Runtime) -> None:
-    runtime.submit_action(CmdRunAction("mkdir inner && cd inner")).result(30)
-    written = runtime.submit_action(FileWriteAction("b.txt", "y")).result(30)
+    runtime.submit_action(CmdRunAction("mkdir inner && cd inner")).result(60)
+    written = runtime.submit_action(FileWriteAction("b.txt", "y")).result(60)
     assert written.path == str(Path(runtime.executor.workspace_dir, "inner", "b.txt"))
 
 
 def test_what_fails_is_an_observation_and_the_runtime_goes_on(runtime: Runtime) -> None:
-    missing = runtime.submit_action(FileReadAction("no-such-file")).result(30)
+    missing = runtime.submit_action(FileReadAction("no-such-file")).result(60)
     assert isinstance(missing, ErrorObservation)
     assert missing.content.startswith("File not found: ")
-    assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+    assert runtime.submit_action(CmdRunAction("echo on")).result(60).content == "on"
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_what_is_no_valid_action_is_refused_and_not_recorded(
     runtime: Runtime, action, error, word: str
 ) -> None:
     with pytest.raises(error, match=word):
-        runtime.submit_action(action).result(30)
+        runtime.submit_action(action).result(60)
     assert runtime.events.latest_id == -1
 
 
@@ -129,23 +129,23 @@ def test_a_defect_inside_is_reported_and_the_runtime_goes_on(runtime, monkeypatc
         raise ZeroDivisionError("inside")
 
     monkeypatch.setattr("oh_jupyter.editor.actions.read_file", broken)
-    observation = runtime.submit_action(FileReadAction("x")).result(30)
+    observation = runtime.submit_action(FileReadAction("x")).result(60)
     assert isinstance(observation, ErrorObservation)
     assert "ZeroDivisionError" in observation.content
     assert "Traceback" in caplog.text
-    assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+    assert runtime.submit_action(CmdRunAction("echo on")).result(60).content == "on"
 
 
 def test_a_cancelled_action_is_recorded_as_such(runtime: Runtime) -> None:
     seen = threading.Event()
     runtime.events.subscribe(lambda event: seen.set())
     future = runtime.submit_action(CmdRunAction("sleep 600", blocking=True))
-    assert seen.wait(30)
+    assert seen.wait(60)
     future.cancel()
-    assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+    assert runtime.submit_action(CmdRunAction("echo on")).result(60).content == "on"
     runtime.events.flush()
     assert any(event.message == "The action was cancelled." for event in runtime.events.search())
-    assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+    assert runtime.submit_action(CmdRunAction("echo on")).result(60).content == "on"
 
 
 def test_what_others_carry_out_goes_through_the_same_pipeline(runtime: Runtime) -> None:
@@ -153,7 +153,7 @@ def test_what_others_carry_out_goes_through_the_same_pipeline(runtime: Runtime) 
         return NullObservation("done elsewhere")
 
     asked = runtime.executor.run_action(CmdRunAction("exit 1"), "agent", execute=elsewhere)
-    assert runtime.submit(asked).result(30).content == "done elsewhere"
+    assert runtime.submit(asked).result(60).content == "done elsewhere"
     runtime.events.flush()
     action, observation = runtime.events.search()
     assert (action.command, observation.cause) == ("exit 1", action.id)
@@ -170,18 +170,18 @@ def test_a_running_action_is_cancelled_by_its_id(runtime: Runtime) -> None:
 
     begun = threading.Event()
     future = runtime.submit(runtime.executor.run_action(CmdRunAction("x"), execute=endless))
-    assert begun.wait(30)
-    assert runtime.submit(cancel(0)).result(30)
+    assert begun.wait(60)
+    assert runtime.submit(cancel(0)).result(60)
     with pytest.raises(CancelledError):
-        future.result(30)
-    assert not runtime.submit(cancel(0)).result(30)
+        future.result(60)
+    assert not runtime.submit(cancel(0)).result(60)
     runtime.events.flush()
     assert runtime.events.get_event(1).content == "The action was cancelled."
 
 
 def test_closing_ends_everything_and_says_so(tmp_path: Path) -> None:
     runtime = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory"))
-    observation = runtime.submit_action(CmdRunAction("echo $$")).result(30)
+    observation = runtime.submit_action(CmdRunAction("echo $$")).result(60)
     runtime.close()
     runtime.close()
     with pytest.raises(RuntimeClosedError, match="reload_ext"):
@@ -196,7 +196,7 @@ def test_a_script_that_forgets_to_close_ends_cleanly(tmp_path: Path) -> None:
         "from oh_jupyter.events import CmdRunAction\n"
         "from oh_jupyter.runtime import Runtime\n"
         f"runtime = Runtime(Settings(file_store={str(tmp_path.as_uri())!r}))\n"
-        "print(runtime.submit_action(CmdRunAction('echo $$')).result(30).content)\n"
+        "print(runtime.submit_action(CmdRunAction('echo $$')).result(60).content)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True
@@ -215,7 +215,7 @@ def test_a_store_in_a_place_that_cannot_be_is_an_error_unless_it_is_the_default(
     monkeypatch.setenv("HOME", str(blocked))
     runtime = Runtime(Settings(workspace_dir=str(tmp_path)))
     assert "in memory only" in caplog.text
-    assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+    assert runtime.submit_action(CmdRunAction("echo on")).result(60).content == "on"
     runtime.close()
 
 
@@ -235,8 +235,8 @@ def test_environment_variables_reach_shell_and_cells_and_stay_out_of_the_log(
 ) -> None:
     value = "$HOME `id` !! 'q' \"d\"\nline ünï"
     monkeypatch.delenv("OH_TEST_SECRET", raising=False)
-    runtime.submit(runtime.executor.set_env({"OH_TEST_SECRET": value})).result(30)
-    shell = runtime.submit_action(CmdRunAction('printf "%s" "$OH_TEST_SECRET"')).result(30)
+    runtime.submit(runtime.executor.set_env({"OH_TEST_SECRET": value})).result(60)
+    shell = runtime.submit_action(CmdRunAction('printf "%s" "$OH_TEST_SECRET"')).result(60)
     assert shell.content == value
     cell = IPythonRunCellAction("import os; print(os.environ['OH_TEST_SECRET'])")
     assert runtime.submit_action(cell).result(60).content.startswith(value)
@@ -246,7 +246,7 @@ def test_environment_variables_reach_shell_and_cells_and_stay_out_of_the_log(
     assert "<secret_hidden>" in recorded[0].content
     for wrong in ({"not a name": "x"}, {"NUMBER": 5}, "NAME", None):
         with pytest.raises(ShellError, match="cannot be set"):
-            runtime.submit(runtime.executor.set_env(wrong)).result(30)
+            runtime.submit(runtime.executor.set_env(wrong)).result(60)
 
 
 def test_the_shell_does_not_get_what_the_operator_keeps_secret(tmp_path: Path, monkeypatch) -> None:
@@ -256,7 +256,7 @@ def test_the_shell_does_not_get_what_the_operator_keeps_secret(tmp_path: Path, m
     runtime = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory"))
     try:
         for action in (CmdRunAction("env"), CmdRunAction("env", is_static=True)):
-            lines = runtime.submit_action(action).result(30).content.splitlines()
+            lines = runtime.submit_action(action).result(60).content.splitlines()
             assert "OH_TEST_PLAIN=plain" in lines
             names = {line.partition("=")[0] for line in lines}
             assert not names & {"SESSION_API_KEY", "FILE_STORE_WEB_HOOK_SECRET"}
@@ -271,7 +271,7 @@ def test_memory_is_shown_and_limited(tmp_path: Path) -> None:
         greedy = f"{sys.executable} -c 'b = bytearray(400_000_000); import time; time.sleep(60)'"
         killed = runtime.submit_action(CmdRunAction(greedy, blocking=True)).result(60)
         assert "memory" in (killed.content + killed.metadata.suffix).lower()
-        assert runtime.submit_action(CmdRunAction("echo on")).result(30).content == "on"
+        assert runtime.submit_action(CmdRunAction("echo on")).result(60).content == "on"
         figures = runtime.status()["memory"]
         assert figures["kernel"] > figures["shell"] > 0
     finally:
@@ -286,7 +286,7 @@ def test_the_shell_works_for_another_user() -> None:
     settings = Settings(workspace_dir=f"{place}/theirs", file_store="memory", username="nobody")
     runtime = Runtime(settings)
     try:
-        done = runtime.submit_action(CmdRunAction("id -un; touch made; stat -c %U made")).result(30)
+        done = runtime.submit_action(CmdRunAction("id -un; touch made; stat -c %U made")).result(60)
         assert done.content == "nobody\nnobody"
         assert done.metadata.username == "nobody"
     finally:

@@ -52,7 +52,7 @@ async def leave(writer: asyncio.StreamWriter) -> None:
 
 async def status_of(connection: Any) -> int:
     reader, writer = connection
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         line = await reader.readline()
     await leave(writer)
     return int(line.split()[1])
@@ -146,7 +146,7 @@ class TestTurns:
         for _, writer in connections:
             await leave(writer)
         await asyncio.wait(waiting)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (found := await act("run", command="echo free"))[0] == 429:
                 await asyncio.sleep(0.05)
         flag.touch()

@@ -60,7 +60,7 @@ async def test_skills_are_listed_for_who_asks(mcp_connect, jp_serverapp) -> None
         assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == []
         assert first >= ACTIONS
         assert told(await session.call_tool("skill_search_dir", {"search_term": "x"}))
-        await asyncio.wait_for(heard.wait(), 30)
+        await asyncio.wait_for(heard.wait(), 60)
         names = {tool.name for tool in (await session.list_tools()).tools}
         assert {"skill_search_dir", "skill_open_file", "skill_file_editor"} <= names - first
         assert all(name.startswith("skill_") for name in names - first)
@@ -379,13 +379,13 @@ async def test_changes_of_skills_are_announced_at_once(mcp_connect, act, plain_k
     async with mcp_connect(plain_kernel, heard=listen, query="?skills=true") as session:
         assert "skill_greet" not in await names(session)
         await session.call_tool("run", {"command": "true"})
-        await asyncio.wait_for(heard.get(), 30)
+        await asyncio.wait_for(heard.get(), 60)
         assert "skill_greet" not in await names(session)
         code = "def greet(name: str):\n    'Say hello.'\n    return f'hello {name}'"
         for change, there in (("add", True), ("remove", False)):
             # By another door, so that no answer to this session can tell.
             await act("run_ipython", plain_kernel, code=f"{code}\n%oh_skills {change} greet")
-            await asyncio.wait_for(heard.get(), 30)
+            await asyncio.wait_for(heard.get(), 60)
             assert ("skill_greet" in await names(session)) == there
 
 
@@ -415,9 +415,9 @@ async def test_a_cancelled_call_is_cancelled_in_the_kernel(
                 "run_ipython", {"code": "time.sleep(600)"}, progress_callback=progress
             )
         )
-        await asyncio.wait_for(started.wait(), 30)
+        await asyncio.wait_for(started.wait(), 60)
         call.cancel()
-        await asyncio.wait_for(cancelled_event(session), 30)
+        await asyncio.wait_for(cancelled_event(session), 60)
         answer = await session.call_tool("run_ipython", {"code": "'free again'"})
         assert "free again" in told(answer)
 
@@ -442,10 +442,10 @@ async def test_a_client_that_goes_away_takes_its_call_back(
     async with mcp_connect(plain_kernel) as watching:
         await watching.list_tools()
         client = asyncio.ensure_future(leave())
-        await asyncio.wait_for(started.wait(), 30)
+        await asyncio.wait_for(started.wait(), 60)
         client.cancel()
         await asyncio.gather(client, return_exceptions=True)
-        await asyncio.wait_for(cancelled_event(watching), 30)
+        await asyncio.wait_for(cancelled_event(watching), 60)
 
 
 async def test_the_announced_address_has_the_whole_path(

@@ -42,7 +42,7 @@ async def test_a_server_appears_beside_our_tools(ask, mcp_connect) -> None:
         heard.clear()
         status, answer = await ask("update_mcp_server", body=[small()])
         assert (status, answer) == (200, {"detail": UPDATED, "router_error_log": ""})
-        await asyncio.wait_for(heard.wait(), 30)
+        await asyncio.wait_for(heard.wait(), 60)
         for session in (over_http, over_sse):
             tools = {tool.name: tool for tool in (await session.list_tools()).tools}
             # One server, so its tools have their own names, but where one is ours.
@@ -164,14 +164,14 @@ async def test_tools_that_a_server_gets_later_are_told_of(ask, mcp_connect) -> N
 
     async with mcp_connect() as calling, mcp_connect(heard=listen) as watching:
         await ask("update_mcp_server", body=[small()])
-        await asyncio.wait_for(heard.get(), 30)
+        await asyncio.wait_for(heard.get(), 60)
         names = {tool.name for tool in (await watching.list_tools()).tools}
         assert "grown" not in names
         await calling.call_tool("grow", {})
         while "grown" not in names:
             # It is noticed with the next answer of the kernel.
             await calling.call_tool("echo", {"text": "x"})
-            await asyncio.wait_for(heard.get(), 30)
+            await asyncio.wait_for(heard.get(), 60)
             names = {tool.name for tool in (await watching.list_tools()).tools}
 
 
@@ -185,11 +185,11 @@ async def test_a_restart_is_told_of(ask, mcp_connect, plain_kernel, jp_serverapp
     async with mcp_connect(plain_kernel, heard=listen) as session:
         await ask("kernels", plain_kernel, "update_mcp_server", body=[small()])
         await session.list_tools()
-        await asyncio.wait_for(heard.wait(), 30)
+        await asyncio.wait_for(heard.wait(), 60)
         heard.clear()
         await jp_serverapp.kernel_manager.restart_kernel(plain_kernel)
         await session.call_tool("run", {"command": "true"})
-        await asyncio.wait_for(heard.wait(), 30)
+        await asyncio.wait_for(heard.wait(), 60)
         assert "echo" not in {tool.name for tool in (await session.list_tools()).tools}
 
 

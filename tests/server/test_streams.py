@@ -160,7 +160,7 @@ async def test_a_client_that_goes_away_takes_its_cell_along(
 
 
 async def _cell_runs(ask: Any) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not ((await ask("server_info"))[1]["runtime"] or {}).get("running"):
             pass
 

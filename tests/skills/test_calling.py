@@ -75,19 +75,19 @@ def test_other_threads_keep_their_output():
 
     def skill() -> None:
         for number in range(3):
-            turns.wait(20)
+            turns.wait(60)
             print("skill", number)
-            turns.wait(20)
+            turns.wait(60)
 
     stream = io.StringIO()
     with contextlib.redirect_stdout(stream):
         worker = threading.Thread(target=lambda: results.append(call_skill("s", skill, {})))
         worker.start()
         for number in range(3):
-            turns.wait(20)
+            turns.wait(60)
             print("cell", number)
-            turns.wait(20)
-        worker.join(20)
+            turns.wait(60)
+        worker.join(60)
         assert sys.stdout is stream
     assert stream.getvalue() == "cell 0\ncell 1\ncell 2\n"
     assert text_of(results[0]) == "skill 0\nskill 1\nskill 2"
@@ -100,7 +100,7 @@ def test_two_skills_at_once_and_the_stream_is_put_back():
 
     def skill(name: str) -> None:
         print(name, "begins")
-        turns.wait(20)
+        turns.wait(60)
         print(name, "ends")
 
     workers = [
@@ -112,7 +112,7 @@ def test_two_skills_at_once_and_the_stream_is_put_back():
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(20)
+        worker.join(60)
     assert {name: text_of(result) for name, result in results.items()} == {
         "one": "one begins\none ends",
         "two": "two begins\ntwo ends",
