@@ -10,7 +10,9 @@ export const CommandIDs = {
   reject: 'oh-jupyter:reject',
   rewind: 'oh-jupyter:rewind',
   showBrowser: 'oh-jupyter:show-browser',
+  showDeliveries: 'oh-jupyter:show-deliveries',
   showChanges: 'oh-jupyter:show-changes',
+  showStore: 'oh-jupyter:show-store',
   showLog: 'oh-jupyter:show-log',
   stop: 'oh-jupyter:stop'
 } as const;

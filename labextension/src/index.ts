@@ -7,11 +7,14 @@ import { cellsPlugin } from './plugins/cells.js';
 import { changesPlugin } from './plugins/changes.js';
 import { commandsPlugin } from './plugins/commands.js';
 import { confirmPlugin } from './plugins/confirm.js';
+import { deliveriesPlugin } from './plugins/deliveries.js';
 import { documentsPlugin } from './plugins/documents.js';
 import { eventsPlugin } from './plugins/events.js';
 import { logPlugin } from './plugins/log.js';
 import { launcherPlugin } from './plugins/launcher.js';
+import { picturesPlugin } from './plugins/pictures.js';
 import { rewindPlugin } from './plugins/rewind.js';
+import { storePlugin } from './plugins/store.js';
 import { runningPlugin } from './plugins/running.js';
 
 export * from './tokens.js';
@@ -23,9 +26,12 @@ const plugins: JupyterFrontEndPlugin<unknown>[] = [
   cellsPlugin,
   confirmPlugin,
   documentsPlugin,
+  picturesPlugin,
   rewindPlugin,
   browserPlugin,
   changesPlugin,
+  deliveriesPlugin,
+  storePlugin,
   agentPlugin,
   runningPlugin,
   launcherPlugin,

@@ -14,6 +14,14 @@ export type RuntimeState =
 /** What came of a decision: told to the kernel, too late for it, or not told. */
 export type Decision = 'done' | 'gone' | 'failed';
 
+/** A card that a person has before their eyes. */
+export interface IOpenCard {
+  /** As for `complete`. */
+  readonly ready: Promise<void>;
+  /** It may be shortened again. */
+  close(): void;
+}
+
 /** The events of one notebook's or console's kernel. */
 export interface IKernelEvents {
   /** Of the notebook or console. */
@@ -49,6 +57,8 @@ export interface IKernelEvents {
    *   the reason, if the server could not be asked.
    */
   complete(card: ICard): Promise<void>;
+  /** Have a card in full length, as long as it is open. */
+  open(card: ICard): IOpenCard;
   /**
    * Let a waiting Action begin, or reject it.
    *

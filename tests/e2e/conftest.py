@@ -74,12 +74,13 @@ class Lab:
         assert self.process.stderr is not None
         self.log.extend(self.process.stderr)
 
-    def request(self, path: str, body: Any = None) -> Any:
+    def request(self, path: str, body: Any = None, method: str | None = None) -> Any:
         """Ask the server; the JSON of its answer."""
         request = urllib.request.Request(
             f"{self.url}/{path}",
             data=None if body is None else json.dumps(body).encode(),
             headers={"Authorization": f"token {TOKEN}"},
+            method=method,
         )
         with urllib.request.urlopen(request, timeout=120) as answer:
             content = answer.read()

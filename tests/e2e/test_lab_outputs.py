@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
 import pytest
 from nbconvert import HTMLExporter
-from pictures import take_picture
+from pictures import take_picture, take_pictures
 from playwright.sync_api import Page, expect
 
 from oh_jupyter.events import (
@@ -19,6 +20,7 @@ from oh_jupyter.events import (
     FileEditObservation,
 )
 from oh_jupyter.kernel.display.observations import observation_html
+from oh_jupyter.kernel.display.picture import picture_in_cell
 from oh_jupyter.kernel.display.table import Table
 
 MONEY = "one costs $5 and two cost $6"
@@ -45,6 +47,9 @@ def command(exit_code: int) -> str:
     )
 
 
+WHITE_PNG = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR42mP4DwABAQEAHLCMmQAAAABJRU5ErkJggg=="
+)
 PARTS = {
     # Shows that mathematics is typeset in this page at all.
     "control": "<p>$x + y$</p>",
@@ -177,6 +182,34 @@ def test_the_sanitizer_leaves_what_is_needed_without_the_lab_extension(kept) -> 
     assert computed(page, ".oh-Output.oh-mod-error", "borderLeftColor") != before
     check_looks(page, ".oh-Output")
     take_picture(page, "lab-without-extension")
+
+
+def test_the_picture_of_a_page_is_framed_and_opens_large(lab, write_notebook, open_notebook):
+    picture, metadata = picture_in_cell(WHITE_PNG, 300, "The page, with marks")._repr_mimebundle_()
+    output = {"output_type": "display_data", "data": picture, "metadata": metadata}
+    plain = {"output_type": "display_data", "data": picture, "metadata": {}}
+    cell = {
+        "cell_type": "code", "id": "picture", "metadata": {}, "execution_count": 1,
+        "source": "", "outputs": [output, plain],
+    }  # fmt: skip
+    write_notebook("picture.ipynb", cell)
+    page: Page = open_notebook("picture.ipynb")
+    framed = page.get_by_role("button", name="The page, with marks")
+    expect(framed).to_have_css("border-top-width", "1px")
+    expect(page.locator(".jp-OutputArea-output img")).to_have_count(2)
+    expect(page.locator(".oh-Picture")).to_have_count(1)
+    take_pictures(page, "picture")
+    framed.focus()
+    page.keyboard.press("Enter")
+    large = page.get_by_role("dialog", name="The page, with marks").locator("img")
+    expect(large).to_be_visible()
+    take_pictures(page, "picture-large")
+    page.keyboard.press("Escape")
+    expect(large).to_have_count(0)
+    expect(framed).to_be_focused()
+    framed.click()
+    large.click()
+    expect(large).to_have_count(0)
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from pictures import take_pictures
-from playwright.sync_api import Page, Response, expect
+from playwright.sync_api import Locator, Page, Response, expect
 
 pytestmark = pytest.mark.timeout(180)
 
 NAME = "running.ipynb"
+
+
+def runtime(page: Page, title: str) -> Locator:
+    """What is listed of a notebook's or kernel's runtime, among those of other tests."""
+    items = page.locator('#jp-running-sessions [data-context="oh-jupyter-runtime"]')
+    return items.filter(has=page.get_by_title(title, exact=True))
 
 
 def test_a_runtime_is_loaded_listed_and_ended(lab, open_notebook, write_notebook) -> None:
@@ -25,20 +33,48 @@ def test_a_runtime_is_loaded_listed_and_ended(lab, open_notebook, write_notebook
     address = f"oh_jupyter/kernels/{lab.kernel_of(NAME)}"
     lab.request(f"{address}/execute_action", {"action": action})
     page.locator('.lm-TabBar-tab[data-id="jp-running-sessions"]').click()
-    section = page.locator("#jp-running-sessions .jp-RunningSessions-section").filter(
-        has=page.locator('[data-context="oh-jupyter-runtime"]')
-    )
-    shell = section.locator('[data-context="oh-jupyter-shell"]')
+    item = runtime(page, NAME)
+    shell = item.locator('[data-context="oh-jupyter-shell"]')
     expect(shell).to_be_visible()
     take_pictures(page, "running")
     shell.hover()
     shell.locator("> .jp-RunningSessions-itemShutdown").click()
     expect(shell).to_have_count(0)
 
-    item = section.locator('[data-context="oh-jupyter-runtime"]')
     item.hover()
     item.locator("> .jp-RunningSessions-itemShutdown").click()
     expect(item).to_have_count(0)
+
+
+@pytest.fixture
+def lone_kernel(lab) -> Iterator[str]:
+    """A kernel of which no notebook is open, with a runtime that has a shell."""
+    kernel = lab.request("api/kernels", {})["id"]
+    action = {"action": "run", "args": {"command": "true"}}
+    lab.request(f"oh_jupyter/kernels/{kernel}/execute_action", {"action": action})
+    yield kernel
+    lab.request(f"api/kernels/{kernel}", method="DELETE")
+
+
+def test_a_runtime_without_an_open_notebook_is_listed_and_ended(
+    lab, lone_kernel: str, open_notebook, write_notebook
+) -> None:
+    write_notebook(NAME, "1 + 1")
+    page: Page = open_notebook(NAME)
+    page.locator('.lm-TabBar-tab[data-id="jp-running-sessions"]').click()
+    item = runtime(page, lone_kernel)
+    expect(item).to_contain_text("python3 without a notebook")
+    shell = item.locator('[data-context="oh-jupyter-shell"]')
+    expect(shell).to_be_visible()
+    take_pictures(page, "running-lone")
+    shell.hover()
+    shell.locator("> .jp-RunningSessions-itemShutdown").click()
+    expect(shell).to_have_count(0)
+    item.hover()
+    item.locator("> .jp-RunningSessions-itemShutdown").click()
+    expect(item).to_have_count(0)
+    info = lab.request(f"oh_jupyter/kernels/{lone_kernel}/server_info")
+    assert info["runtime"] is None
 
 
 def saves_the_tab(response: Response) -> bool:

@@ -60,6 +60,15 @@ def test_a_page_is_shown_and_is_a_value(kernel, url: str):
     assert "What an agent reads" in card["text/html"]
 
 
+def test_an_error_stands_before_its_picture(kernel, url: str):
+    kernel.execute(f"%oh_browse --no-picture {url}")
+    error, picture, card = shown(kernel, '%oh_browse click("no-such-bid")')
+    assert "no-such-bid" in error["text/plain"]
+    assert "oh-mod-error" in error["text/html"]
+    assert picture["image/png"]
+    assert "no-such-bid" in card["text/html"]
+
+
 def test_actions_in_the_body_and_in_the_line(kernel, url: str):
     kernel.execute(f"%oh_browse --no-picture {url}")
     kernel.execute("import re\ntree = oh.interact('noop(0)').content")

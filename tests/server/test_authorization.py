@@ -57,6 +57,7 @@ OF_A_KERNEL: dict[tuple[str, str], tuple[str, str]] = {
     ("get", "store/x"): ("read", STORE),
     ("put", "store/x"): ("write", STORE),
     ("delete", "store/x"): ("write", STORE),
+    ("patch", "store/x?to=y"): ("write", STORE),
     ("get", "browser/screenshot"): ("read", EVENTS),
     ("get", "browser/set_of_marks"): ("read", EVENTS),
     ("get", "browser/marks"): ("read", EVENTS),

@@ -44,6 +44,40 @@ async def test_files_of_the_store(store: Any, jp_fetch: Any) -> None:
     assert (status, answer["detail"]) == (404, "The store has no file 'a b/empty'")
 
 
+@pytest.mark.shared_server
+async def test_the_store_tells_what_it_has_and_renames(store: Any) -> None:
+    async def details(path: str, name: str = "details") -> tuple[int, Any]:
+        status, answer = await store("GET", path, params={name: "true"})
+        return status, json.loads(answer) if status == 200 else answer
+
+    await store("PUT", "ships/a.txt", b"abc")
+    await store("PUT", "ships/deep/b.txt", b"")
+    status, listing = await details("ships")
+    found = {each["path"]: (each["type"], each["size"]) for each in listing["details"]}
+    assert (status, listing["total"]) == (200, 2)
+    assert found == {"ships/a.txt": ("file", 3), "ships/deep": ("directory", None)}
+    status, info = await details("ships/a.txt", "info")
+    assert (status, info["type"], info["size"]) == (200, "file", 3)
+    assert (await details("ships/no", "info"))[0] == 404
+
+    rename = {"body": b"", "allow_nonstandard_methods": True}
+    assert (await store("PATCH", "ships/a.txt", params={"to": "ships/c d.txt"}, **rename))[0] == 204
+    assert (await store("GET", "ships/c d.txt")) == (200, b"abc")
+    assert (await details("ships/a.txt", "info"))[0] == 404
+    assert (await store("PATCH", "ships/deep", params={"to": "ports"}, **rename))[0] == 204
+    assert (await store("GET", "ports/b.txt")) == (200, b"")
+    for source, target, code in (
+        ("ports/b.txt", "ships/c d.txt", 400),
+        ("ships", "ships/in/itself", 400),
+        ("no", "where", 404),
+        ("ships", "/", 400),
+    ):
+        status, answer = await store("PATCH", source, params={"to": target}, **rename)
+        assert (status, bool(answer["detail"])) == (code, True), target
+    assert (await store("PATCH", "ships", **rename))[0] == 422
+    assert (await store("GET", "ships/c d.txt")) == (200, b"abc")
+
+
 async def test_what_the_store_refuses(store: Any) -> None:
     assert (await store("GET", "no/such"))[0] == 404
     assert (await store("GET", "no/such", params={"list": "true"}))[0] in (200, 404)

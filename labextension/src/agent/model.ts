@@ -14,7 +14,7 @@ import {
 const MESSAGE_TYPE = 'oh_jupyter_turn';
 
 /** Milliseconds, the most that a timer takes: a turn may last for hours. */
-const WHOLE_TURN = 2 ** 31 - 1;
+const WHOLE_TURN_MS = 2 ** 31 - 1;
 
 /** The conversation with the agents of a kernel, whoever asked them: this panel or a cell. */
 export class AgentModel extends KernelModel {
@@ -44,7 +44,7 @@ export class AgentModel extends KernelModel {
     this.emitChanged();
     const request = { op: 'prompt_agent', text, agent, new: isNew, wait: true };
     try {
-      this._take(await askKernel(this.kernel, request, WHOLE_TURN));
+      this._take(await askKernel(this.kernel, request, WHOLE_TURN_MS));
     } finally {
       this._sending = '';
       void this.refresh();

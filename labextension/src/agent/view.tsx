@@ -3,6 +3,7 @@ import type { IRenderMimeRegistry } from '@jupyterlab/rendermime';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { reasonOf } from '../events/errors.js';
 import { CommandIDs } from '../ids.js';
 import { Notice } from '../log/notice.js';
 import { Composer } from './composer.js';
@@ -28,8 +29,7 @@ export function AgentView(props: IAgentViewProps) {
   }
   const turns = conversation?.turns ?? [];
   const busy = turns.find(({ stopReason }) => stopReason === '');
-  const fail = (error: unknown) =>
-    setFailure(error instanceof Error ? error.message : String(error));
+  const fail = (error: unknown) => setFailure(reasonOf(error));
   return (
     <>
       <header className="oh-Agent-header">

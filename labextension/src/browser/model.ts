@@ -1,6 +1,7 @@
 import type { Kernel } from '@jupyterlab/services';
 import { Signal, type ISignal } from '@lumino/signaling';
 
+import { reasonOf } from '../events/errors.js';
 import { isCard, isPending } from '../events/card.js';
 import { askOnControl, type IControlReply } from '../events/control.js';
 import { isRecord, text, type IAction } from '../events/wire.js';
@@ -9,8 +10,8 @@ import { queued } from './keys.js';
 
 /** Seconds that one request for a picture waits for it. */
 const WATCH_SECONDS = 20;
-/** Milliseconds: the first page may have to wait for its browser. */
-const PATIENCE = 90_000;
+/** The first page may have to wait for its browser. */
+const FIRST_PAGE_TIMEOUT_MS = 90_000;
 
 /** What is seen of the browser. */
 export interface IBrowserView {
@@ -229,9 +230,9 @@ export class BrowserModel {
       return null;
     }
     try {
-      return await askOnControl(kernel, content, PATIENCE);
+      return await askOnControl(kernel, content, FIRST_PAGE_TIMEOUT_MS);
     } catch (error) {
-      this._error = error instanceof Error ? error.message : String(error);
+      this._error = reasonOf(error);
       return null;
     }
   }

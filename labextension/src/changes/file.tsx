@@ -5,6 +5,7 @@ import { PageConfig } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { reasonOf } from '../events/errors.js';
 import {
   contentsPath,
   type ChangeKind,
@@ -42,7 +43,7 @@ export function FileItem(props: IFileProps) {
   const bodyId = `oh-change-${file.path}`;
   const step = (redo: boolean) => {
     model.step(file, redo).catch((error: unknown) => {
-      const reason = error instanceof Error ? error.message : String(error);
+      const reason = reasonOf(error);
       Notification.error(reason, TOAST);
     });
   };

@@ -18,8 +18,8 @@ import {
   type IFileChange
 } from './changes.js';
 
-/** Milliseconds: a large workspace is looked through for what changed. */
-const PATIENCE = 60_000;
+/** A large workspace is looked through for what changed. */
+const TIMEOUT_MS = 60_000;
 
 /** The files that changed in a kernel's session, asked anew when something happens there. */
 export class ChangesModel extends KernelModel {
@@ -31,14 +31,17 @@ export class ChangesModel extends KernelModel {
   /** What a file was and is. */
   async contents(file: IFileChange): Promise<Contents> {
     const request = { op: 'change', path: file.path };
-    return readContents(await askKernel(this.kernel, request, PATIENCE), file);
+    return readContents(
+      await askKernel(this.kernel, request, TIMEOUT_MS),
+      file
+    );
   }
 
   /** Undo the last edit of a file, or redo the one that was undone last. */
   async step(file: IFileChange, redo: boolean): Promise<void> {
     this._undone.add(file.path);
     const request = { op: 'undo_change', path: file.path, redo };
-    const done = await askKernel(this.kernel, request, PATIENCE);
+    const done = await askKernel(this.kernel, request, TIMEOUT_MS);
     await this.refresh();
     if (isRecord(done) && done.observation === 'error') {
       throw new Error(text(done, 'content'));
@@ -48,7 +51,7 @@ export class ChangesModel extends KernelModel {
   protected override async ask(
     kernel: Kernel.IKernelConnection
   ): Promise<void> {
-    const reply = await askKernel(kernel, { op: 'changes' }, PATIENCE);
+    const reply = await askKernel(kernel, { op: 'changes' }, TIMEOUT_MS);
     const found = readChanges(reply);
     const before = this._changes?.files ?? [];
     const files = withUndone(before, found.files, this._undone);

@@ -1,10 +1,9 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import type { TranslationBundle } from '@jupyterlab/translation';
-import { ReactWidget, UseSignal } from '@jupyterlab/ui-components';
-import type { Message } from '@lumino/messaging';
 import * as React from 'react';
 
+import { KernelPanel } from '../control/panel.js';
 import { CommandIDs } from '../ids.js';
 import { Notice } from '../log/notice.js';
 import { relativeTo, type IFileChange } from './changes.js';
@@ -17,7 +16,7 @@ import type { ChangesModel } from './model.js';
 const MAX_OPENED = 5;
 
 /** The tab that compares what files are with what they were when the session began. */
-export class ChangesPanel extends ReactWidget {
+export class ChangesPanel extends KernelPanel<ChangesModel> {
   /**
    * @param model - What changed.
    * @param commands - With which files are opened and turns undone.
@@ -30,9 +29,8 @@ export class ChangesPanel extends ReactWidget {
     languages: IEditorLanguageRegistry | null,
     trans: TranslationBundle
   ) {
-    super();
+    super(model);
     this.addClass('oh-Changes');
-    this._model = model;
     this._commands = commands;
     this._languages = languages;
     this._trans = trans;
@@ -49,47 +47,22 @@ export class ChangesPanel extends ReactWidget {
     this.update();
   }
 
-  override dispose(): void {
-    this._model.dispose();
-    super.dispose();
-  }
-
-  protected override onAfterAttach(message: Message): void {
-    super.onAfterAttach(message);
-    this._model.isShown = this.isVisible;
-  }
-
-  protected override onAfterShow(message: Message): void {
-    super.onAfterShow(message);
-    this._model.isShown = true;
-  }
-
-  protected override onBeforeHide(message: Message): void {
-    super.onBeforeHide(message);
-    this._model.isShown = false;
-  }
-
-  protected override render(): React.ReactElement {
+  protected override view(): React.ReactElement {
     return (
-      <UseSignal signal={this._model.changed}>
-        {() => (
-          <Changes
-            model={this._model}
-            commands={this._commands}
-            languages={this._languages}
-            layout={this._diffLayout}
-            onLayout={layout => {
-              this.diffLayout = layout;
-              this.onLayout(layout);
-            }}
-            trans={this._trans}
-          />
-        )}
-      </UseSignal>
+      <Changes
+        model={this.model}
+        commands={this._commands}
+        languages={this._languages}
+        layout={this._diffLayout}
+        onLayout={layout => {
+          this.diffLayout = layout;
+          this.onLayout(layout);
+        }}
+        trans={this._trans}
+      />
     );
   }
 
-  private readonly _model: ChangesModel;
   private readonly _commands: JupyterFrontEnd['commands'];
   private readonly _languages: IEditorLanguageRegistry | null;
   private readonly _trans: TranslationBundle;

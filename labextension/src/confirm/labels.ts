@@ -6,10 +6,10 @@ import { tellsMore } from '../log/sections.js';
 import { kind, summary } from '../log/summary.js';
 
 /** What a notification shows; what is beyond that is cut. */
-const SHOWN_CHARACTERS = 140;
+const SHOWN_CHARS = 140;
 
 /** Of an Action, so that its reason is shown, too. */
-const TITLE_CHARACTERS = 60;
+const TITLE_CHARS = 60;
 
 /** Why an Action waits, as a sentence. */
 export function reasonLabel(reason: string, trans: TranslationBundle): string {
@@ -56,13 +56,13 @@ export function isWhollyShown(
   return (
     !tellsMore(card) &&
     detail === '' &&
-    title.length <= TITLE_CHARACTERS &&
-    notificationLabel(card, name, trans).length <= SHOWN_CHARACTERS
+    title.length <= TITLE_CHARS &&
+    notificationLabel(card, name, trans).length <= SHOWN_CHARS
   );
 }
 
 function shortened(title: string): string {
-  return title.length > TITLE_CHARACTERS
-    ? `${title.slice(0, TITLE_CHARACTERS - 1)}…`
+  return title.length > TITLE_CHARS
+    ? `${title.slice(0, TITLE_CHARS - 1)}…`
     : title;
 }

@@ -2,7 +2,7 @@ import type { Kernel } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import { RuntimeGoneError } from '../events/errors.js';
+import { RuntimeGoneError, reasonOf } from '../events/errors.js';
 import type { IKernelEvents, IOhRuntime, RuntimeState } from '../tokens.js';
 
 /** What a panel shows of the kernel of the notebook in front, asked while a person looks. */
@@ -97,7 +97,7 @@ export abstract class KernelModel implements IDisposable {
         await this.ask(this.kernel);
         this._error = '';
       } catch (error) {
-        this._error = error instanceof Error ? error.message : String(error);
+        this._error = reasonOf(error);
       }
       this._version += 1;
       this._changed.emit();

@@ -14,15 +14,15 @@ export interface IRequest {
  * What comes over the control channel is the person's: what comes over REST may
  * come from an agent.
  *
- * @param patience - Milliseconds after which a silent kernel is given up.
+ * @param timeoutMs - Milliseconds after which a silent kernel is given up.
  * @returns The JSON of the answer; null if it has none.
  * @throws Error with the reason, if the runtime refuses or does not answer.
  */
 export async function askKernel(
   kernel: Kernel.IKernelConnection,
   request: IRequest,
-  patience?: number
+  timeoutMs?: number
 ): Promise<unknown> {
-  const { body } = await askOnControl(kernel, request, patience);
+  const { body } = await askOnControl(kernel, request, timeoutMs);
   return body === null ? null : JSON.parse(new TextDecoder().decode(body));
 }

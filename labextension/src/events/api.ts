@@ -139,9 +139,9 @@ export class EventsApi {
   ): Promise<IProgress> {
     const content = { op: 'peek', generation, id, seen, wait: LOOK_SECONDS };
     // A kernel that still says nothing ten seconds later has no runtime.
-    const patience = 1000 * (LOOK_SECONDS + 10);
+    const timeoutMs = 1000 * (LOOK_SECONDS + 10);
     return parseProgress(
-      (await askOnControl(kernel, content, patience)).fields
+      (await askOnControl(kernel, content, timeoutMs)).fields
     );
   }
 
@@ -160,37 +160,52 @@ export class EventsApi {
   private readonly _settings: ServerConnection.ISettings;
 }
 
+/** The address of a kernel in the server extension. */
+export function kernelUrl(
+  { baseUrl }: ServerConnection.ISettings,
+  kernelId: string
+): string {
+  const id = encodeURIComponent(kernelId);
+  return URLExt.join(baseUrl, 'oh_jupyter/kernels', id);
+}
+
 /**
- * The JSON that the server extension answers for a kernel.
+ * What the server extension answers for a kernel.
  *
  * @throws NotLoadedError where there is no runtime to ask; another error with
  *   the reason, if it refuses.
  */
+export async function requestOfKernel(
+  settings: ServerConnection.ISettings,
+  kernelId: string,
+  path: string,
+  init: RequestInit = {}
+): Promise<Response> {
+  const response = await ServerConnection.makeRequest(
+    `${kernelUrl(settings, kernelId)}/${path}`,
+    init,
+    settings
+  );
+  if (response.ok) {
+    return response;
+  }
+  const reply: unknown = await response.json().catch(() => null);
+  const reason =
+    (isRecord(reply) && (text(reply, 'detail') || text(reply, 'message'))) ||
+    response.statusText;
+  if (NOT_LOADED.has(response.status)) {
+    throw new NotLoadedError(reason);
+  }
+  throw new Error(`${response.status} ${reason}`.trim());
+}
+
+/** The JSON of such an answer; null if it is none. */
 export async function askRuntime(
   settings: ServerConnection.ISettings,
   kernelId: string,
   path: string,
   init: RequestInit = {}
 ): Promise<unknown> {
-  const kernel = URLExt.join(
-    settings.baseUrl,
-    'oh_jupyter/kernels',
-    encodeURIComponent(kernelId)
-  );
-  const response = await ServerConnection.makeRequest(
-    `${kernel}/${path}`,
-    init,
-    settings
-  );
-  const reply: unknown = await response.json().catch(() => null);
-  if (!response.ok) {
-    const reason =
-      (isRecord(reply) && (text(reply, 'detail') || text(reply, 'message'))) ||
-      response.statusText;
-    if (NOT_LOADED.has(response.status)) {
-      throw new NotLoadedError(reason);
-    }
-    throw new Error(`${response.status} ${reason}`.trim());
-  }
-  return reply;
+  const response = await requestOfKernel(settings, kernelId, path, init);
+  return response.json().catch(() => null);
 }

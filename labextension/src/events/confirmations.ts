@@ -1,13 +1,13 @@
 import type { Decision } from '../tokens.js';
 import type { EventsApi, IVerdict, IWaiting } from './api.js';
 import type { ICard, IConfirmation } from './card.js';
-import { NotLoadedError, RuntimeGoneError } from './errors.js';
+import { NotLoadedError, RuntimeGoneError, reasonOf } from './errors.js';
 import type { Generation } from './generation.js';
 import type { EventLog } from './log.js';
 import type { IAction } from './wire.js';
 
 /** Milliseconds after which an Action that may have ended by then may as well wait. */
-const PATIENCE = 400;
+const ANSWER_GRACE_MS = 400;
 
 const UNKNOWN: IConfirmation = {
   asked: false,
@@ -66,7 +66,7 @@ export class Confirmations {
     } else if (action.args.confirmation_state === undefined) {
       // Actions of its type never say that they wait.
       this._recent.push(card);
-      this._timer ??= setTimeout(() => this._askOfRecent(), PATIENCE);
+      this._timer ??= setTimeout(() => this._askOfRecent(), ANSWER_GRACE_MS);
     }
   }
 
@@ -114,7 +114,7 @@ export class Confirmations {
         this._settle(card);
         return 'gone';
       }
-      this._put(card, { ...waits, busy: false, error: messageOf(error) });
+      this._put(card, { ...waits, busy: false, error: reasonOf(error) });
       return 'failed';
     }
     this._settle(card);
@@ -235,8 +235,4 @@ function isAwaiting(action: IAction | null): boolean {
 /** Whether a card's own event says that it had to wait, and nobody says otherwise. */
 function mayWait({ action, observation, confirmation }: ICard): boolean {
   return isAwaiting(action) && observation === null && confirmation === null;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -3,12 +3,18 @@ import type { Kernel, KernelMessage } from '@jupyterlab/services';
 import type { IDisposable } from '@lumino/disposable';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import type { Decision, IKernelEvents, RuntimeState } from '../tokens.js';
+import type {
+  Decision,
+  IKernelEvents,
+  IOpenCard,
+  RuntimeState
+} from '../tokens.js';
 import type { EventsApi, IHistoryPage, IVerdict } from './api.js';
 import { isCard, type ICard, type LogEntry } from './card.js';
 import { Confirmations } from './confirmations.js';
 import { parseDecision } from './decision.js';
-import { NotLoadedError, RuntimeGoneError } from './errors.js';
+import { NotLoadedError, RuntimeGoneError, reasonOf } from './errors.js';
+import { FullCards } from './full.js';
 import { EventLog } from './log.js';
 import type { IProgress } from './progress.js';
 import { isAction, parseMessage, text, type IEventMessage } from './wire.js';
@@ -39,6 +45,10 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     this._session = session;
     this._api = api;
     this._log = new EventLog(limit);
+    this._full = new FullCards(({ generation }, events) => {
+      this._log.shorten(generation, events);
+      this._changed.emit();
+    });
     this._confirmations = new Confirmations(api, this._log, {
       kernelId: () => this._kernelId,
       decide: async ({ generation, id }, verdict) => {
@@ -164,7 +174,16 @@ export class KernelEvents implements IKernelEvents, IDisposable {
       throw new RuntimeGoneError();
     }
     this._log.add(card.generation, kernelId, full);
+    this._full.add(card, clipped, full);
     this._changed.emit();
+  }
+
+  open(card: ICard): IOpenCard {
+    this._full.open(card);
+    return {
+      ready: this.complete(card),
+      close: () => this._full.close(card)
+    };
   }
 
   async decide(card: ICard, verdict: IVerdict): Promise<Decision> {
@@ -219,7 +238,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
         }
       } catch (error) {
         this._state = error instanceof NotLoadedError ? 'not-loaded' : 'failed';
-        this._error = error instanceof Error ? error.message : String(error);
+        this._error = reasonOf(error);
       }
       // An answer about a kernel that was replaced meanwhile says nothing.
       this._stale ||= kernelId !== this._kernelId;
@@ -326,6 +345,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
   private readonly _session: ISessionContext;
   private readonly _api: Api;
   private readonly _log: EventLog;
+  private readonly _full: FullCards;
   private readonly _confirmations: Confirmations;
   private readonly _changed = new Signal<this, void>(this);
   private readonly _arrived = new Signal<this, IEventMessage>(this);

@@ -14,13 +14,13 @@ export interface IControlReply {
 /**
  * Ask the runtime in a kernel on the control channel, which answers while cells run.
  *
- * @param patience - Milliseconds after which a silent kernel is given up.
+ * @param timeoutMs - Milliseconds after which a silent kernel is given up.
  * @throws NotLoadedError, RuntimeGoneError or another error with the reason.
  */
 export async function askOnControl(
   kernel: Kernel.IKernelConnection,
   content: Readonly<Record<string, unknown>>,
-  patience?: number
+  timeoutMs?: number
 ): Promise<IControlReply> {
   const message = KernelMessage.createMessage({
     channel: 'control',
@@ -32,7 +32,7 @@ export async function askOnControl(
   });
   const future = kernel.sendControlMessage(message, true);
   try {
-    const reply = await answered(future.done, patience);
+    const reply = await answered(future.done, timeoutMs);
     readDecision(reply.content);
     const [body] = reply.buffers ?? [];
     return {

@@ -2,7 +2,7 @@ import { NotLoadedError, RuntimeGoneError } from './errors.js';
 import { isRecord, text } from './wire.js';
 
 /** Milliseconds after which a kernel that says nothing has no runtime, or is suspended. */
-const PATIENCE = 10_000;
+export const ANSWER_TIMEOUT_MS = 10_000;
 
 /** What every panel is told when somebody has decided. */
 export interface IDecision {
@@ -46,17 +46,17 @@ export function readDecision(content: unknown): void {
 /**
  * Wait for a kernel's answer, but not for ever.
  *
- * @throws Error if there is none within `patience` milliseconds.
+ * @throws Error if there is none within `timeoutMs` milliseconds.
  */
 export async function answered<T>(
   answer: Promise<T>,
-  patience = PATIENCE
+  timeoutMs = ANSWER_TIMEOUT_MS
 ): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const silence = new Promise<never>((_, reject) => {
     timer = setTimeout(
       () => reject(new Error('The kernel does not answer.')),
-      patience
+      timeoutMs
     );
   });
   try {

@@ -56,6 +56,16 @@ export class Generation {
     return card?.id === id ? card : undefined;
   }
 
+  /** Put an event in the place of the same one in full length. */
+  shorten(event: WireEvent): void {
+    const isAsked = isAction(event);
+    const card = this.find(isAsked ? event.id : (event.cause ?? event.id));
+    const known = isAsked ? card?.action : card?.observation;
+    if (card && known?.id === event.id) {
+      this._put({ ...card, [isAsked ? 'action' : 'observation']: event });
+    }
+  }
+
   /** Say what an Action waits for; one that was answered or lost does not wait. */
   confirm(id: number, confirmation: IConfirmation | null): void {
     const card = this.find(id);

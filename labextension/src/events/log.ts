@@ -73,6 +73,13 @@ export class EventLog {
     this._entries = null;
   }
 
+  /** Keep less of events that are known. */
+  shorten(generation: string, events: readonly WireEvent[]): void {
+    const target = this._generations.find(({ id }) => id === generation);
+    events.forEach(event => target?.shorten(event));
+    this._entries = null;
+  }
+
   /** Say what the Action of a card waits for; null if it does not wait. */
   confirm(
     { generation, id }: Pick<ICard, 'generation' | 'id'>,

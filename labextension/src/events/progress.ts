@@ -8,7 +8,7 @@ export interface IProgress {
 }
 
 /** Milliseconds between two looks: as often as a person can read. */
-const INTERVAL = 200;
+const INTERVAL_MS = 200;
 
 /** Read the kernel's answer. */
 export function parseProgress(reply: unknown): IProgress {
@@ -38,6 +38,6 @@ export async function* progressOf(
       return;
     }
     yield seen;
-    await new Promise(resolve => setTimeout(resolve, INTERVAL));
+    await new Promise(resolve => setTimeout(resolve, INTERVAL_MS));
   }
 }

@@ -7,7 +7,7 @@ import { ConfirmBar } from '../confirm/bar.js';
 import type { IVerdict } from '../events/api.js';
 import { isLive, type ICard } from '../events/card.js';
 import { progressOf, type IProgress } from '../events/progress.js';
-import type { IKernelEvents } from '../tokens.js';
+import type { IKernelEvents, IOpenCard } from '../tokens.js';
 import { KindIcon, OutcomeIcon } from './icons.js';
 import {
   doorLabel,
@@ -25,8 +25,8 @@ import { kind, summary } from './summary.js';
 
 /** What cards can do; it is the same for all. */
 export interface ICardActions {
-  /** Fetches what was shortened. */
-  onOpen: (card: ICard) => Promise<void>;
+  /** Fetches what was shortened; undefined where no kernel is. */
+  onOpen: (card: ICard) => IOpenCard | undefined;
   /** Makes it a cell of the notebook; null where there is none. */
   onAdd: ((card: ICard) => void) | null;
   /** Interrupts it. */
@@ -245,19 +245,21 @@ function Body({
   trans
 }: {
   card: ICard;
-  onOpen: (card: ICard) => Promise<void>;
+  onOpen: ICardActions['onOpen'];
   workspaceDir: string;
   trans: TranslationBundle;
 }) {
   const [failure, setFailure] = React.useState<unknown>(null);
   React.useEffect(() => {
     let shown = true;
-    onOpen(card).then(
+    const opened = onOpen(card);
+    opened?.ready.then(
       () => shown && setFailure(null),
       (error: unknown) => shown && setFailure(error)
     );
     return () => {
       shown = false;
+      opened?.close();
     };
     // Asked again when another Observation arrives while the card is open.
   }, [card.key, card.observation?.id, onOpen]);

@@ -1,6 +1,6 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 
-import { RuntimeGoneError } from '../events/errors.js';
+import { RuntimeGoneError, reasonOf } from '../events/errors.js';
 import type { EventSource } from '../events/wire.js';
 import type { SectionName } from './sections.js';
 import type { IStatus } from './status.js';
@@ -132,6 +132,6 @@ export function failureLabel(error: unknown, trans: TranslationBundle): string {
   if (error instanceof RuntimeGoneError) {
     return trans.__('This is shortened. The rest went with its runtime.');
   }
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = reasonOf(error);
   return trans.__('This is shortened. The rest cannot be read: %1', reason);
 }

@@ -12,10 +12,10 @@ import { Card, type ICardActions } from './card.js';
 import { findStoppable } from './stoppable.js';
 
 /** Pixels of a card that is closed. */
-const CARD_HEIGHT = 58;
+const CARD_HEIGHT_PX = 58;
 
 /** How many cards are drawn beyond those in sight. */
-const OVERSCAN = 6;
+const OVERSCAN_CARDS = 6;
 
 interface IListProps {
   entries: readonly LogEntry[];
@@ -46,9 +46,9 @@ export function CardList(props: IListProps) {
   const virtualizer = useVirtualizer({
     count: entries.length,
     getScrollElement: () => list.current,
-    estimateSize: () => CARD_HEIGHT,
+    estimateSize: () => CARD_HEIGHT_PX,
     getItemKey: index => entries[index]!.key,
-    overscan: OVERSCAN,
+    overscan: OVERSCAN_CARDS,
     // What waits for the person and what has the focus is always there.
     rangeExtractor: range => extracted(range, entries, reachable)
   });

@@ -9,7 +9,7 @@ import { isAction, type IAction, type IEventMessage } from '../events/wire.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
 
 /** Milliseconds that a command may take before anything is shown of it. */
-const DELAY = 300;
+const DELAY_MS = 300;
 
 /**
  * Shows below a cell what its magic has put out so far, and takes it away at the end.
@@ -72,7 +72,7 @@ export class LiveCells {
     place: Pick<IEventMessage, 'generation'> & Pick<IAction, 'id'>,
     cell: Cell
   ): Promise<void> {
-    await new Promise(resolve => setTimeout(resolve, DELAY));
+    await new Promise(resolve => setTimeout(resolve, DELAY_MS));
     const shown = new Widget({ node: document.createElement('pre') });
     shown.addClass('oh-LiveCell');
     shown.node.setAttribute('aria-label', this._trans.__('Output so far'));

@@ -1,6 +1,7 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { reasonOf } from '../events/errors.js';
 import type { IKernelEvents } from '../tokens.js';
 import { ohIcon } from './icons.js';
 
@@ -88,9 +89,7 @@ function LoadButton(props: {
     setLoading(true);
     events
       .load()
-      .catch((error: unknown) =>
-        setFailure(error instanceof Error ? error.message : String(error))
-      )
+      .catch((error: unknown) => setFailure(reasonOf(error)))
       .finally(() => setLoading(false));
   };
   return (

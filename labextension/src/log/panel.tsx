@@ -10,7 +10,7 @@ import type { IVerdict } from '../events/api.js';
 import type { ICard } from '../events/card.js';
 import { RuntimeGoneError } from '../events/errors.js';
 import { CommandIDs } from '../ids.js';
-import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import type { IKernelEvents, IOhRuntime, IOpenCard } from '../tokens.js';
 import type { CopyForm } from './buttons.js';
 import type { ICardActions } from './card.js';
 import { ohIcon } from './icons.js';
@@ -121,7 +121,7 @@ export class LogPanel extends ReactWidget {
   private _actions(): ICardActions {
     const canAdd = this._commands.isEnabled(CommandIDs.addCell);
     const now: ICardActions = {
-      onOpen: this._complete,
+      onOpen: this._open,
       onAdd: canAdd ? this._add : null,
       onStop: this._stop,
       onCopy: this._copy,
@@ -152,8 +152,8 @@ export class LogPanel extends ReactWidget {
     void this._commands.execute(CommandIDs.rewind);
   };
 
-  private readonly _complete = async (card: ICard): Promise<void> =>
-    this._events?.complete(card);
+  private readonly _open = (card: ICard): IOpenCard | undefined =>
+    this._events?.open(card);
 
   private readonly _add = (card: ICard): void => {
     const { event, generation } = origin(card);

@@ -1,12 +1,13 @@
 import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
+import { openLightbox } from '../pictures/lightbox.js';
 import { diffLines } from './diff.js';
 import { sectionLabel } from './labels.js';
 import type { ISection } from './sections.js';
 
 /** More than this makes the page slow and is read elsewhere. */
-const SHOWN_CHARACTERS = 100_000;
+const SHOWN_CHARS = 100_000;
 
 interface ISectionProps {
   section: ISection;
@@ -34,11 +35,11 @@ function SectionBody({
   label,
   trans
 }: ISectionProps & { label: string }) {
-  const hidden = whole ? 0 : body.length - SHOWN_CHARACTERS;
-  const shown = hidden > 0 ? body.slice(0, SHOWN_CHARACTERS) : body;
+  const hidden = whole ? 0 : body.length - SHOWN_CHARS;
+  const shown = hidden > 0 ? body.slice(0, SHOWN_CHARS) : body;
   switch (kind) {
     case 'image':
-      return <Image source={body} label={label} />;
+      return <Image source={body} label={label} trans={trans} />;
     case 'prose':
       return <p className="oh-Prose">{shown}</p>;
     default:
@@ -70,13 +71,20 @@ function Diff({ text, root }: { text: string; root: string }) {
   );
 }
 
-function Image({ source, label }: { source: string; label: string }) {
-  const [large, setLarge] = React.useState(false);
+function Image({
+  source,
+  label,
+  trans
+}: {
+  source: string;
+  label: string;
+  trans: TranslationBundle;
+}) {
   return (
     <button
-      className={`oh-Image ${large ? 'oh-mod-large' : ''}`}
-      aria-pressed={large}
-      onClick={() => setLarge(!large)}
+      className="oh-Image"
+      title={trans.__('Enlarge')}
+      onClick={() => openLightbox(source, label, trans)}
     >
       <img src={source} alt={label} />
     </button>

@@ -12,43 +12,25 @@ import {
 
 import { isCard, type ICard } from '../events/card.js';
 import { CommandIDs } from '../ids.js';
-import { failureLabel } from '../log/labels.js';
 import { LiveCells } from '../log/live.js';
 import { actionMagic } from '../log/magic.js';
 import { actionJson, findStoppable } from '../log/stoppable.js';
 import { IOhRuntime, type IKernelEvents } from '../tokens.js';
+import { eventArgs, listCommands, tellFailure, TOAST } from './registration.js';
 
-/** Milliseconds; without them a notification is only counted in the status bar. */
-const TOAST = { autoClose: 6000 };
+const EVENT = 'Id of the action; without it, the last one that fits.';
+const GENERATION = 'The life of the runtime to which the id belongs.';
 
-const EVENT_ARGS = {
-  type: 'object',
-  properties: {
-    event: {
-      type: 'integer',
-      minimum: 0,
-      description: 'Id of the action; without it, the last one that fits.'
-    },
-    generation: {
-      type: 'string',
-      description: 'The life of the runtime to which the id belongs.'
-    }
-  },
-  additionalProperties: false
-} as const;
+const EVENT_ARGS = eventArgs(EVENT, GENERATION, {});
 
-const COPY_ARGS = {
-  ...EVENT_ARGS,
-  properties: {
-    ...EVENT_ARGS.properties,
-    form: {
-      type: 'string',
-      enum: ['json', 'magic'],
-      default: 'json',
-      description: 'As agents send it, or as a cell that does it again.'
-    }
+const COPY_ARGS = eventArgs(EVENT, GENERATION, {
+  form: {
+    type: 'string',
+    enum: ['json', 'magic'],
+    default: 'json',
+    description: 'As agents send it, or as a cell that does it again.'
   }
-} as const;
+});
 
 const CONNECT_ARGS = {
   type: 'object',
@@ -81,9 +63,7 @@ export const activityPlugin: JupyterFrontEndPlugin<void> = {
     addCopy(app, runtime, trans);
     addConnect(app, notebooks, trans);
     new LiveCells(runtime, notebooks, trans);
-    for (const command of [CommandIDs.stop, CommandIDs.connectAgent]) {
-      palette?.addItem({ command, category: trans.__('OpenHands') });
-    }
+    listCommands(palette, trans, CommandIDs.stop, CommandIDs.connectAgent);
   }
 };
 
@@ -104,7 +84,7 @@ function addStop(
         await (card && events?.stop(card));
         return card !== undefined;
       } catch (error) {
-        Notification.error(failureLabel(error, trans), TOAST);
+        tellFailure(error);
         return false;
       }
     }

@@ -13,6 +13,7 @@ import { AgentModel } from '../agent/model.js';
 import { AGENT_PANEL_ID, AgentPanel } from '../agent/panel.js';
 import { CommandIDs } from '../ids.js';
 import { IOhRuntime } from '../tokens.js';
+import { followSettings, listCommands } from './registration.js';
 
 const ID = 'oh-jupyter:agent';
 
@@ -77,26 +78,9 @@ export const agentPlugin: JupyterFrontEndPlugin<void> = {
         }
       }
     });
-    palette?.addItem({ command, category: trans.__('OpenHands') });
-    if (settings) {
-      void followSettings(settings, panel);
-    }
+    listCommands(palette, trans, command);
+    void followSettings(settings, ID, found => {
+      panel.preferred = found.get('agent').composite as string;
+    });
   }
 };
-
-/** Without settings the first agent that is installed is chosen. */
-async function followSettings(
-  registry: ISettingRegistry,
-  panel: AgentPanel
-): Promise<void> {
-  try {
-    const settings = await registry.load(ID);
-    const apply = () => {
-      panel.preferred = settings.get('agent').composite as string;
-    };
-    settings.changed.connect(apply);
-    apply();
-  } catch (error) {
-    console.warn(`The settings of ${ID} cannot be read.`, error);
-  }
-}

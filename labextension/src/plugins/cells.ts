@@ -13,33 +13,24 @@ import {
 
 import { CellAdder, findCard } from '../cells/adder.js';
 import { CellFollower } from '../cells/follower.js';
+import { reasonOf } from '../events/errors.js';
 import { CommandIDs } from '../ids.js';
-import { failureLabel } from '../log/labels.js';
 import { IOhRuntime } from '../tokens.js';
+import {
+  eventArgs,
+  followSettings,
+  listCommands,
+  TOAST
+} from './registration.js';
 
 /** The panel's settings, of which this is one. */
 const SETTINGS = 'oh-jupyter:log';
 
-/** Milliseconds; without them a notification is only counted in the status bar. */
-const TOAST = { autoClose: 6000 };
-
-const ARGS = {
-  type: 'object',
-  properties: {
-    event: {
-      type: 'integer',
-      minimum: 0,
-      description:
-        'Id of the run_ipython action; without it, the last one of the notebook in front.'
-    },
-    generation: {
-      type: 'string',
-      description:
-        'The life of the runtime to which the id belongs; without it, the last one that has the id.'
-    }
-  },
-  additionalProperties: false
-} as const;
+const ARGS = eventArgs(
+  'Id of the run_ipython action; without it, the last one of the notebook in front.',
+  'The life of the runtime to which the id belongs; without it, the last one that has the id.',
+  {}
+);
 
 /** Makes what the agent ran a part of the notebook: on request, or by itself. */
 export const cellsPlugin: JupyterFrontEndPlugin<void> = {
@@ -60,14 +51,11 @@ export const cellsPlugin: JupyterFrontEndPlugin<void> = {
     const adder = new CellAdder(notebooks);
     const onFailure = (error: unknown) => notify(error, trans);
     addCommand(app, runtime, adder, trans, onFailure);
-    palette?.addItem({
-      command: CommandIDs.addCell,
-      category: trans.__('OpenHands')
-    });
+    listCommands(palette, trans, CommandIDs.addCell);
     const follower = new CellFollower(runtime, adder, onFailure);
-    if (settings) {
-      void applySettings(settings, follower);
-    }
+    void followSettings(settings, SETTINGS, found => {
+      follower.isEnabled = found.get('appendAgentCells').composite as boolean;
+    });
   }
 };
 
@@ -105,25 +93,7 @@ function addCommand(
 
 function notify(error: unknown, trans: TranslationBundle): void {
   Notification.error(
-    trans.__('The cell was not added. %1', failureLabel(error, trans)),
+    trans.__('The cell was not added. %1', reasonOf(error)),
     TOAST
   );
-}
-
-/** Without settings nothing is added unasked. */
-async function applySettings(
-  registry: ISettingRegistry,
-  follower: CellFollower
-): Promise<void> {
-  try {
-    const settings = await registry.load(SETTINGS);
-    const apply = () => {
-      follower.isEnabled = settings.get('appendAgentCells')
-        .composite as boolean;
-    };
-    settings.changed.connect(apply);
-    apply();
-  } catch (error) {
-    console.warn(`The settings of ${SETTINGS} cannot be read.`, error);
-  }
 }

@@ -3,18 +3,10 @@ import {
   type JupyterFrontEnd,
   type JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import {
-  ICommandPalette,
-  MainAreaWidget,
-  WidgetTracker
-} from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
-import {
-  ITranslator,
-  nullTranslator,
-  type TranslationBundle
-} from '@jupyterlab/translation';
+import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import type { DiffLayout } from '../changes/diff.js';
 import { ChangesModel } from '../changes/model.js';
@@ -22,6 +14,7 @@ import { ChangesPanel } from '../changes/panel.js';
 import { CommandIDs } from '../ids.js';
 import { ohIcon } from '../log/icons.js';
 import { IOhRuntime } from '../tokens.js';
+import { addTab, followSettings, inTab } from './registration.js';
 
 const ID = 'oh-jupyter:changes';
 
@@ -48,66 +41,35 @@ export const changesPlugin: JupyterFrontEndPlugin<void> = {
     settings: ISettingRegistry | null
   ): void => {
     const trans = (translator ?? nullTranslator).load('oh_jupyter');
-    const tracker = new WidgetTracker<MainAreaWidget<ChangesPanel>>({
-      namespace: 'oh-jupyter-changes'
-    });
-    const command = CommandIDs.showChanges;
-    app.commands.addCommand(command, {
-      label: trans.__('Show What Changed'),
-      caption: trans.__('Compare the files that changed in this session'),
-      icon: ohIcon,
-      describedBy: { args: { type: 'object', properties: {} } },
-      execute: async () => {
-        let tab = tracker.currentWidget;
-        if (!tab) {
-          const model = new ChangesModel(runtime);
-          const panel = new ChangesPanel(model, app.commands, languages, trans);
-          tab = inTab(panel, trans);
-          await tracker.add(tab);
-          app.shell.add(tab, 'main', {
-            mode: 'split-right',
-            type: 'OpenHands'
-          });
-          void followSettings(settings, panel);
-        }
-        app.shell.activateById(tab.id);
+    addTab(app, palette, restorer, trans, {
+      command: CommandIDs.showChanges,
+      name: 'changes',
+      options: {
+        label: trans.__('Show What Changed'),
+        caption: trans.__('Compare the files that changed in this session'),
+        icon: ohIcon
+      },
+      create: () => {
+        const model = new ChangesModel(runtime);
+        const panel = new ChangesPanel(model, app.commands, languages, trans);
+        void followLayout(settings, panel);
+        return inTab(panel, 'changes', trans.__('Changes'));
       }
     });
-    palette?.addItem({ command, category: trans.__('OpenHands') });
-    void restorer?.restore(tracker, { command, name: () => 'changes' });
   }
 };
 
-function inTab(
-  panel: ChangesPanel,
-  trans: TranslationBundle
-): MainAreaWidget<ChangesPanel> {
-  const tab = new MainAreaWidget({ content: panel });
-  tab.id = 'oh-jupyter-changes';
-  tab.title.label = trans.__('Changes');
-  tab.title.icon = ohIcon;
-  tab.title.closable = true;
-  tab.toolbar.hide();
-  return tab;
-}
-
 /** Without settings texts are beside each other. */
-async function followSettings(
+async function followLayout(
   registry: ISettingRegistry | null,
   panel: ChangesPanel
 ): Promise<void> {
-  try {
-    const settings = await registry?.load(ID);
-    const apply = () => {
-      if (settings && !panel.isDisposed) {
-        panel.diffLayout = settings.get('layout').composite as DiffLayout;
-      }
-    };
-    settings?.changed.connect(apply);
-    panel.disposed.connect(() => settings?.changed.disconnect(apply));
-    panel.onLayout = layout => void settings?.set('layout', layout);
-    apply();
-  } catch (error) {
-    console.warn(`The settings of ${ID} cannot be read.`, error);
-  }
+  const apply = (settings: ISettingRegistry.ISettings) => {
+    if (!panel.isDisposed) {
+      panel.diffLayout = settings.get('layout').composite as DiffLayout;
+    }
+  };
+  const settings = await followSettings(registry, ID, apply);
+  panel.disposed.connect(() => settings?.changed.disconnect(apply));
+  panel.onLayout = layout => void settings?.set('layout', layout);
 }

@@ -8,6 +8,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 import { CommandIDs } from '../ids.js';
 import { ohIcon } from '../log/icons.js';
 import { PANEL_ID } from '../log/panel.js';
+import { listCommands, NO_ARGS } from './registration.js';
 
 /** Registers the command that shows the panel, and lists it in the palette. */
 export const commandsPlugin: JupyterFrontEndPlugin<void> = {
@@ -25,12 +26,9 @@ export const commandsPlugin: JupyterFrontEndPlugin<void> = {
       label: trans.__('OpenHands Log'),
       caption: trans.__('Show what the agent and you did in this kernel'),
       icon: ohIcon,
-      describedBy: { args: { type: 'object', properties: {} } },
+      describedBy: NO_ARGS,
       execute: () => app.shell.activateById(PANEL_ID)
     });
-    palette?.addItem({
-      command: CommandIDs.showLog,
-      category: trans.__('OpenHands')
-    });
+    listCommands(palette, trans, CommandIDs.showLog);
   }
 };

@@ -16,24 +16,12 @@ import type { IVerdict } from '../events/api.js';
 import type { ICard } from '../events/card.js';
 import { CommandIDs } from '../ids.js';
 import { IOhRuntime, type IKernelEvents } from '../tokens.js';
+import { eventArgs, listCommands, TOAST } from './registration.js';
 
-/** Milliseconds; without them a notification is only counted in the status bar. */
-const TOAST = { autoClose: 6000 };
-
-const ARGS = {
-  type: 'object',
-  properties: {
-    event: {
-      type: 'integer',
-      minimum: 0,
-      description:
-        'Id of the action; without it, the only one that waits in the notebook in front.'
-    },
-    generation: {
-      type: 'string',
-      description:
-        'The life of the runtime to which the id belongs; without it, the one that is alive.'
-    },
+const ARGS = eventArgs(
+  'Id of the action; without it, the only one that waits in the notebook in front.',
+  'The life of the runtime to which the id belongs; without it, the one that is alive.',
+  {
     why: {
       type: 'string',
       description: 'For a rejection: what the agent is told.'
@@ -44,9 +32,8 @@ const ARGS = {
       description:
         'For an approval: later actions of the type that wait for the same reasons begin at once.'
     }
-  },
-  additionalProperties: false
-} as const;
+  }
+);
 
 /** Lets a person decide on what an agent may do: by command, or asked by a notification. */
 export const confirmPlugin: JupyterFrontEndPlugin<void> = {
@@ -63,9 +50,7 @@ export const confirmPlugin: JupyterFrontEndPlugin<void> = {
   ): void => {
     const trans = (translator ?? nullTranslator).load('oh_jupyter');
     addCommands(app, runtime, trans);
-    for (const command of [CommandIDs.approve, CommandIDs.reject]) {
-      palette?.addItem({ command, category: trans.__('OpenHands') });
-    }
+    listCommands(palette, trans, CommandIDs.approve, CommandIDs.reject);
     const buttons = {
       decide: (events: IKernelEvents, card: ICard, verdict: IVerdict) =>
         void decide(events, card, verdict, trans),

@@ -2,7 +2,7 @@ import type {
   JupyterFrontEnd,
   JupyterFrontEndPlugin
 } from '@jupyterlab/application';
-import { ICommandPalette, Notification } from '@jupyterlab/apputils';
+import { ICommandPalette } from '@jupyterlab/apputils';
 import { ILauncher } from '@jupyterlab/launcher';
 import type { NotebookPanel } from '@jupyterlab/notebook';
 import {
@@ -14,6 +14,7 @@ import {
 import { CommandIDs } from '../ids.js';
 import { ohIcon } from '../log/icons.js';
 import { IOhRuntime } from '../tokens.js';
+import { listCommands, NO_ARGS, tellFailure } from './registration.js';
 
 const NEW_ARGS = {
   type: 'object',
@@ -43,8 +44,7 @@ export const launcherPlugin: JupyterFrontEndPlugin<void> = {
     addLoad(app, runtime, trans);
     addNewNotebook(app, runtime, trans);
     const category = trans.__('OpenHands');
-    palette?.addItem({ command: CommandIDs.load, category });
-    palette?.addItem({ command: CommandIDs.newNotebook, category });
+    listCommands(palette, trans, CommandIDs.load, CommandIDs.newNotebook);
     launcher?.add({ command: CommandIDs.newNotebook, category, rank: 1 });
   }
 };
@@ -59,7 +59,7 @@ function addLoad(
     label: trans.__('Load OpenHands'),
     caption: trans.__('Load a runtime into the kernel of this notebook'),
     icon: ohIcon,
-    describedBy: { args: { type: 'object', properties: {} } },
+    describedBy: NO_ARGS,
     isEnabled: () => runtime.current !== null,
     isVisible: isMissing,
     execute: async () => {
@@ -67,8 +67,7 @@ function addLoad(
         await runtime.current?.load();
         return runtime.current?.state === 'ready';
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error);
-        Notification.error(reason, { autoClose: 6000 });
+        tellFailure(error);
         return false;
       }
     }

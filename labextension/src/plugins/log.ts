@@ -8,6 +8,7 @@ import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { LogPanel, PANEL_ID } from '../log/panel.js';
 import { IOhRuntime } from '../tokens.js';
+import { followSettings } from './registration.js';
 
 const ID = 'oh-jupyter:log';
 
@@ -30,27 +31,9 @@ export const logPlugin: JupyterFrontEndPlugin<void> = {
     const panel = new LogPanel(runtime, app.commands, trans);
     app.shell.add(panel, 'right', { rank: 900, type: 'OpenHands' });
     restorer?.add(panel, PANEL_ID);
-    if (settings) {
-      void applySettings(settings, runtime, panel);
-    }
+    void followSettings(settings, ID, found => {
+      runtime.limit = found.get('limit').composite as number;
+      panel.follow = found.get('follow').composite as boolean;
+    });
   }
 };
-
-/** Without its settings the panel works as it would by default. */
-async function applySettings(
-  registry: ISettingRegistry,
-  runtime: IOhRuntime,
-  panel: LogPanel
-): Promise<void> {
-  try {
-    const settings = await registry.load(ID);
-    const apply = () => {
-      runtime.limit = settings.get('limit').composite as number;
-      panel.follow = settings.get('follow').composite as boolean;
-    };
-    settings.changed.connect(apply);
-    apply();
-  } catch (error) {
-    console.warn(`The settings of ${ID} cannot be read.`, error);
-  }
-}

@@ -15,13 +15,10 @@ import {
 } from '@jupyterlab/translation';
 
 import { CommandIDs } from '../ids.js';
-import { failureLabel } from '../log/labels.js';
 import { CheckpointsApi } from '../rewind/checkpoints.js';
 import { RewindBody } from '../rewind/dialog.js';
 import { IOhRuntime } from '../tokens.js';
-
-/** Milliseconds; without them a notification is only counted in the status bar. */
-const TOAST = { autoClose: 6000 };
+import { listCommands, NO_ARGS, tellFailure, TOAST } from './registration.js';
 
 /** Takes back what agents did, one turn or several. */
 export const rewindPlugin: JupyterFrontEndPlugin<void> = {
@@ -42,7 +39,7 @@ export const rewindPlugin: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand(CommandIDs.rewind, {
       label: trans.__('Undo What an Agent Did…'),
       caption: trans.__('Bring the files back to before a turn of an agent'),
-      describedBy: { args: { type: 'object', properties: {} } },
+      describedBy: NO_ARGS,
       isEnabled: () => kernel() !== undefined,
       execute: async () => {
         const kernelId = kernel();
@@ -52,15 +49,12 @@ export const rewindPlugin: JupyterFrontEndPlugin<void> = {
         try {
           return await chooseAndRewind(api, kernelId, trans);
         } catch (error) {
-          Notification.error(failureLabel(error, trans), TOAST);
+          tellFailure(error);
           return false;
         }
       }
     });
-    palette?.addItem({
-      command: CommandIDs.rewind,
-      category: trans.__('OpenHands')
-    });
+    listCommands(palette, trans, CommandIDs.rewind);
   }
 };
 

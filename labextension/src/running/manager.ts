@@ -1,17 +1,22 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import type { IRunningSessions } from '@jupyterlab/running';
-import type { Kernel, ServerConnection } from '@jupyterlab/services';
+import type { Kernel } from '@jupyterlab/services';
 import type { TranslationBundle } from '@jupyterlab/translation';
 import { Signal, type ISignal } from '@lumino/signaling';
 
 import { agentIcon } from '../agent/icon.js';
 import { askKernel } from '../control/request.js';
-import { askRuntime } from '../events/api.js';
 import { askOnControl } from '../events/control.js';
 import { isAction, type IEventMessage } from '../events/wire.js';
 import { ohIcon } from '../log/icons.js';
 import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import {
+  hasRuntime,
+  resourcesOf,
+  serverKernels,
+  type IServerKernel
+} from './kernels.js';
 import { readResources, type IResource } from './resources.js';
 
 /** What an observation tells to have been started. */
@@ -20,34 +25,30 @@ const STARTED_BY: Readonly<Record<string, IResource['kind']>> = {
   browse: 'browser'
 };
 
-/** A notebook whose kernel has a runtime. */
+/** A kernel that has a runtime, and what that has started. */
 interface IRuntimeEntry {
-  readonly panel: NotebookPanel;
-  readonly kernel: Kernel.IKernelConnection;
+  readonly kernel: IServerKernel;
   readonly resources: readonly IResource[];
 }
 
 /** The section of runtimes among what is running: their shells, browsers and agents. */
 export class RuntimesManager implements IRunningSessions.IManager {
   /**
-   * @param shell - In which notebooks are shown.
+   * @param app - In whose server the kernels run, and where notebooks are opened.
    * @param notebooks - Those that are open.
    * @param runtime - Tells when something happens in their kernels.
-   * @param settings - Of the server that is asked.
    * @param trans - The language that it speaks.
    * @param onFailure - Told when something could not be ended.
    */
   constructor(
-    shell: JupyterFrontEnd.IShell,
+    app: JupyterFrontEnd,
     notebooks: INotebookTracker,
     runtime: IOhRuntime,
-    settings: ServerConnection.ISettings,
     trans: TranslationBundle,
     onFailure: (error: unknown) => void
   ) {
-    this._shell = shell;
+    this._app = app;
     this._notebooks = notebooks;
-    this._settings = settings;
     this._trans = trans;
     this._onFailure = onFailure;
     this.name = trans.__('OpenHands');
@@ -57,6 +58,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
       'Are you sure you want to end all runtimes, with their shells, browsers and agents? The kernels stay.'
     );
     notebooks.currentChanged.connect(this.refreshRunning, this);
+    app.serviceManager.kernels.runningChanged.connect(this._onKernels, this);
     runtime.arrived.connect(this._onArrived, this);
     const onChanged = (events: IKernelEvents) => {
       const isReady = events.state === 'ready';
@@ -80,13 +82,12 @@ export class RuntimesManager implements IRunningSessions.IManager {
   }
 
   running(): IRunningSessions.IRunningItem[] {
-    const open = this._entries.filter(({ panel }) => !panel.isDisposed);
-    return open.map(entry => ({
+    return this._entries.map(entry => ({
       icon: () => ohIcon,
-      label: () => entry.panel.sessionContext.name,
-      labelTitle: () => entry.panel.context.path,
+      label: () => this._label(entry),
+      labelTitle: () => entry.kernel.path || entry.kernel.id,
       context: 'oh-jupyter-runtime',
-      open: () => this._shell.activateById(entry.panel.id),
+      ...(entry.kernel.path && { open: () => this._open(entry.kernel.path) }),
       shutdown: () => this._unload([entry]),
       children: entry.resources.map(resource => this._item(entry, resource))
     }));
@@ -133,7 +134,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
       context: `oh-jupyter-${kind}`,
       shutdown: () =>
         this._end(async () => {
-          await askKernel(kernel, request);
+          await this._connected(kernel, open => askKernel(open, request));
         })
     };
   }
@@ -141,12 +142,11 @@ export class RuntimesManager implements IRunningSessions.IManager {
   /** Take runtimes out of their kernels; these need not be asked whether they are gone. */
   private _unload(entries: readonly IRuntimeEntry[]): void {
     for (const entry of entries) {
-      unload(entry).then(() => {
+      this._connected(entry.kernel, unload).then(() => {
         this._seen.clear();
-        this._entries = this._entries.filter(
-          ({ kernel }) => kernel !== entry.kernel
+        this._put(
+          this._entries.filter(({ kernel }) => kernel.id !== entry.kernel.id)
         );
-        this._runningChanged.emit();
       }, this._onFailure);
     }
   }
@@ -160,34 +160,99 @@ export class RuntimesManager implements IRunningSessions.IManager {
       });
   }
 
-  /** Ask the kernels of all open notebooks what runs in them; none is loaded for that. */
+  /** Ask all kernels of the server what runs in them; nothing is loaded for that. */
   private async _refresh(): Promise<void> {
     while (this._stale) {
       this._stale = false;
-      const panels: NotebookPanel[] = [];
-      this._notebooks.forEach(panel => panels.push(panel));
-      const asked = panels.map(panel => this._entry(panel).catch(() => null));
-      const found = await Promise.all(asked);
-      this._entries = found.filter(entry => entry !== null);
-      this._runningChanged.emit();
+      const { kernels, sessions } = this._app.serviceManager;
+      await Promise.all([kernels.ready, sessions.ready]);
+      const found = serverKernels(this._app.serviceManager);
+      const ids = new Set(found.map(({ id }) => id));
+      this._put(this._entries.filter(({ kernel }) => ids.has(kernel.id)));
+      // One that does not answer keeps none of the others from being listed.
+      await Promise.all(
+        found.map(async kernel => {
+          const entry = await this._entry(kernel).catch(() => null);
+          const others = this._entries.filter(
+            each => each.kernel.id !== kernel.id
+          );
+          this._put(entry ? [...others, entry] : others);
+        })
+      );
     }
   }
 
-  private async _entry(panel: NotebookPanel): Promise<IRuntimeEntry | null> {
-    const kernel = panel.sessionContext.session?.kernel;
-    if (!kernel) {
+  private _put(entries: readonly IRuntimeEntry[]): void {
+    this._entries = entries;
+    this._runningChanged.emit();
+  }
+
+  private async _entry(kernel: IServerKernel): Promise<IRuntimeEntry | null> {
+    const { serverSettings } = this._app.serviceManager;
+    if (!(await hasRuntime(serverSettings, kernel))) {
       return null;
     }
-    // A kernel without a runtime would not answer; to ask for this loads none.
-    await askRuntime(this._settings, kernel.id, 'confirmations');
-    const { fields } = await askOnControl(kernel, { op: 'status' });
-    const resources = readResources(fields);
-    return resources && { panel, kernel, resources };
+    const open = this._openConnection(kernel);
+    if (!open) {
+      return { kernel, resources: await resourcesOf(serverSettings, kernel) };
+    }
+    // It is there all the same, if it is too busy to say more.
+    const reply = await askOnControl(open, { op: 'status' }).catch(() => null);
+    const resources = reply ? readResources(reply.fields) : [];
+    return resources && { kernel, resources };
   }
 
-  private readonly _shell: JupyterFrontEnd.IShell;
+  /** Use the connection of an open notebook, or one that is made for this. */
+  private async _connected<T>(
+    kernel: IServerKernel,
+    use: (kernel: Kernel.IKernelConnection) => Promise<T>
+  ): Promise<T> {
+    const open = this._openConnection(kernel);
+    if (open) {
+      return use(open);
+    }
+    const { kernels } = this._app.serviceManager;
+    const { model } = kernel;
+    const made = kernels.connectTo({ model, handleComms: false });
+    try {
+      return await use(made);
+    } finally {
+      made.dispose();
+    }
+  }
+
+  private _openConnection({
+    id
+  }: IServerKernel): Kernel.IKernelConnection | null {
+    const kernelOf = (panel: NotebookPanel | undefined) =>
+      panel?.sessionContext.session?.kernel ?? null;
+    return kernelOf(this._notebooks.find(panel => kernelOf(panel)?.id === id));
+  }
+
+  private _label({ kernel: { name, path } }: IRuntimeEntry): string {
+    return path ? name : this._trans.__('%1 without a notebook', name);
+  }
+
+  private _open(path: string): void {
+    void this._app.commands
+      .execute('docmanager:open', { path })
+      .catch(this._onFailure);
+  }
+
+  /** The server tells of every activity, too. */
+  private _onKernels(): void {
+    const ids = [...this._app.serviceManager.kernels.running()]
+      .map(({ id }) => id)
+      .sort()
+      .join();
+    if (ids !== this._ids) {
+      this._ids = ids;
+      this.refreshRunning();
+    }
+  }
+
+  private readonly _app: JupyterFrontEnd;
   private readonly _notebooks: INotebookTracker;
-  private readonly _settings: ServerConnection.ISettings;
   private readonly _trans: TranslationBundle;
   private readonly _onFailure: (error: unknown) => void;
   private readonly _runningChanged = new Signal<this, void>(this);
@@ -196,10 +261,11 @@ export class RuntimesManager implements IRunningSessions.IManager {
   private _entries: readonly IRuntimeEntry[] = [];
   private _asking: Promise<void> | null = null;
   private _stale = false;
+  private _ids = '';
 }
 
 /** Take the runtime out of a kernel, which stays with its variables. */
-async function unload({ kernel }: IRuntimeEntry): Promise<void> {
+async function unload(kernel: Kernel.IKernelConnection): Promise<void> {
   const code = '%unload_ext oh_jupyter';
   const content = { code, silent: true, store_history: false };
   await kernel.requestExecute(content).done;

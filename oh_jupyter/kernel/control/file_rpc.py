@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from oh_jupyter.errors import StorePathError, TransferNotFoundError
+from oh_jupyter.errors import TransferNotFoundError
 from oh_jupyter.kernel.control.rpc import Reply, Request, operation
-from oh_jupyter.storage.paths import path_key
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime.transfers import StoreSink
@@ -90,29 +89,4 @@ async def _receive(request: Request) -> Reply:
 @operation("give_up")
 async def _give_up(request: Request) -> Reply:
     await request.runtime.executor.transfers.end(request.text("id"))
-    return Reply()
-
-
-@operation("list_store")
-async def _list_store(request: Request) -> Reply:
-    path, runtime = request.text("path"), request.runtime
-    try:
-        entries = await runtime.executor.in_thread(runtime.file_store.list, path)
-    except (FileNotFoundError, NotADirectoryError):
-        raise TransferNotFoundError(f"The store has no directory {path!r}") from None
-    return Reply({"entries": entries})
-
-
-@operation("delete_from_store")
-async def _delete_from_store(request: Request) -> Reply:
-    path, runtime = request.text("path"), request.runtime
-    if not path_key(path):
-        raise StorePathError(
-            f"{path!r} is the root of the store, in which the log of this session is, too. "
-            "Delete what is in it by name"
-        )
-    try:
-        await runtime.executor.in_thread(runtime.file_store.delete, path)
-    except FileNotFoundError:
-        raise TransferNotFoundError(f"The store has no {path!r}") from None
     return Reply()

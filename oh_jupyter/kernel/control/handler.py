@@ -20,7 +20,8 @@ import oh_jupyter.kernel.control.agent_rpc
 import oh_jupyter.kernel.control.browser_rpc
 import oh_jupyter.kernel.control.changes_rpc
 import oh_jupyter.kernel.control.file_rpc
-import oh_jupyter.kernel.control.runtime_rpc  # noqa: F401 - its operations register
+import oh_jupyter.kernel.control.runtime_rpc
+import oh_jupyter.kernel.control.store_rpc  # noqa: F401 - its operations register
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.config import (

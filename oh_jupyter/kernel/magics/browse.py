@@ -14,10 +14,12 @@ from IPython.core.error import StdinNotImplementedError, UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument
-from IPython.display import Image, display
+from IPython.display import display
 
+import oh_jupyter.kernel.display.html as html
 from oh_jupyter.events import Observation
 from oh_jupyter.kernel.api import Oh
+from oh_jupyter.kernel.display.picture import picture_in_cell
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.browse_completion import BrowseCompletion
@@ -119,7 +121,7 @@ class BrowseMagics(OhMagics):
 
         picture = None if options.no_picture else screenshot(observation)
         if picture is not None:
-            _show(picture)
+            _show(picture, getattr(observation, "last_browser_action_error", ""))
         return observation
 
     def _address(self, text: str) -> str:
@@ -245,8 +247,12 @@ class BrowseMagics(OhMagics):
         return run_evaluation(line, shell.user_ns)
 
 
-def _show(picture: bytes) -> None:
-    display(Image(picture, format="png", width=PICTURE_WIDTH_PX, alt="The page, with marks"))
+def _show(picture: bytes, error: str = "") -> None:
+    """Show a picture of the page, and before it why an action failed."""
+    if error:
+        card = html.card(html.output_block(error, "error"), tone="error")
+        display({"text/plain": error, "text/html": card}, raw=True)
+    display(picture_in_cell(picture, PICTURE_WIDTH_PX, "The page, with marks"))
 
 
 IN_THE_PANEL = "in JupyterLab's browser (command OpenHands Browser)"

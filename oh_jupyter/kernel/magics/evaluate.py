@@ -10,8 +10,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from IPython.core.error import UsageError
-from IPython.display import Image, display
+from IPython.display import display
 
+from oh_jupyter.kernel.display.picture import picture_in_cell
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import bar_class
 from oh_jupyter.kernel.magics.options import parse_words
@@ -191,7 +192,8 @@ def _show_episode(results: Results, trial: Trial) -> Table:
     paths = results.files(trial)
     print(f"{trial.task}, seed {trial.seed}: {trial.ended}, reward {trial.reward:g}", trial.error)
     for path in [path for path in paths if path.endswith(".png")][:MAX_PICTURES]:
-        display(Image(results.store.read_bytes(path), format="png", width=PICTURE_WIDTH_PX))
+        picture = results.store.read_bytes(path)
+        display(picture_in_cell(picture, PICTURE_WIDTH_PX, path.rpartition("/")[2]))
     for path in paths:
         if not path.endswith(".png"):
             tool = "playwright show-trace " if path.endswith("trace.zip") else ""

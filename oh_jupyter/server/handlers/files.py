@@ -348,7 +348,11 @@ def _type_of(name: str) -> str:
 
 @web.stream_request_body
 class StoreHandler(StreamedUploadHandler):
-    """Files of the store by path; one that ends in a slash, or none, is a directory."""
+    """Files of the store by path.
+
+    A path that ends in a slash, or none, is a directory; so is any with ``?list=true`` or
+    ``?details=true``.
+    """
 
     resource = "oh_jupyter:store"
     action = "write"
@@ -357,12 +361,18 @@ class StoreHandler(StreamedUploadHandler):
     @web.authenticated
     @authorized("read", resource="oh_jupyter:store")
     async def get(self, path: str = "", kernel_id: str | None = None) -> None:
-        """Send a file, or the entries of a directory."""
+        """Send a file, the entries of a directory, or what is known of either."""
         link = await self.link(kernel_id)
-        listing = self.flag("list")
-        if listing or path == "" or path.endswith("/"):
-            reply = await link.request("list_store", {"path": path.rstrip("/")})
-            self.finish_json({"path": path, "entries": reply.fields["entries"]})
+        if self.flag("info"):
+            reply = await link.request("store_info", {"path": path.rstrip("/")})
+            self.finish_json(reply.fields["info"])
+            return
+        details = self.flag("details")
+        if details or self.flag("list") or path == "" or path.endswith("/"):
+            reply = await link.request("list_store", {"path": path.rstrip("/"), "details": details})
+            names = ("entries", "details", "total")
+            found = {name: reply.fields[name] for name in names if name in reply.fields}
+            self.finish_json({"path": path, **found})
             return
         reply = await link.request("download_from_store", {"path": path})
         self.set_header("Content-Type", "application/octet-stream")
@@ -383,6 +393,18 @@ class StoreHandler(StreamedUploadHandler):
         """Delete a file, or a directory with all that is in it."""
         link = await self.link(kernel_id)
         await link.request("delete_from_store", {"path": path.rstrip("/")})
+        self.set_status(204)
+        self.finish()
+
+    @web.authenticated
+    @authorized("write", resource="oh_jupyter:store")
+    async def patch(self, path: str = "", kernel_id: str | None = None) -> None:
+        """Rename a file or directory to ``?to=``, where nothing may be."""
+        target = self.path_argument("to")
+        if target is None:
+            raise WireError("Say what it is to be called: ?to=new/path", "to")
+        link = await self.link(kernel_id)
+        await link.request("rename_in_store", {"path": path.rstrip("/"), "to": target})
         self.set_status(204)
         self.finish()
 

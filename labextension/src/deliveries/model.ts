@@ -1,0 +1,60 @@
+import type { Kernel } from '@jupyterlab/services';
+
+import { KernelModel } from '../control/model.js';
+import { askKernel } from '../control/request.js';
+import {
+  readDeliveries,
+  type IDeliveries,
+  type IDelivery
+} from './deliveries.js';
+
+/** The kernel waits some seconds for the receiver's answer. */
+const RESEND_TIMEOUT_MS = 30_000;
+
+/** What the webhook of a kernel's store has not delivered. */
+export class DeliveriesModel extends KernelModel {
+  /** Null until the kernel has answered. */
+  get deliveries(): IDeliveries | null {
+    return this._deliveries;
+  }
+
+  /**
+   * Send dead letters again, one or all.
+   *
+   * @param force - Also what a later change of its file has superseded.
+   */
+  async resend(one: IDelivery | null, force = false): Promise<void> {
+    await this._change({ op: 'resend_deliveries', force }, one);
+  }
+
+  /** Forget dead letters, one or all. */
+  async discard(one: IDelivery | null): Promise<void> {
+    await this._change({ op: 'discard_deliveries' }, one);
+  }
+
+  protected override async ask(
+    kernel: Kernel.IKernelConnection
+  ): Promise<void> {
+    this._deliveries = readDeliveries(
+      await askKernel(kernel, { op: 'deliveries' })
+    );
+  }
+
+  protected override forget(): void {
+    this._deliveries = null;
+  }
+
+  private async _change(
+    request: { op: string; [field: string]: unknown },
+    one: IDelivery | null
+  ): Promise<void> {
+    const ids = one === null ? null : [one.id];
+    try {
+      await askKernel(this.kernel, { ...request, ids }, RESEND_TIMEOUT_MS);
+    } finally {
+      await this.refresh();
+    }
+  }
+
+  private _deliveries: IDeliveries | null = null;
+}

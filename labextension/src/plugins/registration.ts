@@ -1,0 +1,123 @@
+/** What plugins do alike: commands in the palette, settings, tabs and remarks. */
+import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
+import {
+  MainAreaWidget,
+  Notification,
+  WidgetTracker,
+  type ICommandPalette
+} from '@jupyterlab/apputils';
+import type { ISettingRegistry } from '@jupyterlab/settingregistry';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import type { CommandRegistry } from '@lumino/commands';
+import type { Widget } from '@lumino/widgets';
+
+import { reasonOf } from '../events/errors.js';
+import { ohIcon } from '../log/icons.js';
+
+/** Milliseconds; without them a notification is only counted in the status bar. */
+export const TOAST = { autoClose: 6000 };
+
+/** Of a command that takes nothing. */
+export const NO_ARGS = { args: { type: 'object', properties: {} } } as const;
+
+/** The JSON schema of a command's arguments: an event that is meant, and others. */
+export function eventArgs<T extends object>(
+  event: string,
+  generation: string,
+  others: T
+) {
+  return {
+    type: 'object',
+    properties: {
+      event: { type: 'integer', minimum: 0, description: event },
+      generation: { type: 'string', description: generation },
+      ...others
+    },
+    additionalProperties: false
+  } as const;
+}
+
+/** Tell a person why something was not done. */
+export function tellFailure(error: unknown): void {
+  Notification.error(reasonOf(error), TOAST);
+}
+
+/** List commands in the palette, where there is one. */
+export function listCommands(
+  palette: ICommandPalette | null,
+  trans: TranslationBundle,
+  ...commands: readonly string[]
+): void {
+  for (const command of commands) {
+    palette?.addItem({ command, category: trans.__('OpenHands') });
+  }
+}
+
+/** A tab of the main area, of which there is one at most. */
+export interface ITab<T extends Widget> {
+  readonly command: string;
+  /** Of what is restored after a reload. */
+  readonly name: string;
+  readonly options: Omit<CommandRegistry.ICommandOptions, 'execute'>;
+  readonly create: () => T;
+}
+
+/** Add the command that shows a tab, which comes back after a reload. */
+export function addTab<T extends Widget>(
+  { commands, shell }: JupyterFrontEnd,
+  palette: ICommandPalette | null,
+  restorer: ILayoutRestorer | null,
+  trans: TranslationBundle,
+  { command, name, options, create }: ITab<T>
+): void {
+  const tracker = new WidgetTracker<T>({ namespace: `oh-jupyter-${name}` });
+  commands.addCommand(command, {
+    describedBy: NO_ARGS,
+    ...options,
+    execute: async () => {
+      let tab = tracker.currentWidget;
+      if (tab === null) {
+        tab = create();
+        await tracker.add(tab);
+        shell.add(tab, 'main', { mode: 'split-right', type: 'OpenHands' });
+      }
+      shell.activateById(tab.id);
+    }
+  });
+  void restorer?.restore(tracker, { command, name: () => name });
+  listCommands(palette, trans, command);
+}
+
+/** A panel as a tab of the main area, without a toolbar of its own. */
+export function inTab<T extends Widget>(
+  content: T,
+  name: string,
+  label: string
+): MainAreaWidget<T> {
+  const tab = new MainAreaWidget({ content });
+  tab.id = `oh-jupyter-${name}`;
+  tab.title.label = label;
+  tab.title.icon = ohIcon;
+  tab.title.closable = true;
+  tab.toolbar.hide();
+  return tab;
+}
+
+/** Apply settings now and whenever they change; without any, what is default stays. */
+export async function followSettings(
+  registry: ISettingRegistry | null,
+  id: string,
+  apply: (settings: ISettingRegistry.ISettings) => void
+): Promise<ISettingRegistry.ISettings | null> {
+  try {
+    const settings = (await registry?.load(id)) ?? null;
+    settings?.changed.connect(apply);
+    if (settings) {
+      apply(settings);
+    }
+    return settings;
+  } catch (error) {
+    console.warn(`The settings of ${id} cannot be read.`, error);
+    return null;
+  }
+}

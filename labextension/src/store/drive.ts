@@ -1,0 +1,285 @@
+import { PathExt } from '@jupyterlab/coreutils';
+import type { Contents, ServerConnection } from '@jupyterlab/services';
+import type { TranslationBundle } from '@jupyterlab/translation';
+import { Signal, type ISignal } from '@lumino/signaling';
+
+import type { IStoreEntry, StoreApi } from './api.js';
+import { decoded, encoded } from './content.js';
+import { freeName, kernelFolder, storePlace } from './paths.js';
+
+/** The drive's name in paths. */
+export const DRIVE_NAME = 'OpenHandsStore';
+
+/** A kernel with a store. */
+export interface IStoreKernel {
+  readonly id: string;
+  /** What people call it. */
+  readonly name: string;
+}
+
+/** The stores of the kernels that have a runtime, a folder for each. */
+export class StoreDrive implements Contents.IDrive {
+  /**
+   * @param api - Where the stores are.
+   * @param kernels - The kernels of the server now.
+   * @param isStore - Whether a kernel has a runtime, with a store.
+   * @param onTruncated - Told that a directory has more entries than are listed.
+   * @param trans - The language of errors.
+   */
+  constructor(
+    api: StoreApi,
+    kernels: () => readonly IStoreKernel[],
+    isStore: (kernel: IStoreKernel) => Promise<boolean>,
+    onTruncated: (listed: number, total: number) => void,
+    trans: TranslationBundle
+  ) {
+    this._api = api;
+    this._kernels = kernels;
+    this._isStore = isStore;
+    this._onTruncated = onTruncated;
+    this._trans = trans;
+  }
+
+  readonly name = DRIVE_NAME;
+
+  get serverSettings(): ServerConnection.ISettings {
+    return this._api.settings;
+  }
+
+  get fileChanged(): ISignal<this, Contents.IChangedArgs> {
+    return this._fileChanged;
+  }
+
+  get isDisposed(): boolean {
+    return this._isDisposed;
+  }
+
+  dispose(): void {
+    this._isDisposed = true;
+    Signal.clearData(this);
+  }
+
+  async get(
+    localPath: string,
+    options: Contents.IFetchOptions = {}
+  ): Promise<Contents.IModel> {
+    const { folder, path } = storePlace(localPath);
+    if (!folder) {
+      return this._root();
+    }
+    const id = this._kernelId(localPath);
+    if (options.type === 'directory' || !path) {
+      return this._list(id, folder, path);
+    }
+    const entry = await this._api.info(id, path);
+    if (entry.isDirectory) {
+      return this._list(id, folder, path);
+    }
+    const model = modelOf(folder, entry);
+    if (options.content === false) {
+      return model;
+    }
+    const isNotebook = options.type === 'notebook';
+    const format = isNotebook ? 'json' : (options.format ?? undefined);
+    const bytes = await this._api.read(id, path);
+    const type = isNotebook ? 'notebook' : 'file';
+    return { ...model, type, ...decoded(bytes, format) };
+  }
+
+  async getDownloadUrl(localPath: string): Promise<string> {
+    const id = this._kernelId(localPath);
+    return this._api.url(id, storePlace(localPath).path);
+  }
+
+  async newUntitled(
+    options: Contents.ICreateOptions = {}
+  ): Promise<Contents.IModel> {
+    if (options.type !== 'file') {
+      throw new Error(
+        this._trans.__('In a store, folders come with the files in them.')
+      );
+    }
+    const parent = options.path ?? '';
+    const wanted = `untitled${options.ext ?? '.txt'}`;
+    const path = await this._freePath(parent, wanted);
+    const model = await this._write(path, new Blob([]));
+    this._fileChanged.emit({ type: 'new', oldValue: null, newValue: model });
+    return model;
+  }
+
+  async delete(localPath: string): Promise<void> {
+    const id = this._kernelId(localPath);
+    await this._api.delete(id, storePlace(localPath).path);
+    const oldValue = { path: localPath };
+    this._fileChanged.emit({ type: 'delete', oldValue, newValue: null });
+  }
+
+  async rename(
+    oldLocalPath: string,
+    newLocalPath: string
+  ): Promise<Contents.IModel> {
+    const [from, to] = [storePlace(oldLocalPath), storePlace(newLocalPath)];
+    if (from.kernel !== to.kernel) {
+      throw new Error(
+        this._trans.__('Files cannot be moved from one store to another.')
+      );
+    }
+    const id = this._kernelId(oldLocalPath);
+    await this._api.rename(id, from.path, to.path);
+    const model = await this.get(newLocalPath, { content: false });
+    const oldValue = { path: oldLocalPath };
+    this._fileChanged.emit({ type: 'rename', oldValue, newValue: model });
+    return model;
+  }
+
+  async save(
+    localPath: string,
+    options: Partial<Contents.IModel> = {}
+  ): Promise<Contents.IModel> {
+    const { chunk, content, format, type } = options;
+    const isJson = type === 'notebook' || format === 'json';
+    const piece = encoded(content, isJson ? 'json' : (format ?? undefined));
+    const pieces = [...(this._uploads.get(localPath) ?? []), piece];
+    if (chunk !== undefined && chunk >= 0) {
+      // A file becomes visible as a whole; -1 is the last piece.
+      this._uploads.set(localPath, chunk <= 1 ? [piece] : pieces);
+      return modelOf(storePlace(localPath).folder, pieceOf(localPath));
+    }
+    this._uploads.delete(localPath);
+    const whole = chunk === undefined ? [piece] : pieces;
+    const model = await this._write(localPath, new Blob(whole));
+    this._fileChanged.emit({ type: 'save', oldValue: null, newValue: model });
+    return { ...model, ...(type && { type }) };
+  }
+
+  async copy(localPath: string, toLocalDir: string): Promise<Contents.IModel> {
+    const id = this._kernelId(localPath);
+    const bytes = await this._api.read(id, storePlace(localPath).path);
+    const name = PathExt.basename(localPath);
+    const path = await this._freePath(toLocalDir, name);
+    const model = await this._write(
+      path,
+      new Blob([bytes as Uint8Array<ArrayBuffer>])
+    );
+    this._fileChanged.emit({ type: 'new', oldValue: null, newValue: model });
+    return model;
+  }
+
+  /** A store has none; whoever saves asks for one all the same. */
+  async createCheckpoint(): Promise<Contents.ICheckpointModel> {
+    return { id: '', last_modified: '' };
+  }
+
+  async listCheckpoints(): Promise<Contents.ICheckpointModel[]> {
+    return [];
+  }
+
+  async restoreCheckpoint(): Promise<void> {
+    throw new Error(this._trans.__('A store keeps no checkpoints.'));
+  }
+
+  async deleteCheckpoint(): Promise<void> {
+    return;
+  }
+
+  private async _root(): Promise<Contents.IModel> {
+    const kernels = this._kernels();
+    const stores = await Promise.all(kernels.map(this._isStore));
+    const folders = kernels
+      .filter((_, index) => stores[index])
+      .map(({ id, name }) => directory(kernelFolder(name, id), null));
+    return directory('', folders);
+  }
+
+  private async _list(
+    id: string,
+    folder: string,
+    path: string
+  ): Promise<Contents.IModel> {
+    const { entries, total } = await this._api.list(id, path);
+    if (entries.length < total) {
+      this._onTruncated(entries.length, total);
+    }
+    return directory(
+      PathExt.join(folder, path),
+      entries.map(entry => modelOf(folder, entry))
+    );
+  }
+
+  private async _write(
+    localPath: string,
+    body: Blob
+  ): Promise<Contents.IModel> {
+    const id = this._kernelId(localPath);
+    await this._api.write(id, storePlace(localPath).path, body);
+    return this.get(localPath, { content: false });
+  }
+
+  private async _freePath(parent: string, wanted: string): Promise<string> {
+    const { content } = await this.get(parent, { type: 'directory' });
+    const models = content as readonly Contents.IModel[];
+    const names = new Set(models.map(({ name }) => name));
+    return PathExt.join(parent, freeName(wanted, names));
+  }
+
+  private _kernelId(localPath: string): string {
+    const { kernel, folder } = storePlace(localPath);
+    const found = this._kernels().find(
+      ({ id }) => kernel && id.startsWith(kernel)
+    );
+    if (!found) {
+      throw new Error(
+        folder
+          ? this._trans.__('The kernel of %1 runs no more.', folder)
+          : this._trans.__('Choose the store of a kernel first.')
+      );
+    }
+    return found.id;
+  }
+
+  private readonly _api: StoreApi;
+  private readonly _kernels: () => readonly IStoreKernel[];
+  private readonly _isStore: (kernel: IStoreKernel) => Promise<boolean>;
+  private readonly _onTruncated: (listed: number, total: number) => void;
+  private readonly _trans: TranslationBundle;
+  private readonly _fileChanged = new Signal<this, Contents.IChangedArgs>(this);
+  private readonly _uploads = new Map<string, Uint8Array<ArrayBuffer>[]>();
+  private _isDisposed = false;
+}
+
+/** What is known of a file that is not there as a whole. */
+function pieceOf(localPath: string): IStoreEntry {
+  const { path } = storePlace(localPath);
+  return { path, isDirectory: false, bytes: null, modified: '' };
+}
+
+function modelOf(folder: string, entry: IStoreEntry): Contents.IModel {
+  const path = PathExt.join(folder, entry.path);
+  if (entry.isDirectory) {
+    return { ...directory(path, null), last_modified: entry.modified };
+  }
+  return {
+    ...directory(path, null),
+    type: path.endsWith('.ipynb') ? 'notebook' : 'file',
+    last_modified: entry.modified,
+    format: null as unknown as Contents.FileFormat,
+    ...(entry.bytes !== null && { size: entry.bytes })
+  };
+}
+
+function directory(
+  path: string,
+  content: readonly Contents.IModel[] | null
+): Contents.IModel {
+  return {
+    name: PathExt.basename(path),
+    path,
+    type: 'directory',
+    writable: true,
+    created: '',
+    last_modified: '',
+    mimetype: '',
+    format: 'json',
+    content
+  };
+}

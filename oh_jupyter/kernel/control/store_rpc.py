@@ -1,0 +1,163 @@
+"""Operations on the store, and on what its webhook has not delivered."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal
+
+from oh_jupyter.errors import StorePathError, TransferError, TransferNotFoundError, WireError
+from oh_jupyter.events.json import encode_json
+from oh_jupyter.kernel.control.rpc import Reply, Request, operation
+from oh_jupyter.storage import copy
+from oh_jupyter.storage.base import FileInfo
+from oh_jupyter.storage.paths import path_key
+
+if TYPE_CHECKING:
+    from oh_jupyter.storage import WebHookFileStore
+
+MAX_ENTRIES = 1000
+"""Of a directory, with details."""
+
+MAX_DELIVERIES = 500
+"""As many are sent to be shown."""
+
+RESEND_SECONDS = 10.0
+"""How long the receiver's answer is waited for."""
+
+
+@operation("list_store")
+async def _list_store(request: Request) -> Reply:
+    """All paths in a directory, or with ``details`` what is known of the first ones."""
+    path, store = request.text("path"), request.runtime.file_store
+    has_details = request.fields.get("details") is True
+
+    def listed() -> dict[str, Any]:
+        found = store.list(path)
+        if not has_details:
+            return {"entries": found}
+        shown = found[:MAX_ENTRIES]
+        # Of a directory that is shown as a whole, all is asked for at once.
+        infos = store.entries(path) if len(found) == len(shown) else map(_unknown, shown)
+        return {"details": [_described(info) for info in infos], "total": len(found)}
+
+    try:
+        return Reply(await request.runtime.executor.in_thread(listed))
+    except (FileNotFoundError, NotADirectoryError):
+        raise TransferNotFoundError(f"The store has no directory {path!r}") from None
+
+
+@operation("store_info")
+async def _store_info(request: Request) -> Reply:
+    path, runtime = request.text("path"), request.runtime
+    try:
+        info = await runtime.executor.in_thread(runtime.file_store.info, path)
+    except FileNotFoundError:
+        raise TransferNotFoundError(f"The store has no {path!r}") from None
+    return Reply({"info": _described(info)})
+
+
+def _unknown(path: str) -> FileInfo:
+    """An entry of a large directory, where to ask for sizes would take too long."""
+    kind: Literal["file", "directory"] = "directory" if path.endswith("/") else "file"
+    return FileInfo(path=path_key(path), type=kind, size=None, modified=None)
+
+
+def _described(info: FileInfo) -> dict[str, Any]:
+    modified = info["modified"]
+    return {**info, "modified": None if modified is None else modified.isoformat()}
+
+
+@operation("rename_in_store")
+async def _rename_in_store(request: Request) -> Reply:
+    """Give a file or directory another path; what is there already is not replaced."""
+    source, target, store = request.text("path"), request.text("to"), request.runtime.file_store
+    _check_not_root(source)
+    _check_not_root(target)
+
+    def rename() -> None:
+        if store.exists(target):
+            raise TransferError(f"The store has {target!r} already; nothing was renamed")
+        try:
+            copy(store, source, store, target)
+        except FileNotFoundError:
+            raise TransferNotFoundError(f"The store has no {source!r}") from None
+        store.delete(source)
+
+    await request.runtime.executor.in_thread(rename)
+    return Reply()
+
+
+@operation("delete_from_store")
+async def _delete_from_store(request: Request) -> Reply:
+    path, runtime = request.text("path"), request.runtime
+    _check_not_root(path)
+    try:
+        await runtime.executor.in_thread(runtime.file_store.delete, path)
+    except FileNotFoundError:
+        raise TransferNotFoundError(f"The store has no {path!r}") from None
+    return Reply()
+
+
+def _check_not_root(path: str) -> None:
+    if not path_key(path):
+        raise StorePathError(
+            f"{path!r} is the root of the store, in which the log of this session is, too. "
+            "Name what is in it"
+        )
+
+
+@operation("deliveries")
+async def _deliveries(request: Request) -> Reply:
+    """What the receiver of the webhook does not have, the newest of it."""
+    hook = _hook(request)
+    found = [] if hook is None else await request.runtime.executor.in_thread(hook.deliveries)
+    shown = [
+        {
+            **asdict(each),
+            "recorded": each.recorded.isoformat(),
+            "due": each.due and each.due.isoformat(),
+        }
+        for each in found[-MAX_DELIVERIES:]
+    ]
+    fields = {"has_webhook": hook is not None, "total": len(found), "deliveries": shown}
+    return Reply(body=encode_json(fields))
+
+
+@operation("resend_deliveries")
+async def _resend_deliveries(request: Request) -> Reply:
+    """Send dead letters again: those with the ``ids``, or all; superseded ones by ``force``."""
+    hook, ids = _named(request)
+    force = request.fields.get("force") is True
+
+    def resend() -> int:
+        count = hook.replay(*ids, force=force)
+        hook.flush(RESEND_SECONDS)
+        return count
+
+    return Reply({"count": await request.runtime.executor.in_thread(resend)})
+
+
+@operation("discard_deliveries")
+async def _discard_deliveries(request: Request) -> Reply:
+    """Forget dead letters: those with the ``ids``, or all."""
+    hook, ids = _named(request)
+    return Reply({"count": await request.runtime.executor.in_thread(hook.discard, *ids)})
+
+
+def _hook(request: Request) -> WebHookFileStore | None:
+    from oh_jupyter.storage import WebHookFileStore
+
+    store = request.runtime.file_store
+    return store if isinstance(store, WebHookFileStore) else None
+
+
+def _named(request: Request) -> tuple[WebHookFileStore, list[str]]:
+    """The webhook, and the ids of the dead letters that are meant; none for all."""
+    hook, ids = _hook(request), request.fields.get("ids")
+    if hook is None:
+        raise WireError("This store reports to no webhook", "ids")
+    if ids is None:
+        return hook, []
+    if not isinstance(ids, list) or not ids or not all(isinstance(each, str) for each in ids):
+        raise WireError("'ids' must be a list of ids, or null for all", "ids")
+    return hook, ids
