@@ -10,7 +10,7 @@ import pytest
 from pictures import take_pictures
 from playwright.sync_api import Page, expect
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 NAME = "store.ipynb"
 
