@@ -257,7 +257,7 @@ PLAIN_ESCAPES = re.compile(
 )
 LINE_END = re.compile(r"\r+\n")
 MOVES_CURSOR = "\b\v\f\r\x1b"
-INVISIBLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]+")
+INVISIBLE = [chr(code) for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n"]
 
 
 def render(data: bytes) -> str:
@@ -265,14 +265,17 @@ def render(data: bytes) -> str:
     text = data.decode("utf-8", "replace")
     if "\x1b" in text:
         text = PLAIN_ESCAPES.sub("", COLOURS.sub("", text))
+    # ``in`` and ``replace`` are many times as fast as regular expressions, and there are few kinds.
+    text = text.replace("\r\n", "\n")
     if "\r" in text:
         text = LINE_END.sub("\n", text)
-    # ``in`` is many times as fast as a regular expression, and there are few kinds.
     if any(character in text for character in MOVES_CURSOR):
         screen = Screen()
         screen.feed(text)
         return screen.text()
-    text = INVISIBLE.sub("", text)
+    for character in INVISIBLE:
+        if character in text:
+            text = text.replace(character, "")
     if "\t" in text:
         text = text.expandtabs(8)
     return "\n".join([line.rstrip() for line in text.split("\n")])
