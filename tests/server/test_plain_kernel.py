@@ -11,13 +11,20 @@ from oh_jupyter.errors import ExtensionMissingError
 from oh_jupyter.server.links import ZmqLink
 
 
-async def test_its_log_stays_clean_when_it_is_asked(tmp_path: Path) -> None:
+async def test_it_is_asked_before_and_after_a_runtime_is_in_it(tmp_path: Path) -> None:
+    tmp_path: Path,
+) -> None:
     manager = AsyncIOLoopKernelManager(kernel_name="python3")
     log = tmp_path / "log"
     with log.open("wb") as written:
         await manager.start_kernel(stderr=written)
     link = ZmqLink("plain", manager)
     try:
+        with pytest.raises(ExtensionMissingError, match="not loaded in kernel plain"):
+            await link.request("status", load=False)
+        assert (await link.request("status")).fields["status"] == "ok"
+        cell = {"code": "%unload_ext oh_jupyter", "silent": True}
+        await link.ask("execute_request", cell, channel="shell")
         with pytest.raises(ExtensionMissingError, match="not loaded in kernel plain"):
             await link.request("status", load=False)
         assert (await link.request("status")).fields["status"] == "ok"

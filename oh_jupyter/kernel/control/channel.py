@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter._version import __version__
 from oh_jupyter.config import KERNEL_INFO_FIELD, REPLY_MESSAGE, REQUEST_MESSAGE
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import GenerationChangedError, OhJupyterError
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.control.handler import ControlHandler
@@ -30,10 +31,10 @@ class ControlChannel:
         kernel.control_handlers[REQUEST_MESSAGE] = self._handle
 
     def close(self) -> None:
-        """Deregister: later requests get no reply."""
+        """Deregister: who asks later looks anew for what is there."""
         handlers = self._kernel.control_handlers
         if handlers.get(REQUEST_MESSAGE) == self._handle:
-            del handlers[REQUEST_MESSAGE]
+            handlers[REQUEST_MESSAGE] = partial(_refuse, self._kernel)
         if handlers.get(INFO_REQUEST) == self._tell_info:
             handlers[INFO_REQUEST] = self._replaced
 
@@ -52,3 +53,10 @@ class ControlChannel:
             self._kernel.session.send(stream, REPLY_MESSAGE, content, parent, ident=ident)
             return
         handler.handle(stream, ident, parent)
+
+
+async def _refuse(kernel: Any, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    """Answer what is asked of a runtime that was unloaded."""
+    problem = {"ename": GenerationChangedError.__name__, "evalue": "oh_jupyter was unloaded"}
+    content = {"status": "error", "generation": "", "field": "", **problem}
+    kernel.session.send(stream, REPLY_MESSAGE, content, parent, ident=ident)
