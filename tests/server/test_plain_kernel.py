@@ -12,8 +12,6 @@ from oh_jupyter.server.links import ZmqLink
 
 
 async def test_it_is_asked_before_and_after_a_runtime_is_in_it(tmp_path: Path) -> None:
-    tmp_path: Path,
-) -> None:
     manager = AsyncIOLoopKernelManager(kernel_name="python3")
     log = tmp_path / "log"
     with log.open("wb") as written:
