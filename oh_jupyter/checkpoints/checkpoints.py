@@ -171,8 +171,9 @@ class Checkpoints:
         position = len(entries) - 1
         while position >= 0 and entries[position].kind != "turn":
             if entries[position].kind == "rewind":
-                # Files are since then as they were before its target.
-                target = entries[position].extra["target"]
+                # Files are since then as they were before its target, unless it was one file's.
+                extra = entries[position].extra
+                target = entries[position].id if extra.get("path") else extra["target"]
                 position = sum(entry.id < target for entry in entries)
             position -= 1
         if position < 0:
@@ -182,20 +183,21 @@ class Checkpoints:
             )
         return entries[position]
 
-    def preview(self, id: int, *, everything: bool = False) -> RewindPlan:
+    def preview(self, id: int, *, everything: bool = False, path: str | None = None) -> RewindPlan:
         """Tell what ``rewind`` would do now.
 
         Args:
             id: Number of the checkpoint.
             everything: See ``rewind``.
+            path: See ``rewind``.
 
         Raises:
             CheckpointError: No such checkpoint, or as for ``begin``.
         """
         with self._locked() as git:
-            return self._plan(git, take(git, self.limits), id, everything)
+            return self._plan(git, take(git, self.limits), id, everything, path)
 
-    def rewind(self, id: int, *, everything: bool = False) -> RewindPlan:
+    def rewind(self, id: int, *, everything: bool = False, path: str | None = None) -> RewindPlan:
         """Undo what happened since a checkpoint.
 
         The turns since then are undone, the last one first. What others changed between and
@@ -207,6 +209,7 @@ class Checkpoints:
         Args:
             id: Number of the checkpoint.
             everything: Bring all files back to that moment, whoever changed them since.
+            path: The only file to bring back, absolute or relative to the workspace.
 
         Returns:
             What was done.
@@ -217,31 +220,89 @@ class Checkpoints:
         with self._locked() as git:
             target = self.get(id)
             label = f"back to {target.id}: {target.label}"
-            before = self._begin(git, label, "user", "rewind", {"target": target.id})
-            plan = self._plan(git, before.begin, id, everything)
+            extra: dict[str, Any] = {"target": target.id}
+            if path is not None:
+                extra["path"] = self._relative(path)
+                label = f"{extra['path']} {label}"
+            before = self._begin(git, label, "user", "rewind", extra)
+            plan = self._plan(git, before.begin, id, everything, path)
             try:
                 apply(git, plan)
             finally:
                 self._end(git, before.id)
             return plan
 
-    def _plan(self, git: Git, now: Snapshot, id: int, everything: bool) -> RewindPlan:
+    def rewound(self, since: float) -> dict[Path, int]:
+        """Files that were brought back alone, with the number of the rewind that undoes that.
+
+        Args:
+            since: The rewinds after this moment, in seconds since the epoch.
+
+        Raises:
+            CheckpointError: Checkpoints cannot be read.
+        """
+        entries = {entry.id: entry for entry in self.entries() if entry.time >= since}
+        found: dict[Path, int] = {}
+        for entry in entries.values():
+            if path := entry.extra.get("path"):
+                found.pop(self.workspace / path, None)
+                target = entries.get(entry.extra["target"])
+                if target is None or target.kind != "rewind":
+                    found[self.workspace / path] = entry.id
+        return found
+
+    def _relative(self, path: str) -> str:
+        try:
+            return (self.workspace / path).relative_to(self.workspace).as_posix()
+        except ValueError:
+            raise CheckpointError(
+                f"{path!r} is not in {str(self.workspace)!r}, of which checkpoints are kept."
+            ) from None
+
+    def _plan(
+        self, git: Git, now: Snapshot, id: int, everything: bool, path: str | None
+    ) -> RewindPlan:
         target = self.get(id)
         if everything:
-            return plan_exact(git, now, target.begin)
-        return plan_turns(git, now, self._turns(now, lambda entry: entry.id >= id))
+            plan = plan_exact(git, now, target.begin)
+        else:
+            plan = plan_turns(git, now, self._turns(now, lambda entry: entry.id >= id))
+        return plan if path is None else plan.only(self._relative(path))
 
     def _turns(
         self, now: Snapshot, is_meant: Callable[[Checkpoint], bool]
     ) -> list[tuple[Snapshot, Snapshot]]:
         """Beginning and end of the turns and rewinds that are meant, in the order of time."""
+        return [(begin, end) for _, begin, end in self._numbered_turns(now, is_meant)]
+
+    def _numbered_turns(
+        self, now: Snapshot, is_meant: Callable[[Checkpoint], bool]
+    ) -> list[tuple[int, Snapshot, Snapshot]]:
         entries = list(filter(is_meant, self.entries()))
         following = [entry.begin for entry in entries[1:]] + [now]
         return [
-            (entry.begin, entry.end or after)
+            (entry.id, entry.begin, entry.end or after)
             for entry, after in zip(entries, following, strict=True)
             if entry.kind != "mark"
         ]
+
+    def first_change(self, path: str, since: float) -> int | None:
+        """The number of the first turn after a moment that changed a file; None without one.
+
+        Args:
+            path: The file, absolute or relative to the workspace.
+            since: The moment, in seconds since the epoch.
+
+        Raises:
+            CheckpointError: The file is not in the workspace, or as for ``begin``.
+        """
+        name = self._relative(path)
+        with self._locked() as git:
+            now = take(git, self.limits)
+            for id, begin, end in self._numbered_turns(now, lambda entry: entry.time >= since):
+                if name in differences(git, begin.tree, end.tree):
+                    return id
+        return None
 
     def originals(self, since: float) -> dict[Path, bytes | None]:
         """Read what the files were that turns changed, before the first of these turns.

@@ -63,6 +63,20 @@ class RewindPlan:
         """Whether there is anything to do."""
         return bool(self.changes or self.make_directories or self.remove_directories)
 
+    def only(self, path: str) -> RewindPlan:
+        """What of it is done with one file, and with the directories that this file is in.
+
+        Args:
+            path: Relative to the workspace.
+        """
+        parents = {parent.as_posix() for parent in PurePosixPath(path).parents}
+        return RewindPlan(
+            [change for change in self.changes if change.path == path],
+            {path: self.kept[path]} if path in self.kept else {},
+            remove_directories=[each for each in self.remove_directories if each in parents],
+            notes=self.notes,
+        )
+
     def __repr__(self) -> str:
         """One line for each path."""
         lines = [f"{change.kind:12}{change.path}" for change in self.changes]

@@ -245,6 +245,7 @@ class Oh(ActionMethods):
         everything: bool = False,
         variables: bool = False,
         preview: bool = False,
+        path: str | None = None,
     ) -> RewindPlan:
         """Undo what agents changed in the workspace since a checkpoint.
 
@@ -258,6 +259,7 @@ class Oh(ActionMethods):
             variables: Bring back the kernel's variables, where the checkpoint has copies of them;
                 ``notes`` of the result tell what stays.
             preview: Only tell what would be done.
+            path: The only file to bring back, absolute or relative to the workspace.
 
         Returns:
             What was done, path by path.
@@ -269,11 +271,13 @@ class Oh(ActionMethods):
             turns = self._executor.turns
             if id is None:
                 id = turns.checkpoints.last_turn().id
-            return self._wait(turns.rewind(id, everything=everything, preview=True))
+            return self._wait(turns.rewind(id, everything=everything, preview=True, path=path))
         if id is None:
             id = self._executor.turns.checkpoints.last_turn().id
-        rewind = self._executor.rewind(id, self._principal(), everything=everything)
+        rewind = self._executor.rewind(id, self._principal(), everything=everything, path=path)
         plan = self._wait(rewind)
+        if path is not None and not variables:
+            return plan
         note = self._restore_variables(id) if variables else VARIABLES_STAY
         return replace(plan, notes=[*plan.notes, note] if note else plan.notes)
 

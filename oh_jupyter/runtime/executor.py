@@ -236,7 +236,12 @@ class ActionExecutor:
         return str(getattr(observation, "diff", ""))
 
     async def rewind(
-        self, id: int | None, source: EventSource, *, everything: bool = False
+        self,
+        id: int | None,
+        source: EventSource,
+        *,
+        everything: bool = False,
+        path: str | None = None,
     ) -> RewindPlan:
         """Undo the turns since a checkpoint, as one Action in the log.
 
@@ -244,6 +249,7 @@ class ActionExecutor:
             id: The checkpoint; None for the beginning of the last turn that is not undone.
             source: Who asks.
             everything: Bring back all files, whoever changed them since.
+            path: The only file to bring back.
 
         Returns:
             What was done.
@@ -253,14 +259,15 @@ class ActionExecutor:
         """
         if id is None:
             id = (await self.in_thread(self.turns.checkpoints.last_turn)).id
-        action = MCPAction("rewind", {"checkpoint": id, "everything": everything})
+        only = {} if path is None else {"path": path}
+        action = MCPAction("rewind", {"checkpoint": id, "everything": everything, **only})
         plan: RewindPlan | None = None
         problem: CheckpointError | None = None
 
         async def carry_out() -> Observation:
             nonlocal plan, problem
             try:
-                plan = await self.turns.rewind(id, everything=everything, preview=False)
+                plan = await self.turns.rewind(id, everything=everything, preview=False, path=path)
             except CheckpointError as error:
                 problem = error
                 raise

@@ -131,8 +131,13 @@ class Turns:
             await self._keep_shell(checkpoint)
             return checkpoint
 
-    async def rewind(self, id: int, *, everything: bool, preview: bool) -> RewindPlan:
-        """Undo the turns since a checkpoint, or tell what that would do; a CheckpointError."""
+    async def rewind(
+        self, id: int, *, everything: bool, preview: bool, path: str | None = None
+    ) -> RewindPlan:
+        """Undo the turns since a checkpoint, or of these one file, or tell what that would do.
+
+        A CheckpointError if an agent is at work, or the files cannot be brought back.
+        """
         if self._is_announced and not preview:
             raise CheckpointError(
                 "An agent is at work. Wait for it, or end it with %oh_agent stop, and rewind then."
@@ -142,8 +147,10 @@ class Turns:
                 self._cancel_timer()
                 await self._end()
             call = self.checkpoints.preview if preview else self.checkpoints.rewind
-            plan: RewindPlan = await self._in_thread(lambda: call(id, everything=everything))
-            if preview:
+            plan: RewindPlan = await self._in_thread(
+                lambda: call(id, everything=everything, path=path)
+            )
+            if preview or path is not None:
                 return plan
             return replace(plan, notes=[*plan.notes, *await self._restore_shell(id)])
 

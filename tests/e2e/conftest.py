@@ -171,6 +171,24 @@ def write_notebook(lab: Lab) -> Callable[..., None]:
 
 
 @pytest.fixture
+def open_tab(lab, open_notebook, write_notebook, request):
+    """Open a notebook of cells, with an agent beside it."""
+    from live_tab import Tab
+
+    def open_tab(*sources: str) -> Tab:
+        # Its own file: the editor would tell of changes since another test.
+        name = f"{request.node.name}.ipynb"
+        write_notebook(name, *sources)
+        tab = Tab(lab, open_notebook(name), name)
+        tab.act("run", command="true")
+        # The language of the kernel is a change, too.
+        tab.save()
+        return tab
+
+    return open_tab
+
+
+@pytest.fixture
 def agents() -> Iterator[ThreadPoolExecutor]:
     """Threads in which agents wait for their answers."""
     with ThreadPoolExecutor(4) as pool:

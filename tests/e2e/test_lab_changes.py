@@ -61,6 +61,27 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
     expect(plot.get_by_role("button", name="Undo")).to_be_enabled()
     assert "line_7 = 8" in source.read_text()
 
+    by_command = lab.root / "by_command.txt"
+    commanded = tab.get_by_role("listitem", name="by_command.txt")
+    commanded.get_by_role("button", name="Undo").click()
+    expect(commanded.get_by_role("button", name="Undo")).to_be_disabled()
+    assert by_command.read_text() == "before\n"
+    commanded.get_by_role("button", name="Redo").click()
+    expect(commanded.get_by_role("button", name="Undo")).to_be_enabled()
+    assert by_command.read_text() == "after\n"
+
+    # What the person changed since is not lost without a word.
+    by_command.write_text("mine\n")
+    commanded.get_by_role("button", name="Undo").click()
+    dialog = page.locator(".jp-Dialog", has_text="changed by others since")
+    dialog.get_by_role("button", name="Cancel").click()
+    assert by_command.read_text() == "mine\n"
+    commanded.get_by_role("button", name="Undo").click()
+    dialog.get_by_role("button", name="Undo All the Same").click()
+    wait_until(lambda: by_command.read_text() == "before\n", what="the file as it was")
+    commanded.get_by_role("button", name="Redo").click()
+    wait_until(lambda: by_command.read_text() == "mine\n", what="what the person wrote")
+
     tab.get_by_role("button", name="Undo everything since…").click()
     expect(page.locator(".jp-Dialog .oh-RewindDialog-plan")).to_contain_text("by_command.txt")
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()

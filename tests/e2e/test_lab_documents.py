@@ -3,155 +3,13 @@
 from __future__ import annotations
 
 import json
-import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
-from playwright.sync_api import Page, expect
-
-SOURCES = "jupyterapp.shell.currentWidget.model.sharedModel.cells.map(cell => cell.getSource())"
-DIRTY = "jupyterapp.shell.currentWidget.context.model.dirty"
-
-
-class Tab:
-    """An open notebook, and an agent beside it."""
-
-    def __init__(self, lab: Any, page: Page, name: str) -> None:
-        self.lab = lab
-        self.page = page
-        self.file = lab.root / name
-        self.kernel = f"oh_jupyter/kernels/{lab.kernel_of(name)}"
-
-    @property
-    def sources(self) -> list[str]:
-        return self.page.evaluate(SOURCES)
-
-    @property
-    def file_sources(self) -> list[str]:
-        return ["".join(each["source"]) for each in json.loads(self.file.read_text())["cells"]]
-
-    def expect(self, condition: str, value: Any) -> None:
-        """Wait until an expression in the page has a value."""
-        try:
-            self.page.wait_for_function(
-                f"wanted => JSON.stringify({condition}) === wanted",
-                arg=json.dumps(value, separators=(",", ":")),
-            )
-        except Exception:
-            print(json.dumps(self.page.evaluate(condition)), "is not", json.dumps(value))
-            raise
-
-    def act(self, kind: str, **args: Any) -> str:
-        """Have the agent carry out an Action, over REST; what it reads."""
-        body = {"action": {"action": kind, "args": args}}
-        return str(self.lab.request(f"{self.kernel}/execute_action", body)["content"])
-
-    def edit(self, **args: Any) -> str:
-        """Have the agent edit a cell of the notebook."""
-        options = {name: args.pop(name) for name in list(args) if name in OPTIONS}
-        action = {
-            "action": "edit",
-            "args": {"path": str(self.file), "command": "notebook_edit", **args},
-        }
-        body = {"action": {**action, "oh_jupyter": options}}
-        path = f"{self.kernel}/execute_action"
-        said = str(self.lab.request(path, body)["content"])
-        # The person may have changed that place since: the editor shows it, and takes a repetition.
-        while said.startswith("ERROR") and "was changed by somebody else since" in said:
-            said = str(self.lab.request(path, body)["content"])
-        assert not said.startswith("ERROR"), said
-        return said
-
-    def call(self, tool: str, **arguments: Any) -> str:
-        """Have the agent call an MCP tool; what it reads."""
-        result = self.result(tool, **arguments)
-        assert not result.get("isError"), result
-        return "".join(block.get("text", "") for block in result["content"])
-
-    def result(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Have the agent call an MCP tool, which may refuse."""
-        arguments = {"notebook": self.file.name, **arguments}
-        return call_tool(self.lab, f"{self.kernel}/mcp", tool, arguments)
-
-    def look(self) -> None:
-        """Have the person come back to the window: somebody else has written to a file."""
-        self.page.evaluate("window.dispatchEvent(new Event('focus'))")
-
-    def save(self) -> None:
-        self.page.evaluate("jupyterapp.commands.execute('docmanager:save')")
-        self.expect(DIRTY, False)
-
-    def type(self, index: int, text: str) -> None:
-        """Have the person type at the end of a cell."""
-        self.page.evaluate(
-            """index => {
-                const { content } = jupyterapp.shell.currentWidget;
-                content.activeCellIndex = index;
-                content.mode = 'edit';
-                const { editor } = content.activeCell;
-                editor.focus();
-                const line = editor.lineCount - 1;
-                editor.setCursorPosition({ line, column: editor.getLine(line).length });
-            }""",
-            index,
-        )
-        self.page.keyboard.type(text)
-
-
-def call_tool(lab: Any, path: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The result of a tool, asked for in one request of streamable HTTP."""
-    params = {"name": tool, "arguments": arguments, "_meta": MCP_CLIENT}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
-    request = urllib.request.Request(
-        f"{lab.url}/{path}",
-        data=json.dumps(body).encode(),
-        headers={
-            "Authorization": "token end-to-end",
-            "Content-Type": "application/json",
-            "Accept": "application/json, text/event-stream",
-            "Mcp-Method": "tools/call",
-            "Mcp-Name": tool,
-            "MCP-Protocol-Version": "2026-07-28",
-        },
-    )
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        told = answer.read().decode()
-    lines = [line[5:] for line in told.splitlines() if line.startswith("data:")] or [told]
-    answers = [json.loads(line) for line in lines]
-    results = [each["result"] for each in answers if "result" in each]
-    assert results, answers
-    return dict(results[0])
-
-
-MCP_CLIENT = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-OPTIONS = ("cell", "edit_mode", "cell_type", "to")
-
-
-@pytest.fixture
-def open_tab(lab, open_notebook, write_notebook, request):
-    """Open a notebook of cells."""
-
-    def open_tab(*sources: str) -> Tab:
-        # Its own file: the editor would tell of changes since another test.
-        name = f"{request.node.name}.ipynb"
-        write_notebook(name, *sources)
-        tab = Tab(lab, open_notebook(name), name)
-        tab.act("run", command="true")
-        # The language of the kernel is a change, too.
-        tab.save()
-        return tab
-
-    return open_tab
-
-
-def expect_no_dialog(page: Page) -> None:
-    expect(page.locator(".jp-Dialog")).to_have_count(0)
+from live_tab import DIRTY, SOURCES, Tab, expect_no_dialog
+from playwright.sync_api import expect
 
 
 def test_an_agents_edits_show_at_once_and_keep_what_is_typed(open_tab) -> None:
@@ -239,10 +97,16 @@ def test_outputs_and_the_cursor_stay(open_tab) -> None:
 
 def test_an_open_text_file_follows_the_agent(lab, open_tab) -> None:
     tab = open_tab("one = 1")
-    path = lab.root / "open.py"
+    for name in ("open.py", "open.md"):
+        follow_in_a_text_file(tab, lab.root / name)
+    expect_no_dialog(tab.page)
+
+
+def follow_in_a_text_file(tab: Tab, path: Path) -> None:
     path.write_text("a = 1\n\nb = 2\n\nc = 3\n")
     tab.page.evaluate(
-        "jupyterapp.commands.execute('docmanager:open', {path: 'open.py'}).then(() => true)"
+        "path => jupyterapp.commands.execute('docmanager:open', { path }).then(() => true)",
+        path.name,
     )
     source = "jupyterapp.shell.currentWidget.context.model.sharedModel.getSource()"
     tab.page.locator(".jp-FileEditor:visible .cm-content").click()
@@ -261,7 +125,32 @@ def test_an_open_text_file_follows_the_agent(lab, open_tab) -> None:
     assert "d = 4" in tab.page.evaluate(source)
     tab.save()
     assert path.read_text() == tab.page.evaluate(source)
+
+
+def test_what_is_written_while_a_save_is_on_its_way_is_kept(open_tab) -> None:
+    tab = open_tab("one = 1", "two = 2")
+    tab.type(0, " # mine")
+    changed = [tab.file.read_text().replace("two = 2", "two = 'agent'")]
+
+    def write_first(route: Any) -> None:
+        if route.request.method == "PUT" and changed:
+            tab.file.write_text(changed.pop())
+        route.continue_()
+
+    tab.page.route("**/api/contents/**", write_first)
+    tab.save()
+    tab.expect(SOURCES, ["one = 1 # mine", "two = 'agent'"])
+    assert (changed, tab.file_sources) == ([], tab.sources)
     expect_no_dialog(tab.page)
+
+
+def test_the_cell_in_which_a_person_types_keeps_the_cursor(open_tab) -> None:
+    tab = open_tab("one = 1", "two = 2", "three = 3")
+    tab.type(0, " # he")
+    tab.call("move_cell", cell="cell-0", index=2)
+    tab.expect(SOURCES, ["two = 2", "three = 3", "one = 1 # he"])
+    tab.page.keyboard.type("re")
+    tab.expect(SOURCES, ["two = 2", "three = 3", "one = 1 # here"])
 
 
 class Person:
@@ -372,9 +261,3 @@ def interleave(tab: Tab, steps: int, seed: int) -> None:
 
 def test_person_and_agent_lose_nothing(open_tab) -> None:
     interleave(open_tab("# zero", "# one", "# two"), 60, seed=1)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1800)
-def test_person_and_agent_lose_nothing_in_a_long_time(open_tab) -> None:
-    interleave(open_tab("# zero", "# one", "# two"), 1000, seed=2)

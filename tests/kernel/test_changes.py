@@ -47,3 +47,52 @@ def test_what_cannot_be_shown_says_why(kernel) -> None:
     assert listed(kernel, path) == []
     fields, _ = kernel.ask("undo_change", path=1)
     assert (fields["ename"], fields["field"]) == ("WireError", "path")
+
+
+@pytest.fixture
+def by_command(kernel):
+    """A file that a command changed in an agent's turn."""
+    path = kernel.directory / "by_command_of_changes.txt"
+    settled(kernel)
+    path.write_text("one\ntwo\nthree\nfour\nfive\n")
+    kernel.act("run", command=f"sed -i s/two/TWO/ {path.name}; echo new > made_of_changes.txt")
+    return path
+
+
+def test_what_a_command_changed_is_undone_and_redone(kernel, by_command) -> None:
+    made = kernel.directory / "made_of_changes.txt"
+    before, after = "one\ntwo\nthree\nfour\nfive\n", "one\nTWO\nthree\nfour\nfive\n"
+    for path, undone, redone in ((by_command, before, after), (made, None, "new\n")):
+        (summary,) = listed(kernel, path)
+        assert (summary["undoable"], summary["redoable"]) == (True, False)
+        _, answer = kernel.ask("undo_change", path=str(path))
+        assert answer == {"kept": ""}
+        assert (path.read_text() if path.exists() else None) == undone
+        assert listed(kernel, path) == []
+        kernel.ask("undo_change", path=str(path), redo=True)
+        assert path.read_text() == redone
+        (summary,) = listed(kernel, path)
+        assert (summary["undoable"], summary["redoable"]) == (True, False)
+
+
+def test_what_others_changed_meanwhile_is_not_undone_without_a_word(kernel, by_command) -> None:
+    settled(kernel)
+    text = by_command.read_text()
+    by_command.write_text(text.replace("five", "FIVE"))
+    _, answer = kernel.ask("undo_change", path=str(by_command))
+    assert answer == {"kept": ""}
+    assert by_command.read_text() == "one\ntwo\nthree\nfour\nFIVE\n"
+    kernel.ask("undo_change", path=str(by_command), redo=True)
+
+    by_command.write_text(by_command.read_text().replace("TWO", "ZWEI"))
+    _, answer = kernel.ask("undo_change", path=str(by_command))
+    assert "changed by others since" in answer["kept"]
+    assert "ZWEI" in by_command.read_text()
+    _, answer = kernel.ask("undo_change", path=str(by_command), everything=True)
+    assert answer == {"kept": ""}
+    assert by_command.read_text() == "one\ntwo\nthree\nfour\nfive\n"
+
+
+def settled(kernel) -> None:
+    """End the agent's turn, as an Action of the person does: later changes are not the agent's."""
+    kernel.execute("oh.write('mine_of_changes.txt', 'mine');")

@@ -1,5 +1,5 @@
 import type { JupyterFrontEnd } from '@jupyterlab/application';
-import { Notification } from '@jupyterlab/apputils';
+import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { PageConfig } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
@@ -38,11 +38,11 @@ interface IFileProps {
 
 /** One file: a line that opens, and what can be done with it. */
 export function FileItem(props: IFileProps) {
-  const { model, file, name, trans } = props;
+  const { file, name, trans } = props;
   const [isOpen, setOpen] = React.useState(props.isOpen);
   const bodyId = `oh-change-${file.path}`;
   const step = (redo: boolean) => {
-    model.step(file, redo).catch((error: unknown) => {
+    stepOrAsk(props, redo).catch((error: unknown) => {
       const reason = reasonOf(error);
       Notification.error(reason, TOAST);
     });
@@ -72,14 +72,16 @@ export function FileItem(props: IFileProps) {
         )}
         <button
           disabled={!file.undoable}
-          title={trans.__('Take back the last edit of this file')}
+          title={trans.__(
+            'Take back the last edit of this file, or what commands made of it'
+          )}
           onClick={() => step(false)}
         >
           {trans.__('Undo')}
         </button>
         <button
           disabled={!file.redoable}
-          title={trans.__('Make the edit again that was undone last')}
+          title={trans.__('Make the change again that was undone last')}
           onClick={() => step(true)}
         >
           {trans.__('Redo')}
@@ -92,6 +94,27 @@ export function FileItem(props: IFileProps) {
       )}
     </section>
   );
+}
+
+/** Undo or redo; what others changed since goes only if the person wants that. */
+async function stepOrAsk(props: IFileProps, redo: boolean): Promise<void> {
+  const { model, file, name, trans } = props;
+  if (!(await model.step(file, redo))) {
+    return;
+  }
+  const label = redo
+    ? trans.__('Redo All the Same')
+    : trans.__('Undo All the Same');
+  const { button } = await showDialog({
+    title: trans.__('%1 was changed by others since', name),
+    body: trans.__(
+      'They changed what is to be changed back, so it stays as it is. Their changes would be lost.'
+    ),
+    buttons: [Dialog.cancelButton(), Dialog.warnButton({ label })]
+  });
+  if (button.accept) {
+    await model.step(file, redo, true);
+  }
 }
 
 function open({ model, commands, file, trans }: IFileProps): void {

@@ -37,15 +37,25 @@ export class ChangesModel extends KernelModel {
     );
   }
 
-  /** Undo the last edit of a file, or redo the one that was undone last. */
-  async step(file: IFileChange, redo: boolean): Promise<void> {
+  /**
+   * Undo the last edit of a file, or what commands made of it; or redo it.
+   *
+   * @param everything - Also what others have changed since.
+   * @returns Why the file stays as it is because of others; "" if it does not.
+   */
+  async step(
+    file: IFileChange,
+    redo: boolean,
+    everything = false
+  ): Promise<string> {
     this._undone.add(file.path);
-    const request = { op: 'undo_change', path: file.path, redo };
+    const request = { op: 'undo_change', path: file.path, redo, everything };
     const done = await askKernel(this.kernel, request, TIMEOUT_MS);
     await this.refresh();
     if (isRecord(done) && done.observation === 'error') {
       throw new Error(text(done, 'content'));
     }
+    return isRecord(done) ? text(done, 'kept') : '';
   }
 
   protected override async ask(

@@ -296,6 +296,32 @@ function movedIds(
   return new Set(moved.filter(id => open.has(id)));
 }
 
+/** The ids that stay in place while a list becomes another, among them the pinned one. */
+export function stayingIds(
+  from: readonly string[],
+  to: readonly string[],
+  pinned: string | null
+): ReadonlySet<string> {
+  const at = pinned === null ? -1 : from.indexOf(pinned);
+  const then = pinned === null ? -1 : to.indexOf(pinned);
+  return at < 0 || then < 0
+    ? new Set(common(from, to))
+    : new Set([
+        ...common(from.slice(0, at), to.slice(0, then)),
+        from[at]!,
+        ...common(from.slice(at + 1), to.slice(then + 1))
+      ]);
+}
+
+function common(from: readonly string[], to: readonly string[]): string[] {
+  const gone = new Set(
+    diffIndices([...from], [...to]).flatMap(
+      ({ buffer1Content }) => buffer1Content
+    )
+  );
+  return from.filter(id => !gone.has(id));
+}
+
 /** Ids with others put in, each below the one that is above it in the file. */
 function placed(
   kept: readonly string[],

@@ -9,10 +9,17 @@ import {
   type IMergedDocument
 } from './document.js';
 
-/** A context's own note of the file that it was loaded from, by which it finds conflicts. */
+/** A context's own note of the file that it was loaded from, and how it saves. */
 interface IContextInternals {
   _updateContentsModel(model: Contents.IModel): void;
+  _createSaveOptions(): Partial<Contents.IModel>;
+  /** Asks the person if the file has changed. */
+  _maybeSave(options: Partial<Contents.IModel>): Promise<Contents.IModel>;
 }
+
+/** Field of a save: the hash of the file that it replaces, else the server refuses it. */
+const EXPECTED_HASH = 'oh_jupyter_expected_hash';
+const CONFLICT = 409;
 
 /** Keeps an open document and its file the same, whoever changes the file. */
 export class OpenDocument implements IDisposable {
@@ -35,6 +42,9 @@ export class OpenDocument implements IDisposable {
     this._save = context.save.bind(context);
     // There is no hook before a save, which asks whether to overwrite what changed in the file.
     context.save = () => this.save();
+    const internals = context as unknown as IContextInternals;
+    this._saveOrAsk = internals._maybeSave.bind(context);
+    internals._maybeSave = options => this._saveMerged(options);
     context.saveState.connect(this._onSaveState, this);
     context.fileChanged.connect(this._onFileChanged, this);
     void context.ready.then(() => {
@@ -86,6 +96,40 @@ export class OpenDocument implements IDisposable {
       await this._sync();
       await this._save();
     });
+  }
+
+  /** Save, and merge first whatever somebody writes to the file until that is done. */
+  private async _saveMerged(
+    options: Partial<Contents.IModel>
+  ): Promise<Contents.IModel> {
+    const { contentsModel, path } = this._context;
+    const hash = contentsModel?.hash;
+    if (!hash || this._isUnordered) {
+      return this._saveOrAsk(options);
+    }
+    try {
+      const expecting = { ...options, [EXPECTED_HASH]: hash };
+      const saved = await this._files.save(path, expecting);
+      if (saved.hash) {
+        return saved;
+      }
+      // The server has no extension that looks at what is expected.
+      this._isUnordered = true;
+      const now = await this._files.get(path, { content: false, hash: true });
+      return now.hash ? { ...saved, hash: now.hash } : saved;
+    } catch (error) {
+      if (!isConflict(error)) {
+        throw error;
+      }
+    }
+    await this._sync();
+    this._saving = this._document.snapshot();
+    const merged = (
+      this._context as unknown as IContextInternals
+    )._createSaveOptions();
+    return this._context.contentsModel?.hash === hash
+      ? this._saveOrAsk(merged)
+      : this._saveMerged(merged);
   }
 
   private async _enqueue(work: () => Promise<void>): Promise<void> {
@@ -172,6 +216,8 @@ export class OpenDocument implements IDisposable {
   private readonly _files: FileReader;
   private readonly _onConflict: (document: OpenDocument, count: number) => void;
   private readonly _save: () => Promise<void>;
+  private readonly _saveOrAsk: IContextInternals['_maybeSave'];
+  private _isUnordered = false;
   /** What was the same in the file and here; undefined until it is loaded. */
   private _base: unknown;
   private _saving: unknown;
@@ -179,6 +225,13 @@ export class OpenDocument implements IDisposable {
   private _isDisposed = false;
   private _last: Promise<void> = Promise.resolve();
   private _nextSync: Promise<void> | null = null;
+}
+
+function isConflict(error: unknown): boolean {
+  return (
+    error instanceof ServerConnection.ResponseError &&
+    error.response.status === CONFLICT
+  );
 }
 
 function isSameFile(

@@ -42,7 +42,10 @@ interface INotebookState {
 }
 
 class MergedNotebook implements IMergedDocument {
-  constructor(private readonly _shared: YNotebook) {}
+  constructor(
+    private readonly _shared: YNotebook,
+    private readonly _focusedCell: () => string | null
+  ) {}
 
   snapshot(): INotebookState {
     return {
@@ -68,7 +71,7 @@ class MergedNotebook implements IMergedDocument {
       this._shared,
       metadataEdit(base.metadata, ours.metadata, metadata)
     );
-    applyMerge(this._shared, merge);
+    applyMerge(this._shared, merge, this._focusedCell());
     const cells = theirs.map(({ id, type, source, metadata, rest }) => ({
       id,
       type,
@@ -110,7 +113,8 @@ class MergedText implements IMergedDocument {
 /** How a document is merged; null where it is shared with others, or is neither text nor notebook. */
 export function mergedDocument(
   { model }: DocumentRegistry.Context,
-  names: ISideNames
+  names: ISideNames,
+  focusedCell: () => string | null
 ): IMergedDocument | null {
   if (model.collaborative) {
     return null;
@@ -120,7 +124,7 @@ export function mergedDocument(
     return null;
   }
   if ('cells' in shared) {
-    return new MergedNotebook(shared as YNotebook);
+    return new MergedNotebook(shared as YNotebook, focusedCell);
   }
   return 'ysource' in shared ? new MergedText(shared as YFile, names) : null;
 }
@@ -131,4 +135,4 @@ export function isSameContent(a: unknown, b: unknown): boolean {
 }
 
 /** What is asked of the contents manager. */
-export type FileReader = Pick<Contents.IManager, 'get' | 'localPath'>;
+export type FileReader = Pick<Contents.IManager, 'get' | 'localPath' | 'save'>;

@@ -13,15 +13,18 @@ export class OpenDocuments {
   /**
    * @param files - Where files are read.
    * @param names - Of the two sides, where a text has both.
+   * @param focusedCell - Tells the id of the cell in which the person types.
    * @param onConflict - Told that both versions were kept, in how many places.
    */
   constructor(
     files: FileReader,
     names: ISideNames,
+    focusedCell: () => string | null,
     onConflict: (document: OpenDocument, count: number) => void
   ) {
     this._files = files;
     this._names = names;
+    this._focusedCell = focusedCell;
     this._onConflict = onConflict;
   }
 
@@ -42,7 +45,7 @@ export class OpenDocuments {
     if (this._known.has(context) || context.isDisposed) {
       return;
     }
-    const merged = mergedDocument(context, this._names);
+    const merged = mergedDocument(context, this._names, this._focusedCell);
     if (!merged) {
       return;
     }
@@ -87,6 +90,7 @@ export class OpenDocuments {
 
   private readonly _files: FileReader;
   private readonly _names: ISideNames;
+  private readonly _focusedCell: () => string | null;
   private readonly _onConflict: (document: OpenDocument, count: number) => void;
   private readonly _known = new Map<DocumentRegistry.Context, OpenDocument>();
   private readonly _unsavedChanged = new Signal<this, void>(this);

@@ -12,6 +12,7 @@ import type { PartialJSONObject } from '@lumino/coreutils';
 
 import {
   cellState,
+  stayingIds,
   type ICellEdit,
   type ICellState,
   type IFileCell,
@@ -43,8 +44,17 @@ export function setText(shared: YFile | LiveCell, text: string): void {
   shared.undoManager?.stopCapturing();
 }
 
-/** Put a merge into an open notebook: texts cell by cell, then the order of cells in one step. */
-export function applyMerge(notebook: YNotebook, merge: INotebookMerge): void {
+/**
+ * Put a merge into an open notebook: texts cell by cell, then the order of cells in one step.
+ *
+ * @param focused - The cell in which somebody types: others are put around it, since a cell that
+ *   is put elsewhere is made anew, without the cursor.
+ */
+export function applyMerge(
+  notebook: YNotebook,
+  merge: INotebookMerge,
+  focused: string | null
+): void {
   const retyped = new Set<string>();
   for (const cell of notebook.cells as LiveCell[]) {
     const edit = merge.edits.get(cell.getId());
@@ -55,9 +65,9 @@ export function applyMerge(notebook: YNotebook, merge: INotebookMerge): void {
       }
     }
   }
-  const wanted = new Set(merge.order);
-  const stays = (id: string) =>
-    wanted.has(id) && !merge.moved.has(id) && !retyped.has(id);
+  const now = notebook.cells.map(cell => cell.getId());
+  const inPlace = stayingIds(now, merge.order, focused);
+  const stays = (id: string) => inPlace.has(id) && !retyped.has(id);
   if (
     merge.order.every(stays) &&
     merge.order.length === notebook.cells.length &&

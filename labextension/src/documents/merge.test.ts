@@ -7,6 +7,7 @@ import {
   fileCell,
   identified,
   mergeNotebook,
+  stayingIds,
   type ICellState,
   type IFileCell,
   type INotebookMerge
@@ -208,4 +209,13 @@ describe('identified', () => {
     const ids = identified(raw, base, counter()).map(({ id }) => id);
     assert.deepEqual(ids, ['1', '2', 'new1', '3']);
   });
+});
+
+it('the cell in which somebody types stays, and others go around it', () => {
+  const from = ['a', 'b', 'c', 'd'];
+  const to = ['b', 'c', 'd', 'a'];
+  assert.deepEqual([...stayingIds(from, to, null)], ['b', 'c', 'd']);
+  assert.deepEqual([...stayingIds(from, to, 'a')], ['a']);
+  assert.deepEqual([...stayingIds(from, to, 'c')], ['b', 'c', 'd']);
+  assert.deepEqual([...stayingIds(from, ['d'], 'a')], ['d']);
 });

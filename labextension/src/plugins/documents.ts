@@ -8,6 +8,7 @@ import {
   IDocumentManager,
   IDocumentWidgetOpener
 } from '@jupyterlab/docmanager';
+import type { NotebookPanel } from '@jupyterlab/notebook';
 import type { Event } from '@jupyterlab/services';
 import {
   ITranslator,
@@ -49,6 +50,7 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
     const documents = new OpenDocuments(
       app.serviceManager.contents,
       { ours: trans.__('in this tab'), theirs: trans.__('in the file') },
+      () => focusedCell(app.shell.currentWidget),
       (document, count) => tellConflict(document, count, trans)
     );
     const follow = (widget: Widget) => {
@@ -68,6 +70,14 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
     followChanges(app, runtime, documents, reporter);
   }
 };
+
+/** The id of the cell in which the person types, in Lab's or in Notebook's notebooks. */
+function focusedCell(widget: Widget | null): string | null {
+  const notebook = (widget as Partial<NotebookPanel> | null)?.content;
+  return notebook?.mode === 'edit'
+    ? (notebook.activeCell?.model.sharedModel.getId() ?? null)
+    : null;
+}
 
 /** Merge whenever somebody may have changed a file. */
 function followChanges(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from oh_jupyter.checkpoints import Checkpoint, RewindPlan
 from oh_jupyter.editor import ChangedFile, FileEditor, HistoryPosition
@@ -38,7 +38,10 @@ async def _changes(request: Request) -> Reply:
     except CheckpointError as raised:
         problem = str(raised)
         found = await session_changes(executor, by_commands=False)
-    files = await executor.in_thread(lambda: [_summary(each, executor.editor) for each in found])
+    rewound = await _rewound(executor)
+    files = await executor.in_thread(
+        lambda: [_summary(each, executor.editor, each.path in rewound) for each in found]
+    )
     fields = {"workspace": executor.workspace_dir, "problem": problem, "files": files}
     return Reply(body=encode_json(fields))
 
@@ -55,16 +58,49 @@ async def _change(request: Request) -> Reply:
 
 @operation("undo_change")
 async def _undo_change(request: Request) -> Reply:
-    """Undo the last edit of a file, or with ``redo`` make again what was undone last."""
-    command = "redo_edit" if request.fields.get("redo") is True else "undo_edit"
-    action = FileEditAction(path=request.text("path"), command=command)
-    observation = await request.runtime.executor.run_action(action, "user")
-    return Reply(body=request.runtime.events.encoded(observation))
+    """Undo the last edit of a file, or with ``redo`` make again what was undone last.
+
+    Where no edit is left, what commands made of the file since the session began is undone. What
+    others changed meanwhile stays: the answer tells why, unless ``everything`` is undone.
+    """
+    executor, path = request.runtime.executor, request.text("path")
+    redo = request.fields.get("redo") is True
+    if redo:
+        checkpoint = (await _rewound(executor)).get(Path(path))
+    else:
+        checkpoint = await _first_change(executor, path)
+    if checkpoint is None:
+        action = FileEditAction(path=path, command="redo_edit" if redo else "undo_edit")
+        observation = await executor.run_action(action, "user")
+        return Reply(body=request.runtime.events.encoded(observation))
+    everything = request.fields.get("everything") is True
+    plan = await executor.rewind(checkpoint, "user", everything=everything, path=path)
+    return Reply(body=encode_json({"kept": "".join(plan.kept.values())}))
 
 
-def _summary(change: ChangedFile, editor: FileEditor) -> dict[str, Any]:
-    added, removed = change.counts
+async def _first_change(executor: ActionExecutor, path: str) -> int | None:
+    """The turn that began to change a file by commands; None where an edit is undone."""
+    changes = [each for each in await session_changes(executor) if str(each.path) == path]
+    if not changes or any(_has_edits(each, executor.editor) for each in changes):
+        return None
+    find = executor.turns.checkpoints.first_change
+    return cast("int | None", await executor.in_thread(find, path, executor.start_time))
+
+
+async def _rewound(executor: ActionExecutor) -> dict[Path, int]:
+    """The files that were brought back in this session, with the rewinds to be undone."""
+    find = executor.turns.checkpoints.rewound
+    return cast("dict[Path, int]", await executor.in_thread(find, executor.start_time))
+
+
+def _has_edits(change: ChangedFile, editor: FileEditor) -> bool:
     steps = editor.history(change.path)
+    return bool(change.commands) and any(not step.undone for step in steps)
+
+
+def _summary(change: ChangedFile, editor: FileEditor, is_rewound: bool) -> dict[str, Any]:
+    added, removed = change.counts
+    redoable = is_rewound or any(step.undone for step in editor.history(change.path))
     return {
         "path": str(change.path),
         "kind": change.kind,
@@ -72,8 +108,8 @@ def _summary(change: ChangedFile, editor: FileEditor) -> dict[str, Any]:
         "added": added,
         "removed": removed,
         "by_others": change.by_others,
-        "undoable": any(not step.undone for step in steps) and bool(change.commands),
-        "redoable": any(step.undone for step in steps),
+        "undoable": not change.commands or _has_edits(change, editor),
+        "redoable": redoable,
     }
 
 
@@ -118,20 +154,22 @@ async def _rewind(request: Request) -> Reply:
     """Undo the turns since a checkpoint, or tell what that would do."""
     executor, fields = request.runtime.executor, request.fields
     id, everything = fields.get("id"), fields.get("everything", False)
-    source = fields.get("source", "agent")
+    source, path = fields.get("source", "agent"), fields.get("path")
     if id is not None and (not isinstance(id, int) or isinstance(id, bool)):
         raise WireError("'id' must be the number of a checkpoint, or null for the last turn", "id")
     for name in ("everything", "preview"):
         if not isinstance(fields.get(name, False), bool):
             raise WireError(f"{name!r} must be true or false", name)
+    if path is not None and not isinstance(path, str):
+        raise WireError("'path' must name a file, or be null for all", "path")
     if source not in ("agent", "user"):
         raise WireError("'source' must be 'agent' or 'user'", "source")
     if not fields.get("preview", False):
-        plan = await executor.rewind(id, source, everything=everything)
+        plan = await executor.rewind(id, source, everything=everything, path=path)
         return Reply(body=encode_json(_plan_fields(plan)))
     if id is None:
         id = (await executor.in_thread(executor.turns.checkpoints.last_turn)).id
-    plan = await executor.turns.rewind(id, everything=everything, preview=True)
+    plan = await executor.turns.rewind(id, everything=everything, preview=True, path=path)
     return Reply(body=encode_json(_plan_fields(plan)))
 
 

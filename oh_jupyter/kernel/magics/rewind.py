@@ -40,11 +40,13 @@ class RewindMagics(OhMagics):
         examples="""
         %oh_rewind
         %oh_rewind last --yes
+        %oh_rewind 12 --path results.csv --yes
         %oh_rewind --mark "before the refactoring"
         """
     )
     @argument("-y", "--yes", action="store_true", help="do it; otherwise show what would be done")
     @argument("--everything", action="store_true", help="undo what others changed since, too")
+    @argument("--path", metavar="FILE", help="bring back this file only")
     @argument("--variables", action="store_true", help="the kernel's variables, too")
     @argument("--mark", metavar="LABEL", help="make a checkpoint now")
     @argument("id", nargs="?", help="number of a checkpoint, or last; the list when left out")
@@ -54,9 +56,9 @@ class RewindMagics(OhMagics):
 
         ``%oh_rewind`` lists the checkpoints, ``%oh_rewind last`` shows what would be undone of the
         last turn, ``%oh_rewind last --yes`` does it, ``%oh_rewind 12 --yes`` undoes all turns since
-        12. Files come back however they were changed; what you changed since stays. Variables of
-        the kernel stay as they are, unless ``--variables`` was given with ``--mark`` and is given
-        here. A rewind is in the list as well, to be undone.
+        12, of one file only with ``--path``. Files come back however they were changed; what you
+        changed since stays. Variables of the kernel stay as they are, unless ``--variables`` was
+        given with ``--mark`` and is given here. A rewind is in the list as well, to be undone.
         """
         options = parse_line(self.oh_rewind, line)
         if options.mark is not None:
@@ -75,6 +77,7 @@ class RewindMagics(OhMagics):
             everything=options.everything,
             variables=options.variables,
             preview=not options.yes,
+            path=options.path,
         )
         if not options.yes and plan:
             print("This would be done; add --yes to do it:")

@@ -223,7 +223,7 @@ class RewindHandler(OhHandler):
         body = self.json_body()
         if not isinstance(body, dict):
             raise WireError('The body must be a JSON object such as {"id": 12}', "body")
-        known = ("id", "everything", "preview", "source")
+        known = ("id", "everything", "preview", "source", "path")
         fields = {name: body[name] for name in known if name in body}
         link = await self.link(kernel_id)
         reply = await link.request("rewind", fields)

@@ -281,7 +281,8 @@ class NotebookTools:
         source, problem = _new_source(cells[index], arguments)
         if problem:
             return failure(f"Cell {index} of {call.document.path}: {problem}")
-        await call.document.set_source(arguments["cell"], source, arguments.get("cell_type"))
+        kind = arguments.get("cell_type")
+        await call.document.set_source(index, cells[index], source, kind)
         return (
             await self._move(call) if moves else call.done(f"Edited {named(index, cells[index])}")
         )
@@ -294,7 +295,7 @@ class NotebookTools:
     async def _delete(self, call: Call) -> Result:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, reference)
-        await call.document.delete(reference)
+        await call.document.delete(cells[index].get("id", index))
         return call.done(f"Deleted {named(index, cells[index])}")
 
     @_on_notebook("write", "move")
@@ -306,7 +307,7 @@ class NotebookTools:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, call.arguments["index"])
         old = position(cells, reference)
-        await call.document.move(reference, index)
+        await call.document.move(cells[old].get("id", old), index)
         return call.done(f"Moved {named(old, cells[old])} to {index}")
 
     @_on_notebook("write")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import uuid
 from abc import ABC, abstractmethod
-from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -16,6 +14,7 @@ from tornado import web
 
 from oh_jupyter.errors import FileChangedError, KernelNotFoundError, WireError
 from oh_jupyter.server.http_errors import reason_of
+from oh_jupyter.server.saves import OrderedSaves
 
 __all__ = [
     "Cell",
@@ -45,7 +44,7 @@ class Notebooks:
     def __init__(self, serverapp: Any) -> None:
         """Look at a server."""
         self._serverapp = serverapp
-        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._saves = OrderedSaves(serverapp.contents_manager)
 
     async def open_ones(self) -> list[OpenNotebook]:
         """The notebooks that have a session."""
@@ -101,7 +100,7 @@ class Notebooks:
             if shared is not None:
                 return LiveDocument(notebook.path, shared)
         contents = self._serverapp.contents_manager
-        return StoredDocument(notebook.path, contents, self._locks[notebook.path])
+        return StoredDocument(notebook.path, contents, self._saves)
 
     def _collaboration(self) -> Any:
         """The extension jupyter_server_ydoc, which jupyter-collaboration brings, or None."""
@@ -139,6 +138,18 @@ def position(cells: list[Cell], reference: Reference) -> int:
     return number % len(cells)
 
 
+def same_cell(cells: list[Cell], index: int, known: Cell) -> int:
+    """Position of a cell that was read at an index; FileChangedError if its text is another."""
+    if "id" in known:
+        index = next((n for n, cell in enumerate(cells) if cell.get("id") == known["id"]), -1)
+    if not 0 <= index < len(cells) or cells[index]["source"] != known["source"]:
+        raise FileChangedError(
+            "The cell was changed by somebody else at the same moment; nothing was changed. Read "
+            "the cells again, then repeat the change"
+        )
+    return index
+
+
 def _number(text: str) -> int | None:
     return int(text) if text.lstrip("-").isdigit() else None
 
@@ -161,8 +172,14 @@ class Document(ABC):
         """Put a cell in at an index, the number of cells for the end."""
 
     @abstractmethod
-    async def set_source(self, reference: Reference, source: str, kind: str | None = None) -> None:
-        """Change the text of a cell, and its type if one is given; the rest of it stays."""
+    async def set_source(
+        self, index: int, known: Cell, source: str, kind: str | None = None
+    ) -> None:
+        """Change the text of a cell, and its type if one is given; the rest of it stays.
+
+        The cell is given as it was read, with its position; FileChangedError if it has another text
+        by now.
+        """
 
     @abstractmethod
     async def set_outputs(
@@ -190,16 +207,16 @@ class StoredDocument(Document):
         "the JupyterLab extension of oh_jupyter the tab asks the person whether to load it again."
     )
 
-    def __init__(self, path: str, contents: Any, lock: asyncio.Lock) -> None:
-        """Name a notebook below the server's root; the lock keeps our changes from overlapping."""
+    def __init__(self, path: str, contents: Any, saves: OrderedSaves) -> None:
+        """Name a notebook below the server's root."""
         self.path = path
         self._contents = contents
-        self._lock = lock
+        self._saves = saves
 
     async def cells(self) -> list[Cell]:
         """All cells, see ``Document.cells``."""
         # While it is saved, the file is not whole.
-        async with self._lock:
+        async with self._saves.alone(self.path):
             return list((await self._load())["content"]["cells"])
 
     async def _load(self) -> dict[str, Any]:
@@ -215,7 +232,7 @@ class StoredDocument(Document):
         return model
 
     async def _change(self, edit: Callable[[list[Cell], bool], None]) -> None:
-        async with self._lock:
+        async with self._saves.alone(self.path):
             model = await self._load()
             notebook = model["content"]
             has_ids = (notebook["nbformat"], notebook["nbformat_minor"]) >= (4, 5)
@@ -235,15 +252,17 @@ class StoredDocument(Document):
             lambda cells, has_ids: cells.insert(index, cell if has_ids else _without_id(cell))
         )
 
-    async def set_source(self, reference: Reference, source: str, kind: str | None = None) -> None:
+    async def set_source(
+        self, index: int, known: Cell, source: str, kind: str | None = None
+    ) -> None:
         """Change the text of a cell, see ``Document.set_source``."""
 
         def edit(cells: list[Cell], has_ids: bool) -> None:
-            index = position(cells, reference)
-            cells[index]["source"] = source
-            if kind not in (None, cells[index]["cell_type"]):
-                changed = _of_kind(cells[index], str(kind))
-                cells[index] = changed if has_ids else _without_id(changed)
+            index_now = same_cell(cells, index, known)
+            cells[index_now]["source"] = source
+            if kind not in (None, cells[index_now]["cell_type"]):
+                changed = _of_kind(cells[index_now], str(kind))
+                cells[index_now] = changed if has_ids else _without_id(changed)
 
         await self._change(edit)
 
@@ -292,14 +311,18 @@ class LiveDocument(Document):
         """Put a cell in, see ``Document.insert``."""
         self._shared.ycells.insert(index, self._shared.create_ycell(cell))
 
-    async def set_source(self, reference: Reference, source: str, kind: str | None = None) -> None:
+    async def set_source(
+        self, index: int, known: Cell, source: str, kind: str | None = None
+    ) -> None:
         """Change the text of a cell, see ``Document.set_source``."""
         cells = self._cells()
-        index = position(cells, reference)
-        if kind not in (None, cells[index]["cell_type"]):
-            self._shared.set_cell(index, _of_kind({**cells[index], "source": source}, str(kind)))
+        index_now = same_cell(cells, index, known)
+        if kind not in (None, cells[index_now]["cell_type"]):
+            self._shared.set_cell(
+                index_now, _of_kind({**cells[index_now], "source": source}, str(kind))
+            )
             return
-        text = self._shared.ycells[index]["source"]
+        text = self._shared.ycells[index_now]["source"]
         with self._shared.ydoc.transaction():
             text.clear()
             text += source

@@ -1,0 +1,72 @@
+"""Saves of files one after the other, and only over what whoever saves knows."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from inspect import iscoroutinefunction
+from typing import Any, cast
+from weakref import WeakValueDictionary
+
+from jupyter_core.utils import ensure_async
+from tornado import web
+
+__all__ = ["EXPECTED_HASH", "OrderedSaves"]
+
+EXPECTED_HASH = "oh_jupyter_expected_hash"
+"""Field of a PUT to /api/contents: the hash of the file that is to be replaced."""
+
+
+class OrderedSaves:
+    """The saves of a contents manager, which two may ask for at the same moment.
+
+    A save that names the hash of the file that it replaces is refused with 409 if the file is
+    another one by now, and answered with the hash of what it has written.
+    """
+
+    def __init__(self, contents: Any) -> None:
+        """Put them in order, where the contents manager does not do one at a time anyway."""
+        self._contents = contents
+        self._save = contents.save
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._holders: dict[str, asyncio.Task[Any] | None] = {}
+        if iscoroutinefunction(contents.save):
+            contents.save = self.save
+
+    @asynccontextmanager
+    async def alone(self, path: str) -> AsyncIterator[None]:
+        """While no other task saves a file."""
+        path, task = path.strip("/"), asyncio.current_task()
+        if self._holders.get(path) is task:
+            yield
+            return
+        async with self._locks.setdefault(path, asyncio.Lock()):
+            self._holders[path] = task
+            try:
+                yield
+            finally:
+                del self._holders[path]
+
+    async def save(self, model: dict[str, Any], path: str = "") -> dict[str, Any]:
+        """Save a file, as the contents manager does."""
+        expected = model.pop(EXPECTED_HASH, None)
+        async with self.alone(path):
+            if expected is None:
+                return cast("dict[str, Any]", await self._save(model, path))
+            if await self._hash(path) not in (None, expected):
+                raise web.HTTPError(409, f"{path} was changed by somebody else", reason="Changed")
+            saved = await self._save(model, path)
+            now = await self._model(path)
+            return {**saved, **{name: now[name] for name in ("hash", "hash_algorithm")}}
+
+    async def _hash(self, path: str) -> str | None:
+        if not await ensure_async(self._contents.file_exists(path)):
+            return None
+        return str((await self._model(path))["hash"])
+
+    async def _model(self, path: str) -> dict[str, Any]:
+        model: dict[str, Any] = await ensure_async(
+            self._contents.get(path, content=False, require_hash=True)
+        )
+        return model

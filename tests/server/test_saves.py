@@ -1,0 +1,66 @@
+"""Two who save one file at the same moment: neither writes over what it does not know."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
+from tornado.web import HTTPError
+
+from oh_jupyter.errors import FileChangedError
+from oh_jupyter.server.mcp.notebooks import StoredDocument
+from oh_jupyter.server.saves import EXPECTED_HASH, OrderedSaves
+
+
+@pytest.fixture
+def contents(tmp_path: Path) -> Any:
+    return AsyncLargeFileManager(root_dir=str(tmp_path))
+
+
+@pytest.fixture
+def saves(contents: Any) -> OrderedSaves:
+    return OrderedSaves(contents)
+
+
+def text(content: str, **fields: str) -> dict[str, Any]:
+    return {"type": "file", "format": "text", "content": content, **fields}
+
+
+async def test_of_two_saves_at_once_one_is_refused(contents, saves, tmp_path) -> None:
+    await contents.save(text("one"), "a.txt")
+    known = (await contents.get("a.txt", content=False, require_hash=True))["hash"]
+    answers = await asyncio.gather(
+        *(contents.save(text(each, **{EXPECTED_HASH: known}), "a.txt") for each in ("two", "six")),
+        return_exceptions=True,
+    )
+    (refused,) = [each for each in answers if isinstance(each, HTTPError)]
+    (saved,) = [each for each in answers if isinstance(each, dict)]
+    assert refused.status_code == 409
+    assert (tmp_path / "a.txt").read_text() == "two"
+    assert saved["hash"] == (await contents.get("a.txt", require_hash=True))["hash"]
+
+    (tmp_path / "a.txt").unlink()
+    await contents.save(text("again", **{EXPECTED_HASH: known}), "a.txt")
+    assert (tmp_path / "a.txt").read_text() == "again"
+
+
+async def test_a_cell_that_was_saved_meanwhile_is_not_written_over(
+    contents, saves, tmp_path
+) -> None:
+    cells = [
+        {"cell_type": "raw", "id": name, "metadata": {}, "source": name} for name in ("one", "two")
+    ]
+    notebook = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells}
+    (tmp_path / "n.ipynb").write_text(json.dumps(notebook))
+    document = StoredDocument("n.ipynb", contents, saves)
+    known = await document.cells()
+    await document.set_source(0, known[0], "typed")
+    await document.move("two", 0)
+    with pytest.raises(FileChangedError, match="at the same moment"):
+        await document.set_source(0, known[0], "agent")
+    await document.set_source(1, known[1], "agent")
+    assert [each["source"] for each in await document.cells()] == ["agent", "typed"]
