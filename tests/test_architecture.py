@@ -17,12 +17,13 @@ PACKAGE = Path(oh_jupyter.__file__).parent
 
 ROOMS = {"storage", "editor", "shell", "browser", "skills", "checkpoints"}
 BASE = {"errors", "_version", "ansi", "background", "schema"}
-LOW = BASE | {"events", "config", "process", "locks"}
+LOW = BASE | {"events", "config", "process", "locks", "edit_lock"}
 MAY_IMPORT = {
     "errors": set(),
     "_version": set(),
     "_guardian": set(),
     "locks": BASE,
+    "edit_lock": BASE | {"locks"},
     "ansi": set(),
     "background": set(),
     "schema": set(),
@@ -47,7 +48,7 @@ MAY_IMPORT = {
     | ROOMS
     | {"agents", "cells", "client", "doctor", "evaluation", "plugins", "runtime", "traits", "logs"},
     "openhands": LOW | {"runtime", "kernel", "client"},
-    "server": BASE | {"events", "config", "storage", "traits", "logs", "mcp_sdk"},
+    "server": BASE | {"events", "config", "edit_lock", "storage", "traits", "logs", "mcp_sdk"},
     "client": BASE | {"events", "config"},
     "connect": BASE | {"events", "config", "server", "client"},
     "doctor": LOW | ROOMS | {"agents", "runtime"},

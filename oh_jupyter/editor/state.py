@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
 
-from oh_jupyter.editor.files.edit_lock import find_interrupted
+from oh_jupyter.edit_lock import find_interrupted
 from oh_jupyter.editor.history.edit_history import (
     EditHistory,
     default_folder,

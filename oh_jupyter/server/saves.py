@@ -1,8 +1,9 @@
-"""Saves of files one after the other, and only over what whoever saves knows."""
+"""Saves of files one after the other, not during an edit, and only over what the saver knows."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from inspect import iscoroutinefunction
@@ -10,12 +11,19 @@ from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from jupyter_core.utils import ensure_async
+from jupyter_server.utils import to_os_path
 from tornado import web
+
+from oh_jupyter.edit_lock import held_by_saver
 
 __all__ = ["EXPECTED_HASH", "OrderedSaves"]
 
 EXPECTED_HASH = "oh_jupyter_expected_hash"
 """Field of a PUT to /api/contents: the hash of the file that is to be replaced."""
+
+
+EDIT_TIMEOUT_SECONDS = 5.0
+"""How long a save waits for an edit, which takes milliseconds."""
 
 
 class OrderedSaves:
@@ -36,7 +44,7 @@ class OrderedSaves:
 
     @asynccontextmanager
     async def alone(self, path: str) -> AsyncIterator[None]:
-        """While no other task saves a file."""
+        """While no other task saves a file, and no editor of this machine changes it."""
         path, task = path.strip("/"), asyncio.current_task()
         if self._holders.get(path) is task:
             yield
@@ -44,9 +52,24 @@ class OrderedSaves:
         async with self._locks.setdefault(path, asyncio.Lock()):
             self._holders[path] = task
             try:
-                yield
+                async with self._not_edited(path):
+                    yield
             finally:
                 del self._holders[path]
+
+    @asynccontextmanager
+    async def _not_edited(self, path: str) -> AsyncIterator[None]:
+        root = getattr(self._contents, "root_dir", None)
+        if not root:  # not files of this machine
+            yield
+            return
+        real = os.path.realpath(to_os_path(cast("Any", path), root))
+        lock = held_by_saver(real, EDIT_TIMEOUT_SECONDS)
+        await asyncio.to_thread(lock.__enter__)
+        try:
+            yield
+        finally:
+            lock.__exit__(None, None, None)
 
     async def save(self, model: dict[str, Any], path: str = "") -> dict[str, Any]:
         """Save a file, as the contents manager does."""

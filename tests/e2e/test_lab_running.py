@@ -90,6 +90,12 @@ def test_the_launcher_opens_a_notebook_with_a_runtime_and_tabs_come_back(
     write_notebook("first.ipynb", "%load_ext oh_jupyter")
     page: Page = open_notebook("first.ipynb")
     assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    # A browser of the store that was open is not where notebooks are made.
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-store')")
+    files = page.get_by_role("region", name="Files of the store")
+    expect(files.locator(".jp-DirListing-content")).to_be_visible()
+    files.locator(".jp-DirListing-content").click()
+    page.evaluate("jupyterapp.commands.execute('filebrowser:activate')")
     page.evaluate("jupyterapp.commands.execute('launcher:create')")
     page.locator(".jp-LauncherCard", has_text="Notebook with an Agent").click()
     panel = page.locator("#oh-jupyter-agent")

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from oh_jupyter import edit_lock
 from oh_jupyter.editor import EditorError, FileEditor
-from oh_jupyter.editor.files import atomic_write, edit_lock
+from oh_jupyter.editor.files import atomic_write
 
 EDITS = 150
 
@@ -436,7 +437,7 @@ def test_edits_go_on_where_there_is_no_place_for_locks(places, editor, write, ca
 
 
 def test_the_places_depend_on_no_variable_of_the_environment(tmp_path):
-    program = "from oh_jupyter.editor.files import edit_lock; print(edit_lock.lock_folders())"
+    program = "from oh_jupyter import edit_lock; print(edit_lock.lock_folders())"
     said = {
         subprocess.run(
             [sys.executable, "-c", program],

@@ -11,6 +11,7 @@ import pytest
 from jupyter_server.services.contents.largefilemanager import AsyncLargeFileManager
 from tornado.web import HTTPError
 
+from oh_jupyter.edit_lock import LockHolder, held
 from oh_jupyter.errors import FileChangedError
 from oh_jupyter.server.mcp.notebooks import StoredDocument
 from oh_jupyter.server.saves import EXPECTED_HASH, OrderedSaves
@@ -64,3 +65,18 @@ async def test_a_cell_that_was_saved_meanwhile_is_not_written_over(
         await document.set_source(0, known[0], "agent")
     await document.set_source(1, known[1], "agent")
     assert [each["source"] for each in await document.cells()] == ["agent", "typed"]
+
+
+async def test_a_save_waits_for_an_edit_of_the_same_file(contents, saves, tmp_path) -> None:
+    await contents.save(text("one"), "a.txt")
+    known = (await contents.get("a.txt", content=False, require_hash=True))["hash"]
+    file = tmp_path / "a.txt"
+    with held([LockHolder(str(tmp_path), str(file))], lambda _: False):
+        saving = asyncio.ensure_future(
+            contents.save(text("two", **{EXPECTED_HASH: known}), "a.txt")
+        )
+        await asyncio.wait({saving}, timeout=0.1)  # it ends at once if it does not wait
+        file.write_text("edited")
+    with pytest.raises(HTTPError, match="changed by somebody else"):
+        await saving
+    assert file.read_text() == "edited"

@@ -4,14 +4,18 @@ import {
   type JupyterFrontEndPlugin
 } from '@jupyterlab/application';
 import { ICommandPalette, Notification } from '@jupyterlab/apputils';
-import { IFileBrowserFactory } from '@jupyterlab/filebrowser';
+import { IFileBrowserFactory, type FileBrowser } from '@jupyterlab/filebrowser';
 import { ITranslator, nullTranslator } from '@jupyterlab/translation';
 
 import { CommandIDs } from '../ids.js';
 import { ohIcon } from '../log/icons.js';
 import { hasRuntime, serverKernels } from '../running/kernels.js';
 import { StoreApi } from '../store/api.js';
-import { makeStoreBrowser, STORE_BROWSER_ID } from '../store/browser.js';
+import {
+  makeStoreBrowser,
+  STORE_BROWSER_ID,
+  StorePanel
+} from '../store/browser.js';
 import { StoreDrive } from '../store/drive.js';
 import { kernelFolder } from '../store/paths.js';
 import { IOhRuntime } from '../tokens.js';
@@ -54,33 +58,38 @@ export const storePlugin: JupyterFrontEndPlugin<void> = {
     if (!factory) {
       return;
     }
-    const browser = makeStoreBrowser(
-      factory,
-      () => void open().catch(tellFailure),
-      () => void app.commands.execute(CommandIDs.showDeliveries),
-      translator ?? nullTranslator,
-      trans
-    );
-    drive.fileChanged.connect(() => void browser.model.refresh());
-    browser.model.connectionFailure.connect((_, error) => tellFailure(error));
-    /** The store of the notebook in front, unless another one is looked at. */
-    const open = async () => {
+    const makeBrowser = () => {
+      const browser = makeStoreBrowser(
+        factory,
+        () => void app.commands.execute(CommandIDs.showDeliveries),
+        translator ?? nullTranslator,
+        trans
+      );
+      const refresh = () => void browser.model.refresh();
+      drive.fileChanged.connect(refresh);
+      browser.disposed.connect(() => drive.fileChanged.disconnect(refresh));
+      browser.model.connectionFailure.connect((_, error) => tellFailure(error));
+      return browser;
+    };
+    /** The store of the notebook in front, or all. */
+    const open = async ({ model }: FileBrowser) => {
       const { sessionContext, state } = runtime.current ?? {};
       const id = sessionContext?.session?.kernel?.id;
-      const isRoot = contents.localPath(browser.model.path) === '';
-      if (isRoot && id && state === 'ready') {
-        const kernel = serverKernels(app.serviceManager).find(
-          each => each.id === id
-        );
-        await browser.model.cd(
-          kernel ? `/${kernelFolder(kernel.name, id)}` : '.'
-        );
-      } else {
-        await browser.model.refresh();
-      }
+      const kernel =
+        state === 'ready'
+          ? serverKernels(app.serviceManager).find(each => each.id === id)
+          : undefined;
+      await (kernel
+        ? model.cd(`/${kernelFolder(kernel.name, kernel.id)}`)
+        : model.refresh());
     };
-    app.shell.add(browser, 'left', { rank: 104, type: 'OpenHands' });
-    restorer?.add(browser, STORE_BROWSER_ID);
+    const panel = new StorePanel(
+      makeBrowser,
+      browser => void open(browser).catch(tellFailure),
+      trans
+    );
+    app.shell.add(panel, 'left', { rank: 104, type: 'OpenHands' });
+    restorer?.add(panel, STORE_BROWSER_ID);
     app.commands.addCommand(CommandIDs.showStore, {
       label: trans.__('OpenHands Store'),
       caption: trans.__('Browse the files that the runtime of a kernel keeps'),

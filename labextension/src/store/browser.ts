@@ -6,7 +6,8 @@ import {
 } from '@jupyterlab/filebrowser';
 import type { ITranslator, TranslationBundle } from '@jupyterlab/translation';
 import { refreshIcon } from '@jupyterlab/ui-components';
-import { MessageLoop } from '@lumino/messaging';
+import type { Message } from '@lumino/messaging';
+import { StackedPanel } from '@lumino/widgets';
 
 import { ohIcon } from '../log/icons.js';
 import { DRIVE_NAME } from './drive.js';
@@ -17,29 +18,73 @@ const REFRESH_INTERVAL_MS = 24 * 3600 * 1000;
 export const STORE_BROWSER_ID = 'oh-jupyter-store';
 
 /**
+ * The place of a file browser of the drive of stores.
+ *
+ * The browser is there while it is looked at. JupyterLab takes the browser that was added last for
+ * the one that people work in, and would put new notebooks into the store.
+ */
+export class StorePanel extends StackedPanel {
+  /**
+   * @param makeBrowser - Makes the browser.
+   * @param onShown - Called when a person opens it.
+   */
+  constructor(
+    makeBrowser: () => FileBrowser,
+    onShown: (browser: FileBrowser) => void,
+    trans: TranslationBundle
+  ) {
+    super();
+    this._makeBrowser = makeBrowser;
+    this._onShown = onShown;
+    this.id = STORE_BROWSER_ID;
+    this.title.icon = ohIcon;
+    this.title.caption = trans.__('OpenHands: files of the store');
+    this.node.setAttribute('role', 'region');
+    this.node.setAttribute('aria-label', trans.__('Files of the store'));
+  }
+
+  protected override onBeforeShow(message: Message): void {
+    this._browser ??= this._makeBrowser();
+    this.addWidget(this._browser);
+    super.onBeforeShow(message);
+  }
+
+  protected override onAfterShow(message: Message): void {
+    super.onAfterShow(message);
+    if (this._browser) {
+      this._onShown(this._browser);
+    }
+  }
+
+  protected override onAfterHide(message: Message): void {
+    super.onAfterHide(message);
+    this._browser?.dispose();
+    this._browser = null;
+  }
+
+  private readonly _makeBrowser: () => FileBrowser;
+  private readonly _onShown: (browser: FileBrowser) => void;
+  private _browser: FileBrowser | null = null;
+}
+
+/**
  * A file browser of the drive of stores.
  *
- * @param onShown - Called when a person opens it.
  * @param onDeliveries - Called when a person wants to see what was not delivered.
  */
 export function makeStoreBrowser(
   factory: IFileBrowserFactory,
-  onShown: () => void,
   onDeliveries: () => void,
   translator: ITranslator,
   trans: TranslationBundle
 ): FileBrowser {
-  const browser = factory.createFileBrowser(STORE_BROWSER_ID, {
+  const browser = factory.createFileBrowser(`${STORE_BROWSER_ID}-files`, {
     auto: false,
     driveName: DRIVE_NAME,
     refreshInterval: REFRESH_INTERVAL_MS,
     restore: false,
     state: null
   });
-  browser.title.icon = ohIcon;
-  browser.title.caption = trans.__('OpenHands: files of the store');
-  browser.node.setAttribute('role', 'region');
-  browser.node.setAttribute('aria-label', trans.__('Files of the store'));
   const { model, toolbar } = browser;
   toolbar.addItem('upload', new Uploader({ model, translator }));
   toolbar.addItem(
@@ -58,11 +103,5 @@ export function makeStoreBrowser(
       tooltip: trans.__('What the receiver of the webhook does not have')
     })
   );
-  MessageLoop.installMessageHook(browser, (_, message) => {
-    if (message.type === 'after-show') {
-      onShown();
-    }
-    return true;
-  });
   return browser;
 }

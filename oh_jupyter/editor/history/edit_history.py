@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import Lock
 
 from oh_jupyter.config import state_home
-from oh_jupyter.editor.files.edit_lock import InterruptedEdit, LockHolder, held, is_private
+from oh_jupyter.edit_lock import InterruptedEdit, LockHolder, held, is_private
 from oh_jupyter.editor.history.commit import recover
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal

@@ -1,4 +1,4 @@
-"""Exclusive lock of a file for all editors of a user on one machine.
+"""Exclusive lock of a file for all editors, and savers, of a user on one machine.
 
 While an editor holds one, the lock file names its history; if it dies in a change, that stays, so
 that whoever comes next knows which history to ask. Other users and machines are not excluded.
@@ -79,8 +79,28 @@ class InterruptedEdit(Exception):
 
 
 @contextmanager
-def held(holders: Sequence[LockHolder], is_known: Callable[[LockHolder], bool]) -> Iterator[None]:
-    """Hold the locks of files; raises InterruptedEdit for a lock whose holder died."""
+def held_by_saver(path: str, timeout_seconds: float) -> Iterator[None]:
+    """Hold the lock of a real path without a history, where it can be had in time.
+
+    Who saves what a person has typed must not fail by an editor that is suspended or has died.
+    """
+    holder = LockHolder(os.devnull, path)
+    with ExitStack() as stack:
+        with suppress(InterruptedEdit, OSError):  # TimeoutError is one
+            stack.enter_context(held([holder], lambda _: False, timeout_seconds))
+        yield
+
+
+@contextmanager
+def held(
+    holders: Sequence[LockHolder],
+    is_known: Callable[[LockHolder], bool],
+    timeout_seconds: float | None = None,
+) -> Iterator[None]:
+    """Hold the locks of files; raises InterruptedEdit for a lock whose holder died.
+
+    Each is waited for at most ``timeout_seconds``, then it is a TimeoutError.
+    """
     place = _lock_folder()
     if place is None:
         yield
@@ -90,13 +110,19 @@ def held(holders: Sequence[LockHolder], is_known: Callable[[LockHolder], bool]) 
         for name_of in (lock_name, _inode_name):
             named = {name: holder for holder in holders if (name := name_of(holder.path))}
             for name in sorted(named):
-                stack.enter_context(_held(os.path.join(place, name), named[name], is_known))
+                file = os.path.join(place, name)
+                stack.enter_context(_held(file, named[name], is_known, timeout_seconds))
         yield
 
 
 @contextmanager
-def _held(file: str, holder: LockHolder, is_known: Callable[[LockHolder], bool]) -> Iterator[None]:
-    with file_lock(file) as descriptor:
+def _held(
+    file: str,
+    holder: LockHolder,
+    is_known: Callable[[LockHolder], bool],
+    timeout_seconds: float | None,
+) -> Iterator[None]:
+    with file_lock(file, timeout_seconds) as descriptor:
         before = LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES))
         if before is not None and before != holder:
             if before.is_in_the_middle and not is_known(before):
