@@ -19,6 +19,12 @@ def runtime(page: Page, title: str) -> Locator:
     return items.filter(has=page.get_by_title(title, exact=True))
 
 
+def end(item: Locator) -> None:
+    """Press its button, which is seen while the mouse is there and the list is not drawn anew."""
+    item.hover()
+    item.locator("> .jp-RunningSessions-itemShutdown").dispatch_event("click")
+
+
 def test_a_runtime_is_loaded_listed_and_ended(lab, open_notebook, write_notebook) -> None:
     write_notebook(NAME, "1 + 1")
     page: Page = open_notebook(NAME)
@@ -37,12 +43,10 @@ def test_a_runtime_is_loaded_listed_and_ended(lab, open_notebook, write_notebook
     shell = item.locator('[data-context="oh-jupyter-shell"]')
     expect(shell).to_be_visible()
     take_pictures(page, "running")
-    shell.hover()
-    shell.locator("> .jp-RunningSessions-itemShutdown").click()
+    end(shell)
     expect(shell).to_have_count(0)
 
-    item.hover()
-    item.locator("> .jp-RunningSessions-itemShutdown").click()
+    end(item)
     expect(item).to_have_count(0)
 
 
@@ -67,11 +71,9 @@ def test_a_runtime_without_an_open_notebook_is_listed_and_ended(
     shell = item.locator('[data-context="oh-jupyter-shell"]')
     expect(shell).to_be_visible()
     take_pictures(page, "running-lone")
-    shell.hover()
-    shell.locator("> .jp-RunningSessions-itemShutdown").click()
+    end(shell)
     expect(shell).to_have_count(0)
-    item.hover()
-    item.locator("> .jp-RunningSessions-itemShutdown").click()
+    end(item)
     expect(item).to_have_count(0)
     info = lab.request(f"oh_jupyter/kernels/{lone_kernel}/server_info")
     assert info["runtime"] is None
