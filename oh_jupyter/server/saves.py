@@ -21,7 +21,6 @@ __all__ = ["EXPECTED_HASH", "OrderedSaves"]
 EXPECTED_HASH = "oh_jupyter_expected_hash"
 """Field of a PUT to /api/contents: the hash of the file that is to be replaced."""
 
-
 EDIT_TIMEOUT_SECONDS = 5.0
 """How long a save waits for an edit, which takes milliseconds."""
 
@@ -30,17 +29,18 @@ class OrderedSaves:
     """The saves of a contents manager, which two may ask for at the same moment.
 
     A save that names the hash of the file that it replaces is refused with 409 if the file is
-    another one by now, and answered with the hash of what it has written.
+    another one by now, and answered with the hash of what it has written. Who reads a file waits
+    for its save, since Jupyter writes it in place.
     """
 
     def __init__(self, contents: Any) -> None:
         """Put them in order, where the contents manager does not do one at a time anyway."""
         self._contents = contents
-        self._save = contents.save
+        self._get, self._save = contents.get, contents.save
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._holders: dict[str, asyncio.Task[Any] | None] = {}
         if iscoroutinefunction(contents.save):
-            contents.save = self.save
+            contents.get, contents.save = self.get, self.save
 
     @asynccontextmanager
     async def alone(self, path: str) -> AsyncIterator[None]:
@@ -70,6 +70,13 @@ class OrderedSaves:
             yield
         finally:
             lock.__exit__(None, None, None)
+
+    async def get(self, path: str, content: bool = True, *args: Any, **options: Any) -> Any:
+        """Read a file or what is known of it, as the contents manager does."""
+        if not (content or options.get("require_hash")):
+            return await self._get(path, content, *args, **options)
+        async with self.alone(path):
+            return await self._get(path, content, *args, **options)
 
     async def save(self, model: dict[str, Any], path: str = "") -> dict[str, Any]:
         """Save a file, as the contents manager does."""

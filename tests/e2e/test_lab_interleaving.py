@@ -285,7 +285,7 @@ def comparable(cell: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.slow
 @pytest.mark.xfail(
-    reason="of some hundred edits one may be lost: typing while cells are moved, or an insertion",
+    reason="of a thousand edits one may be lost: what is typed while an agent moves other cells",
     strict=False,
 )
 @pytest.mark.timeout(3600)
