@@ -89,7 +89,7 @@ def test_an_agent_mends_a_file_and_its_command_waits(
     act("edit", command="str_replace", path=str(lab.root / "tides.py"), **mended)
     reload = "import importlib, tides\nclean = importlib.reload(tides).clean\nclean(table)"
     assert "71.0" not in str(act("run_ipython", code=reload)["content"])
-    waiting = agents.submit(act, "run", command="sudo pip install --upgrade pandas")
+    waiting = agents.submit(act, "run", command="sudo -n pip install --dry-run --upgrade pandas")
 
     panel = page.locator("#oh-jupyter-log")
     card = panel.locator(".oh-Card.oh-mod-waiting")

@@ -119,6 +119,7 @@ class Actor:
         self.random = random
         self.letter = letter
         self.written: set[str] = set()
+        self.typed: set[str] = set()
         self.taken_back: set[str] = set()
         self.done: Counter[str] = Counter()
 
@@ -143,6 +144,7 @@ class Person(Actor):
             page.evaluate("chance => oh.edit(chance)", chance)
             page.keyboard.type(f"\n{word}")
             self.written.add(word)
+            self.typed.add(word)
             return
         found = page.evaluate("oh.do", {"kind": kind, "word": word, "chance": chance})
         self.taken_back |= set(found["gone"])
@@ -158,7 +160,8 @@ class Agent(Actor):
     KINDS += ("move", "move", "run", "undo", "delete")
 
     def do(self, step: int) -> None:
-        cells = json.loads(self.tab.file.read_text())["cells"]
+        # By the server, which waits for saves: Jupyter writes files in place.
+        cells = self.tab.lab.request(f"api/contents/{self.tab.file.name}")["content"]["cells"]
         cell, index = self.random.choice(cells), self.random.randrange(len(cells))
         kind, word = self.random.choice(self.KINDS), self.token(step)
         source = "".join(cell["source"])
@@ -248,9 +251,13 @@ def expect_nothing_lost(tab: Tab, *actors: Actor) -> None:
     written = set().union(*(actor.written for actor in actors))
     taken_back = set().union(*(actor.taken_back for actor in actors))
     print(f"{len(written)} written, {len(taken_back)} taken back, {found['toasts']} conflicts")
-    assert sorted(written - taken_back - counts.keys()) == []
+    lost = written - taken_back - counts.keys()
+    typed = set().union(*(actor.typed for actor in actors))
+    assert sorted(lost - typed) == []
     assert sorted(each for each, count in counts.items() if count > 1 and each not in told) == []
     assert sorted(counts.keys() - written) == []
+    if lost:
+        pytest.xfail(f"typed while an agent moved other cells, and lost: {sorted(lost)}")
 
 
 def settle(page: Page) -> None:
@@ -284,10 +291,6 @@ def comparable(cell: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="of a thousand edits one may be lost: what is typed while an agent moves other cells",
-    strict=False,
-)
 @pytest.mark.timeout(3600)
 def test_a_thousand_random_edits_are_all_kept(open_tab) -> None:
     interleave(open_tab("zero = 0", PRINTS, "two = 2"), 1000, seed=2)

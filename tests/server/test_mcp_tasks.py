@@ -46,8 +46,10 @@ async def test_a_task_survives_the_death_of_its_client(
         [*program, url, json.dumps(jp_auth_header), "run_ipython", given], stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        id = json.loads(await asyncio.to_thread(process.stdout.readline))["taskId"]
-        process.kill()
+        try:
+            id = json.loads(await asyncio.to_thread(process.stdout.readline))["taskId"]
+        finally:
+            process.kill()
     async with task_client(url, jp_auth_header) as client:
         found = await status_is(client, id, "working", "it waits")
         assert found["pollInterval" if MAJOR == 1 else "pollIntervalMs"] > 0

@@ -93,11 +93,17 @@ export abstract class KernelModel implements IDisposable {
   private async _askWhileStale(): Promise<void> {
     while (this._stale && this._events?.state === 'ready') {
       this._stale = false;
+      const asked = this._events;
       try {
         await this.ask(this.kernel);
         this._error = '';
       } catch (error) {
         this._error = reasonOf(error);
+      }
+      if (asked !== this._events) {
+        // The answer is about another kernel than the one that is looked at by now.
+        this.forget();
+        this._error = '';
       }
       this._version += 1;
       this._changed.emit();

@@ -47,7 +47,8 @@ function Deliveries({ model, trans }: IDeliveriesProps) {
       .finally(() => setBusy(false));
   };
   const shown = found?.deliveries ?? [];
-  const dead = shown.filter(({ state }) => state !== 'waiting').length;
+  const waiting = shown.filter(({ state }) => state === 'waiting').length;
+  const failed = shown.filter(({ state }) => state === 'dead').length;
   const hidden = (found?.total ?? 0) - shown.length;
   const problem = failure || model.error;
   return (
@@ -57,16 +58,16 @@ function Deliveries({ model, trans }: IDeliveriesProps) {
         <span className="oh-Deliveries-count" role="status">
           {busy
             ? trans.__('Waiting for the receiver…')
-            : trans.__('%1 wait, %2 failed', shown.length - dead, dead)}
+            : trans.__('%1 wait, %2 failed', waiting, failed)}
         </span>
         <button
-          disabled={busy || dead === 0}
+          disabled={busy || failed === 0}
           onClick={() => run(() => model.resend(null))}
         >
           {trans.__('Send all again')}
         </button>
         <button
-          disabled={busy || dead === 0}
+          disabled={busy || shown.length === waiting}
           onClick={() => run(() => discardAll(model, trans))}
         >
           {trans.__('Delete all')}

@@ -94,7 +94,12 @@ export class OpenDocument implements IDisposable {
   async save(): Promise<void> {
     await this._enqueue(async () => {
       await this._sync();
-      await this._save();
+      try {
+        await this._save();
+      } finally {
+        // JupyterLab tells of no end where the person has cancelled it.
+        this._saving = undefined;
+      }
     });
   }
 
@@ -143,27 +148,25 @@ export class OpenDocument implements IDisposable {
     if (this._isDisposed || this._base === undefined) {
       return;
     }
-    try {
-      const now = await this._files.get(path, { content: false, hash: true });
-      if (isSameFile(now, this._context.contentsModel)) {
-        return;
-      }
-      const isNotebook = now.type === 'notebook';
-      const file = await this._files.get(path, {
-        content: true,
-        hash: true,
-        type: isNotebook ? 'notebook' : 'file',
-        format: isNotebook ? 'json' : 'text'
-      });
-      if (!this._isDisposed && path === this._context.path) {
-        this._merge(file);
-      }
-    } catch (error) {
-      // Of a file that is gone or cannot be read, the save tells.
-      if (!(error instanceof ServerConnection.ResponseError)) {
-        throw error;
-      }
+    // Of a file that is gone or cannot be read, the save tells; drives have errors of their own.
+    const file = await this._changedFile(path).catch(() => null);
+    if (file && !this._isDisposed && path === this._context.path) {
+      this._merge(file);
     }
+  }
+
+  private async _changedFile(path: string): Promise<Contents.IModel | null> {
+    const now = await this._files.get(path, { content: false, hash: true });
+    if (isSameFile(now, this._context.contentsModel)) {
+      return null;
+    }
+    const isNotebook = now.type === 'notebook';
+    return this._files.get(path, {
+      content: true,
+      hash: true,
+      type: isNotebook ? 'notebook' : 'file',
+      format: isNotebook ? 'json' : 'text'
+    });
   }
 
   private _merge(file: Contents.IModel): void {

@@ -37,10 +37,11 @@ describe('diffLines', () => {
   });
 
   it('gives the paths of headers as seen from the workspace', () => {
-    const diff = '--- /work/a.sql\n+++ /work/a.sql\n@@ -1 +1 @@\n--- /work\n+b';
+    const diff =
+      '--- /home/ada/a.sql\n+++ /home/ada/a.sql\n@@ -1 +1 @@\n--- /home/ada\n+b';
     assert.deepEqual(
-      diffLines(diff, '/work').map(({ text }) => text),
-      ['--- a.sql', '+++ a.sql', '@@ -1 +1 @@', '--- /work', '+b']
+      diffLines(diff, '/home/ada').map(({ text }) => text),
+      ['--- a.sql', '+++ a.sql', '@@ -1 +1 @@', '--- /home/ada', '+b']
     );
   });
 

@@ -96,7 +96,11 @@ export class StoreDrive implements Contents.IDrive {
   ): Promise<Contents.IModel> {
     if (options.type !== 'file') {
       throw new Error(
-        this._trans.__('In a store, folders come with the files in them.')
+        options.type === 'directory'
+          ? this._trans.__('In a store, folders come with the files in them.')
+          : this._trans.__(
+              'Notebooks cannot be made in a store; choose a folder of the file browser.'
+            )
       );
     }
     const parent = options.path ?? '';
@@ -216,9 +220,17 @@ export class StoreDrive implements Contents.IDrive {
   }
 
   private async _freePath(parent: string, wanted: string): Promise<string> {
-    const { content } = await this.get(parent, { type: 'directory' });
-    const models = content as readonly Contents.IModel[];
-    const names = new Set(models.map(({ name }) => name));
+    const id = this._kernelId(parent);
+    const { entries, total } = await this._api.list(
+      id,
+      storePlace(parent).path
+    );
+    if (entries.length < total) {
+      throw new Error(
+        this._trans.__('There are too many files to find a free name among.')
+      );
+    }
+    const names = new Set(entries.map(({ path }) => PathExt.basename(path)));
     return PathExt.join(parent, freeName(wanted, names));
   }
 

@@ -364,7 +364,8 @@ class StoreHandler(StreamedUploadHandler):
         """Send a file, the entries of a directory, or what is known of either."""
         link = await self.link(kernel_id)
         if self.flag("info"):
-            reply = await link.request("store_info", {"path": path.rstrip("/")})
+            # Open tabs look whether their file is another one; that begins no runtime.
+            reply = await link.request("store_info", {"path": path.rstrip("/")}, load=False)
             self.finish_json(reply.fields["info"])
             return
         details = self.flag("details")
