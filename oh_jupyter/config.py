@@ -71,7 +71,7 @@ def _setting(default: Any, help: str, *variables: str, secret: bool = False) -> 
 def state_home() -> Path:
     """Folder of what is kept for a user, which need not exist."""
     state = os.environ.get("XDG_STATE_HOME", "")
-    home = Path(state) if os.path.isabs(state) else Path.home() / ".local" / "state"
+    home = Path(state) if os.path.isabs(state) else Path(os.path.expanduser("~"), ".local", "state")
     return home / "oh_jupyter"
 
 

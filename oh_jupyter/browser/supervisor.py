@@ -165,7 +165,7 @@ class WorkerProcess:
     def end(self, graceful: bool = True, seconds: float = CLOSE_SECONDS) -> None:
         """End the process, its browser, and everything below."""
         # The end of its input asks the worker to close the browser properly.
-        if self._close_input(seconds) and graceful:
+        if self._close_input(seconds if graceful else 0) and graceful:
             with contextlib.suppress(TimeoutError):
                 self._child.wait(seconds)
         self._child.terminate(1.0)

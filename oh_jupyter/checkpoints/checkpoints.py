@@ -235,29 +235,42 @@ class Checkpoints:
     def rewound(self, since: float) -> dict[Path, int]:
         """Files that were brought back alone, with the number of the rewind that undoes that.
 
+        What a later turn has changed again is not among them: its change would go, too.
+
         Args:
             since: The rewinds after this moment, in seconds since the epoch.
 
         Raises:
-            CheckpointError: Checkpoints cannot be read.
+            CheckpointError: As for ``begin``.
         """
         entries = {entry.id: entry for entry in self.entries() if entry.time >= since}
         found: dict[Path, int] = {}
-        for entry in entries.values():
-            if path := entry.extra.get("path"):
-                found.pop(self.workspace / path, None)
-                target = entries.get(entry.extra["target"])
-                if target is None or target.kind != "rewind":
-                    found[self.workspace / path] = entry.id
+        if not any(entry.extra.get("path") for entry in entries.values()):
+            return found
+        with self._locked() as git:
+            now = take(git, self.limits)
+            for id, begin, end in self._numbered_turns(now, lambda entry: entry.id in entries):
+                changed = differences(git, begin.tree, end.tree)
+                for name in changed:
+                    found.pop(self.workspace / name, None)
+                path = entries[id].extra.get("path")
+                target = entries.get(entries[id].extra.get("target", 0))
+                if path in changed and (target is None or target.kind != "rewind"):
+                    found[self.workspace / str(path)] = id
         return found
 
     def _relative(self, path: str) -> str:
+        place = Path(os.path.abspath(self.workspace / path))
+        place = Path(os.path.realpath(place.parent), place.name)  # a link is a file of its own
         try:
-            return (self.workspace / path).relative_to(self.workspace).as_posix()
+            name = place.relative_to(self.workspace).as_posix()
         except ValueError:
             raise CheckpointError(
                 f"{path!r} is not in {str(self.workspace)!r}, of which checkpoints are kept."
             ) from None
+        if name == "." or (place.is_dir() and not place.is_symlink()):
+            raise CheckpointError(f"{path!r} is a directory; name one file, or leave it out.")
+        return name
 
     def _plan(
         self, git: Git, now: Snapshot, id: int, everything: bool, path: str | None

@@ -91,10 +91,6 @@ class RunningActions(dict[int, ActionProgress]):
         found = self[cast(int, action.id)] = ActionProgress(action)
         return found
 
-    def cancel(self, id: int) -> bool:
-        """Cancel an Action as if whoever asked for it went away; False if it does not run."""
-        return id in self and self[id].task.cancel()
-
     async def look(
         self, id: int | None, seen: dict[str, str] | None, timeout_seconds: float
     ) -> dict[str, str]:

@@ -60,12 +60,17 @@ class OrderedSaves:
     @asynccontextmanager
     async def _not_edited(self, path: str) -> AsyncIterator[None]:
         root = getattr(self._contents, "root_dir", None)
-        if not root:  # not files of this machine
+        if not root or "\0" in path:  # not a file of this machine, or none at all
             yield
             return
         real = os.path.realpath(to_os_path(cast("Any", path), root))
         lock = held_by_saver(real, EDIT_TIMEOUT_SECONDS)
-        await asyncio.to_thread(lock.__enter__)
+        entering = asyncio.ensure_future(asyncio.to_thread(lock.__enter__))
+        try:
+            await asyncio.shield(entering)
+        except asyncio.CancelledError:  # the thread takes the lock all the same
+            entering.add_done_callback(lambda _: lock.__exit__(None, None, None))
+            raise
         try:
             yield
         finally:

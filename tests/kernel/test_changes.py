@@ -93,6 +93,16 @@ def test_what_others_changed_meanwhile_is_not_undone_without_a_word(kernel, by_c
     assert by_command.read_text() == "one\ntwo\nthree\nfour\nfive\n"
 
 
+def test_what_was_changed_again_is_not_lost_by_redoing(kernel, by_command) -> None:
+    kernel.ask("undo_change", path=str(by_command))
+    kernel.act("run", command=f"sed -i s/one/ONE/ {by_command.name}")
+    settled(kernel)
+    (summary,) = listed(kernel, by_command)
+    assert (summary["undoable"], summary["redoable"]) == (True, False)
+    kernel.ask("undo_change", path=str(by_command), redo=True)
+    assert by_command.read_text().startswith("ONE\n")
+
+
 def settled(kernel) -> None:
     """End the agent's turn, as an Action of the person does: later changes are not the agent's."""
     kernel.execute("oh.write('mine_of_changes.txt', 'mine');")

@@ -166,7 +166,7 @@ def test_a_running_action_is_cancelled_by_its_id(runtime: Runtime) -> None:
         return NullObservation("")
 
     async def cancel(id: int) -> bool:
-        return runtime.executor.running.cancel(id)
+        return runtime.executor.running[id].task.cancel()
 
     begun = threading.Event()
     future = runtime.submit(runtime.executor.run_action(CmdRunAction("x"), execute=endless))
@@ -174,7 +174,7 @@ def test_a_running_action_is_cancelled_by_its_id(runtime: Runtime) -> None:
     assert runtime.submit(cancel(0)).result(60)
     with pytest.raises(CancelledError):
         future.result(60)
-    assert not runtime.submit(cancel(0)).result(60)
+    assert 0 not in runtime.executor.running
     runtime.events.flush()
     assert runtime.events.get_event(1).content == "The action was cancelled."
 

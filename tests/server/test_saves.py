@@ -103,3 +103,24 @@ async def test_a_file_is_not_read_before_it_is_whole(contents, tmp_path) -> None
     await saving
     assert (await reading)["content"] == "one"
     assert [each["name"] for each in (await contents.get(""))["content"]] == ["a.txt"]
+
+
+async def test_a_reader_that_goes_away_while_it_waits_leaves_no_lock(contents, saves, tmp_path):
+    file = tmp_path / "a.txt"
+    file.write_text("one")
+    holder = LockHolder(str(tmp_path), str(file))
+    with held([holder], lambda _: False):
+        reading = asyncio.ensure_future(contents.get("a.txt"))
+        await asyncio.wait({reading}, timeout=0.1)
+        reading.cancel()
+        await asyncio.wait({reading})
+    assert reading.cancelled()
+    await asyncio.wait(asyncio.all_tasks() - {asyncio.current_task()}, timeout=60)
+    await asyncio.to_thread(lock_and_release, holder)
+    with pytest.raises(HTTPError, match="not a valid path|does not exist"):
+        await contents.get("a\0b")
+
+
+def lock_and_release(holder: LockHolder) -> None:
+    with held([holder], lambda _: False, timeout_seconds=60):
+        pass

@@ -79,7 +79,11 @@ class Screencast:
         cdp = await page.context.new_cdp_session(page)
         cdp.on("Page.screencastFrame", lambda event: self._frame_taken(cdp, event))
         self._page, self._cdp = page, cdp
-        await cdp.send("Page.startScreencast", {"format": "jpeg", "quality": 75})
+        try:
+            await cdp.send("Page.startScreencast", {"format": "jpeg", "quality": 75})
+        except Exception:
+            self._page = None  # so that it is tried again
+            raise
 
     def _frame_taken(self, cdp: CDPSession, event: dict[str, Any]) -> None:
         if cdp is not self._cdp:

@@ -79,7 +79,7 @@ async def record_video(screencast: Screencast, file: BinaryIO) -> None:
         # The thread writes on when this is cancelled.
         await asyncio.wait([writing])
         number, picture = screencast.frame
-        with contextlib.suppress(OSError):
+        with file, contextlib.suppress(OSError):
             if number != known and picture:
                 writer.add(picture, passed())
             writer.close(passed())

@@ -33,12 +33,13 @@ async def _changes(request: Request) -> Reply:
     """The changed files without their contents."""
     executor = request.runtime.executor
     problem = executor.turns.problem
+    rewound: dict[Path, int] = {}
     try:
         found = await session_changes(executor)
+        rewound = await _rewound(executor)
     except CheckpointError as raised:
         problem = str(raised)
         found = await session_changes(executor, by_commands=False)
-    rewound = await _rewound(executor)
     files = await executor.in_thread(
         lambda: [_summary(each, executor.editor, each.path in rewound) for each in found]
     )
@@ -65,8 +66,10 @@ async def _undo_change(request: Request) -> Reply:
     """
     executor, path = request.runtime.executor, request.text("path")
     redo = request.fields.get("redo") is True
+    checkpoint = None
     if redo:
-        checkpoint = (await _rewound(executor)).get(Path(path))
+        with suppress(CheckpointError):  # an edit is made again without them
+            checkpoint = (await _rewound(executor)).get(Path(path))
     else:
         checkpoint = await _first_change(executor, path)
     if checkpoint is None:
@@ -80,8 +83,10 @@ async def _undo_change(request: Request) -> Reply:
 
 async def _first_change(executor: ActionExecutor, path: str) -> int | None:
     """The turn that began to change a file by commands; None where an edit is undone."""
-    changes = [each for each in await session_changes(executor) if str(each.path) == path]
-    if not changes or any(_has_edits(each, executor.editor) for each in changes):
+    edited = await session_changes(executor, by_commands=False)
+    if any(str(each.path) == path and _has_edits(each, executor.editor) for each in edited):
+        return None
+    if not any(str(each.path) == path for each in await session_changes(executor)):
         return None
     find = executor.turns.checkpoints.first_change
     return cast("int | None", await executor.in_thread(find, path, executor.start_time))

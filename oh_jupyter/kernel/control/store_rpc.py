@@ -73,6 +73,8 @@ async def _rename_in_store(request: Request) -> Reply:
     source, target, store = request.text("path"), request.text("to"), request.runtime.file_store
     _check_not_root(source)
     _check_not_root(target)
+    if path_key(target).startswith(path_key(source) + "/"):
+        raise StorePathError(f"{source!r} cannot be moved into itself; choose another place")
 
     def rename() -> None:
         if store.exists(target):
@@ -81,6 +83,8 @@ async def _rename_in_store(request: Request) -> Reply:
             copy(store, source, store, target)
         except FileNotFoundError:
             raise TransferNotFoundError(f"The store has no {source!r}") from None
+        except NotADirectoryError:
+            raise StorePathError(f"A part of {target!r} is a file; nothing was renamed") from None
         store.delete(source)
 
     await request.runtime.executor.in_thread(rename)

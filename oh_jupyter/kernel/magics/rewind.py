@@ -66,6 +66,8 @@ class RewindMagics(OhMagics):
             print(f"Checkpoint {mark.id}: {mark.label}")
             return None
         if options.id is None:
+            if options.path or options.yes or options.everything or options.variables:
+                raise UsageError("%oh_rewind takes these options with a checkpoint, or last")
             return self._table()
         if options.id != "last" and not options.id.isdigit():
             raise UsageError(
