@@ -151,52 +151,74 @@ def test_the_parts_of_a_room_import_downward(room: str) -> None:
     TopologicalSorter(parts_of_a_room(room)).prepare()
 
 
+def imports_its_own(folder: Path) -> bool:
+    """Whether a package imports modules of its own."""
+    name = ".".join(("oh_jupyter", *folder.relative_to(PACKAGE).parts))
+    found = imported(folder / "__init__.py") if (folder / "__init__.py").exists() else set()
+    return any(f"{each}.".startswith(f"{name}.") for each in found)
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_module_waits_for_a_package_that_imports_it(path: Path) -> None:
     """Where two threads import both at once, Python would give one of them half a package."""
-    packages = {
-        ".".join(("oh_jupyter", *folder.relative_to(PACKAGE).parts)): folder
-        for folder in (path.parent if path.name == "__init__.py" else path).parents
-        if folder.is_relative_to(PACKAGE) and folder != PACKAGE
-    }
+    packages = [
+        ".".join(("oh_jupyter", *folder.relative_to(PACKAGE).parts))
+        for folder in (path.parent.parents if path.name == "__init__.py" else path.parents)
+        if folder.is_relative_to(PACKAGE) and folder != PACKAGE and imports_its_own(folder)
+    ]
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module in packages:
-            folder = packages[node.module]
-            modules = [alias.name for alias in node.names if (folder / f"{alias.name}.py").exists()]
-            assert not modules, f"write: import {node.module}.{modules[0]} as {modules[0]}"
+        if isinstance(node, ast.ImportFrom):
+            assert node.module not in packages, f"line {node.lineno}: import from its module"
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                waits = any(alias.name.startswith(f"{package}.") for package in packages)
+                assert not (alias.asname and waits), (
+                    f"line {node.lineno}: write: from {alias.name} import the names"
+                )
 
 
 TWO_THREADS = """
-import importlib.machinery, sys, threading
-reached, begun = threading.Event(), threading.Event()
+import importlib, importlib.machinery, sys, threading, time
+reached, proceed = threading.Event(), threading.Event()
 
 class Gate:
     def find_spec(self, name, path, target=None):
-        if name == "oh_jupyter.editor.editor":
-            begun.set()
-        if name != "oh_jupyter.editor.changes" or threading.current_thread() is not first:
+        if name != "oh_jupyter.editor.arguments" or threading.current_thread() is not first:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path)
         execute = spec.loader.exec_module
 
-        def exec_module(module):  # find_spec is called under the lock of all imports
+        def exec_module(module):
             reached.set()
-            assert begun.wait(60)
+            assert proceed.wait(60)
             execute(module)
 
         spec.loader.exec_module = exec_module
         return spec
 
+def where():
+    frame = sys._current_frames().get(second.ident)
+    return frame and (frame.f_code.co_name, id(frame), frame.f_lasti)
+
 sys.meta_path.insert(0, Gate())
 first = threading.Thread(target=importlib.import_module, args=["oh_jupyter.editor"])
+second = threading.Thread(target=importlib.import_module, args=["oh_jupyter.editor.actions"])
 first.start()
 assert reached.wait(60)
-import oh_jupyter.editor.actions
+second.start()
+same = 0
+while second.is_alive() and same < 20:
+    before = where()
+    second.join(0.01)
+    same = same + 1 if where() == before else 0
+proceed.set()
 first.join()
+second.join()
 """
 
 
 def test_two_threads_may_import_a_room_at_once() -> None:
+    """One is within the package, the other one comes to a module that the package imports."""
     done = subprocess.run(
         [sys.executable, "-c", TWO_THREADS], capture_output=True, text=True, timeout=150
     )

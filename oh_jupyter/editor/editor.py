@@ -8,13 +8,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-import oh_jupyter.editor.changes as changes
-import oh_jupyter.editor.engine as engine
-import oh_jupyter.editor.reading as reading
-import oh_jupyter.editor.undo as undo
 from oh_jupyter.editor.arguments import EDIT_COMMANDS, Arguments, prepare
-from oh_jupyter.editor.changes import ChangedFile, HistoryPosition
-from oh_jupyter.editor.engine import Transaction, check_edits, combine
+from oh_jupyter.editor.changes import ChangedFile, HistoryPosition, changes, position, undo_to
+from oh_jupyter.editor.engine import Transaction, apply, apply_all, check_edits, combine, overwrite
 from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
 from oh_jupyter.editor.history.edit_history import (
     MAX_HISTORY_BYTES,
@@ -23,10 +19,12 @@ from oh_jupyter.editor.history.edit_history import (
     HistoryEntry,
 )
 from oh_jupyter.editor.messages import invalid
+from oh_jupyter.editor.reading import view
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState, real_path
 from oh_jupyter.editor.text.edits import Command, NewFile
+from oh_jupyter.editor.undo import diff, undo_or_redo
 from oh_jupyter.errors import EditorError
 
 
@@ -158,7 +156,7 @@ class FileEditor:
         if command in ("undo_edit", "redo_edit"):
             return self._undo_or_redo(target, command, dry_run)
         edit = prepare(command, target, given)
-        return engine.apply(self._state, edit, linting=enable_linting, dry_run=dry_run)
+        return apply(self._state, edit, linting=enable_linting, dry_run=dry_run)
 
     def edit_cell(
         self,
@@ -225,7 +223,7 @@ class FileEditor:
         """
         commands = [self._prepare(edit) for edit in check_edits(edits)]
         paths = [command.path for command in commands]
-        return engine.apply_all(
+        return apply_all(
             self._state,
             paths,
             combine(commands),
@@ -313,7 +311,7 @@ class FileEditor:
             NoHistoryError: There are not as many edits.
             FileChangedError: Somebody else changed the same place since.
         """
-        return undo.diff(self.history_store, parse_path(path, self.workspace), steps)
+        return diff(self.history_store, parse_path(path, self.workspace), steps)
 
     def position(self) -> HistoryPosition:
         """Note where the edit history is now, for `changes` and `undo_to`.
@@ -324,7 +322,7 @@ class FileEditor:
             The position, which is plain data and holds in other processes, too.
         """
         self._state.finish_interrupted()
-        return changes.position(self.history_store)
+        return position(self.history_store)
 
     def changes(self, since: HistoryPosition | None = None) -> list[ChangedFile]:
         """List the files that were edited and are not what they were.
@@ -343,7 +341,7 @@ class FileEditor:
             EditorError: A history or a file cannot be read.
         """
         self._state.finish_interrupted()
-        return changes.changes(self.history_store, since)
+        return changes(self.history_store, since)
 
     def undo_to(
         self,
@@ -376,7 +374,7 @@ class FileEditor:
         """
         targets = None if paths is None else [parse_path(path, self.workspace) for path in paths]
         self._state.finish_interrupted(*(targets or ()))
-        result, contents = changes.undo_to(
+        result, contents = undo_to(
             self.history_store,
             self.workspace,
             position,
@@ -403,10 +401,10 @@ class FileEditor:
             OSError: It could not be written.
             FileChangedError: Somebody else keeps writing it.
         """
-        engine.overwrite(self._state, path, compute, mode)
+        overwrite(self._state, path, compute, mode)
 
     def _view(self, path: Path, view_range: list[int] | tuple[int, int] | None) -> EditorResult:
-        result, shown = reading.view(path, view_range, self._state.max_file_bytes)
+        result, shown = view(path, view_range, self._state.max_file_bytes)
         if shown is not None:
             self._state.last_read.remember(real_path(path), shown)
         return result
@@ -414,7 +412,7 @@ class FileEditor:
     def _undo_or_redo(self, path: Path, command: str, dry_run: bool) -> EditorResult:
         if exists(path):
             check_regular(path)
-        result, contents = undo.undo_or_redo(self.history_store, path, command, dry_run=dry_run)
+        result, contents = undo_or_redo(self.history_store, path, command, dry_run=dry_run)
         self._state.last_read.update(contents)
         return result
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import oh_jupyter.editor.reading as reading
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import check_path, exists
 from oh_jupyter.editor.history.commit import FileChange
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.messages import too_large
 from oh_jupyter.editor.notebook.validation import check_notebook, max_bytes_of, new_notebook
+from oh_jupyter.editor.reading import read_text
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import EditorState, real_path
 from oh_jupyter.editor.text import conflicts
@@ -89,7 +89,7 @@ class Stage:
         check_path("write", path, restorable=False)
         if not exists(path):
             return StagedFile(path, None, None)
-        file, fingerprint = reading.read_text(path, self.state.max_file_bytes)
+        file, fingerprint = read_text(path, self.state.max_file_bytes)
         outdated = self.state.last_read.outdated(real, file.data)
         shown = TextFile.parse(outdated) if outdated is not None else None
         return StagedFile(

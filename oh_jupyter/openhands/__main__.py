@@ -23,8 +23,8 @@ from acp.schema import (
     TextContentBlock,
 )
 
-import oh_jupyter.openhands.updates as updates
 from oh_jupyter.openhands.connection import connect
+from oh_jupyter.openhands.updates import updates_of_event
 
 if TYPE_CHECKING:
     from openhands.sdk.conversation import LocalConversation
@@ -91,7 +91,7 @@ class SdkAgent:
         import oh_jupyter.openhands.tools  # noqa: F401
 
         def told(event: Any) -> None:
-            for update in updates.of_event(event):
+            for update in updates_of_event(event):
                 self._loop.call_soon_threadsafe(self._updates.put_nowait, (session_id, update))
 
         agent = Agent(llm=LLM.load_from_env(), tools=[Tool(name=name) for name in TOOLS])

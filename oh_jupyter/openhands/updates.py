@@ -15,8 +15,6 @@ from openhands.sdk.event import (
 from openhands.sdk.event.conversation_error import ConversationErrorEvent
 from openhands.sdk.llm import TextContent
 
-__all__ = ["of_event"]
-
 FINISH = "finish"
 """The SDK's tool whose argument is what the agent says at the end."""
 
@@ -24,7 +22,7 @@ _KINDS = {"terminal": "execute", "ipython": "execute", "file_editor": "edit", "n
 _MAIN_ARGUMENTS = ("command", "code", "url", "path", "text")
 
 
-def of_event(event: Any) -> Iterator[Any]:
+def updates_of_event(event: Any) -> Iterator[Any]:
     """What a client is told of an event; nothing of most."""
     match event:
         case ActionEvent(tool_name=name) if name == FINISH:

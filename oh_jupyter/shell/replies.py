@@ -121,13 +121,15 @@ def last_lines(command: Command | None, max_lines: int) -> str:
     return "\n".join(text.rstrip().rsplit("\n", max_lines)[-max_lines:])
 
 
-def sent(text: str) -> CmdOutputObservation:
+def sent_reply(text: str) -> CmdOutputObservation:
     """Answer input for a command whose output another action waits for; the exit code is -1."""
     metadata = CmdOutputMetadata(suffix=SENT)
     return CmdOutputObservation(content="", command=text, metadata=metadata)
 
 
-def unfinished(command: Command, shown: str, suffix: str, hidden: bool) -> CmdOutputObservation:
+def unfinished_reply(
+    command: Command, shown: str, suffix: str, hidden: bool
+) -> CmdOutputObservation:
     """Report on a command that still runs, with its output since the last report."""
     content, truncated = _take(command, final=False)
     prefix = CONTINUED_PREFIX if command.replies else ""
@@ -142,7 +144,7 @@ def unfinished(command: Command, shown: str, suffix: str, hidden: bool) -> CmdOu
     )
 
 
-def completed(
+def completed_reply(
     command: Command,
     report: Report,
     shown: str,
@@ -170,7 +172,7 @@ def completed(
     )
 
 
-def leftover(command: Command) -> str:
+def leftover_prefix(command: Command) -> str:
     """The prefix with what an ended command printed after its last report; "" if nothing."""
     content, _ = _take(command, final=True)
     if not content or command.report is None:

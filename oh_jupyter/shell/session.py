@@ -10,7 +10,6 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Self, TypeVar
 
-import oh_jupyter.shell.replies as replies
 from oh_jupyter.background import LoopThread
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
@@ -21,6 +20,19 @@ from oh_jupyter.shell.environment import (
     check_variables,
     no_change_timeout,
     read_variables,
+)
+from oh_jupyter.shell.replies import (
+    NOTHING_TO_INTERACT_WITH,
+    NOTHING_TO_RETRIEVE,
+    completed_reply,
+    hard_timeout_suffix,
+    last_lines,
+    leftover_prefix,
+    multiple_commands,
+    no_change_suffix,
+    not_executed_suffix,
+    sent_reply,
+    unfinished_reply,
 )
 from oh_jupyter.shell.supervisor import ShellSupervisor
 
@@ -172,7 +184,7 @@ class ShellSession:
 
     def peek(self, max_lines: int = 3) -> str:
         """The last lines of the command that runs, which stay there; on the session's loop."""
-        return replies.last_lines(self._command, max_lines)
+        return last_lines(self._command, max_lines)
 
     async def initialize_async(self) -> None:
         """Start the shell on the running loop.
@@ -323,7 +335,7 @@ class ShellSession:
                 return await self._execute_static(action)
             if action.is_input and text and self._lock.locked() and self.running:
                 self._type(text)
-                return replies.sent(text)
+                return sent_reply(text)
             async with self._lock:
                 self._progress = progress.get()
                 self._progress.begin()
@@ -368,17 +380,17 @@ class ShellSession:
         earlier = self._command
         await supervisor.settle(earlier)
         if earlier is None and not text:
-            return CmdOutputObservation(replies.NOTHING_TO_RETRIEVE)
+            return CmdOutputObservation(NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
-            return CmdOutputObservation(replies.NOTHING_TO_INTERACT_WITH)
+            return CmdOutputObservation(NOTHING_TO_INTERACT_WITH)
         commands = self.dialect.split(text)
         if len(commands) > 1:
-            return ErrorObservation(replies.multiple_commands(commands))
+            return ErrorObservation(multiple_commands(commands))
         if earlier is None or (earlier.done and text and not action.is_input):
             return await self._run(action, text, key, earlier)
         if not earlier.done and text and not action.is_input:
-            suffix = replies.not_executed_suffix(text)
-            return replies.unfinished(earlier, text, suffix, action.hidden)
+            suffix = not_executed_suffix(text)
+            return unfinished_reply(earlier, text, suffix, action.hidden)
         if not earlier.done and text:
             self._type(text)
         return await self._reply(action, earlier, text, text if key else None)
@@ -403,7 +415,7 @@ class ShellSession:
         if isinstance(reply, ErrorObservation):
             self._command = earlier
         elif earlier is not None:
-            reply.metadata.prefix = replies.leftover(earlier) + reply.metadata.prefix
+            reply.metadata.prefix = leftover_prefix(earlier) + reply.metadata.prefix
         return reply
 
     async def _reply(
@@ -419,11 +431,11 @@ class ShellSession:
             # The shell had ended before, and nothing of the command was run.
             return await self._run(action, command.text, None, None)
         if outcome == "no_change":
-            suffix = replies.no_change_suffix(self.NO_CHANGE_TIMEOUT_SECONDS)
-            return replies.unfinished(command, shown, suffix, action.hidden)
+            suffix = no_change_suffix(self.NO_CHANGE_TIMEOUT_SECONDS)
+            return unfinished_reply(command, shown, suffix, action.hidden)
         if outcome == "hard":
-            suffix = replies.hard_timeout_suffix(action.timeout or 0.0)
-            return replies.unfinished(command, shown, suffix, action.hidden)
+            suffix = hard_timeout_suffix(action.timeout or 0.0)
+            return unfinished_reply(command, shown, suffix, action.hidden)
         self._command = None
         report = command.report
         if outcome == "ended" or report is None:
@@ -433,8 +445,8 @@ class ShellSession:
             report = Report(command.id, status, -1, path, supervisor.cwd)
         supervisor.cwd = report.cwd
         if report.refused:
-            return ErrorObservation(replies.multiple_commands(list(report.refused)))
-        reply = replies.completed(
+            return ErrorObservation(multiple_commands(list(report.refused)))
+        reply = completed_reply(
             command, report, shown, username=self.username, key=key, hidden=action.hidden
         )
         reply.metadata.suffix += supervisor.notices(command)

@@ -9,11 +9,11 @@ import os
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Literal, TypeVar
 
-import oh_jupyter.shell.replies as replies
 from oh_jupyter.errors import ChildStartError, ShellError
 from oh_jupyter.process import Child
 from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Launch, ShellDriver
 from oh_jupyter.shell.environment import shell_environment
+from oh_jupyter.shell.replies import memory_suffix, restarted_suffix
 
 CHECK_INTERVAL_SECONDS = 0.5
 """Seconds between two looks."""
@@ -228,9 +228,9 @@ class ShellSupervisor:
         """What to add to the suffix: the shell was replaced, the command was killed; mostly ""."""
         text = ""
         if command.killed_at_bytes is not None and self._max_memory_mb is not None:
-            text += replies.memory_suffix(command.killed_at_bytes, self._max_memory_mb)
+            text += memory_suffix(command.killed_at_bytes, self._max_memory_mb)
         if self._restarted:
-            text += replies.restarted_suffix(self.cwd)
+            text += restarted_suffix(self.cwd)
             self._restarted = False
         return text
 

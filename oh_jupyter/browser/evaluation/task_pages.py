@@ -10,20 +10,6 @@ from html import escape
 from json import dumps
 from random import Random
 
-__all__ = [
-    "add_numbers",
-    "answer_question",
-    "choose_option",
-    "click_button",
-    "drag_to_place",
-    "enter_text",
-    "find_in_table",
-    "log_in",
-    "open_section",
-    "tick_boxes",
-    "wait_for_it",
-]
-
 WORDS = (
     "amber", "basalt", "cedar", "delta", "ember", "fjord", "garnet", "harbour", "indigo", "juniper",
     "kelp", "lagoon", "maple", "nectar", "opal", "pebble", "quartz", "reed", "saffron", "tundra",
@@ -182,3 +168,19 @@ def answer_question(numbers: Random) -> tuple[str, str]:
     script += "window.hear = hear;"
     goal = f'How often is "{wanted}" in the list? Tell the user the number, and only that.'
     return _page(goal, body, script)
+
+
+PAGES = (
+    add_numbers,
+    answer_question,
+    choose_option,
+    click_button,
+    drag_to_place,
+    enter_text,
+    find_in_table,
+    log_in,
+    open_section,
+    tick_boxes,
+    wait_for_it,
+)
+"""Makers of all pages."""

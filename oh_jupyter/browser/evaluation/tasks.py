@@ -14,9 +14,9 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-import oh_jupyter.browser.evaluation.task_pages as task_pages
 from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task, list_tasks
+from oh_jupyter.browser.evaluation.task_pages import PAGES
 from oh_jupyter.errors import BrowserError
 
 __all__ = [
@@ -131,10 +131,8 @@ class PageTask:
 
 TASKS: dict[str, PageTask] = {
     name: PageTask(name, make)
-    for name, make in (
-        (f"oh_jupyter/{key.replace('_', '-')}", getattr(task_pages, key))
-        for key in task_pages.__all__
-    )
+    for make in PAGES
+    for name in (f"oh_jupyter/{make.__name__.replace('_', '-')}",)
 }
 """The tasks that come along, by name."""
 

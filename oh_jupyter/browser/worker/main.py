@@ -11,9 +11,26 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import oh_jupyter.browser.worker.operations as operations
 from oh_jupyter.browser.channel.pipe import WorkerEnd, run_worker
 from oh_jupyter.browser.worker.launch import limit_driver_memory
+from oh_jupyter.browser.worker.operations import (
+    act,
+    bid_of,
+    evaluate,
+    load,
+    marks,
+    pick,
+    read_script,
+    renew,
+    reopen,
+    run_step,
+    start_script,
+    start_trace,
+    stop_trace,
+    storage_state,
+    tabs,
+    watch,
+)
 from oh_jupyter.browser.worker.session import BrowserSession
 from oh_jupyter.errors import BrowserError
 
@@ -23,23 +40,23 @@ PING_TIMEOUT_SECONDS = 10.0
 
 Operation = Callable[[BrowserSession, dict[str, Any]], Awaitable[Any]]
 OPERATIONS: dict[str, Operation] = {
-    "step": operations.run_step,
-    "act": operations.act,
-    "marks": operations.marks,
-    "bid_of": operations.bid_of,
-    "start_script": operations.start_script,
-    "read_script": operations.read_script,
-    "evaluate": operations.evaluate,
-    "load": operations.load,
-    "renew": operations.renew,
-    "storage_state": operations.storage_state,
-    "tabs": operations.tabs,
-    "reopen": operations.reopen,
-    "start_trace": operations.start_trace,
-    "stop_trace": operations.stop_trace,
+    "step": run_step,
+    "act": act,
+    "marks": marks,
+    "bid_of": bid_of,
+    "start_script": start_script,
+    "read_script": read_script,
+    "evaluate": evaluate,
+    "load": load,
+    "renew": renew,
+    "storage_state": storage_state,
+    "tabs": tabs,
+    "reopen": reopen,
+    "start_trace": start_trace,
+    "stop_trace": stop_trace,
 }
 """What can be asked for, one at a time, by its name in a request."""
-ASIDE: dict[str, Operation] = {"watch": operations.watch, "pick": operations.pick}
+ASIDE: dict[str, Operation] = {"watch": watch, "pick": pick}
 """What can be asked for at any time, also while one of the others is carried out."""
 
 

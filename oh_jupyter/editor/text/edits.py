@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import oh_jupyter.editor.text.conflicts as conflicts
 from oh_jupyter.editor.messages import (
     REVIEW,
     REVIEW_INSERTION,
@@ -17,6 +16,7 @@ from oh_jupyter.editor.messages import (
     quoted,
     unchanged,
 )
+from oh_jupyter.editor.text.conflicts import check_lines, check_matches
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
 
@@ -218,12 +218,12 @@ def str_replace(
 
     def compute_one(file: TextFile, shown: str | None) -> tuple[Edit, str]:
         places = [_find_unique(file, old, new, path)]
-        note = conflicts.check_matches(path, shown, file.text, places) if shown else ""
+        note = check_matches(path, shown, file.text, places) if shown else ""
         return _replace_ranges(file, places, new), note
 
     def compute_all(file: TextFile, shown: str | None) -> tuple[Edit, str]:
         places = _find_all(file, old, new, path, expected)
-        note = conflicts.check_matches(path, shown, file.text, places) if shown else ""
+        note = check_matches(path, shown, file.text, places) if shown else ""
         lines = _line_numbers(file.text, [start for start, _ in places])
         count = f"\n{plural(len(places), 'occurrence')} replaced, in lines {lines}."
         return _replace_ranges(file, places, new), count + note
@@ -239,7 +239,7 @@ def insert(path: Path, line: int, text: str) -> Command:
 
     def compute(file: TextFile, shown: str | None) -> tuple[Edit, str]:
         edit = _insert_after(file, line, text)
-        note = conflicts.check_lines(path, shown, file.text, line) if shown else ""
+        note = check_lines(path, shown, file.text, line) if shown else ""
         return edit, note
 
     return Command("insert", path, compute, "a snippet of the edited file", REVIEW_INSERTION)
@@ -253,7 +253,7 @@ def write(path: Path, text: str, start: int, end: int) -> Command:
 
     def compute(file: TextFile, shown: str | None) -> tuple[Edit, str]:
         line = file.line_count if end == -1 else end
-        note = conflicts.check_lines(path, shown, file.text, line) if shown else ""
+        note = check_lines(path, shown, file.text, line) if shown else ""
         return write_lines(file, text, start, end), note
 
     new = NewFile(path, text if text.endswith("\n") or not text else text + "\n")

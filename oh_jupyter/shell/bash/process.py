@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
-import oh_jupyter.shell.bash.bash_integration as bash_integration
 from oh_jupyter.process import spawn
+from oh_jupyter.shell.bash.bash_integration import (
+    read_reports,
+    setup_lines,
+    typed_command,
+    typed_handshake,
+    typed_prompt,
+    typed_script,
+)
 from oh_jupyter.shell.bash.parsing import is_complete
 from oh_jupyter.shell.bash.terminal import (
     Keyboard,
@@ -74,12 +81,12 @@ class Bash(ShellDriver):
         """Give bash a command."""
         command = self._new_command(text)
         self._pre_start_output = []
-        self._typed = bash_integration.typed_command(
+        self._typed = typed_command(
             self._token,
             command.id,
             text,
             complete=is_complete(text),
-            setup=bash_integration.setup_lines(self._token, exports, status) + setup,
+            setup=setup_lines(self._token, exports, status) + setup,
         )
         self._terminal.restore_modes()
         self._terminal.write(self._typed)
@@ -101,9 +108,7 @@ class Bash(ShellDriver):
         """Ask for what bash should have done before it waited."""
         if not command.closed and self._waits_at_prompt():
             started = command.started
-            self._terminal.write(
-                bash_integration.typed_prompt(self._token) if started else self._typed
-            )
+            self._terminal.write(typed_prompt(self._token) if started else self._typed)
 
     def type_line(self, text: str) -> None:
         """Type a line, with the key that a person ends it with."""
@@ -151,7 +156,7 @@ class Bash(ShellDriver):
 
     def _install(self) -> None:
         self._keyboard = Keyboard(self._loop, self._terminal, self.child.pid)
-        self._terminal.write(bash_integration.typed_handshake(self._token, self._terminal.path))
+        self._terminal.write(typed_handshake(self._token, self._terminal.path))
 
     def _on_output(self, data: bytes) -> None:
         self._split_output(data)
@@ -174,7 +179,7 @@ class Bash(ShellDriver):
             self._on_drained()
         elif marker.kind == "r":
             self._terminal.write(
-                bash_integration.typed_script(
+                typed_script(
                     self._token, self._terminal.path, self._line.path, self._path_directory
                 )
             )
@@ -216,7 +221,7 @@ class Bash(ShellDriver):
         return data
 
     def _on_report(self, data: bytes) -> None:
-        reports, self._unread_reports = bash_integration.read_reports(self._unread_reports + data)
+        reports, self._unread_reports = read_reports(self._unread_reports + data)
         command = self.command
         for report in reports:
             self._prompts = report.prompts

@@ -17,11 +17,11 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import oh_jupyter.shell.powershell.script as script
 from oh_jupyter.background import start_thread
 from oh_jupyter.process import PIPE, spawn
 from oh_jupyter.shell.driver import END_OF_INPUT, INTERRUPT, Command, Launch, ShellDriver
 from oh_jupyter.shell.output import Marker
+from oh_jupyter.shell.powershell.script import read_report, typed_command, typed_script
 
 READ_BYTES = 65_536
 MAX_QUEUED_PIECES = 64
@@ -156,7 +156,7 @@ class PowerShell(ShellDriver):
             self.child.wait, self._markers.write(Marker("x")), "oh_jupyter-powershell-exit"
         )
         self.command = Command("0", "", self._token, started=True)
-        self._input.write(script.typed_script(self._token, launch.path_directory))
+        self._input.write(typed_script(self._token, launch.path_directory))
         return self.command
 
     def run(
@@ -166,7 +166,7 @@ class PowerShell(ShellDriver):
         command = self._new_command(text)
         self._interrupted = False
         self._status = status
-        self._input.write(script.typed_command(self._token, command.id, text, exports))
+        self._input.write(typed_command(self._token, command.id, text, exports))
         return command
 
     def type_line(self, text: str) -> None:
@@ -245,7 +245,7 @@ class PowerShell(ShellDriver):
 
     def _close_command(self, command: Command, marker: Marker) -> None:
         """Note that a command has ended, and how."""
-        report, ended = script.read_report(marker.command_id, marker.payload)
+        report, ended = read_report(marker.command_id, marker.payload)
         exit_code = report.exit_code
         if self._interrupted and not ended:
             exit_code = INTERRUPTED_EXIT_CODE
