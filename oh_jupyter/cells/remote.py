@@ -83,7 +83,7 @@ class RemoteKernel:
 
     async def _run(self, code: str, timeout: float | None, silent: bool) -> CellOutput:
         message = self._session.msg("execute_request", execute_content(code, silent))
-        request = CellRequest(message["header"]["msg_id"])
+        request = CellRequest(message["header"]["msg_id"], silent)
         watch: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending[request.msg_id] = request
         try:

@@ -35,8 +35,10 @@ def execute_content(code: str, silent: bool) -> dict[str, Any]:
 class CellRequest:
     """A cell that was sent, and what has come of it so far."""
 
-    def __init__(self, msg_id: str) -> None:
+    def __init__(self, msg_id: str, silent: bool = False) -> None:
         self.msg_id = msg_id
+        # A kernel ignores interrupts between its status and the begin of the code.
+        self._begins_with = "status" if silent else "execute_input"
         self._progress = progress.get()
         self.outputs = OutputCollector()
         self.status = ""
@@ -72,13 +74,13 @@ class CellRequest:
             self.status = content.get("status", "")
         elif msg_type == "status":
             self.idle = content["execution_state"] == "idle"
-            if not self.idle and not self.has_begun:
-                self.has_begun = True
-                if self.on_begin is not None:
-                    self.on_begin()
         else:
             if msg_type == "execute_input":
                 self._progress.begin()
             self.outputs.add_message(msg_type, content)
+        if msg_type == self._begins_with and not self.idle and not self.has_begun:
+            self.has_begun = True
+            if self.on_begin is not None:
+                self.on_begin()
         if self.replied and self.idle:
             self.done.set()

@@ -89,7 +89,7 @@ class KernelClient:
     async def _send(self, code: str, silent: bool) -> CellRequest:
         await self._connect()
         message = self._session.msg("execute_request", execute_content(code, silent))
-        request = CellRequest(message["header"]["msg_id"])
+        request = CellRequest(message["header"]["msg_id"], silent)
         self._pending[request.msg_id] = request
         assert self._shell is not None
         await self._shell.send_multipart(self._session.serialize(message))
