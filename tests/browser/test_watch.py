@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import base64
+import io
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from PIL import Image
 
 from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.testing import wait_until
 
 JPEG = b"\xff\xd8\xff"
+QUICK_CHANGES_SCRIPT = """async (last) => {
+  for (let degrees = 15; degrees < 360; degrees += 30) {
+    document.body.style.background = `hsl(${degrees} 50% 50%)`;
+    await new Promise(requestAnimationFrame);
+  }
+  document.body.style.background = last;
+}"""
+
+
+def colour_of(frame: str) -> tuple[int, ...]:
+    """Red, green and blue in the lower right of a picture."""
+    with Image.open(io.BytesIO(base64.b64decode(frame))) as picture:
+        colour = picture.convert("RGB").getpixel((picture.width - 9, picture.height - 9))
+    assert isinstance(colour, tuple)
+    return colour
 
 
 def test_without_a_browser_there_is_nothing_to_watch() -> None:
@@ -34,6 +51,18 @@ def test_pictures_come_when_the_page_changes(env, show) -> None:
     (notice,) = env.step("noop(0)", include=())["notices"]
     assert notice.startswith("A person has used the browser")
     assert env.step("noop(0)", include=())["notices"] == []
+
+
+def test_the_last_of_quick_changes_is_seen(env, show) -> None:
+    """The browser drops pictures while some wait to be acknowledged."""
+    show("here")
+    seen = env.watch(seconds=60)
+    for colour, rgb in {"#f00": (255, 0, 0), "#0f0": (0, 255, 0), "#00f": (0, 0, 255)}.items():
+        env.evaluate(QUICK_CHANGES_SCRIPT, colour)
+        while colour_of(seen["frame"]) != pytest.approx(rgb, abs=40):
+            later = env.watch(seen["number"], seconds=60)
+            assert later["number"] > seen["number"], "nothing new was seen within 60 s"
+            seen = later
 
 
 def test_the_watcher_follows_the_active_tab(env, show) -> None:

@@ -26,8 +26,8 @@ def link_to(server: Any, kernel: str) -> Any:
 
 @pytest.fixture
 def jp_server_config(jp_server_config: dict[str, Any]) -> dict[str, Any]:
-    """Deaths are noticed sooner than by default, and fewer are put up with."""
-    restarter = {"time_to_dead": 0.2, "restart_limit": LIMIT}
+    """Deaths are noticed sooner than by default, fewer are put up with, and none is forgotten."""
+    restarter = {"time_to_dead": 0.2, "restart_limit": LIMIT, "stable_start_time": 600}
     own = {"default_kernel_name": "mine"}
     return {**jp_server_config, "KernelRestarter": restarter, "OhJupyter": own}
 

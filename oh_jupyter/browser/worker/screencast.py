@@ -31,6 +31,8 @@ class Screencast:
         self._cdp: CDPSession | None = None
         self._frame: dict[str, Any] = {}
         self._number = 0
+        self._unacknowledged = 0
+        self._missed = False
         self._changed = asyncio.Event()
         self._starting = asyncio.Lock()
         self._watchers = 0
@@ -60,8 +62,7 @@ class Screencast:
         try:
             while True:
                 self._changed.clear()
-                async with self._starting:
-                    await self._follow_active_tab()
+                await asyncio.shield(asyncio.ensure_future(self._follow_active_tab()))
                 if self._frame and self._number != known:
                     return self.frame
                 await self._changed.wait()
@@ -72,31 +73,49 @@ class Screencast:
                 self._stop_timer = loop.call_later(LINGER_SECONDS, self._stop_later)
 
     async def _follow_active_tab(self) -> None:
-        page = self._session.active_page
-        if page is self._page or page is None:
-            return
-        await self._stop()
-        cdp = await page.context.new_cdp_session(page)
-        cdp.on("Page.screencastFrame", lambda event: self._frame_taken(cdp, event))
-        self._page, self._cdp = page, cdp
-        try:
-            await cdp.send("Page.startScreencast", {"format": "jpeg", "quality": 75})
-        except Exception:
-            self._page = None  # so that it is tried again
-            raise
+        async with self._starting:
+            page = self._session.active_page
+            if page is self._page or page is None:
+                return
+            await self._stop()
+            cdp = await page.context.new_cdp_session(page)
+            cdp.on("Page.screencastFrame", lambda event: self._frame_taken(cdp, event))
+            self._page, self._cdp = page, cdp
+            self._unacknowledged, self._missed = 0, False
+            try:
+                await _start(cdp)
+            except Exception:
+                self._page = None  # so that it is tried again
+                raise
 
     def _frame_taken(self, cdp: CDPSession, event: dict[str, Any]) -> None:
         if cdp is not self._cdp:
             return
+        # What the page shows beyond a few pictures that wait, the browser drops.
+        self._missed |= self._unacknowledged > 0
+        self._unacknowledged += 1
+        is_new = event["data"] != self._frame.get("data")
         self._frame = event
-        self._number += 1
-        self._changed.set()
+        if is_new:
+            self._number += 1
+            self._changed.set()
         # The browser takes the next one when this one is acknowledged.
         loop = asyncio.get_running_loop()
-        loop.call_later(FRAME_INTERVAL_SECONDS, self._acknowledge, cdp, event["sessionId"])
+        loop.call_later(FRAME_INTERVAL_SECONDS, self._acknowledge_later, cdp, event["sessionId"])
 
-    def _acknowledge(self, cdp: CDPSession, frame: int) -> None:
-        self._session.run_aside(cdp.send("Page.screencastFrameAck", {"sessionId": frame}))
+    def _acknowledge_later(self, cdp: CDPSession, frame: int) -> None:
+        self._session.run_aside(self._acknowledge(cdp, frame))
+
+    async def _acknowledge(self, cdp: CDPSession, frame: int) -> None:
+        await cdp.send("Page.screencastFrameAck", {"sessionId": frame})
+        if cdp is not self._cdp:
+            return
+        self._unacknowledged -= 1
+        if self._missed and not self._unacknowledged:
+            self._missed = False
+            # It shows what the page shows now when it begins anew.
+            await cdp.send("Page.stopScreencast")
+            await _start(cdp)
 
     def _stop_later(self) -> None:
         self._session.run_aside(self._stop())
@@ -125,6 +144,11 @@ class Screencast:
                 for page, title in zip(tabs, titles, strict=True)
             ],
         }
+
+
+async def _start(cdp: CDPSession) -> None:
+    """Have pictures taken, the first one at once."""
+    await cdp.send("Page.startScreencast", {"format": "jpeg", "quality": 75})
 
 
 async def _title(page: Page) -> str:

@@ -22,6 +22,8 @@ from oh_jupyter.errors import BrowserError
 __all__ = ["open_video", "record_video"]
 
 QUALITY = 60
+LAST_PICTURE_MILLISECONDS = 1000
+"""How long the last picture is shown: how things ended is what people look for."""
 UNKNOWN_SIZE = b"\x01" + b"\xff" * 7
 HEADER, SEGMENT, INFO, TRACKS, CLUSTER = 0x1A45DFA3, 0x18538067, 0x1549A966, 0x1654AE6B, 0x1F43B675
 DURATION, TRACK, SIZE, TIME, BLOCK = 0x4489, 0xAE, 0xE0, 0xE7, 0xA3
@@ -82,7 +84,7 @@ async def record_video(screencast: Screencast, file: BinaryIO) -> None:
         with file, contextlib.suppress(OSError):
             if number != known and picture:
                 writer.add(picture, passed())
-            writer.close(passed())
+            writer.close(passed() + LAST_PICTURE_MILLISECONDS)
 
 
 class VideoWriter:
