@@ -153,6 +153,18 @@ def test_the_cell_in_which_a_person_types_keeps_the_cursor(open_tab) -> None:
     tab.expect(SOURCES, ["two = 2", "three = 3", "one = 1 # here"])
 
 
+def test_cells_that_move_above_leave_the_cursor_where_it_is(open_tab) -> None:
+    tab = open_tab("one = 1", "two = 2", "three = 3", "four = 4")
+    tab.type(2, " # he")
+    tab.call("move_cell", cell="cell-0", index=1)
+    tab.expect(SOURCES, ["two = 2", "one = 1", "three = 3 # he", "four = 4"])
+    tab.page.keyboard.type("re")
+    tab.expect(SOURCES, ["two = 2", "one = 1", "three = 3 # here", "four = 4"])
+    tab.page.keyboard.press("Escape")
+    tab.page.keyboard.press("z")
+    tab.expect(SOURCES, ["one = 1", "two = 2", "three = 3 # here", "four = 4"])
+
+
 class Person:
     """Does at random what people do in a notebook."""
 

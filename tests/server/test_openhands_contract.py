@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from oh_jupyter.events.wire import EXTENSION_KEY
+
 pytestmark = pytest.mark.shared_server
 
 PINNED = json.loads((Path(__file__).parents[1] / "contracts" / "openhands_events.json").read_text())
@@ -38,7 +40,7 @@ def execute(ask: Any) -> Execute:
         observed = OBSERVATIONS[answer["observation"]]
         # Each key of the extras becomes an argument of a constructor.
         assert answer["extras"].keys() == observed["extras"].keys()
-        assert answer.keys() - {"success"} == ENVELOPE
+        assert answer.keys() - {"success", EXTENSION_KEY} == ENVELOPE
         assert ("success" in answer) == (answer["observation"] in ("run", "run_ipython"))
         return dict(answer)
 

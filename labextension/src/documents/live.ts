@@ -45,7 +45,7 @@ export function setText(shared: YFile | LiveCell, text: string): void {
 }
 
 /**
- * Put a merge into an open notebook: texts cell by cell, then the order of cells in one step.
+ * Put a merge into an open notebook: texts cell by cell, then the order of cells as one step.
  *
  * @param focused - The cell in which somebody types: others are put around it, since a cell that
  *   is put elsewhere is made anew, without the cursor.
@@ -76,8 +76,7 @@ export function applyMerge(
     return;
   }
   const clones = new Map<string, SharedCell.Cell>();
-  notebook.undoManager.stopCapturing();
-  notebook.transact(() => {
+  asOneStep(notebook, () => {
     for (let n = notebook.cells.length - 1; n >= 0; n--) {
       const cell = notebook.getCell(n) as LiveCell;
       const id = cell.getId();
@@ -95,7 +94,25 @@ export function applyMerge(
       }
     });
   });
-  notebook.undoManager.stopCapturing();
+}
+
+/**
+ * Make changes that are undone together.
+ *
+ * Not one transaction: JupyterLab takes the active cell by its place at the end of a transaction
+ * while it still goes through it, and gives the focus to another cell.
+ */
+function asOneStep(notebook: YNotebook, change: () => void): void {
+  const { undoManager } = notebook;
+  const { captureTimeout } = undoManager;
+  undoManager.stopCapturing();
+  undoManager.captureTimeout = Infinity;
+  try {
+    change();
+  } finally {
+    undoManager.captureTimeout = captureTimeout;
+    undoManager.stopCapturing();
+  }
 }
 
 function applyEdit(cell: LiveCell, edit: ICellEdit): void {
