@@ -102,9 +102,6 @@ function Deliveries({ model, trans }: IDeliveriesProps) {
               <tr>
                 <th>{trans.__('Change')}</th>
                 <th>{trans.__('State')}</th>
-                <th>{trans.__('Attempts')}</th>
-                <th>{trans.__('Reason')}</th>
-                <th>{trans.__('Changed at')}</th>
                 <th />
               </tr>
             </thead>
@@ -138,6 +135,7 @@ interface IRowProps {
 function Row({ delivery, busy, onResend, onDiscard, trans }: IRowProps) {
   const { method, path, state, attempts, reason, recorded, due } = delivery;
   const time = new Date(recorded);
+  const tried = trans._n('%1 attempt', '%1 attempts', attempts);
   const labels: Record<IDelivery['state'], string> = {
     waiting: due
       ? trans.__('waits until %1', new Date(due).toLocaleTimeString())
@@ -149,11 +147,14 @@ function Row({ delivery, busy, onResend, onDiscard, trans }: IRowProps) {
     <tr>
       <td className="oh-Deliveries-path">
         {method} {path}
+        <small title={time.toLocaleString()}>{time.toLocaleTimeString()}</small>
       </td>
-      <td className={`oh-Deliveries-state oh-mod-${state}`}>{labels[state]}</td>
-      <td>{attempts}</td>
-      <td>{reason}</td>
-      <td title={time.toLocaleString()}>{time.toLocaleTimeString()}</td>
+      <td>
+        <span className={`oh-Deliveries-state oh-mod-${state}`}>
+          {labels[state]}
+        </span>
+        <small>{[tried, reason].filter(Boolean).join(': ')}</small>
+      </td>
       <td className="oh-Deliveries-buttons">
         {state !== 'waiting' && (
           <>

@@ -17,7 +17,7 @@ import {
   StorePanel
 } from '../store/browser.js';
 import { StoreDrive } from '../store/drive.js';
-import { kernelFolder } from '../store/paths.js';
+import { kernelFolder, storePlace } from '../store/paths.js';
 import { IOhRuntime } from '../tokens.js';
 import { listCommands, NO_ARGS, tellFailure, TOAST } from './registration.js';
 
@@ -71,21 +71,22 @@ export const storePlugin: JupyterFrontEndPlugin<void> = {
       browser.model.connectionFailure.connect((_, error) => tellFailure(error));
       return browser;
     };
-    /** The store of the notebook in front, or all. */
-    const open = async ({ model }: FileBrowser) => {
+    /** The store of the notebook in front, where it was left, or all. */
+    const open = async ({ model }: FileBrowser, lastPath: string) => {
       const { sessionContext, state } = runtime.current ?? {};
       const id = sessionContext?.session?.kernel?.id;
       const kernel =
         state === 'ready'
           ? serverKernels(app.serviceManager).find(each => each.id === id)
           : undefined;
-      await (kernel
-        ? model.cd(`/${kernelFolder(kernel.name, kernel.id)}`)
-        : model.refresh());
+      const folder = kernel ? kernelFolder(kernel.name, kernel.id) : '';
+      const last = contents.localPath(lastPath);
+      const path = storePlace(last).folder === folder ? last : folder;
+      await (path ? model.cd(`/${path}`) : model.refresh());
     };
     const panel = new StorePanel(
       makeBrowser,
-      browser => void open(browser).catch(tellFailure),
+      (browser, lastPath) => void open(browser, lastPath).catch(tellFailure),
       trans
     );
     app.shell.add(panel, 'left', { rank: 104, type: 'OpenHands' });

@@ -26,11 +26,11 @@ export const STORE_BROWSER_ID = 'oh-jupyter-store';
 export class StorePanel extends StackedPanel {
   /**
    * @param makeBrowser - Makes the browser.
-   * @param onShown - Called when a person opens it.
+   * @param onShown - Called when a person opens it, with the path that was open before.
    */
   constructor(
     makeBrowser: () => FileBrowser,
-    onShown: (browser: FileBrowser) => void,
+    onShown: (browser: FileBrowser, lastPath: string) => void,
     trans: TranslationBundle
   ) {
     super();
@@ -52,19 +52,21 @@ export class StorePanel extends StackedPanel {
   protected override onAfterShow(message: Message): void {
     super.onAfterShow(message);
     if (this._browser) {
-      this._onShown(this._browser);
+      this._onShown(this._browser, this._lastPath);
     }
   }
 
   protected override onAfterHide(message: Message): void {
     super.onAfterHide(message);
+    this._lastPath = this._browser?.model.path ?? this._lastPath;
     this._browser?.dispose();
     this._browser = null;
   }
 
   private readonly _makeBrowser: () => FileBrowser;
-  private readonly _onShown: (browser: FileBrowser) => void;
+  private readonly _onShown: (browser: FileBrowser, lastPath: string) => void;
   private _browser: FileBrowser | null = null;
+  private _lastPath = '';
 }
 
 /**
