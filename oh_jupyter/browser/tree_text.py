@@ -107,7 +107,7 @@ def _is_shown(
     skip_generic: bool,
 ) -> bool:
     role = _value(node, "role")
-    if role in SKIPPED_ROLES or "name" not in node:
+    if role in SKIPPED_ROLES or "name" not in node or (role == "generic" and node.get("ignored")):
         return False
     if role == "StaticText":
         return not parent_filtered and name not in parent_name

@@ -53,13 +53,16 @@ FRAMES = """<title>Frames</title><h1>Outside</h1>
     '<label for=i>in the shadow</label><input id=i><div id=d></div>'
   host.shadowRoot.getElementById('d').attachShadow({mode: 'open'}).innerHTML =
     '<button>deeper</button>'</script>"""
-PAGES = {"shop": SHOP, "form": FORM, "thread": THREAD, "table": TABLE, "frames": FRAMES}
+LOG = "<title>Log</title><pre>" + "".join(f"<span>{i} {WORDS}\n</span>" for i in range(90))
+PAGES = {
+    "shop": SHOP, "form": FORM, "thread": THREAD, "table": TABLE, "frames": FRAMES, "log": LOG,
+}  # fmt: skip
 ROLES_BY_ARIA = r"(?:\[\w+\] )?(generic|InlineTextBox|LabelText|rowgroup)\b"
 """BrowserGym writes ARIA attributes into the page, which makes browsers list what says nothing,
 such as each paragraph's box; and its function repeats each text with its inline boxes."""
 
 
-def test_five_pages_read_the_same(site, env: BrowserEnv):
+def test_six_pages_read_the_same(site, env: BrowserEnv):
     from browsergym.utils.obs import flatten_axtree_to_str, flatten_dom_to_str
 
     def tree(seen: dict[str, Any], **options: bool) -> list[str]:
@@ -76,8 +79,8 @@ def test_five_pages_read_the_same(site, env: BrowserEnv):
         for name, body in PAGES.items():
             address = site.put(f"/{name}", f"<!doctype html>{body}")
             theirs, ours = (each.step(f'goto("{address}")') for each in (peer, env))
-            assert tree(ours, **said) == tree(theirs, **said), name
             for options in (said, {"filter_visible_only": True}, {"filter_som_only": True}):
+                assert tree(ours, **options) == tree(theirs, **options), (name, options)
                 mine, other = (
                     flatten_dom_to_str(seen["dom_object"], properties(seen), **options)
                     for seen in (ours, theirs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import struct
 import time
 
@@ -337,3 +338,15 @@ def test_a_page_that_closes_itself_and_one_that_never_comes(env: BrowserEnv, sit
     seen = env.step("mouse_click(20, 15)")
     assert seen["last_action_error"] == ""
     assert env.step("tab_focus(0)")["url"].endswith("/page")
+
+
+def test_a_text_is_in_sight_where_its_inline_element_is(show, tree):
+    lines = "".join(f"<span>line {number}\n</span>" for number in range(300))
+    seen = show(f"<pre>{lines}</pre><p>a <i>b <u>c</u> <button>d</button></i> e")
+    whole, in_sight = tree(seen), tree(seen, visible_only=True)
+    assert "'line 3'" in in_sight
+    assert "'line 290'" in whole
+    assert "'line 290'" not in in_sight
+    assert whole.count("generic") == 1, "nothing is listed for what only holds a text"
+    below = whole[whole.index("paragraph") :]
+    assert re.findall(r"(?:StaticText|button) '(\w)'", below) == list("abcde")

@@ -260,6 +260,7 @@ def _merge_trees(root: CapturedFrame) -> list[dict[str, Any]]:
         }
         # An inline text box repeats the text above it: a quarter of all nodes, of no use.
         kept = [n for n in frame.accessibility if n["role"]["value"] != "InlineTextBox"]
+        kept += _holders_of_text(frame, kept)
         present = {node["nodeId"] for node in kept}
         for node in kept:
             children = [prefix + c for c in node.get("childIds", ()) if c in present]
@@ -279,6 +280,53 @@ def _merge_trees(root: CapturedFrame) -> list[dict[str, Any]]:
             kept[0]["parentId"] = owner
         merged.extend(kept)
     return merged
+
+
+def _holders_of_text(frame: CapturedFrame, nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put nodes for inline elements, which browsers leave out, above their texts.
+
+    Whether a text is in sight is read off the element that it is in, not off the block around.
+    """
+    document = frame.document
+    places = {backend_id: index for index, backend_id in enumerate(document.backend_ids)}
+    by_id = {node["nodeId"]: node for node in nodes}
+    at = {id_: places.get(node.get("backendDOMNodeId", -1), -1) for id_, node in by_id.items()}
+    missing = set()
+    for id_, node in by_id.items():
+        if node["role"]["value"] == "StaticText" and at[id_] >= 0:
+            name = by_id.get(node.get("parentId", ""), {}).get("name", {}).get("value", "")
+            if node.get("name", {}).get("value", "") not in name:
+                missing.add(document.parents[at[id_]])
+    missing = (missing & frame.by_index.keys()) - set(at.values())
+    present = {-1, *at.values()}
+    added: dict[int, dict[str, Any]] = {}
+    for node in nodes if missing else ():
+        children, node["childIds"] = node.get("childIds", []), []
+        homes = {at[node["nodeId"]]: node}
+        for child in children:
+            chain, above = [], document.parents[at[child]] if at.get(child, -1) >= 0 else -1
+            while above not in homes and above not in present:
+                chain += [above] if above in missing and above not in added else []
+                above = document.parents[above]
+            owner = homes.get(above, node)
+            for index in reversed(chain if above in homes else ()):
+                added[index] = homes[index] = _unlisted(document.backend_ids[index], owner)
+                owner = homes[index]
+            owner["childIds"].append(child)
+            if child in by_id:
+                by_id[child]["parentId"] = owner["nodeId"]
+    return list(added.values())
+
+
+def _unlisted(backend_id: int, owner: dict[str, Any]) -> dict[str, Any]:
+    """Make a node of an element that says nothing by itself."""
+    node_id = f"inline-{backend_id}"
+    owner["childIds"].append(node_id)
+    return {
+        "nodeId": node_id, "ignored": True, "role": {"value": "generic"}, "name": {"value": ""},
+        "properties": [], "childIds": [], "parentId": owner["nodeId"],
+        "backendDOMNodeId": backend_id,
+    }  # fmt: skip
 
 
 def _merge_documents(root: CapturedFrame) -> dict[str, Any]:
