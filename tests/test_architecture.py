@@ -240,7 +240,6 @@ HEAVY = {
     "requests",
     "aiobotocore",
     "PIL",
-    "html2text",
     "pypdfium2",
     "mcp",
     "mcp_types",

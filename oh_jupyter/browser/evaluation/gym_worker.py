@@ -25,7 +25,8 @@ from oh_jupyter.browser.channel.protocol import (
 from oh_jupyter.browser.evaluation.gym_tasks import import_tasks
 from oh_jupyter.browser.evaluation.tasks import answer_as_observation
 from oh_jupyter.browser.worker.marks import draw_marks
-from oh_jupyter.browser.worker.snapshot import documents_of, to_text
+from oh_jupyter.browser.worker.page_text import to_text
+from oh_jupyter.browser.worker.snapshot import documents_of
 from oh_jupyter.errors import BrowserError
 
 __all__ = ["main"]

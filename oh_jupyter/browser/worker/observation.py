@@ -14,12 +14,8 @@ from oh_jupyter.browser.worker.marks import (
     draw_marks,
     mark_elements,
 )
-from oh_jupyter.browser.worker.snapshot import (
-    CapturedFrame,
-    SnapshotDocument,
-    match_elements,
-    to_text,
-)
+from oh_jupyter.browser.worker.page_text import to_text
+from oh_jupyter.browser.worker.snapshot import CapturedFrame, SnapshotDocument, match_elements
 
 if TYPE_CHECKING:
     from oh_jupyter.browser.worker.session import BrowserSession

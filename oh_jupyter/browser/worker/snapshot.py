@@ -1,4 +1,4 @@
-"""A DevTools DOM snapshot, read: elements in flat-tree order, and their text.
+"""A DevTools DOM snapshot, read: elements in flat-tree order.
 
 ``DOMSnapshot.captureSnapshot`` returns each document as parallel lists over one table of
 strings; the classes here give the few questions that are asked of it a name.
@@ -7,9 +7,7 @@ strings; the classes here give the few questions that are asked of it a name.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
 from typing import Any
 
 from oh_jupyter.browser.worker.bids import FrameBids
@@ -19,14 +17,9 @@ __all__ = [
     "SnapshotDocument",
     "documents_of",
     "match_elements",
-    "to_html",
-    "to_text",
 ]
 
 ELEMENT, TEXT = 1, 3
-SKIPPED_TAGS = frozenset({"SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "TITLE"})
-VOID_TAGS = frozenset({"AREA", "BASE", "BR", "COL", "EMBED", "HR", "IMG", "INPUT", "LINK", "META"})
-TEXT_ATTRIBUTES = frozenset({"href", "src", "alt", "title", "start"})
 UNSET_VALUES = {
     "BUTTON": "", "DATA": "", "LI": "0", "METER": "0", "OPTION": None, "PROGRESS": "0",
 }  # fmt: skip
@@ -42,6 +35,7 @@ class SnapshotDocument:
         self.strings = strings
         self.frame_id = strings[data["frameId"]] if data.get("frameId", -1) >= 0 else ""
         self.backend_ids: list[int] = nodes["backendNodeId"]
+        self.kinds: list[int] = nodes["nodeType"]
         self.names = [strings[index].upper() for index in nodes["nodeName"]]
         self.parents: list[int] = nodes["parentIndex"]
         self.children: list[list[int]] = [[] for _ in self.names]
@@ -54,7 +48,7 @@ class SnapshotDocument:
         hidden.update(index for index, kind in roots.items() if kind == "user-agent")
         self.elements = [
             index
-            for index, kind in enumerate(nodes["nodeType"])
+            for index, kind in enumerate(self.kinds)
             if kind == ELEMENT and index not in hidden
         ]
         self._input_values = {**self._sparse("inputValue"), **self._sparse("textValue")}
@@ -138,12 +132,12 @@ class SnapshotDocument:
 
     def _text_of(self, index: int) -> str:
         """The text of an option, as a page reads it."""
-        values = self.data["nodes"]["nodeValue"]
-        pieces = [self._string(values[child]) for child in self.children[index]]
-        return " ".join("".join(pieces).split())
+        return " ".join("".join(map(self.value, self.children[index])).split())
 
-    def _string(self, index: int) -> str:
-        return self.strings[index] if index >= 0 else ""
+    def value(self, index: int) -> str:
+        """Read what a text says."""
+        value: int = self.data["nodes"]["nodeValue"][index]
+        return self.strings[value] if value >= 0 else ""
 
     def _intern(self, text: str) -> int:
         self.strings.append(text)
@@ -167,50 +161,6 @@ def documents_of(snapshot: dict[str, Any]) -> list[SnapshotDocument]:
     """Read the documents of a snapshot."""
     strings = snapshot["strings"]
     return [SnapshotDocument(document, strings) for document in snapshot["documents"]]
-
-
-def to_html(
-    document: SnapshotDocument, frames: dict[tuple[int, int], SnapshotDocument]
-) -> Iterator[str]:
-    """Flatten a document to simple HTML; ``frames`` by document identity and element index."""
-    values = document.data["nodes"]["nodeValue"]
-    kinds = document.data["nodes"]["nodeType"]
-    # Explicitly stacked, since pages nest deeper than Python's recursion limit.
-    stack: list[int | str] = [0]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            yield item
-            continue
-        name = document.names[item]
-        if kinds[item] == TEXT:
-            yield escape(document.strings[values[item]] if values[item] >= 0 else "", quote=False)
-        elif kinds[item] == ELEMENT and not name.startswith("::") and name not in SKIPPED_TAGS:
-            attributes = "".join(
-                f' {key}="{escape(value)}"'
-                for key, value in document.attributes(item).items()
-                if key in TEXT_ATTRIBUTES
-            )
-            yield f"<{name.lower()}{attributes}>"
-            inner = frames.get((id(document), item))
-            if inner is not None:
-                yield from to_html(inner, frames)
-            if name not in VOID_TAGS:
-                stack.append(f"</{name.lower()}>")
-            stack.extend(reversed(document.children[item]))
-        elif kinds[item] not in (ELEMENT, TEXT):
-            stack.extend(reversed(document.children[item]))
-
-
-def to_text(document: SnapshotDocument, frames: dict[tuple[int, int], SnapshotDocument]) -> str:
-    """Convert a document and the frames in it to Markdown-like text, as agents are used to it."""
-    import html2text
-
-    converter = html2text.HTML2Text()
-    converter.ignore_links = False
-    converter.images_to_alt = True
-    converter.body_width = 0
-    return converter.handle("".join(to_html(document, frames)))
 
 
 @dataclass
