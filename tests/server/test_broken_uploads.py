@@ -17,8 +17,14 @@ MEGABYTE = 1024**2
 
 
 @pytest.mark.shared_server
+@pytest.mark.parametrize("another", [False, True], ids=["at once", "another one is there"])
 async def test_nothing_is_left_of_one_whose_kernel_dies(
-    mcp_url: str, jp_auth_header: dict[str, str], act: Any, plain_kernel: str, tmp_path: Path
+    mcp_url: str,
+    jp_auth_header: dict[str, str],
+    act: Any,
+    plain_kernel: str,
+    tmp_path: Path,
+    another: bool,
 ) -> None:
     target = tmp_path / "target"
     _, cell = await act("run_ipython", plain_kernel, code="import os; os.getpid()")
@@ -26,19 +32,24 @@ async def test_nothing_is_left_of_one_whose_kernel_dies(
 
     async def form() -> AsyncIterator[bytes]:
         yield b'--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
-        yield b"x" * (2 * MEGABYTE)
+        yield b"x" * (1 if another else 2 * MEGABYTE)
         async with asyncio.timeout(60):
             while not target.exists():
                 await asyncio.sleep(0.01)
+        if another:  # nothing of the upload is on its way
+            await act("run", plain_kernel, command="true")
         # What came is being written: that must not be there afterwards.
         os.kill(kernel_pid, signal.SIGKILL)
+        async with asyncio.timeout(60):
+            while another and (await act("run", plain_kernel, command="true"))[0] != 200:
+                pass
         yield b"\r\n--b--\r\n"
 
     headers = {**jp_auth_header, "Content-Type": "multipart/form-data; boundary=b"}
     async with httpx.AsyncClient(headers=headers, timeout=60) as client:
         address = f"{mcp_url}/kernels/{plain_kernel}/upload_file"
         answer = await client.post(address, params={"destination": str(target)}, content=form())
-    assert answer.status_code in (404, 503), answer.text
+    assert (answer.status_code, answer.json()["error"]) == (503, "KernelDiedError"), answer.text
     assert list(target.iterdir()) == []
 
 

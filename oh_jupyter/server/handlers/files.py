@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 import mimetypes
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -40,6 +41,20 @@ FORM_OVERHEAD_BYTES = 64 * 1024
 """Bytes of a form that are not the file's, at most."""
 
 
+@dataclass(frozen=True)
+class _Target:
+    """An upload in the runtime that has begun it; another one knows nothing of it."""
+
+    link: KernelLink
+    id: str
+    generation: str
+
+    async def request(self, operation: str, body: bytes | None = None) -> None:
+        """Ask for the next step of it."""
+        fields, generation = {"id": self.id}, self.generation
+        await self.link.request(operation, fields, body, load=False, generation=generation)
+
+
 @web.stream_request_body
 class StreamedUploadHandler(OhHandler):
     """Passes a body on to the kernel in pieces, as fast as the kernel takes them."""
@@ -50,7 +65,7 @@ class StreamedUploadHandler(OhHandler):
 
     async def admit(self, **kwargs: Any) -> None:
         """Refuse what will be refused before the body is sent."""
-        self._target: tuple[KernelLink, str] | None = None
+        self._target: _Target | None = None
         self.problem: Exception | None = None
         await super().admit(**kwargs)
         if not self.is_upload():
@@ -120,36 +135,34 @@ class StreamedUploadHandler(OhHandler):
         link = await self.link(kernel_id)
         self.state.activity.touch()
         reply = await link.request(operation, fields)
-        self._target = (link, reply.fields["id"])
+        self._target = _Target(link, reply.fields["id"], reply.fields["generation"])
         if self.client_has_left:  # while the kernel was asked, so that nothing was there to abandon
             await self.abandon()
 
     async def end(self) -> None:
         """All contents are there: have them put in their place."""
         await self._send_waiting()
-        link, key = self._under_way()
-        await link.request("finish", {"id": key})
+        await self._under_way().request("finish")
         self._target = None
 
     async def abandon(self) -> None:
         """Have the kernel forget what it got."""
         target, self._target = self._target, None
         if target is not None:
-            link, key = target
             with suppress(OhJupyterError):
-                await link.request("give_up", {"id": key}, load=False)
+                await target.request("give_up")
 
-    def _under_way(self) -> tuple[KernelLink, str]:
+    def _under_way(self) -> _Target:
         if self._target is None:
             raise TransferNotFoundError("The client went away; its upload was given up")
         return self._target
 
     async def _send_waiting(self) -> None:
-        link, key = self._under_way()
+        target = self._under_way()
         body = b"".join(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
         if body:
-            await link.request("send", {"id": key}, body)
+            await target.request("send", body)
 
     def on_connection_close(self) -> None:
         """Forget what will not be ended: the client went away."""

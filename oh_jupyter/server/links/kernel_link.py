@@ -122,6 +122,7 @@ class KernelLink(ABC):
         load: bool = True,
         overdue: asyncio.Event | None = None,
         cancellable: bool = False,
+        generation: str | None = None,
     ) -> Reply:
         """Ask the runtime for an operation with some fields, and a body of JSON that is passed on.
 
@@ -129,6 +130,7 @@ class KernelLink(ABC):
         change a person's kernel. ``overdue`` is set while a kernel is silent that has received the
         request; the wait then goes on. What is ``cancellable`` is taken back in the kernel when
         this is cancelled or given up; its field ``key`` names it, if who asks has a name for it.
+        ``generation`` names the runtime that is meant: when there is another one, it has died.
         What the runtime refuses is raised as the error that it raised there; a kernel that cannot
         be reached, or died meanwhile, as a KernelError.
         """
@@ -139,7 +141,7 @@ class KernelLink(ABC):
             fields.setdefault("key", uuid.uuid4().hex)
         try:
             async with self._slot(operation, body):
-                return await self._request(operation, fields, body, load, overdue)
+                return await self._request(operation, fields, body, load, overdue, generation)
         except (asyncio.CancelledError, KernelTimeoutError):
             if cancellable:
                 run_in_background(self.request("cancel", {"key": fields["key"]}, load=False))
@@ -159,10 +161,18 @@ class KernelLink(ABC):
         body: bytes | None,
         load: bool,
         overdue: asyncio.Event | None,
+        meant: str | None,
     ) -> Reply:
         expired = 0
         while True:
-            generation = await self._find_generation(load)
+            try:
+                generation = await self._find_generation(load)
+            except ExtensionMissingError:
+                if meant is None:
+                    raise
+                raise self._lost() from None
+            if meant not in (None, generation):
+                raise self._lost()
             # A request that was on its way when the kernel died reaches the next one, where
             # nobody waits for it any more: the generation keeps it from being carried out.
             content = {**fields, "op": operation, "generation": generation}
