@@ -156,7 +156,8 @@ class TestTurns:
         self, act: Any, ask: Any, tmp_path: Path
     ) -> None:
         running = tmp_path / "running"
-        command = f"touch '{running}'; sleep 1000"
+        # Bash itself forgets an interrupt that comes while it starts a program.
+        command = f"bash -c ': >{running}; exec sleep 1000'"
         asked = [
             asyncio.ensure_future(act("run", command=command, blocking=True)),
             asyncio.ensure_future(act("run", command="echo waited")),

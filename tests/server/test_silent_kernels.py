@@ -179,7 +179,8 @@ async def test_what_was_received_and_given_up_is_cancelled(
 ) -> None:
     begun = tmp_path / "begun"
     pid = await kernel_pid(act, plain_kernel)
-    command = f"echo > {begun}; sleep 600"
+    # Bash itself forgets an interrupt that comes while it starts a program.
+    command = f"bash -c ': >{begun}; exec sleep 600'"
     posted = asyncio.ensure_future(act("run", plain_kernel, command=command, blocking=True))
     while not begun.exists():
         assert not posted.done()
