@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self, TypeVar
 
+from anyio import CancelScope
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from oh_jupyter.client.async_client import AsyncRuntimeClient
@@ -26,19 +27,28 @@ def wait_in(
 ) -> T:
     """The result of what is awaited in a portal's thread; an interrupt cancels it first."""
     ended = threading.Event()
+    begun: list[CancelScope] = []
 
     async def run() -> T:
-        try:
-            return await work(*args, **options)
-        finally:
-            ended.set()
+        with CancelScope() as scope:
+            begun.append(scope)
+            try:
+                return await work(*args, **options)
+            finally:
+                ended.set()
+        raise InterruptedError("Nobody waits for the result any more")
 
-    future = portal.start_task_soon(run)
+    def cancel() -> None:
+        for scope in begun:
+            scope.cancel()
+
     try:
-        return future.result()
+        return portal.start_task_soon(run).result()
     except KeyboardInterrupt:
-        future.cancel()
-        ended.wait()
+        # It may come before there is a future; what was started begins before this is called.
+        portal.call(cancel)
+        if begun:
+            ended.wait()
         raise
 
 

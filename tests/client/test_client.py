@@ -13,11 +13,15 @@ import zipfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any, NoReturn
 
+import anyio
 import httpx
 import pytest
+from anyio.from_thread import start_blocking_portal
 
 from oh_jupyter.client import AsyncRuntimeClient, RuntimeClient
+from oh_jupyter.client.sync_client import wait_in
 from oh_jupyter.errors import (
     KernelDiedError,
     KernelNotFoundError,
@@ -151,6 +155,34 @@ def test_a_cancelled_task_takes_its_cell_back(url: str) -> None:
             return (await client.run_ipython("1 + 1")).content
 
     assert asyncio.run(scenario()).startswith("2")
+
+
+@pytest.mark.parametrize("started", [True, False])
+def test_an_interrupt_before_the_wait_leaves_nothing_running(started: bool) -> None:
+    ends = []
+
+    async def work() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ends.append("cancelled")
+
+    class InterruptedPortal:
+        """A portal whose caller is interrupted before it has the future."""
+
+        def start_task_soon(self, run: Any) -> NoReturn:
+            if started:
+                portal.start_task_soon(run)
+            raise KeyboardInterrupt
+
+        def call(self, function: Any) -> None:
+            portal.call(function)
+
+    with start_blocking_portal() as portal:
+        interrupted: Any = InterruptedPortal()
+        with pytest.raises(KeyboardInterrupt):
+            wait_in(interrupted, work)
+        assert ends == (["cancelled"] if started else [])
 
 
 def test_an_interrupt_takes_the_cell_back(client: RuntimeClient, url: str) -> None:
