@@ -1,6 +1,5 @@
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import { ServerConnection, type Contents } from '@jupyterlab/services';
-import type { IDisposable } from '@lumino/disposable';
 import { Signal } from '@lumino/signaling';
 
 import {
@@ -8,6 +7,7 @@ import {
   type FileReader,
   type IMergedDocument
 } from './document.js';
+import type { IFollowedDocument } from './shared.js';
 
 /** A context's own note of the file that it was loaded from, and how it saves. */
 interface IContextInternals {
@@ -22,7 +22,7 @@ const EXPECTED_HASH = 'oh_jupyter_expected_hash';
 const CONFLICT = 409;
 
 /** Keeps an open document and its file the same, whoever changes the file. */
-export class OpenDocument implements IDisposable {
+export class OpenDocument implements IFollowedDocument {
   /**
    * @param context - Of the document.
    * @param document - How it is merged.

@@ -110,15 +110,12 @@ class MergedText implements IMergedDocument {
   }
 }
 
-/** How a document is merged; null where it is shared with others, or is neither text nor notebook. */
+/** How a document is merged; null where it is neither text nor notebook. */
 export function mergedDocument(
   { model }: DocumentRegistry.Context,
   names: ISideNames,
   focusedCell: () => string | null
 ): IMergedDocument | null {
-  if (model.collaborative) {
-    return null;
-  }
   const shared: unknown = model.sharedModel;
   if (typeof shared !== 'object' || shared === null) {
     return null;

@@ -7,6 +7,7 @@ import {
   type FileReader,
   type ISideNames
 } from './document.js';
+import { SharedDocument, type IFollowedDocument } from './shared.js';
 
 /** The open documents that are kept the same as their files. */
 export class OpenDocuments {
@@ -40,21 +41,15 @@ export class OpenDocuments {
       .map(({ path }) => path);
   }
 
-  /** Follow a document, unless it is followed already or kept by others. */
+  /** Follow a document, unless it is followed already. */
   add(context: DocumentRegistry.Context): void {
     if (this._known.has(context) || context.isDisposed) {
       return;
     }
-    const merged = mergedDocument(context, this._names, this._focusedCell);
-    if (!merged) {
+    const document = this._followed(context);
+    if (!document) {
       return;
     }
-    const document = new OpenDocument(
-      context,
-      merged,
-      this._files,
-      this._onConflict
-    );
     this._known.set(context, document);
     context.model.stateChanged.connect((_, { name }) => {
       if (name === 'dirty') {
@@ -84,7 +79,19 @@ export class OpenDocuments {
     await Promise.allSettled(unsaved.map(document => document.save()));
   }
 
-  private get _all(): readonly OpenDocument[] {
+  private _followed(
+    context: DocumentRegistry.Context
+  ): IFollowedDocument | null {
+    if (context.model.collaborative) {
+      return new SharedDocument(context);
+    }
+    const merged = mergedDocument(context, this._names, this._focusedCell);
+    return (
+      merged && new OpenDocument(context, merged, this._files, this._onConflict)
+    );
+  }
+
+  private get _all(): readonly IFollowedDocument[] {
     return [...this._known.values()];
   }
 
@@ -92,6 +99,9 @@ export class OpenDocuments {
   private readonly _names: ISideNames;
   private readonly _focusedCell: () => string | null;
   private readonly _onConflict: (document: OpenDocument, count: number) => void;
-  private readonly _known = new Map<DocumentRegistry.Context, OpenDocument>();
+  private readonly _known = new Map<
+    DocumentRegistry.Context,
+    IFollowedDocument
+  >();
   private readonly _unsavedChanged = new Signal<this, void>(this);
 }
