@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from live_tab import DIRTY, SOURCES, Tab, expect_no_dialog
 from playwright.sync_api import expect
 
@@ -163,6 +164,35 @@ def test_cells_that_move_above_leave_the_cursor_where_it_is(open_tab) -> None:
     tab.page.keyboard.press("Escape")
     tab.page.keyboard.press("z")
     tab.expect(SOURCES, ["one = 1", "two = 2", "three = 3 # here", "four = 4"])
+
+
+@pytest.mark.slow
+def test_two_windows_on_one_notebook(lab, open_tab) -> None:
+    first = open_tab("one = 1", "two = 2")
+    page = first.page.context.new_page()
+    page.goto(f"{lab.url}/lab/workspaces/second/tree/{first.file.name}?reset")
+    page.locator(".jp-NotebookPanel:visible .jp-Cell").first.wait_for()
+    page.wait_for_function("jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel")
+    second = Tab(lab, page, first.file.name)
+    second.expect(SOURCES, ["one = 1", "two = 2"])
+    first.edit(cell="cell-1", new_str="two = 22")
+    for tab in (first, second):
+        tab.expect(SOURCES, ["one = 1", "two = 22"])
+    first.type(0, " # first")
+    first.save()
+    second.expect(SOURCES, ["one = 1 # first", "two = 22"])
+    first.type(0, " # a")
+    second.type(1, " # b")
+    second.save()
+    first.expect(SOURCES, ["one = 1 # first # a", "two = 22 # b"])
+    first.call("insert_cell", source="three = 3", index=1)
+    for tab in (first, second):
+        tab.expect(f"{SOURCES}.length", 3)
+    first.save()
+    second.expect(SOURCES, ["one = 1 # first # a", "three = 3", "two = 22 # b"])
+    assert first.file_sources == first.sources == second.sources
+    for tab in (first, second):
+        expect_no_dialog(tab.page)
 
 
 class Person:
