@@ -57,6 +57,8 @@ def test_listing_and_deleting_more_than_a_page(store):
 
 
 def test_a_directory_behind_many_namesakes_is_deleted_and_they_stay(store):
+    # rclone may keep a directory that was emptied at its root by many at once.
+    store = S3FileStore(f"{store.url}/namesakes")
     namesakes = [f"e-{n:02}" for n in range(s3._FEW_KEYS + 2)]
     store.write_many(dict.fromkeys([*namesakes, "e/f", "e/g/h"], "1"))
     store.delete("e")
