@@ -39,6 +39,8 @@ MAX_ATTEMPTS = 2
 """An item whose kernel died is begun once more, and no more: it may be what kills them."""
 
 MAX_UNREAD_EVENTS = 1000
+LAST_EVENTS_SECONDS = 10.0
+"""How long a fleet that has ended waits for each further event of its kernels."""
 
 CONNECT_SECONDS = 10.0
 
@@ -260,8 +262,14 @@ class AsyncFleetKernels:
                 pumping = {pump for pump in pumps if not pump.done()}
                 if closing.done() and not pumping and not coming.done():
                     return
-                ends = pumping if closing.done() else {closing}
-                await asyncio.wait({coming, *ends}, return_when=asyncio.FIRST_COMPLETED)
+                ends, limit = (
+                    (pumping, LAST_EVENTS_SECONDS) if closing.done() else ({closing}, None)
+                )
+                done, _ = await asyncio.wait(
+                    {coming, *ends}, timeout=limit, return_when=asyncio.FIRST_COMPLETED
+                )
+                if not done:  # a stream that a server leaves open says no more
+                    return
                 if coming.done():
                     yield coming.result()
                     coming = asyncio.ensure_future(found.get())
