@@ -11,6 +11,7 @@ import pytest
 
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.remote import RemoteKernel
+from oh_jupyter.cells.request import CellRequest
 from oh_jupyter.cells.subprocess_kernel import SubprocessKernel
 from oh_jupyter.testing import CellRunnerContract, LiveServer
 
@@ -43,6 +44,18 @@ class TestRemoteKernel(CellRunnerContract):
     @pytest.fixture
     def run_cell(self, run_remotely: RunCell) -> RunCell:
         return run_remotely
+
+
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_cell_has_begun_when_it_can_be_interrupted(silent: bool) -> None:
+    """Before it tells its input, a kernel ignores interrupts; silent cells tell none."""
+    request, begun = CellRequest("id", silent), []
+    request.on_begin = lambda: begun.append(True)
+    request.handle("status", {"execution_state": "busy"})
+    assert begun == [True] * silent
+    request.handle("execute_input", {"code": "1", "execution_count": 1})
+    request.handle("status", {"execution_state": "idle"})
+    assert begun == [True]
 
 
 @pytest.mark.parametrize("remotely", [False, True])

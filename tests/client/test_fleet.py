@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import pytest
 import requests
 
-from oh_jupyter.client import AsyncRuntimeClient, Fleet, FleetEvent, RuntimeClient
+from oh_jupyter.client import AsyncRuntimeClient, Fleet, FleetEvent, RuntimeClient, fleet
 from oh_jupyter.errors import (
     ConfigError,
     KernelDiedError,
     KernelNotFoundError,
     OhJupyterError,
 )
+from oh_jupyter.events import Event, MessageAction
 from oh_jupyter.testing.server import TOKEN
 
 HEADERS = {"Authorization": f"token {TOKEN}"}
@@ -73,6 +75,28 @@ def test_kernels_share_items_and_are_replaced(url: str, tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_events_end_with_the_fleet_whatever_a_server_leaves_open(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream that says nothing is a fake: no real one has been made to do so."""
+
+    async def silent(runtime: AsyncRuntimeClient) -> AsyncGenerator[Event, None]:
+        await asyncio.Event().wait()
+        yield MessageAction("never")
+
+    async def scenario() -> list[FleetEvent]:
+        async with Fleet(url, TOKEN, 1) as kernels:
+            events = kernels.events()
+            following = asyncio.ensure_future(anext(events, None))
+            await kernels.map(lambda runtime, item: asyncio.sleep(0), [1])
+        async with asyncio.timeout(60):
+            return [event for event in (await following,) if event is not None]
+
+    monkeypatch.setattr(AsyncRuntimeClient, "events", silent)
+    monkeypatch.setattr(fleet, "LAST_EVENTS_SECONDS", 0.1)
+    assert asyncio.run(scenario()) == []
+
+
 def test_a_fleet_of_those_who_wait(url: str) -> None:
     def work(runtime: RuntimeClient, item: int) -> str:
         return runtime.run_ipython(f"{item} + 1").content.split("\n")[0]
@@ -91,14 +115,14 @@ def test_a_fleet_that_cannot_start_leaves_nothing(url: str) -> None:
     before = kernels_of(url)
     with pytest.raises(ConfigError, match="at least one"):
         Fleet(url, TOKEN, 0)
-    for fleet, error in (
+    for wrong, error in (
         (
             Fleet(url, "wrong", 2, kernel="python3"),
             r"No kernel \(python3\) can be started: .*token",
         ),
         (Fleet("http://127.0.0.1:1", TOKEN, 2), "cannot be reached"),
     ):
-        with pytest.raises(OhJupyterError, match=error), fleet:
+        with pytest.raises(OhJupyterError, match=error), wrong:
             pytest.fail("it has started")
     assert kernels_of(url) <= before
 

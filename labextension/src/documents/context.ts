@@ -5,9 +5,9 @@ import { Signal } from '@lumino/signaling';
 import {
   isSameContent,
   type FileReader,
+  type IFollowedDocument,
   type IMergedDocument
 } from './document.js';
-import type { IFollowedDocument } from './shared.js';
 
 /** A context's own note of the file that it was loaded from, and how it saves. */
 interface IContextInternals {

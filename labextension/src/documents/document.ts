@@ -3,6 +3,7 @@ import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { INotebookContent } from '@jupyterlab/nbformat';
 import type { Contents } from '@jupyterlab/services';
 import { UUID, type PartialJSONObject } from '@lumino/coreutils';
+import type { IDisposable } from '@lumino/disposable';
 
 import {
   canonical,
@@ -108,6 +109,15 @@ class MergedText implements IMergedDocument {
     const conflicts = pieces.filter(piece => typeof piece !== 'string');
     return { base: file, conflicts: conflicts.length };
   }
+}
+
+/** An open document whose unsaved changes agents are to read. */
+export interface IFollowedDocument extends IDisposable {
+  readonly path: string;
+  readonly isUnsaved: boolean;
+  readonly hasUnsavedText: boolean;
+  sync(): Promise<void>;
+  save(): Promise<void>;
 }
 
 /** How a document is merged; null where it is neither text nor notebook. */

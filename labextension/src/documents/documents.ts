@@ -5,9 +5,10 @@ import { OpenDocument } from './context.js';
 import {
   mergedDocument,
   type FileReader,
+  type IFollowedDocument,
   type ISideNames
 } from './document.js';
-import { SharedDocument, type IFollowedDocument } from './shared.js';
+import { SharedDocument } from './shared.js';
 
 /** The open documents that are kept the same as their files. */
 export class OpenDocuments {

@@ -1,14 +1,6 @@
 import type { DocumentRegistry } from '@jupyterlab/docregistry';
-import type { IDisposable } from '@lumino/disposable';
 
-/** An open document whose unsaved changes agents are to read. */
-export interface IFollowedDocument extends IDisposable {
-  readonly path: string;
-  readonly isUnsaved: boolean;
-  readonly hasUnsavedText: boolean;
-  sync(): Promise<void>;
-  save(): Promise<void>;
-}
+import type { IFollowedDocument } from './document.js';
 
 /**
  * A document that jupyter-collaboration keeps the same as its file.

@@ -130,9 +130,8 @@ class PageTask:
 
 
 TASKS: dict[str, PageTask] = {
-    name: PageTask(name, make)
-    for make in PAGES
-    for name in (f"oh_jupyter/{make.__name__.replace('_', '-')}",)
+    task.name: task
+    for task in (PageTask(f"oh_jupyter/{make.__name__.replace('_', '-')}", make) for make in PAGES)
 }
 """The tasks that come along, by name."""
 
