@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from itertools import compress, count, islice
-from operator import gt, ne
+from functools import partial
+from itertools import compress, count, islice, takewhile
+from operator import contains, ne
 from typing import Any, AnyStr
 
 _BLOCK_SIZE = 64 * 1024  # compared at once; small enough to stay in the processor's cache
@@ -41,7 +42,14 @@ def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Cha
         return [whole] if before or after else []
     kept = None
     if min(len(before), len(after)) >= _IN_STEP_LINES:
-        if changes := _changed_in_place(before, after, prefix):
+        if len(before) > len(after):
+            changes = _removed(before, after, prefix)
+        elif len(before) < len(after):
+            added = _removed(after, before, prefix) or ()
+            changes = [(i, i, j1, j2) for j1, j2, i, _ in added]
+        else:
+            changes = _changed_in_place(before, after, prefix)
+        if changes:
             return changes
         kept = _kept_in_step(before, after)
     kept_before, kept_after = kept or _kept(before, after)
@@ -61,18 +69,33 @@ _Kept = tuple[list[int], list[int]]
 def _changed_in_place(
     old: Sequence[Hashable], new: Sequence[Hashable], first: int
 ) -> list[Change] | None:
-    """What changed, counted from ``first``, if all of it was in place; None if lines moved."""
-    if len(old) != len(new):
-        return None
+    """What changed of as many lines, counted from ``first``; None if lines moved."""
     changed = bytes(map(ne, old, new))
     if 2 * changed.count(1) > len(old) + 1:
         return None
     some, others = (islice(compress(lines, changed), _PROBED_LINES) for lines in (old, new))
     if not set(some).isdisjoint(others):
         return None
-    starts = list(compress(count(first), map(gt, changed, b"\0" + changed)))
-    ends = list(compress(count(first + 1), map(gt, changed, changed[1:] + b"\0")))
+    edges = list(compress(count(first), map(ne, b"\0" + changed, changed + b"\0")))
+    starts, ends = edges[::2], edges[1::2]
     return list(zip(starts, ends, starts, ends, strict=True))
+
+
+def _removed(old: Sequence[Hashable], new: Sequence[Hashable], first: int) -> list[Change] | None:
+    """What is gone, counted from ``first``, if that is all; None if there are new lines."""
+    # To look for a line in an iterator takes all lines up to that one from it, in C.
+    rest: Any = iter(old)
+    unread, end, j = len(old), first + len(old), first
+    changes: list[Change] = []
+    for _ in takewhile(partial(contains, rest), new):
+        unread -= 1
+        if unread != (left := rest.__length_hint__()):
+            changes.append((end - unread - 1, end - left - 1, j, j))
+            unread = left
+        j += 1
+    if j < first + len(new):
+        return None
+    return [*changes, (end - unread, end, j, j)] if unread else changes
 
 
 def _kept_in_step(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | None:
@@ -398,11 +421,17 @@ def _hunk(
     lines = [f"@@ -{old_range} +{new_range} @@"]
     position = start
     for i1, i2, j1, j2 in group:
-        if position < i1:
+        if position + 1 == i1:
+            lines.append(" " + before[position])
+        elif position < i1:
             lines.append(" " + "\n ".join(before[position:i1]))
-        if i1 < i2:
+        if i1 + 1 == i2:
+            lines.append("-" + before[i1])
+        elif i1 < i2:
             lines.append("-" + "\n-".join(before[i1:i2]))
-        if j1 < j2:
+        if j1 + 1 == j2:
+            lines.append("+" + after[j1])
+        elif j1 < j2:
             lines.append("+" + "\n+".join(after[j1:j2]))
         position = i2
     if position < end:
