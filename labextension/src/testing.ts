@@ -1,7 +1,11 @@
-/** Events and cards for tests. */
-import type { IWaiting } from './events/api.js';
+/** Events, cards, and what they come from, for tests. */
+import type { Kernel } from '@jupyterlab/services';
+import { Signal } from '@lumino/signaling';
+
+import type { IHistoryPage, IVerdict, IWaiting } from './events/api.js';
 import type { ICard, IConfirmation } from './events/card.js';
-import type { IAction, IObservation } from './events/wire.js';
+import type { IProgress } from './events/progress.js';
+import type { IAction, IObservation, WireEvent } from './events/wire.js';
 
 /** An Action by its id. */
 export function action(
@@ -76,4 +80,101 @@ export function card(
     confirmation: null,
     lost
   };
+}
+
+/** How many events the fake server sends at once. */
+const PAGE = 3;
+
+/** A server with one kernel, whose runtime's log a test sets up. */
+export class FakeServer {
+  generation = 'g';
+  events: WireEvent[] = [];
+  failure: Error | null = null;
+  readonly asked: string[] = [];
+
+  async history(kernelId: string, startId: number): Promise<IHistoryPage> {
+    this.asked.push(`${kernelId} from ${startId}`);
+    await Promise.resolve();
+    if (this.failure) {
+      throw this.failure;
+    }
+    const events = this.events.slice(startId, startId + PAGE);
+    const nextId = events.length < PAGE ? null : startId + PAGE;
+    const { generation } = this;
+    return { generation, workspaceDir: '/work', events, nextId };
+  }
+
+  waiting: IWaiting[] = [];
+  readonly decided: string[] = [];
+
+  async confirmations(): Promise<readonly IWaiting[]> {
+    await Promise.resolve();
+    return this.waiting;
+  }
+
+  async decide(
+    kernel: Pick<Kernel.IKernelConnection, 'id'>,
+    generation: string,
+    id: number,
+    { approve }: IVerdict
+  ): Promise<void> {
+    this.decided.push(`${kernel.id} ${generation} ${id} ${approve}`);
+  }
+
+  async look(): Promise<IProgress> {
+    return { state: 'ended', text: '' };
+  }
+
+  readonly interrupted: string[] = [];
+
+  async interrupt(
+    kernel: Pick<Kernel.IKernelConnection, 'id'>,
+    generation: string
+  ): Promise<void> {
+    this.interrupted.push(`${kernel.id} ${generation}`);
+  }
+
+  async load(kernelId: string): Promise<void> {
+    this.asked.push(`${kernelId} load`);
+  }
+
+  async event(kernelId: string, id: number): Promise<WireEvent> {
+    this.asked.push(`${kernelId} event ${id}`);
+    return { ...this.events[id]!, clipped: false };
+  }
+}
+
+/** What the connection uses of a notebook's session. */
+export class FakeSession {
+  name = 'a.ipynb';
+  session: { kernel: { id: string } } | null;
+  constructor(kernelId = 'k') {
+    this.session = { kernel: { id: kernelId } };
+  }
+
+  readonly iopubMessage = new Signal<this, unknown>(this);
+  readonly kernelChanged = new Signal<this, unknown>(this);
+  readonly statusChanged = new Signal<this, string>(this);
+  readonly connectionStatusChanged = new Signal<this, string>(this);
+  readonly propertyChanged = new Signal<this, string>(this);
+
+  publish(event: WireEvent, seq = event.id, generation = 'g'): void {
+    this.iopubMessage.emit({
+      header: { msg_type: 'oh_jupyter_event' },
+      content: { generation, seq, event }
+    });
+  }
+
+  decide(id: number, generation = 'g'): void {
+    this.iopubMessage.emit({
+      header: { msg_type: 'oh_jupyter_decision' },
+      content: { generation, id, approved: true }
+    });
+  }
+
+  execute(code: string): void {
+    const header = { msg_type: 'execute_input' };
+    this.iopubMessage.emit({ header, content: { code } });
+    this.statusChanged.emit('idle');
+  }
 }

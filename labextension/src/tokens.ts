@@ -22,11 +22,9 @@ export interface IOpenCard {
   close(): void;
 }
 
-/** The events of one notebook's or console's kernel. */
-export interface IKernelEvents {
-  /** Of the notebook or console. */
-  readonly sessionContext: ISessionContext;
-  /** What people call the notebook. */
+/** The events of a kernel, or of the kernels of a fleet. */
+export interface IActivity {
+  /** What people call the notebook, or the fleet. */
   readonly name: string;
   readonly state: RuntimeState;
   /** Why the history could not be read, where `state` is `failed`. */
@@ -35,13 +33,13 @@ export interface IKernelEvents {
   readonly workspaceDir: string;
   /** Cards and fresh starts, oldest first; a new array whenever one changed. */
   readonly entries: readonly LogEntry[];
-  readonly changed: ISignal<IKernelEvents, void>;
+  readonly changed: ISignal<this, void>;
   /** The cards that wait for a person, the one that waits longest first. */
   readonly waiting: readonly ICard[];
   /** Whether a person has them before their eyes, in the panel. */
   isShown: boolean;
   /** Emitted for each event that comes live, once `entries` has it; not for history. */
-  readonly arrived: ISignal<IKernelEvents, IEventMessage>;
+  readonly arrived: ISignal<this, IEventMessage>;
   /** Ask the server for the events that did not come live. */
   refresh(): Promise<void>;
   /**
@@ -81,6 +79,21 @@ export interface IKernelEvents {
    *   the reason, if the kernel could not be told.
    */
   stop(card: ICard): Promise<void>;
+  /** Which of several kernels a card is of; "" where there is one only. */
+  readonly kernelOf: (card: ICard) => string;
+}
+
+/** The events of one notebook's or console's kernel. */
+export interface IKernelEvents extends IActivity {
+  /** Of the notebook or console. */
+  readonly sessionContext: ISessionContext;
+}
+
+/** A fleet that runs on the server. */
+export interface IFleet {
+  readonly name: string;
+  /** How many kernels it has now. */
+  readonly size: number;
 }
 
 /** The runtime that a person and an agent share, seen from JupyterLab. */
@@ -88,6 +101,14 @@ export interface IOhRuntime {
   /** Events of the notebook or console in front; null if there is none. */
   readonly current: IKernelEvents | null;
   readonly currentChanged: ISignal<IOhRuntime, IKernelEvents | null>;
+  /** What the panel shows: `current`, or the fleet that was chosen. */
+  readonly shown: IActivity | null;
+  readonly shownChanged: ISignal<IOhRuntime, IActivity | null>;
+  /** The fleets that can be shown. */
+  readonly fleets: readonly IFleet[];
+  readonly fleetsChanged: ISignal<IOhRuntime, void>;
+  /** Show a fleet by its name; "" for the notebook or console in front. */
+  choose(fleet: string): void;
   /** Emitted for each event that comes live, of whichever notebook or console. */
   readonly arrived: ISignal<IOhRuntime, IEventMessage>;
   /** How many cards to keep for each notebook. */

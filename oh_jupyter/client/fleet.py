@@ -6,6 +6,7 @@ Jupyter starts, places and ends the kernels: on its own machine, or where its ga
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator
 from contextlib import ExitStack, aclosing, suppress
 from dataclasses import dataclass
@@ -43,6 +44,11 @@ LAST_EVENTS_SECONDS = 10.0
 """How long a fleet that has ended waits for each further event of its kernels."""
 
 CONNECT_SECONDS = 10.0
+END_SECONDS = 60.0
+"""How long a server may take to end a kernel, before the others go on without."""
+
+SESSION_TYPE = "fleet"
+"""By what the panel tells the sessions of fleets from those of notebooks."""
 
 LOST = (KernelDiedError, KernelNotFoundError, KernelTimeoutError, ExtensionMissingError)
 """What says that a kernel which had a runtime is no more, has none any more, or is silent."""
@@ -97,29 +103,39 @@ class Member:
 
 
 class KernelStarter:
-    """Starts and ends kernels by Jupyter's own REST interface."""
+    """Starts and ends kernels by Jupyter's own REST interface, as sessions of a fleet's name."""
 
-    def __init__(self, url: str, token: str, **wanted: str | None) -> None:
-        self.url, self.token = url, token
-        self._wanted = {name: value for name, value in wanted.items() if value is not None}
+    def __init__(
+        self, url: str, token: str, name: str, kernel: str | None, path: str | None
+    ) -> None:
+        self.url, self.token, self.name = url, token, name
+        self._kernel, self._path = kernel, path
         self._connection = Connection(url, token, None, None, CONNECT_SECONDS)
 
-    async def start(self) -> Member:
-        """Start a kernel with a runtime; OhJupyterError if it cannot be."""
+    async def start(self, place: int) -> Member:
+        """Start a kernel with a runtime for a place; OhJupyterError if it cannot be."""
+        wanted = {
+            "type": SESSION_TYPE,
+            "name": f"Fleet {self.name} {place + 1}",
+            # No two sessions have one path; a kernel starts in what is above it.
+            "path": "/".join(filter(None, [(self._path or "").strip("/"), uuid.uuid4().hex])),
+            "kernel": {"name": self._kernel} if self._kernel else {},
+        }
         try:
-            model = parsed(await self._connection.send("POST", "/api/kernels", json=self._wanted))
+            session = parsed(await self._connection.send("POST", "/api/sessions", json=wanted))
         except ServerError as problem:
-            wanted = self._wanted.get("name", "the server's default")
+            kernel = self._kernel or "the server's default"
             raise ServerError(
-                f"No kernel ({wanted}) can be started: {problem}", problem.status
+                f"No kernel ({kernel}) can be started: {problem}", problem.status
             ) from None
-        runtime = AsyncRuntimeClient(self.url, self.token, str(model["id"]))
+        kernel_id = str(session["kernel"]["id"])
+        runtime = AsyncRuntimeClient(self.url, self.token, kernel_id)
         try:
             await runtime.list_files()  # which loads oh_jupyter
-            return Member(model["id"], runtime, await runtime.generation())
+            return Member(kernel_id, runtime, await runtime.generation())
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await self.end(model["id"], runtime)
+                await self.end(kernel_id, runtime)
             raise
 
     async def end(self, kernel_id: str, runtime: AsyncRuntimeClient) -> None:
@@ -130,13 +146,15 @@ class KernelStarter:
             if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR:
                 return  # it is gone
             with suppress(OhJupyterError):  # Jupyter fails to end a kernel that it is restarting
-                await runtime.list_files()
+                await runtime.generation()
+            with suppress(OhJupyterError):
                 await self._delete(kernel_id)
         finally:
             await runtime.close()
 
     async def _delete(self, kernel_id: str) -> None:
-        await self._connection.send("DELETE", f"/api/kernels/{quote(kernel_id)}")
+        where = f"/api/kernels/{quote(kernel_id)}"
+        await self._connection.send("DELETE", where, timeout=END_SECONDS)
 
     async def close(self) -> None:
         """Give the connections back."""
@@ -219,7 +237,8 @@ class AsyncFleetKernels:
                 value = await function(member.runtime, item)
             except Exception as problem:
                 error = problem
-            if not isinstance(error, LOST) and await member.is_the_same():
+            # Asked even where it is known: Jupyter cannot end a kernel that it is restarting.
+            if await member.is_the_same() and not isinstance(error, LOST):
                 return FleetResult(item, value, error, begun, member.kernel_id)
             lost = error if isinstance(error, LOST) else _lost(member.kernel_id)
             result = FleetResult(item, None, lost, begun, member.kernel_id)
@@ -230,7 +249,7 @@ class AsyncFleetKernels:
         """The kernel of a place, which is started if there is none."""
         member = self._members[place]
         if member is None:
-            member = self._members[place] = await self._starter.start()
+            member = self._members[place] = await self._starter.start(place)
             for follow in self._followers:
                 follow(member.kernel_id)
         return member
@@ -388,6 +407,7 @@ class Fleet:
         *,
         kernel: str | None = None,
         path: str | None = None,
+        name: str | None = None,
     ) -> None:
         """Start nothing yet.
 
@@ -397,6 +417,7 @@ class Fleet:
             size: How many kernels.
             kernel: Name of their kernelspec; None for the server's default.
             path: Where they start, relative to the server's root.
+            name: What it is called in JupyterLab; None for a name that is made up.
 
         Raises:
             ConfigError: The size is no positive number.
@@ -404,13 +425,13 @@ class Fleet:
         if size < 1:
             raise ConfigError(f"A fleet has at least one kernel, not {size}")
         self._url, self._token, self._size = url.partition("/oh_jupyter")[0], token, size
-        self._wanted = {"name": kernel, "path": path}
+        self._kernel, self._path, self._name = kernel, path, name or uuid.uuid4().hex[:4]
         self._kernels: AsyncFleetKernels | None = None
         self._opened = ExitStack()
 
     async def __aenter__(self) -> AsyncFleetKernels:
         """Start the kernels; OhJupyterError if one of them cannot be."""
-        starter = KernelStarter(self._url, self._token, **self._wanted)
+        starter = KernelStarter(self._url, self._token, self._name, self._kernel, self._path)
         self._kernels = AsyncFleetKernels(starter, self._size)
         try:
             await self._kernels.start()

@@ -168,7 +168,14 @@ class Oh(ActionMethods):
         """
         return self._wait(self.agents.undo(turn))
 
-    def fleet(self, size: int, *, kernel: str | None = None, path: str | None = None) -> Fleet:
+    def fleet(
+        self,
+        size: int,
+        *,
+        kernel: str | None = None,
+        path: str | None = None,
+        name: str | None = None,
+    ) -> Fleet:
         """Make a block in which several kernels of this kernel's server share some work.
 
         ``async with oh.fleet(8) as kernels: await kernels.map(function, items)``, or the same
@@ -178,6 +185,7 @@ class Oh(ActionMethods):
             size: How many kernels.
             kernel: Name of their kernelspec; None for the server's default.
             path: Where they start, relative to the server's root.
+            name: What it is called in JupyterLab; None for a name that is made up.
 
         Returns:
             The block.
@@ -193,7 +201,7 @@ class Oh(ActionMethods):
                 "No Jupyter server with this kernel was found. Name one: "
                 "oh_jupyter.client.Fleet(url, token, size)"
             )
-        return Fleet(server.url, server.token, size, kernel=kernel, path=path)
+        return Fleet(server.url, server.token, size, kernel=kernel, path=path, name=name)
 
     @property
     def checkpoints(self) -> list[Checkpoint]:

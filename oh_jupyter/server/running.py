@@ -245,7 +245,7 @@ def _ask(server: _Jupyter) -> _Jupyter:
     notebooks = tuple(
         (str(session["path"]), str(session["kernel"]["id"]))
         for session in sessions.json()
-        if session.get("kernel") and session.get("path")
+        if session.get("kernel") and session.get("path") and session.get("type") != "fleet"
     )
     return _Jupyter(
         server.base, server.token, os.path.abspath(server.root) if server.root else "", notebooks

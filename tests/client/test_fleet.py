@@ -75,6 +75,44 @@ def test_kernels_share_items_and_are_replaced(url: str, tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
+def test_a_kernel_that_died_is_ended_once_its_successor_answers(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jupyter fails to end a kernel that it is restarting, or waits for ever."""
+    asked: list[str | None] = []
+    ended: dict[str, int] = {}
+    generation, end = AsyncRuntimeClient.generation, fleet.KernelStarter.end
+
+    async def asking(runtime: AsyncRuntimeClient) -> str:
+        try:
+            return await generation(runtime)
+        finally:
+            asked.append(runtime.kernel_id)
+
+    async def ending(
+        starter: fleet.KernelStarter, kernel_id: str, runtime: AsyncRuntimeClient
+    ) -> None:
+        ended[kernel_id] = asked.count(kernel_id)
+        await end(starter, kernel_id, runtime)
+
+    async def dies(runtime: AsyncRuntimeClient, item: str) -> None:
+        await runtime.run_ipython("import os; os.kill(os.getpid(), 9)")
+
+    async def scenario() -> None:
+        before = kernels_of(url)
+        async with Fleet(url, TOKEN, 1) as kernels:
+            (first,) = kernels.kernel_ids
+            (result,) = await kernels.map(dies, ["deadly"])
+        assert isinstance(result.error, KernelDiedError)
+        assert set(ended.values()) == {2}, "once when it was started, and once when it had died"
+        assert set(ended) == {first, result.kernel_id}
+        assert kernels_of(url) <= before
+
+    monkeypatch.setattr(AsyncRuntimeClient, "generation", asking)
+    monkeypatch.setattr(fleet.KernelStarter, "end", ending)
+    asyncio.run(scenario())
+
+
 def test_events_end_with_the_fleet_whatever_a_server_leaves_open(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from leaving_client import asked
 
+from oh_jupyter.server.handlers import events
+
 
 class Stream:
     """Reads server-sent events as they come."""
@@ -100,6 +102,23 @@ async def test_a_stream_ends_with_its_kernel(
     await jp_serverapp.kernel_manager.shutdown_kernel(plain_kernel)
     assert (await stream.until(4))[3]["event"] == "gone"
     await task
+
+
+async def test_a_stream_ends_with_a_kernel_that_jupyter_has_forgotten(
+    watch: Any, act: Any, plain_kernel: str, jp_serverapp: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it does, with no event, where the restart of a kernel has failed."""
+    monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.1)
+    kernels = jp_serverapp.kernel_manager
+    await act("run", plain_kernel, command="true")
+    stream, task = watch("kernels", plain_kernel)
+    await stream.until(3)
+    forgotten = kernels.remove_kernel(plain_kernel)
+    try:
+        assert (await stream.until(4))[3]["event"] == "gone"
+        await task
+    finally:
+        kernels._kernels[plain_kernel] = forgotten  # so that it is ended
 
 
 async def test_a_stream_does_not_load_the_extension(ask: Any, plain_kernel: str) -> None:

@@ -1,5 +1,5 @@
 import type { ICard } from '../events/card.js';
-import type { IKernelEvents } from '../tokens.js';
+import type { IActivity } from '../tokens.js';
 
 /**
  * Find a card on which nobody has decided yet.
@@ -8,7 +8,7 @@ import type { IKernelEvents } from '../tokens.js';
  * @param wanted - Which one; without an event, the only one that waits.
  */
 export function findWaiting(
-  { waiting }: Pick<IKernelEvents, 'waiting'>,
+  { waiting }: Pick<IActivity, 'waiting'>,
   wanted: { event?: unknown; generation?: unknown }
 ): ICard | undefined {
   const undecided = waiting.filter(

@@ -3,7 +3,7 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 
 import type { IVerdict } from '../events/api.js';
 import type { ICard, IConfirmation } from '../events/card.js';
-import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import type { IActivity, IKernelEvents, IOhRuntime } from '../tokens.js';
 import { isWhollyShown, notificationLabel } from './labels.js';
 
 interface INotified {
@@ -15,12 +15,8 @@ interface INotified {
 
 /** What a notification's buttons do. */
 interface IButtons {
-  readonly decide: (
-    events: IKernelEvents,
-    card: ICard,
-    verdict: IVerdict
-  ) => void;
-  readonly show: (events: IKernelEvents) => void;
+  readonly decide: (events: IActivity, card: ICard, verdict: IVerdict) => void;
+  readonly show: (events: IActivity) => void;
 }
 
 /** Notifies of Actions that wait while nobody sees their cards. */
@@ -37,21 +33,29 @@ export class WaitingNotifier {
   ) {
     this._buttons = buttons;
     this._trans = trans;
-    runtime.currentChanged.connect(this._onCurrentChanged, this);
-    this._onCurrentChanged(runtime, runtime.current);
+    runtime.shownChanged.connect(this._onShownChanged, this);
+    this._onShownChanged(runtime, runtime.shown);
   }
 
-  /** Once in front, a notebook is watched until it is closed. */
-  private _onCurrentChanged(_: IOhRuntime, events: IKernelEvents | null): void {
-    if (events && !this._watched.has(events)) {
-      this._watched.add(events);
-      events.changed.connect(this._update, this);
-      events.sessionContext.disposed.connect(() => {
-        this._watched.delete(events);
-        this._update();
-      });
-      this._update();
+  /** Once in front, a notebook is watched until it is closed; a fleet, while it is chosen. */
+  private _onShownChanged(_: IOhRuntime, shown: IActivity | null): void {
+    for (const each of this._watched) {
+      if (each !== shown && !('sessionContext' in each)) {
+        this._watched.delete(each);
+      }
     }
+    if (shown && !this._watched.has(shown)) {
+      this._watched.add(shown);
+      shown.changed.connect(this._update, this);
+      if ('sessionContext' in shown) {
+        const { disposed } = (shown as IKernelEvents).sessionContext;
+        disposed.connect(() => {
+          this._watched.delete(shown);
+          this._update();
+        });
+      }
+    }
+    this._update();
   }
 
   private _update(): void {
@@ -68,7 +72,7 @@ export class WaitingNotifier {
   }
 
   /** Several notebooks may share a kernel, and one of them may be seen. */
-  private _unseen(): Map<string, [IKernelEvents, ICard]> {
+  private _unseen(): Map<string, [IActivity, ICard]> {
     const watched = [...this._watched].filter(each => each.waiting.length > 0);
     const seen = new Set(
       watched
@@ -83,7 +87,7 @@ export class WaitingNotifier {
     );
   }
 
-  private _notify(events: IKernelEvents, card: ICard): void {
+  private _notify(events: IActivity, card: ICard): void {
     const known = this._notified.get(card.key);
     const { confirmation } = card;
     // JupyterLab may lose an update that comes while it still draws the notification.
@@ -103,7 +107,7 @@ export class WaitingNotifier {
     }
   }
 
-  private _actions(events: IKernelEvents, card: ICard): Notification.IAction[] {
+  private _actions(events: IActivity, card: ICard): Notification.IAction[] {
     const decide = (approve: boolean) => (click: MouseEvent) => {
       // It goes when the kernel has heard of it.
       click.preventDefault();
@@ -136,6 +140,6 @@ export class WaitingNotifier {
 
   private readonly _buttons: IButtons;
   private readonly _trans: TranslationBundle;
-  private readonly _watched = new Set<IKernelEvents>();
+  private readonly _watched = new Set<IActivity>();
   private readonly _notified = new Map<string, INotified>();
 }

@@ -2,116 +2,25 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 
 import type { ISessionContext } from '@jupyterlab/apputils';
-import type { Kernel } from '@jupyterlab/services';
-import { Signal } from '@lumino/signaling';
 
-import { action, observation, waits } from '../testing.js';
-import type { IHistoryPage, IVerdict, IWaiting } from './api.js';
+import {
+  action,
+  FakeServer,
+  FakeSession,
+  observation,
+  waits
+} from '../testing.js';
 import { isCard } from './card.js';
 import { KernelEvents } from './connection.js';
-import type { IProgress } from './progress.js';
 import { NotLoadedError, RuntimeGoneError } from './errors.js';
-import type { WireEvent } from './wire.js';
-
-const PAGE = 3;
-
-/** A server with one kernel, whose runtime's log a test sets up. */
-class Server {
-  generation = 'g';
-  events: WireEvent[] = [];
-  failure: Error | null = null;
-  readonly asked: string[] = [];
-
-  async history(kernelId: string, startId: number): Promise<IHistoryPage> {
-    this.asked.push(`${kernelId} from ${startId}`);
-    await Promise.resolve();
-    if (this.failure) {
-      throw this.failure;
-    }
-    const events = this.events.slice(startId, startId + PAGE);
-    const nextId = events.length < PAGE ? null : startId + PAGE;
-    const { generation } = this;
-    return { generation, workspaceDir: '/work', events, nextId };
-  }
-
-  waiting: IWaiting[] = [];
-  readonly decided: string[] = [];
-
-  async confirmations(): Promise<readonly IWaiting[]> {
-    await Promise.resolve();
-    return this.waiting;
-  }
-
-  async decide(
-    kernel: Pick<Kernel.IKernelConnection, 'id'>,
-    generation: string,
-    id: number,
-    { approve }: IVerdict
-  ): Promise<void> {
-    this.decided.push(`${kernel.id} ${generation} ${id} ${approve}`);
-  }
-
-  async look(): Promise<IProgress> {
-    return { state: 'ended', text: '' };
-  }
-
-  readonly interrupted: string[] = [];
-
-  async interrupt(
-    kernel: Pick<Kernel.IKernelConnection, 'id'>,
-    generation: string
-  ): Promise<void> {
-    this.interrupted.push(`${kernel.id} ${generation}`);
-  }
-
-  async load(kernelId: string): Promise<void> {
-    this.asked.push(`${kernelId} load`);
-  }
-
-  async event(kernelId: string, id: number): Promise<WireEvent> {
-    this.asked.push(`${kernelId} event ${id}`);
-    return { ...this.events[id]!, clipped: false };
-  }
-}
-
-/** What the connection uses of a notebook's session. */
-class Session {
-  name = 'a.ipynb';
-  session: { kernel: { id: string } } | null = { kernel: { id: 'k' } };
-  readonly iopubMessage = new Signal<this, unknown>(this);
-  readonly kernelChanged = new Signal<this, unknown>(this);
-  readonly statusChanged = new Signal<this, string>(this);
-  readonly connectionStatusChanged = new Signal<this, string>(this);
-  readonly propertyChanged = new Signal<this, string>(this);
-
-  publish(event: WireEvent, seq = event.id, generation = 'g'): void {
-    this.iopubMessage.emit({
-      header: { msg_type: 'oh_jupyter_event' },
-      content: { generation, seq, event }
-    });
-  }
-
-  decide(id: number, generation = 'g'): void {
-    this.iopubMessage.emit({
-      header: { msg_type: 'oh_jupyter_decision' },
-      content: { generation, id, approved: true }
-    });
-  }
-
-  execute(code: string): void {
-    const header = { msg_type: 'execute_input' };
-    this.iopubMessage.emit({ header, content: { code } });
-    this.statusChanged.emit('idle');
-  }
-}
 
 describe('KernelEvents', () => {
-  let server: Server;
-  let session: Session;
+  let server: FakeServer;
+  let session: FakeSession;
   let events: KernelEvents;
   beforeEach(() => {
-    server = new Server();
-    session = new Session();
+    server = new FakeServer();
+    session = new FakeSession();
     const context = session as unknown as ISessionContext;
     events = new KernelEvents(context, server, 1000);
   });

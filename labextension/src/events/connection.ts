@@ -5,7 +5,7 @@ import { Signal, type ISignal } from '@lumino/signaling';
 
 import type {
   Decision,
-  IKernelEvents,
+  IActivity,
   IOpenCard,
   RuntimeState
 } from '../tokens.js';
@@ -23,7 +23,7 @@ const MESSAGE_TYPE = 'oh_jupyter_event';
 const DECISION_TYPE = 'oh_jupyter_decision';
 
 /** What is asked of the server. */
-type Api = Pick<
+export type Api = Pick<
   EventsApi,
   | 'history'
   | 'event'
@@ -34,14 +34,28 @@ type Api = Pick<
   | 'look'
 >;
 
-/** Keeps the log of one notebook: live messages, completed from history. */
-export class KernelEvents implements IKernelEvents, IDisposable {
+/** What is watched of a session. */
+export type IWatchedSession = Pick<
+  ISessionContext,
+  | 'name'
+  | 'session'
+  | 'iopubMessage'
+  | 'kernelChanged'
+  | 'statusChanged'
+  | 'connectionStatusChanged'
+  | 'propertyChanged'
+>;
+
+/** Keeps the log of one kernel: live messages, completed from history. */
+export class KernelEvents<T extends IWatchedSession = IWatchedSession>
+  implements IActivity, IDisposable
+{
   /**
-   * @param session - Of the notebook or console.
+   * @param session - Of the notebook or console, or one in a fleet.
    * @param api - Where to ask for history and for what waits.
    * @param limit - How many cards to keep.
    */
-  constructor(session: ISessionContext, api: Api, limit: number) {
+  constructor(session: T, api: Api, limit: number) {
     this._session = session;
     this._api = api;
     this._log = new EventLog(limit);
@@ -72,7 +86,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     session.propertyChanged.connect(this._onRenamed, this);
   }
 
-  get sessionContext(): ISessionContext {
+  get sessionContext(): T {
     return this._session;
   }
 
@@ -123,6 +137,8 @@ export class KernelEvents implements IKernelEvents, IDisposable {
   get isDisposed(): boolean {
     return this._isDisposed;
   }
+
+  readonly kernelOf = (): string => '';
 
   /** How many cards to keep. */
   set limit(limit: number) {
@@ -215,6 +231,11 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     } else {
       await this._api.interrupt(kernel, generation);
     }
+  }
+
+  /** Whether a life of the runtime was in this kernel. */
+  has(generation: string): boolean {
+    return this._log.has(generation);
   }
 
   /** Ask the server which Actions wait for a person, whether or not anybody looks. */
@@ -342,7 +363,7 @@ export class KernelEvents implements IKernelEvents, IDisposable {
     }
   }
 
-  private readonly _session: ISessionContext;
+  private readonly _session: T;
   private readonly _api: Api;
   private readonly _log: EventLog;
   private readonly _full: FullCards;

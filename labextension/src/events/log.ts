@@ -28,6 +28,10 @@ export class EventLog {
     return this._generations.at(-1) ?? null;
   }
 
+  has(generation: string): boolean {
+    return this._generations.some(({ id }) => id === generation);
+  }
+
   /** Cards, and a fresh start wherever a new generation begins. */
   get entries(): readonly LogEntry[] {
     this._entries ??= this._generations.flatMap<LogEntry>(

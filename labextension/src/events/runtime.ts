@@ -2,35 +2,49 @@ import type { JupyterFrontEnd } from '@jupyterlab/application';
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { IConsoleTracker } from '@jupyterlab/console';
 import type { INotebookTracker } from '@jupyterlab/notebook';
+import type { Session } from '@jupyterlab/services';
 import { Signal, type ISignal } from '@lumino/signaling';
 
-import type { IKernelEvents, IOhRuntime } from '../tokens.js';
+import type {
+  IActivity,
+  IFleet,
+  IKernelEvents,
+  IOhRuntime
+} from '../tokens.js';
 import type { EventsApi } from './api.js';
 import { KernelEvents } from './connection.js';
+import { FleetEvents, fleetsOf } from './fleet.js';
 import type { IEventMessage } from './wire.js';
 
-/** Follows the notebook or console in front, and keeps the log of each. */
+type NotebookEvents = KernelEvents<ISessionContext>;
+
+/** Follows the notebook or console in front, or a fleet, and keeps the log of each. */
 export class OhRuntime implements IOhRuntime {
   /**
    * @param shell - Tells what is in front.
    * @param notebooks - The open notebooks.
    * @param consoles - The open consoles, where there can be any.
+   * @param sessions - Those of the server, fleets among them.
    * @param api - Where to ask for history.
    */
   constructor(
     shell: JupyterFrontEnd.IShell,
     notebooks: INotebookTracker,
     consoles: IConsoleTracker | null,
+    sessions: Session.IManager,
     api: EventsApi
   ) {
     this._shell = shell;
     this._notebooks = notebooks;
     this._consoles = consoles;
+    this._sessions = sessions;
     this._api = api;
     notebooks.currentChanged.connect(this._follow, this);
     consoles?.currentChanged.connect(this._follow, this);
     // Going back from a console leaves the notebook tracker's current as it was.
     shell.currentChanged?.connect(this._follow, this);
+    sessions.runningChanged.connect(this._onSessions, this);
+    this._onSessions();
     this._follow();
   }
 
@@ -40,6 +54,33 @@ export class OhRuntime implements IOhRuntime {
 
   get currentChanged(): ISignal<this, IKernelEvents | null> {
     return this._currentChanged;
+  }
+
+  get shown(): IActivity | null {
+    return this._fleet ?? this._current;
+  }
+
+  get shownChanged(): ISignal<this, IActivity | null> {
+    return this._shownChanged;
+  }
+
+  get fleets(): readonly IFleet[] {
+    return this._fleets;
+  }
+
+  get fleetsChanged(): ISignal<this, void> {
+    return this._fleetsChanged;
+  }
+
+  choose(name: string): void {
+    if (name !== (this._fleet?.name ?? '')) {
+      this._fleet?.dispose();
+      this._fleet =
+        name === ''
+          ? null
+          : new FleetEvents(name, this._sessions, this._api, this._limit);
+      this._shownChanged.emit(this.shown);
+    }
   }
 
   get arrived(): ISignal<this, IEventMessage> {
@@ -54,6 +95,9 @@ export class OhRuntime implements IOhRuntime {
     for (const events of this._known.values()) {
       events.limit = limit;
     }
+    if (this._fleet) {
+      this._fleet.limit = limit;
+    }
   }
 
   private _follow(): void {
@@ -62,6 +106,17 @@ export class OhRuntime implements IOhRuntime {
     if (current !== this._current) {
       this._current = current;
       this._currentChanged.emit(current);
+      if (!this._fleet) {
+        this._shownChanged.emit(current);
+      }
+    }
+  }
+
+  private _onSessions(): void {
+    const fleets = fleetsOf(this._sessions.running());
+    if (JSON.stringify(fleets) !== JSON.stringify(this._fleets)) {
+      this._fleets = fleets;
+      this._fleetsChanged.emit();
     }
   }
 
@@ -75,7 +130,7 @@ export class OhRuntime implements IOhRuntime {
     return panel?.sessionContext ?? null;
   }
 
-  private _eventsOf(session: ISessionContext): KernelEvents {
+  private _eventsOf(session: ISessionContext): NotebookEvents {
     let events = this._known.get(session);
     if (!events) {
       events = new KernelEvents(session, this._api, this._limit);
@@ -96,11 +151,16 @@ export class OhRuntime implements IOhRuntime {
   private readonly _notebooks: INotebookTracker;
   private readonly _consoles: IConsoleTracker | null;
   private readonly _api: EventsApi;
-  private readonly _known = new Map<ISessionContext, KernelEvents>();
+  private readonly _sessions: Session.IManager;
+  private readonly _known = new Map<ISessionContext, NotebookEvents>();
   private readonly _currentChanged = new Signal<this, IKernelEvents | null>(
     this
   );
+  private readonly _shownChanged = new Signal<this, IActivity | null>(this);
+  private readonly _fleetsChanged = new Signal<this, void>(this);
   private readonly _arrived = new Signal<this, IEventMessage>(this);
-  private _current: KernelEvents | null = null;
+  private _current: NotebookEvents | null = null;
+  private _fleet: FleetEvents | null = null;
+  private _fleets: readonly IFleet[] = [];
   private _limit = 1000;
 }

@@ -7,7 +7,7 @@ import { ConfirmBar } from '../confirm/bar.js';
 import type { IVerdict } from '../events/api.js';
 import { isLive, type ICard } from '../events/card.js';
 import { progressOf, type IProgress } from '../events/progress.js';
-import type { IKernelEvents, IOpenCard } from '../tokens.js';
+import type { IActivity, IOpenCard } from '../tokens.js';
 import { KindIcon, OutcomeIcon } from './icons.js';
 import {
   doorLabel,
@@ -36,7 +36,8 @@ export interface ICardActions {
   /** Approves an Action that waits, or rejects it. */
   onDecide: (card: ICard, verdict: IVerdict) => void;
   /** Looks how it goes on; null while nobody sees it. */
-  onLook: IKernelEvents['look'] | null;
+  onLook: IActivity['look'] | null;
+  kernelOf: IActivity['kernelOf'];
   /** Where relative paths start. */
   workspaceDir: string;
 }
@@ -92,7 +93,13 @@ export const Card = React.memo(function Card(props: ICardProps) {
           {detail && <span className="oh-Card-detail">{detail}</span>}
         </span>
         <OutcomeIcon outcome={state.outcome} />
-        <Facts card={card} state={state} label={label} trans={trans} />
+        <Facts
+          card={card}
+          kernel={actions.kernelOf(card)}
+          state={state}
+          label={label}
+          trans={trans}
+        />
       </button>
       {addable && (
         <AddButton
@@ -178,11 +185,14 @@ function useProgress(
 
 function Facts({
   card,
+  kernel,
   state,
   label,
   trans
 }: {
   card: ICard;
+  /** Which of several it is of. */
+  kernel: string;
   state: IStatus;
   label: string;
   trans: TranslationBundle;
@@ -197,6 +207,11 @@ function Facts({
   return (
     <span className="oh-Card-facts">
       <span className="oh-Card-kind">{label}</span>
+      {kernel && (
+        <span className="oh-Badge oh-Card-kernel">
+          {trans.__('kernel %1', kernel)}
+        </span>
+      )}
       {event?.source && (
         <span className={`oh-Badge oh-mod-${event.source}`}>
           {sourceLabel(event.source, trans)}

@@ -2,11 +2,11 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { reasonOf } from '../events/errors.js';
-import type { IKernelEvents } from '../tokens.js';
+import type { IActivity } from '../tokens.js';
 import { ohIcon } from './icons.js';
 
 interface INoticeProps {
-  events: IKernelEvents | null;
+  events: IActivity | null;
   /** There are no cards, so the notice has the panel for itself. */
   isEmpty: boolean;
   trans: TranslationBundle;
@@ -78,10 +78,7 @@ function Words({ events, trans }: Omit<INoticeProps, 'isEmpty'>) {
 }
 
 /** Loads a runtime into the kernel, or says why that cannot be. */
-function LoadButton(props: {
-  events: IKernelEvents;
-  trans: TranslationBundle;
-}) {
+function LoadButton(props: { events: IActivity; trans: TranslationBundle }) {
   const { events, trans } = props;
   const [failure, setFailure] = React.useState('');
   const [isLoading, setLoading] = React.useState(false);

@@ -10,7 +10,7 @@ import type { IVerdict } from '../events/api.js';
 import type { ICard } from '../events/card.js';
 import { RuntimeGoneError } from '../events/errors.js';
 import { CommandIDs } from '../ids.js';
-import type { IKernelEvents, IOhRuntime, IOpenCard } from '../tokens.js';
+import type { IActivity, IOhRuntime, IOpenCard } from '../tokens.js';
 import type { CopyForm } from './buttons.js';
 import type { ICardActions } from './card.js';
 import { ohIcon } from './icons.js';
@@ -19,7 +19,7 @@ import { LogView } from './view.js';
 /** The id of the panel in the application's shell. */
 export const PANEL_ID = 'oh-jupyter-log';
 
-/** The sidebar panel: the log of the notebook in front. */
+/** The sidebar panel: the log of the notebook in front, or of a fleet. */
 export class LogPanel extends ReactWidget {
   /**
    * @param runtime - Where the events come from.
@@ -40,8 +40,10 @@ export class LogPanel extends ReactWidget {
     this.node.setAttribute('aria-label', trans.__('OpenHands'));
     this._commands = commands;
     this._trans = trans;
-    runtime.currentChanged.connect(this._onCurrentChanged, this);
-    this._onCurrentChanged(runtime, runtime.current);
+    this._runtime = runtime;
+    runtime.fleetsChanged.connect(this.update, this);
+    runtime.shownChanged.connect(this._onShownChanged, this);
+    this._onShownChanged(runtime, runtime.shown);
   }
 
   /** Whether the newest card is kept in sight. */
@@ -77,7 +79,10 @@ export class LogPanel extends ReactWidget {
         entries={this._events?.entries ?? []}
         follow={this._follow}
         onFollow={this._setFollow}
-        onRewind={this._rewind}
+        onRewind={this._isFleet ? null : this._rewind}
+        fleets={this._runtime.fleets}
+        chosen={this._isFleet ? (this._events?.name ?? '') : ''}
+        onChoose={this._choose}
         actions={this._actions()}
         trans={this._trans}
       />
@@ -93,7 +98,7 @@ export class LogPanel extends ReactWidget {
     }
   }
 
-  private _onCurrentChanged(_: IOhRuntime, events: IKernelEvents | null): void {
+  private _onShownChanged(_: IOhRuntime, events: IActivity | null): void {
     this._events?.changed.disconnect(this.update, this);
     this._events?.changed.disconnect(this._updateBadge, this);
     if (this._events) {
@@ -119,7 +124,8 @@ export class LogPanel extends ReactWidget {
 
   /** The same object as long as nothing has changed, so that cards need not be drawn again. */
   private _actions(): ICardActions {
-    const canAdd = this._commands.isEnabled(CommandIDs.addCell);
+    const canAdd =
+      !this._isFleet && this._commands.isEnabled(CommandIDs.addCell);
     const now: ICardActions = {
       onOpen: this._open,
       onAdd: canAdd ? this._add : null,
@@ -127,6 +133,7 @@ export class LogPanel extends ReactWidget {
       onCopy: this._copy,
       onDecide: this._decide,
       onLook: this.isVisible ? this._look : null,
+      kernelOf: this._events?.kernelOf ?? noKernel,
       workspaceDir: this._events?.workspaceDir ?? ''
     };
     const names = Object.keys(now) as (keyof ICardActions)[];
@@ -137,7 +144,15 @@ export class LogPanel extends ReactWidget {
     return this._lastActions!;
   }
 
-  private readonly _look: IKernelEvents['look'] = async (card, seen) => {
+  private get _isFleet(): boolean {
+    return this._events !== this._runtime.current;
+  }
+
+  private readonly _choose = (fleet: string): void => {
+    this._runtime.choose(fleet);
+  };
+
+  private readonly _look: IActivity['look'] = async (card, seen) => {
     if (!this._events) {
       throw new RuntimeGoneError();
     }
@@ -197,11 +212,16 @@ export class LogPanel extends ReactWidget {
   }
 
   private readonly _commands: JupyterFrontEnd['commands'];
+  private readonly _runtime: IOhRuntime;
   private readonly _trans: TranslationBundle;
-  private _events: IKernelEvents | null = null;
+  private _events: IActivity | null = null;
   private _follow = true;
   private _shownCount = 0;
   private _lastActions: ICardActions | null = null;
+}
+
+function noKernel(): string {
+  return '';
 }
 
 /** The application hides itself for a moment when its theme changes: that is not meant. */

@@ -3,17 +3,20 @@ import { status } from './status.js';
 
 const INTERRUPTIBLE: readonly string[] = ['run', 'run_ipython'];
 
-/** Keys of the cards that can be stopped: of each kind, what began first runs, the rest is queued. */
+/** Keys of the cards that can be stopped: of each kernel and kind, what began first runs, the rest is queued. */
 export function findStoppable(
   entries: readonly LogEntry[]
 ): ReadonlySet<string> {
-  const running = entries
-    .filter(isCard)
-    .filter(card => status(card).outcome === 'running');
-  const first = INTERRUPTIBLE.map(type =>
-    running.find(({ action }) => action?.action === type)
-  );
-  return new Set(first.filter(card => card !== undefined).map(keyOf));
+  const first = new Map<string, string>();
+  for (const card of entries.filter(isCard)) {
+    const type = card.action?.action ?? '';
+    const queue = `${card.generation}/${type}`;
+    const isRunning = status(card).outcome === 'running';
+    if (isRunning && INTERRUPTIBLE.includes(type) && !first.has(queue)) {
+      first.set(queue, card.key);
+    }
+  }
+  return new Set(first.values());
 }
 
 /** An Action as agents send it, whole as far as it is known. */
@@ -25,8 +28,4 @@ export function actionJson({ action }: ICard): string {
     null,
     2
   );
-}
-
-function keyOf({ key }: ICard): string {
-  return key;
 }

@@ -13,7 +13,7 @@ interface IToolbarProps {
   onFilter: (filter: IFilter) => void;
   follow: boolean;
   onFollow: (follow: boolean) => void;
-  onRewind: () => void;
+  onRewind: (() => void) | null;
   trans: TranslationBundle;
 }
 
@@ -31,13 +31,15 @@ export function Toolbar(props: IToolbarProps) {
         <span className="oh-Toolbar-count">
           {trans._n('%1 action', '%1 actions', count)}
         </span>
-        <button
-          className="oh-Rewind"
-          title={trans.__('Take back what an agent did in one of its turns')}
-          onClick={onRewind}
-        >
-          {trans.__('Undo…')}
-        </button>
+        {onRewind && (
+          <button
+            className="oh-Rewind"
+            title={trans.__('Take back what an agent did in one of its turns')}
+            onClick={onRewind}
+          >
+            {trans.__('Undo…')}
+          </button>
+        )}
         <button
           className="oh-Follow"
           aria-pressed={follow}

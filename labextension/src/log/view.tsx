@@ -2,8 +2,9 @@ import type { TranslationBundle } from '@jupyterlab/translation';
 import * as React from 'react';
 
 import { isCard, type LogEntry } from '../events/card.js';
-import type { IKernelEvents } from '../tokens.js';
+import type { IActivity } from '../tokens.js';
 import type { ICardActions } from './card.js';
+import { SourceSelect, type ISourceSelectProps } from './source.js';
 import { filtered, type IFilter } from './filter.js';
 import { kindLabel, statusLabel } from './labels.js';
 import { CardList } from './list.js';
@@ -12,14 +13,14 @@ import { status } from './status.js';
 import { kind, summary } from './summary.js';
 import { Toolbar } from './toolbar.js';
 
-interface ILogViewProps {
-  events: IKernelEvents | null;
+interface ILogViewProps extends ISourceSelectProps {
+  events: IActivity | null;
   entries: readonly LogEntry[];
   follow: boolean;
   onFollow: (follow: boolean) => void;
-  onRewind: () => void;
+  /** Null where there is no notebook whose turns can be taken back. */
+  onRewind: (() => void) | null;
   actions: ICardActions;
-  trans: TranslationBundle;
 }
 
 const NO_FILTER: IFilter = { words: '', kind: null };
@@ -34,6 +35,12 @@ export function LogView(props: ILogViewProps) {
   );
   return (
     <>
+      <SourceSelect
+        fleets={props.fleets}
+        chosen={props.chosen}
+        onChoose={props.onChoose}
+        trans={trans}
+      />
       {entries.length > 0 && (
         <Toolbar
           name={events?.name ?? ''}

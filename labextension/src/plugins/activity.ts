@@ -15,7 +15,7 @@ import { CommandIDs } from '../ids.js';
 import { LiveCells } from '../log/live.js';
 import { actionMagic } from '../log/magic.js';
 import { actionJson, findStoppable } from '../log/stoppable.js';
-import { IOhRuntime, type IKernelEvents } from '../tokens.js';
+import { IOhRuntime, type IActivity } from '../tokens.js';
 import { eventArgs, listCommands, tellFailure, TOAST } from './registration.js';
 
 const EVENT = 'Id of the action; without it, the last one that fits.';
@@ -76,9 +76,9 @@ function addStop(
     label: trans.__('Stop What the Agent Does'),
     caption: trans.__('Interrupt the command or cell that runs'),
     describedBy: { args: EVENT_ARGS },
-    isEnabled: () => stoppable(runtime.current).length > 0,
+    isEnabled: () => stoppable(runtime.shown).length > 0,
     execute: async args => {
-      const events = runtime.current;
+      const events = runtime.shown;
       const card = chosen(stoppable(events), args);
       try {
         await (card && events?.stop(card));
@@ -103,7 +103,7 @@ function addCopy(
     ),
     describedBy: { args: COPY_ARGS },
     execute: async args => {
-      const events = runtime.current;
+      const events = runtime.shown;
       const find = () =>
         chosen(
           (events?.entries ?? []).filter(isCard).filter(({ action }) => action),
@@ -158,7 +158,7 @@ function quoted(word: string): string {
     : `'${word.replace(/'/g, `'"'"'`)}'`;
 }
 
-function stoppable(events: IKernelEvents | null): readonly ICard[] {
+function stoppable(events: IActivity | null): readonly ICard[] {
   const entries = events?.entries ?? [];
   const keys = findStoppable(entries);
   return entries.filter(isCard).filter(({ key }) => keys.has(key));

@@ -15,7 +15,7 @@ import { WaitingNotifier } from '../confirm/notifier.js';
 import type { IVerdict } from '../events/api.js';
 import type { ICard } from '../events/card.js';
 import { CommandIDs } from '../ids.js';
-import { IOhRuntime, type IKernelEvents } from '../tokens.js';
+import { IOhRuntime, type IActivity } from '../tokens.js';
 import { eventArgs, listCommands, TOAST } from './registration.js';
 
 const ARGS = eventArgs(
@@ -52,9 +52,9 @@ export const confirmPlugin: JupyterFrontEndPlugin<void> = {
     addCommands(app, runtime, trans);
     listCommands(palette, trans, CommandIDs.approve, CommandIDs.reject);
     const buttons = {
-      decide: (events: IKernelEvents, card: ICard, verdict: IVerdict) =>
+      decide: (events: IActivity, card: ICard, verdict: IVerdict) =>
         void decide(events, card, verdict, trans),
-      show: (events: IKernelEvents) => show(app, events)
+      show: (events: IActivity) => show(app, events)
     };
     new WaitingNotifier(runtime, buttons, trans);
   }
@@ -70,9 +70,9 @@ function addCommands(
       label,
       caption,
       describedBy: { args: ARGS },
-      isEnabled: () => (runtime.current?.waiting.length ?? 0) > 0,
+      isEnabled: () => (runtime.shown?.waiting.length ?? 0) > 0,
       execute: async args => {
-        const events = runtime.current;
+        const events = runtime.shown;
         const card = events && findWaiting(events, args);
         if (!card) {
           if (events && events.waiting.length > 1) {
@@ -109,7 +109,7 @@ function addCommands(
 
 /** Whether the kernel was told; where it was not, the card and its notification say why. */
 async function decide(
-  events: IKernelEvents,
+  events: IActivity,
   card: ICard,
   verdict: IVerdict,
   trans: TranslationBundle
@@ -128,10 +128,11 @@ function tellNothingWaits(trans: TranslationBundle): void {
   );
 }
 
-function show(app: JupyterFrontEnd, events: IKernelEvents): void {
+function show(app: JupyterFrontEnd, events: IActivity): void {
   for (const widget of app.shell.widgets('main')) {
     if (
       'sessionContext' in widget &&
+      'sessionContext' in events &&
       widget.sessionContext === events.sessionContext
     ) {
       app.shell.activateById(widget.id);

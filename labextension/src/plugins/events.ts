@@ -13,7 +13,7 @@ import { IOhRuntime } from '../tokens.js';
 export const eventsPlugin: JupyterFrontEndPlugin<IOhRuntime> = {
   id: 'oh-jupyter:events',
   description:
-    'Follows the actions and observations of the kernel of the notebook in front.',
+    'Follows the actions and observations of the kernel of the notebook in front, or of a fleet.',
   autoStart: true,
   requires: [INotebookTracker],
   optional: [IConsoleTracker],
@@ -23,7 +23,8 @@ export const eventsPlugin: JupyterFrontEndPlugin<IOhRuntime> = {
     notebooks: INotebookTracker,
     consoles: IConsoleTracker | null
   ): IOhRuntime => {
-    const api = new EventsApi(app.serviceManager.serverSettings);
-    return new OhRuntime(app.shell, notebooks, consoles, api);
+    const { serverSettings, sessions } = app.serviceManager;
+    const api = new EventsApi(serverSettings);
+    return new OhRuntime(app.shell, notebooks, consoles, sessions, api);
   }
 };

@@ -7,6 +7,7 @@ import type {
 
 import { askRuntime } from '../events/api.js';
 import { ANSWER_TIMEOUT_MS } from '../events/decision.js';
+import { placeOf } from '../events/fleet.js';
 import { readResources, type IResource } from './resources.js';
 
 /** How often a kernel is asked that has a runtime. */
@@ -27,13 +28,15 @@ export function serverKernels({
   kernels,
   sessions
 }: ServiceManager.IManager): readonly IServerKernel[] {
-  const paths = new Map(
-    [...sessions.running()].map(({ kernel, path }) => [kernel?.id, path])
+  const known = new Map(
+    [...sessions.running()].map(session => [session.kernel?.id, session])
   );
   return [...kernels.running()].map(model => {
-    const path = paths.get(model.id) ?? '';
-    const name = PathExt.basename(path) || model.name;
-    return { id: model.id, name, path, model };
+    const session = known.get(model.id);
+    const isOfFleet = session !== undefined && placeOf(session) !== null;
+    const path = isOfFleet ? '' : (session?.path ?? '');
+    const name = isOfFleet ? session.name : PathExt.basename(path);
+    return { id: model.id, name: name || model.name, path, model };
   });
 }
 

@@ -69,6 +69,8 @@ class EventsHandler(OhHandler):
         try:
             await self._say("generation", {"generation": current})
             while True:
+                # Jupyter forgets a kernel whose restart has failed without telling anybody.
+                self.state.router.check(link.kernel_id)
                 fields = {
                     "start_id": start,
                     "limit": MAX_BATCH_EVENTS,
