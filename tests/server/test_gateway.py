@@ -37,6 +37,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 from oh_jupyter.cells.remote import RemoteKernel
+from oh_jupyter.client import Fleet, RuntimeClient
 from oh_jupyter.testing import wait_until
 from oh_jupyter.testing.server import end_server
 
@@ -423,6 +424,40 @@ def test_it_is_loaded_into_an_open_kernel_that_is_busy(ours, tmp_path) -> None:
     status, observation = asyncio.run(work())
     assert (status, observation["content"]) == (200, "meanwhile")
     ours.ask("DELETE", f"api/kernels/{kernel}")
+
+
+@pytest.mark.slow
+def test_a_fleet_whose_kernels_a_gateway_runs(ours, gateway, tmp_path) -> None:
+    """One of them dies, and one is shut down at the gateway: both are replaced there."""
+    died, culled = tmp_path / "died", tmp_path / "culled"
+
+    def work(runtime: RuntimeClient, item: int | str) -> str:
+        if item == "dies once" and not died.exists():
+            died.touch()
+            runtime.run_ipython("import os; os.kill(os.getpid(), 9)")
+        if item == "is culled once" and not culled.exists():
+            culled.touch()
+            gateway.ask("DELETE", f"api/kernels/{runtime.kernel_id}")
+        return runtime.run_ipython(f"{item!r} * 2").content.split("\n")[0]
+
+    def there() -> set[str]:
+        return {model["id"] for model in gateway.ask("GET", "api/kernels").json()}
+
+    before = there()
+    with Fleet(ours.url, "ours", 2, name="far", kernel="there") as kernels:
+        first = set(kernels.kernel_ids)
+        assert first == there() - before
+        names = [session["name"] for session in ours.ask("GET", "api/sessions").json()]
+        assert {"Fleet far 1", "Fleet far 2"} <= set(names)
+        results = kernels.map(work, ["dies once", "is culled once", 3, 4])
+        assert [(result.value, result.attempts) for result in results] == [
+            ("'dies oncedies once'", 2),
+            ("'is culled onceis culled once'", 2),
+            ("6", 1),
+            ("8", 1),
+        ], results
+        assert not first & set(kernels.kernel_ids)
+    assert there() <= before
 
 
 @pytest.mark.slow
