@@ -96,3 +96,25 @@ def test_actions_of_others_are_pinned(file: Path) -> None:
     used = steps(workflow["jobs"])
     assert used
     assert [use for use in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", use)] == []
+
+
+def test_the_hubs_settings_are_those_of_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chart writes a file, which the server has to read, and whose settings it has to know."""
+    from jupyter_server.serverapp import ServerApp
+
+    from oh_jupyter.server.app import OhJupyter
+
+    values = yaml.safe_load((ROOT / "examples" / "jupyterhub" / "values.yaml").read_text("utf-8"))
+    (file,) = values["singleuser"]["extraFiles"].values()
+    where = tmp_path / Path(file["mountPath"]).relative_to("/etc/jupyter")
+    where.parent.mkdir(parents=True, exist_ok=True)
+    where.write_text(json.dumps(file["data"]))
+    monkeypatch.setenv("JUPYTER_CONFIG_PATH", str(tmp_path))
+    server = ServerApp()
+    server.load_config_file()
+    known = {cls.__name__: cls for cls in (OhJupyter, *server.classes, ServerApp)}
+    for name, settings in file["data"].items():
+        assert dict(server.config[name]).items() >= settings.items()
+        assert set(settings) <= set(known[name].class_trait_names()), name

@@ -1,4 +1,4 @@
-"""MiniWoB on dask.distributed's LocalCluster: 23 tasks, 5 seeds, at 1, 2 and 4 workers.
+"""MiniWoB on dask.distributed's LocalCluster: 23 tasks, 5 seeds, at 1, 2 and 4 workers, and killed.
 
 ``python tests/benchmarks/bench_evaluation.py [SEEDS [WORKERS …]]``; needs the extras eval and dask.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 import tempfile
 import time
@@ -42,31 +43,42 @@ def press_something(seen: dict[str, Any]) -> str:
 
 
 def main(seeds: int, workers: list[int]) -> None:
-    """Measure, and print one line for each number of workers."""
+    """Measure, and print a table: a row for each number of workers, and one of a worker's death."""
+    print("| workers | episodes | seconds | each | solved | unfinished | load before, after |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
     for count in workers:
-        load = os.getloadavg()[0]
-        with (
-            tempfile.TemporaryDirectory() as folder,
-            LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
-            Client(cluster) as client,
-        ):
-            start = time.monotonic()
-            trials = list(
-                run_trials(
-                    TASKS, press_something, seeds=seeds, steps=3,
-                    executor=client.get_executor(), out=Path(folder, "results.jsonl"),
-                )
-            )  # fmt: skip
-            seconds = time.monotonic() - start
-        whole = summarize(trials)[-1]
-        assert len({(trial.task, trial.seed) for trial in trials}) == len(TASKS) * seeds
-        print(
-            f"{count} workers: {whole.trials} episodes in {seconds:.0f} s "
-            f"({seconds / whole.trials:.1f} s each), {whole.solved} solved "
-            f"({whole.low:.0%} to {whole.high:.0%}), {whole.unfinished} unfinished; "
-            f"load before {load:.1f}, after {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores",
-            flush=True,
-        )
+        play(seeds, count, str(count))
+    play(seeds, 2, "2, one killed by `kill -9`", killing=True)
+
+
+def play(seeds: int, count: int, label: str, *, killing: bool = False) -> None:
+    """Play all episodes and print their row; when killing, a worker dies after a third of them."""
+    load = os.getloadavg()[0]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        start = time.monotonic()
+        trials = []
+        for trial in run_trials(
+            TASKS, press_something, seeds=seeds, steps=3,
+            executor=client.get_executor(), out=Path(folder, "results.jsonl"),
+        ):  # fmt: skip
+            trials.append(trial)
+            if killing and len(trials) == len(TASKS) * seeds // 3:
+                os.kill(cluster.workers[0].pid, signal.SIGKILL)
+        seconds = time.monotonic() - start
+    whole = summarize(trials)[-1]
+    assert sorted((trial.task, trial.seed) for trial in trials) == sorted(
+        (task, seed) for task in TASKS for seed in range(seeds)
+    ), "each episode has exactly one result"
+    print(
+        f"| {label} | {whole.trials} | {seconds:.0f} | {seconds / whole.trials:.1f} s "
+        f"| {whole.solved} ({whole.low:.0%} to {whole.high:.0%}) | {whole.unfinished} "
+        f"| {load:.1f}, {os.getloadavg()[0]:.1f} of {os.cpu_count()} cores |",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":
