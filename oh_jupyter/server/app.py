@@ -20,11 +20,13 @@ from oh_jupyter.background import run_in_background
 from oh_jupyter.config import REQUEST_MESSAGE, Settings
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.logs import set_up_logging
+from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.handlers import HANDLERS
 from oh_jupyter.server.handlers.base import SESSION_KEY_VARIABLE
 from oh_jupyter.server.handlers.workspace import WORKSPACE_HANDLERS
 from oh_jupyter.server.limits import Limits, RateLimit
 from oh_jupyter.server.mcp.endpoints import Endpoints
+from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -120,7 +122,14 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             limits=limits,
             activity=activity,
             unsaved=unsaved,
-            mcp=Endpoints(server, router, activity.touch, unsaved, list_skills=self.mcp_skills),
+            mcp=Endpoints(
+                server,
+                router,
+                activity.touch,
+                Notebooks(server, SharedDocuments(server)),
+                unsaved,
+                list_skills=self.mcp_skills,
+            ),
             wants_vscode="vscode" in settings.plugins,
             confirmation_over_rest=self.confirmation_over_rest,
         ).put_into(self.settings)

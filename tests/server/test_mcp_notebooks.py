@@ -283,11 +283,12 @@ class TestLive:
     """With jupyter-collaboration's server part."""
 
     @pytest.fixture
-    def jp_server_config(self, jp_server_config):
+    def jp_server_config(self, jp_server_config, tmp_path):
         pytest.importorskip(
             "jupyter_server_ydoc", reason="needs jupyter-server-ydoc, of jupyter-collaboration"
         )
-        config = {**jp_server_config}
+        ystore = {"db_path": str(tmp_path / "ystore.db")}
+        config = {**jp_server_config, "SQLiteYStore": ystore}
         extensions = {"jupyter_server_ydoc": True, "jupyter_server_fileid": True}
         config["ServerApp"] = {
             **config["ServerApp"],

@@ -232,6 +232,7 @@ class Endpoints:
         serverapp: Any,
         router: Router,
         touch: Callable[[], None],
+        notebooks: Notebooks,
         unsaved: UnsavedDocuments,
         *,
         list_skills: bool = False,
@@ -246,7 +247,7 @@ class Endpoints:
         self._router = router
         self._touch = touch
         self._unsaved = unsaved
-        self._notebooks = Notebooks(serverapp)
+        self._notebooks = notebooks
         self._tasks = CallTasks()
         self._endpoints: dict[str | None, McpEndpoint] = {}
         self._starting = asyncio.Lock()

@@ -13,6 +13,7 @@ from jupyter_core.utils import ensure_async
 from tornado import web
 
 from oh_jupyter.errors import FileChangedError, KernelNotFoundError, WireError
+from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.saves import OrderedSaves
 
@@ -41,9 +42,10 @@ class OpenNotebook:
 class Notebooks:
     """Finds the open notebooks of a server, and their documents."""
 
-    def __init__(self, serverapp: Any) -> None:
+    def __init__(self, serverapp: Any, shared_documents: SharedDocuments) -> None:
         """Look at a server."""
         self._serverapp = serverapp
+        self._shared_documents = shared_documents
         self._saves = OrderedSaves(serverapp.contents_manager)
 
     async def open_ones(self) -> list[OpenNotebook]:
@@ -92,23 +94,11 @@ class Notebooks:
 
     async def document(self, notebook: OpenNotebook) -> Document:
         """The document of a notebook: the one that people edit together, or the file."""
-        collaboration = self._collaboration()
-        if collaboration is not None:
-            shared = await collaboration.get_document(
-                path=notebook.path, content_type="notebook", file_format="json", copy=False
-            )
-            if shared is not None:
-                return LiveDocument(notebook.path, shared)
+        shared = await self._shared_documents.notebook(notebook.path)
+        if shared is not None:
+            return LiveDocument(notebook.path, shared)
         contents = self._serverapp.contents_manager
         return StoredDocument(notebook.path, contents, self._saves)
-
-    def _collaboration(self) -> Any:
-        """The extension jupyter_server_ydoc, which jupyter-collaboration brings, or None."""
-        manager = self._serverapp.extension_manager
-        for app in manager.extension_apps.get("jupyter_server_ydoc", ()):
-            if hasattr(app, "get_document") and not getattr(app, "disable_rtc", False):
-                return app
-        return None
 
 
 Cell = dict[str, Any]
