@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from oh_jupyter.browser import flatten_axtree
 from oh_jupyter.evaluation import AgentLabAgent, Results, run_trials
 
@@ -54,3 +56,29 @@ class ArgsOfAgentLab:
 def test_agents_of_agentlab() -> None:
     (trial,) = run_trials(["click-button"], AgentLabAgent(ArgsOfAgentLab()))
     assert (trial.steps, trial.error) == (0, "")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # what AgentLab needs is full of them
+def test_the_generic_agent_of_agentlab() -> None:
+    """AgentLab's own, on MiniWoB, with a model that reads its prompt and answers by a script."""
+    pytest.importorskip("agentlab", reason="AgentLab is not installed")
+    from agentlab.agents.generic_agent.agent_configs import FLAGS_CUSTOM
+    from agentlab.agents.generic_agent.generic_agent import GenericAgentArgs
+    from agentlab.llm.base_api import AbstractChatModel, BaseModelArgs
+
+    # Within the test, so that they are sent along.
+    class Script(AbstractChatModel):
+        def __call__(self, messages: Any) -> dict[str, str]:
+            (bid,) = re.findall(r"\[(\w+)\] button 'Click Me!'", str(messages))
+            answer = f"<think>It is there.</think><action>click('{bid}')</action>"
+            return {"role": "assistant", "content": answer}
+
+    class ScriptArgs(BaseModelArgs):
+        def make_model(self) -> Script:
+            return Script()
+
+    made = GenericAgentArgs(chat_model_args=ScriptArgs("script"), flags=FLAGS_CUSTOM)
+    tasks = ["browsergym/miniwob.click-test"]
+    (trial,) = run_trials(tasks, AgentLabAgent(made), workers=1)
+    assert (trial.reward, trial.steps, trial.ended, trial.error) == (1.0, 1, "finished", "")
