@@ -1,6 +1,7 @@
 # What people run. All may be repeated, as root and as a normal user.
 #   make lab  [ARGS="--no-browser --port 8890"]   JupyterLab on notebooks/
 #   make test                                     everything that is checked; test-all: what is slow, too
+#   make coverage [TESTS=tests/storage]           which lines the tests run; too few in all fail
 #   make pictures                                 what JupyterLab shows in the tests, into screenshots/
 #   make docs                                     the documentation, in docs/_build/html
 #   make bench [ARGS=--short]                     figures of this machine, into docs/figures
@@ -13,7 +14,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: lab test test-all docs pictures bench check-release test-matrix
+.PHONY: lab test test-all coverage docs pictures bench check-release test-matrix
 .DEFAULT_GOAL := lab
 
 $(BIN)/python:
@@ -42,6 +43,16 @@ test-all: $(VENV)/.dev
 
 test: $(VENV)/.dev
 	VENV=$(VENV) scripts/check
+
+TESTS ?= tests
+
+# What a part of the tests runs is no measure of all of them.
+coverage: $(VENV)/.dev
+	$(BIN)/oh-jupyter install-browser
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest $(TESTS) -m 'not slow' -n auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report $(if $(filter-out tests,$(TESTS)),--fail-under=0)
 
 $(VENV)/.docs: $(BIN)/python pyproject.toml
 	@$(BIN)/python scripts/install -e ".[docs]"

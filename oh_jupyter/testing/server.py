@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,8 @@ from urllib3 import Retry
 TOKEN = "live-token"
 """What clients of these servers must send."""
 
-_ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+\S*?)/(?:\?\S*)?\s")
+_ANNOUNCEMENT = re.compile("is (running|available) at")
+_ADDRESS = re.compile(r"(http://127\.0\.0\.1:\d+[^\s?]*?)/?(?:\?\S*)?\s")
 _CONNECTION_ATTEMPTS = 200
 _MAX_PAUSE_SECONDS = 0.2
 
@@ -71,6 +72,7 @@ def run_server(
     Yields:
         The server; it answers.
     """
+    directory = directory.resolve()
     (directory / "root").mkdir(exist_ok=True)
     variables: dict[str, str | None] = {
         **os.environ,
@@ -85,23 +87,41 @@ def run_server(
         "OH_JUPYTER_CONFIRMATION": "never",
         **(environment or {}),
     }
+    command = [
+        *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
+        *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", f"--ServerApp.base_url={base}"),
+        *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={directory / 'root'}"),
+        *(["--ServerApp.jpserver_extensions={'oh_jupyter': True}"] if with_extension else []),
+        *options,
+    ]
+    given = {name: value for name, value in variables.items() if value is not None}
+    with run_command(command, directory, given) as server:
+        yield server
+
+
+@contextmanager
+def run_command(
+    command: Sequence[str], directory: Path, environment: Mapping[str, str], token: str = TOKEN
+) -> Iterator[LiveServer]:
+    """Run a program that serves Jupyter's API until the block ends.
+
+    Args:
+        command: The program and its arguments; it logs to its standard error where it is.
+        directory: Where it is started, and its files are.
+        environment: All of its variables.
+        token: What it wants of its clients.
+
+    Yields:
+        The server; it answers.
+    """
     process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
-            *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", f"--ServerApp.base_url={base}"),
-            *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={directory / 'root'}"),
-            *(["--ServerApp.jpserver_extensions={'oh_jupyter': True}"] if with_extension else []),
-            *options,
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-        env={name: value for name, value in variables.items() if value is not None},
+        command, cwd=directory, env=dict(environment), stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
     log: list[str] = []
     drain = threading.Thread(target=lambda: log.extend(process.stderr or ()), daemon=True)
     try:
-        server = LiveServer(_address(process, log), TOKEN, directory, process.pid, log)
+        server = LiveServer(_address(process, log), token, directory, process.pid, log)
         drain.start()
         _wait_for_answer(server)
         yield server
@@ -130,11 +150,13 @@ def end_server(process: subprocess.Popen[str]) -> None:
 
 
 def _address(process: subprocess.Popen[str], log: list[str]) -> str:
-    """Read the log up to the address."""
+    """Read the log up to the address; one before the announcement is that of another server."""
+    is_announced = False
     for line in process.stderr or ():
         log.append(line)
-        if found := _ADDRESS.search(line):
-            return found[1]
+        is_announced = is_announced or _ANNOUNCEMENT.search(line) is not None
+        if is_announced and (found := _ADDRESS.search(line)):
+            return found[1].removesuffix("/lab")
     pytest.fail("the server did not start:\n" + "".join(log))
 
 

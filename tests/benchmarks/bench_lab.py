@@ -15,7 +15,7 @@ from playwright.sync_api import Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "e2e"))
 
-from conftest import TOKEN, Lab
+from conftest import TOKEN, Lab, run_lab
 from test_lab_activity import MANY, run_cell
 
 from oh_jupyter.browser.executable import find_executable
@@ -68,18 +68,18 @@ def measure(page: Page, lab: Lab) -> None:
 
 def main() -> None:
     """Measure in a fresh JupyterLab."""
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        lab = Lab(Path(folder))
-        try:
-            browser = playwright.chromium.launch(
-                executable_path=find_executable(), args=["--no-sandbox"]
-            )
-            page = browser.new_page(viewport={"width": 1500, "height": 950})
-            page.set_default_timeout(300_000)
-            measure(page, lab)
-            browser.close()
-        finally:
-            lab.close()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        run_lab(Path(folder)) as lab,
+        sync_playwright() as playwright,
+    ):
+        browser = playwright.chromium.launch(
+            executable_path=find_executable(), args=["--no-sandbox"]
+        )
+        page = browser.new_page(viewport={"width": 1500, "height": 950})
+        page.set_default_timeout(300_000)
+        measure(page, lab)
+        browser.close()
 
 
 if __name__ == "__main__":

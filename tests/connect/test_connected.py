@@ -13,8 +13,11 @@ from typing import Any
 
 import nbformat
 import pytest
-from jupyter_process import HEADERS, TOKEN, jupyter, open_notebook
 from mcp_client import connected, launched
+from notebook_sessions import open_notebook
+
+from oh_jupyter.testing import run_server
+from oh_jupyter.testing.server import TOKEN
 
 SKILL = Path(__file__).parents[2] / "plugins/oh-jupyter/skills/live-notebook/SKILL.md"
 
@@ -22,20 +25,12 @@ SKILL = Path(__file__).parents[2] / "plugins/oh-jupyter/skills/live-notebook/SKI
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: Any) -> Iterator[dict[str, str]]:
     """A server with an open notebook: its address, and where it is noted."""
-    import os
-
-    root = tmp_path_factory.mktemp("running")
-    runtime = str(root / "runtime")
-    nbformat.write(nbformat.v4.new_notebook(), root / "open.ipynb")
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith("OH_")},
-        "JUPYTER_RUNTIME_DIR": runtime,
-        "HOME": str(root),
-        "OH_JUPYTER_CONFIRMATION": "never",
-    }
-    with jupyter(environment, str(root)) as process:
-        kernel = open_notebook(process.url, "open.ipynb")
-        yield {"url": process.url, "runtime": runtime, "kernel": kernel, "root": str(root)}
+    place = tmp_path_factory.mktemp("running")
+    (place / "root").mkdir()
+    nbformat.write(nbformat.v4.new_notebook(), place / "root" / "open.ipynb")
+    with run_server(place, base="/b") as server:
+        kernel = open_notebook(server, "open.ipynb")
+        yield {"url": server.url, "runtime": str(place / "run"), "kernel": kernel}
 
 
 def named_in_the_skill() -> set[str]:
@@ -89,7 +84,7 @@ def test_an_address_is_written_with_the_token_for_its_owner_alone(
     file: Path = place.home / ".cursor" / "mcp.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     entry = json.loads(file.read_text())["mcpServers"]["oh-jupyter"]
-    assert entry["headers"] == HEADERS
+    assert entry["headers"] == {"Authorization": f"token {TOKEN}"}
 
     async def talk() -> str:
         async with connected(entry["url"], transport="http", headers=entry["headers"]) as session:
@@ -119,7 +114,7 @@ def test_a_server_that_is_of_no_use_is_one_line_and_nothing_is_written(
     runtime.mkdir()
     # The same server by two names is as good as two.
     (runtime / "jpserver-1.json").write_text(note.read_text())
-    about["url"] = about["url"].replace("localhost", "127.0.0.1")
+    about["url"] = about["url"].replace("127.0.0.1", "localhost")
     (runtime / "jpserver-2.json").write_text(json.dumps(about))
     said = place.refused("claude", JUPYTER_RUNTIME_DIR=str(runtime))
     assert "Several Jupyter servers are running" in said

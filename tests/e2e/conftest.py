@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import subprocess
 import sys
-import threading
 import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError
@@ -21,6 +20,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import oh_jupyter
 from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.testing import LiveServer
+from oh_jupyter.testing.server import run_command
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -31,55 +32,23 @@ Ask = Callable[..., "Future[Any]"]
 expect.set_options(timeout=60_000)
 
 
+@dataclass(frozen=True)
 class Lab:
     """A JupyterLab server process, and requests to it."""
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        settings = directory / "settings" / "@jupyterlab" / "apputils-extension"
-        settings.mkdir(parents=True)
-        (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
-        extensions = directory / "labextensions"
-        extensions.mkdir()
-        (extensions / "oh-jupyter").symlink_to(ROOT / "oh_jupyter" / "labextension")
-        self.root = directory / "root"
-        shutil.copytree(ROOT / "notebooks", self.root, ignore=shutil.ignore_patterns("workspace"))
-        command = [
-            sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
-            f"--ServerApp.root_dir={self.root}", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1",
-            f"--IdentityProvider.token={TOKEN}",
-            f"--LabApp.extra_labextensions_path={extensions}",
-            "--LabApp.expose_app_in_browser=True",
-            f"--LabApp.workspaces_dir={directory / 'workspaces'}",
-            f"--LabApp.user_settings_dir={directory / 'settings'}",
-        ]  # fmt: skip
-        environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(directory / "runtime")}
-        self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
-        )
-        self.log: list[str] = []
-        self.url = self._wait_for_url()
-        self._reader = threading.Thread(target=self._drain, daemon=True)
-        self._reader.start()
+    server: LiveServer
+    root: Path
 
-    def _wait_for_url(self) -> str:
-        assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.log.append(line)
-            if match := re.search(r"(http://127\.0\.0\.1:\d+)/", line):
-                return match[1]
-        pytest.fail("JupyterLab did not start:\n" + "".join(self.log))
-
-    def _drain(self) -> None:
-        assert self.process.stderr is not None
-        self.log.extend(self.process.stderr)
+    @property
+    def url(self) -> str:
+        return self.server.url
 
     def request(self, path: str, body: Any = None, method: str | None = None) -> Any:
         """Ask the server; the JSON of its answer."""
         request = urllib.request.Request(
             f"{self.url}/{path}",
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Authorization": f"token {TOKEN}"},
+            headers=self.server.headers,
             method=method,
         )
         with urllib.request.urlopen(request, timeout=120) as answer:
@@ -90,21 +59,35 @@ class Lab:
         (session,) = [s for s in self.request("api/sessions") if s["path"] == notebook]
         return str(session["kernel"]["id"])
 
-    def close(self) -> None:
-        self.process.terminate()
-        try:
-            self.process.wait(timeout=20)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-        self._reader.join()
-        self.process.communicate()
+
+@contextmanager
+def run_lab(directory: Path) -> Iterator[Lab]:
+    settings = directory / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
+    extensions = directory / "labextensions"
+    extensions.mkdir()
+    (extensions / "oh-jupyter").symlink_to(ROOT / "oh_jupyter" / "labextension")
+    root = directory / "root"
+    shutil.copytree(ROOT / "notebooks", root, ignore=shutil.ignore_patterns("workspace"))
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
+        f"--ServerApp.root_dir={root}", "--ServerApp.port=0", "--ServerApp.ip=127.0.0.1",
+        f"--IdentityProvider.token={TOKEN}",
+        f"--LabApp.extra_labextensions_path={extensions}",
+        "--LabApp.expose_app_in_browser=True",
+        f"--LabApp.workspaces_dir={directory / 'workspaces'}",
+        f"--LabApp.user_settings_dir={directory / 'settings'}",
+    ]  # fmt: skip
+    environment = {**os.environ, "JUPYTER_RUNTIME_DIR": str(directory / "runtime")}
+    with run_command(command, directory, environment, TOKEN) as server:
+        yield Lab(server, root)
 
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
-    running = Lab(tmp_path_factory.mktemp("lab"))
-    yield running
-    running.close()
+    with run_lab(tmp_path_factory.mktemp("lab")) as lab:
+        yield lab
 
 
 # No longer than its module: Playwright's loop must not be running in other tests.

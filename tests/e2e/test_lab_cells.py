@@ -37,7 +37,7 @@ def notebook(lab, open_notebook, write_notebook):
 
 @pytest.fixture
 def append_by_itself(lab):
-    path = lab.directory / "settings" / "oh-jupyter" / "log.jupyterlab-settings"
+    path = lab.server.directory / "settings" / "oh-jupyter" / "log.jupyterlab-settings"
     path.parent.mkdir(exist_ok=True)
     path.write_text('{"appendAgentCells": true}')
     yield

@@ -12,17 +12,17 @@ import asyncio
 import io
 import json
 import os
-import re
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import zipfile
 from collections import deque
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -33,15 +33,12 @@ import requests
 from leaving_client import asked
 from mcp import ClientSession
 from mcp.client.streamable_http import streamable_http_client
-from requests.adapters import HTTPAdapter
-from urllib3 import Retry
 
 from oh_jupyter.cells.remote import RemoteKernel
 from oh_jupyter.client import Fleet, RuntimeClient
-from oh_jupyter.testing import wait_until
-from oh_jupyter.testing.server import end_server
+from oh_jupyter.testing import LiveServer, run_server, wait_until
+from oh_jupyter.testing.server import TOKEN, run_command
 
-TOKEN = "gateway-token"
 ENTERPRISE = shutil.which(
     os.environ.get("OH_JUPYTER_TEST_GATEWAY", "jupyter-enterprisegateway")
 ) or shutil.which("jupyter-enterprisegateway")
@@ -61,64 +58,29 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-class Process:
-    """A server, ready when it has said where it is."""
+@dataclass(frozen=True)
+class Server:
+    """A server, and requests to it."""
 
-    def __init__(self, *argv: str, token: str, folder: Path, **environment: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        runtime = {"JUPYTER_RUNTIME_DIR": str(folder / "runtime"), "JUPYTER_NO_CONFIG": "1"}
-        self.process = subprocess.Popen(
-            argv, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=folder,
-            env={**os.environ, **runtime, "KERNEL_USERNAME": "someone", **environment},
-        )  # fmt: skip
-        self.said: list[str] = []
-        self._ready: Future[int] = Future()
-        threading.Thread(target=self._listen, daemon=True).start()
-        self.port = self._ready.result(timeout=120)
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.session = requests.Session()
-        self.session.trust_env = False
-        self.session.headers["Authorization"] = f"token {token}"
-        # It says so a moment before it listens.
-        patient = HTTPAdapter(
-            max_retries=Retry(total=100, read=0, backoff_factor=0.05, backoff_max=1)
-        )
-        self.session.mount("http://", patient)
-        self.ask("GET", "api")
+    live: LiveServer
 
-    def _listen(self) -> None:
-        assert self.process.stderr is not None
-        listens = False  # an address before that is that of the gateway
-        for line in self.process.stderr:
-            self.said.append(line)
-            listens = listens or re.search("is (running|available) at", line) is not None
-            found = re.search(r"http://127\.0\.0\.1:(\d+)", line)
-            if listens and found and not self._ready.done():
-                self._ready.set_result(int(found[1]))
-        if not self._ready.done():
-            self._ready.set_exception(RuntimeError("".join(self.said)))
-        self.process.stderr.close()
+    @property
+    def url(self) -> str:
+        return self.live.url
 
-    def ask(self, method: str, path: str, **options: Any) -> requests.Response:
-        return self.session.request(method, f"{self.url}/{path}", timeout=90, **options)
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
 
-    def stop(self) -> None:
-        end_server(self.process)
-        self.session.close()
+    def ask(
+        self, method: str, path: str, headers: dict[str, str] | None = None, **options: Any
+    ) -> requests.Response:
+        given = {**self.live.headers, **(headers or {})}
+        return requests.request(method, f"{self.url}/{path}", headers=given, timeout=90, **options)
 
 
-class Ours(Process):
+class Ours(Server):
     """A Jupyter server with the extension, which uses a gateway."""
-
-    def __init__(self, gateway: str, folder: Path, *options: str, token: str = TOKEN) -> None:
-        super().__init__(
-            sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root",
-            "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0",
-            "--IdentityProvider.token=ours", f"--ServerApp.root_dir={folder}",
-            "--ServerApp.jpserver_extensions={'oh_jupyter': True}",
-            f"--gateway-url={gateway}", f"--GatewayClient.auth_token={token}", *options,
-            token="ours", folder=folder,
-        )  # fmt: skip
 
     def act(self, kind: str, kernel: str | None = None, **args: Any) -> tuple[int, Any]:
         where = "oh_jupyter" if kernel is None else f"oh_jupyter/kernels/{kernel}"
@@ -135,49 +97,55 @@ class Ours(Process):
         return str(self.ask("GET", "oh_jupyter/server_info").json()["default_kernel"])
 
 
-def start_gateway(kind: str, folder: Path, port: int | None = None) -> Process:
+@contextmanager
+def run_ours(gateway: str, folder: Path, *options: str, token: str = TOKEN) -> Iterator[Ours]:
+    folder.mkdir(exist_ok=True)
+    there = (f"--gateway-url={gateway}", f"--GatewayClient.auth_token={token}")
+    with run_server(folder, *there, *options) as server:
+        yield Ours(server)
+
+
+@contextmanager
+def run_gateway(kind: str, folder: Path, port: int | None = None) -> Iterator[Server]:
     spec = folder / "share" / "kernels" / "there" / "kernel.json"
     spec.parent.mkdir(parents=True, exist_ok=True)
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec.write_text(json.dumps({"argv": argv, "display_name": "there", "language": "python"}))
+    kernels = "--MultiKernelManager.default_kernel_name=there"
+    variables = {"JUPYTER_PATH": str(folder / "share"), "KERNEL_USERNAME": "someone"}
     if kind == "enterprise":
-        port = port or free_port()  # it cannot tell which one it got
-    options = (
-        f"--ServerApp.port={port or 0}" if kind != "enterprise" else f"--port={port}",
-        "--ip=127.0.0.1",
-        "--MultiKernelManager.default_kernel_name=there",
-    )
-    if kind == "enterprise":
-        command = [str(ENTERPRISE), *options, "--EnterpriseGatewayApp.list_kernels=True"]
-    else:
         command = [
-            sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root", *options,
-            f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={folder}",
-            "--ServerApp.jpserver_extensions={}",
+            str(ENTERPRISE), "--ip=127.0.0.1", kernels,
+            f"--port={port or free_port()}",  # it cannot tell which one it got
+            "--EnterpriseGatewayApp.list_kernels=True",
         ]  # fmt: skip
-        if kind == "json":
-            command.append("--ZMQChannelsWebsocketConnection.kernel_ws_protocol=")
-    return Process(
-        *command, token=TOKEN, folder=folder,
-        EG_AUTH_TOKEN=TOKEN, JUPYTER_PATH=str(folder / "share"),
-    )  # fmt: skip
+        runtime = {"JUPYTER_RUNTIME_DIR": str(folder / "run"), "JUPYTER_NO_CONFIG": "1"}
+        environment = {**os.environ, **runtime, **variables, "EG_AUTH_TOKEN": TOKEN}
+        running = run_command(command, folder, environment)
+    else:
+        old_way = ["--ZMQChannelsWebsocketConnection.kernel_ws_protocol="]
+        options = [kernels, f"--ServerApp.port={port or 0}", *(old_way if kind == "json" else ())]
+        running = run_server(folder, *options, environment=variables, with_extension=False)
+    with running as server:
+        yield Server(server)
 
 
 @pytest.fixture(scope="module", params=[OLD_WAY])
 def gateway(request, tmp_path_factory, own_places):
-    started = start_gateway(request.param, tmp_path_factory.mktemp("gateway"))
-    yield started
-    started.stop()
+    with run_gateway(request.param, tmp_path_factory.mktemp("gateway")) as gateway:
+        yield gateway
 
 
 @pytest.fixture(scope="module")
-def ours(gateway, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("ours")
-    (folder / "work").mkdir()
-    started = Ours(gateway.url, folder, f"--OhJupyter.workspace_dir={folder / 'work'}")
-    started.folder = folder
-    yield started
-    started.stop()
+def workspace(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("workspace")
+
+
+@pytest.fixture(scope="module")
+def ours(gateway, tmp_path_factory, workspace):
+    option = f"--OhJupyter.workspace_dir={workspace}"
+    with run_ours(gateway.url, tmp_path_factory.mktemp("ours"), option) as ours:
+        yield ours
 
 
 @pytest.fixture
@@ -187,9 +155,9 @@ def pool():
 
 
 @BOTH_KINDS
-def test_every_kind_of_action(ours, gateway, tmp_path) -> None:
+def test_every_kind_of_action(ours, gateway, workspace, tmp_path) -> None:
     """With the settings of the server, on the gateway's default kernel."""
-    assert ours.act("run", command="pwd")[1]["content"] == str(ours.folder / "work")
+    assert ours.act("run", command="pwd")[1]["content"] == str(workspace)
     models = gateway.ask("GET", "api/kernels").json()
     assert {model["id"]: model["name"] for model in models}[ours.default_kernel()] == "there"
     file = str(tmp_path / "a.txt")
@@ -273,9 +241,8 @@ def test_the_store_the_skills_and_the_tools(ours) -> None:
     assert ours.ask("GET", "oh_jupyter/skills").json()
 
     async def call() -> Any:
-        headers = {"Authorization": "token ours"}
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=60) as client,
+            httpx2.AsyncClient(headers=ours.live.headers, timeout=60) as client,
             streamable_http_client(f"{ours.url}/oh_jupyter/mcp", http_client=client) as streams,
             ClientSession(*streams) as session,
         ):
@@ -305,7 +272,7 @@ def sleeping(begun: Path) -> str:
 
 def test_a_client_that_leaves_takes_its_cell_along(ours, tmp_path) -> None:
     action = {"action": "run_ipython", "args": {"code": sleeping(tmp_path / "begun")}}
-    leaving = asked(f"{ours.url}/oh_jupyter", {"Authorization": "token ours"}, action)
+    leaving = asked(f"{ours.url}/oh_jupyter", ours.live.headers, action)
     wait_until((tmp_path / "begun").exists)
     leaving.close()
     assert ours.cell("6 * 7") == "42"
@@ -410,7 +377,7 @@ def test_it_is_loaded_into_an_open_kernel_that_is_busy(ours, tmp_path) -> None:
     sign = tmp_path / "busy"
 
     async def work() -> Any:
-        person = RemoteKernel(ours.url, "ours", kernel_id=kernel)
+        person = RemoteKernel(ours.url, TOKEN, kernel_id=kernel)
         cell = asyncio.ensure_future(person.run_cell(sleeping(sign)))
         try:
             async with asyncio.timeout(60):
@@ -444,7 +411,7 @@ def test_a_fleet_whose_kernels_a_gateway_runs(ours, gateway, tmp_path) -> None:
         return {model["id"] for model in gateway.ask("GET", "api/kernels").json()}
 
     before = there()
-    with Fleet(ours.url, "ours", 2, name="far", kernel="there") as kernels:
+    with Fleet(ours.url, TOKEN, 2, name="far", kernel="there") as kernels:
         first = set(kernels.kernel_ids)
         assert first == there() - before
         names = [session["name"] for session in ours.ask("GET", "api/sessions").json()]
@@ -463,23 +430,19 @@ def test_a_fleet_whose_kernels_a_gateway_runs(ours, gateway, tmp_path) -> None:
 @pytest.mark.slow
 def test_a_gateway_that_goes_and_comes_back(gateway, request, tmp_path, pool) -> None:
     kind = request.node.callspec.params["gateway"]
-    second = start_gateway(kind, tmp_path / "gateway")
-    ours = Ours(second.url, tmp_path / "ours")
-    try:
+    with ExitStack() as running:
+        second = running.enter_context(run_gateway(kind, tmp_path / "gateway"))
+        ours = running.enter_context(run_ours(second.url, tmp_path / "ours"))
         ours.cell("here = 1")
         waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
         wait_until((tmp_path / "begun").exists)
-        second.process.kill()
-        second.stop()
+        os.kill(second.live.pid, signal.SIGKILL)
         status, answer = waiting.result(60)
         assert status == 502
         assert "was lost" in answer["detail"]
         assert ours.act("run", command="true")[0] == 502
-        second = start_gateway(kind, tmp_path / "gateway", second.port)
+        running.enter_context(run_gateway(kind, tmp_path / "gateway", second.port))
         assert ours.cell("'here' in globals()") == "False"
-    finally:
-        ours.stop()
-        second.stop()
 
 
 class Wire:
@@ -552,9 +515,8 @@ class Wire:
 def cut(gateway, tmp_path_factory):
     """A server of ours, and the connection between it and its gateway."""
     wire = Wire(gateway.url)
-    started = Ours(wire.url, tmp_path_factory.mktemp("cut"))
-    yield started, wire
-    started.stop()
+    with run_ours(wire.url, tmp_path_factory.mktemp("cut")) as ours:
+        yield ours, wire
     wire.close()
 
 
@@ -614,14 +576,11 @@ def test_a_kernel_that_the_gateway_restarts(cut, gateway, tmp_path, pool, how: s
 
 
 def test_a_wrong_token_is_reported(gateway, tmp_path) -> None:
-    ours = Ours(gateway.url, tmp_path, token="wrong-token")
-    try:
+    with run_ours(gateway.url, tmp_path, token="wrong-token") as ours:
         status, answer = ours.act("run", command="true")
         assert status in (500, 502)
         assert "403" in answer["detail"] or "401" in answer["detail"]
-        assert "wrong-token" not in "".join(ours.said)
-    finally:
-        ours.stop()
+        assert "wrong-token" not in "".join(ours.live.log)
 
 
 @pytest.mark.slow

@@ -10,18 +10,19 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import nbformat
 import psutil
 import pytest
-from jupyter_process import TOKEN, jupyter, open_notebook, shut_down
 from mcp import StdioServerParameters, stdio_client
 from mcp_client import MAJOR, McpError
 from mcp_client import launched as launched_program
+from notebook_sessions import open_notebook, shut_down
 
-from oh_jupyter.testing import descendants
-from oh_jupyter.testing.server import end_server
+from oh_jupyter.testing import LiveServer, descendants, run_server
+from oh_jupyter.testing.server import TOKEN
 
 COMMAND = "from oh_jupyter.cli import main; raise SystemExit(main())"
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
@@ -32,19 +33,37 @@ def told(result) -> str:
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory) -> dict[str, str]:
-    root = tmp_path_factory.mktemp("stdio")
-    places = {"JUPYTER_RUNTIME_DIR": str(root / "runtime"), "JUPYTER_CONFIG_DIR": str(root / "c")}
-    (root / "work").mkdir()
-    nbformat.write(nbformat.v4.new_notebook(), root / "work" / "open.ipynb")
-    known = {name: value for name, value in os.environ.items() if not name.startswith("OH_")}
-    return {**known, **places, "HOME": str(root), "WORK": str(root / "work")}
+def root(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("stdio")
 
 
 @pytest.fixture(scope="module")
-def server(places) -> Iterator[subprocess.Popen]:
-    with jupyter(places, places["WORK"]) as process:
-        yield process
+def places(root: Path) -> dict[str, str]:
+    """The environment of who starts the launcher."""
+    known = {name: value for name, value in os.environ.items() if not name.startswith("OH_")}
+    return {**known, "JUPYTER_RUNTIME_DIR": str(root / "run"), "HOME": str(root)}
+
+
+@contextmanager
+def jupyter(folder: Path, runtime: Path, *notebooks: str) -> Iterator[LiveServer]:
+    """A server with notebooks, noted for other programs in a directory."""
+    for name in notebooks:
+        (folder / "root").mkdir(parents=True, exist_ok=True)
+        nbformat.write(nbformat.v4.new_notebook(), folder / "root" / name)
+    variables = {"JUPYTER_RUNTIME_DIR": str(runtime)}
+    with run_server(folder, environment=variables, base="/b") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ExitStack]:
+    with ExitStack() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(running: ExitStack, root: Path) -> LiveServer:
+    return running.enter_context(jupyter(root, root / "run", "open.ipynb"))
 
 
 def launched(places, *arguments: str):
@@ -72,7 +91,7 @@ def test_the_running_server_is_found(server, places) -> None:
 
 
 def test_a_notebook_and_an_address_can_be_named(server, places) -> None:
-    open_notebook(server.url, "open.ipynb")
+    open_notebook(server, "open.ipynb")
 
     async def talk() -> None:
         async with launched(places, "--notebook", "open.ipynb") as session:
@@ -224,40 +243,35 @@ def test_it_imports_little(server, places) -> None:
 
 def test_all_servers_are_searched_for_a_notebook(places, tmp_path) -> None:
     """The older of two has it; without a notebook, one is taken by the working directory."""
-    environment = {**places, "JUPYTER_RUNTIME_DIR": str(tmp_path / "runtime")}
-    for name in ("older", "newer", "elsewhere"):
-        (tmp_path / name).mkdir()
-        nbformat.write(nbformat.v4.new_notebook(), tmp_path / name / f"{name}.ipynb")
-        nbformat.write(nbformat.v4.new_notebook(), tmp_path / name / "both.ipynb")
+    runtime = tmp_path / "runtime"
+    (tmp_path / "elsewhere" / "root").mkdir(parents=True)
 
     def said(directory: str, *arguments: str) -> str:
         done = subprocess.run(
             [sys.executable, "-c", COMMAND, "env", *arguments],
-            env=environment,
-            cwd=tmp_path / directory,
+            env={**places, "JUPYTER_RUNTIME_DIR": str(runtime)},
+            cwd=tmp_path / directory / "root",
             capture_output=True,
             text=True,
         )
         assert "Traceback" not in done.stderr
         return done.stderr if done.returncode else done.stdout
 
-    with (
-        jupyter(environment, str(tmp_path / "older")) as older,
-        jupyter(environment, str(tmp_path / "newer")) as newer,
-    ):
-        for server, name in ((older, "older.ipynb"), (older, "both.ipynb"), (newer, "both.ipynb")):
-            open_notebook(server.url, name)
+    with jupyter(tmp_path / "older", runtime, "older.ipynb", "both.ipynb") as older:
         port = older.url.rpartition(":")[2]
-        assert f":{port}/oh_jupyter/kernels/" in said("newer", "--notebook", "older.ipynb")
-        assert f":{port}/oh_jupyter/kernels/" in said("older", "--notebook", "./both.ipynb")
-        assert "names several open notebooks" in said("elsewhere", "--notebook", "both.ipynb")
-        assert "Several Jupyter servers" in said("elsewhere")
-        assert f":{port}/oh_jupyter " in said("older")
-        # A note that somebody's death has left behind is no server.
-        note = tmp_path / "runtime" / "jpserver-1.json"
-        note.write_text('{"url": "http://127.0.0.1:9/", "token": "", "pid": 1}')
-        (tmp_path / "runtime" / "jpserver-2.json").write_text('{"url": "http')
-        end_server(newer)
+        with jupyter(tmp_path / "newer", runtime, "both.ipynb") as newer:
+            open_notebook(older, "older.ipynb")
+            open_notebook(older, "both.ipynb")
+            open_notebook(newer, "both.ipynb")
+            assert f":{port}/oh_jupyter/kernels/" in said("newer", "--notebook", "older.ipynb")
+            assert f":{port}/oh_jupyter/kernels/" in said("older", "--notebook", "./both.ipynb")
+            assert "names several open notebooks" in said("elsewhere", "--notebook", "both.ipynb")
+            assert "Several Jupyter servers" in said("elsewhere")
+            assert f":{port}/oh_jupyter " in said("older")
+            # A note that somebody's death has left behind is no server.
+            note = runtime / "jpserver-1.json"
+            note.write_text('{"url": "http://127.0.0.1:9/", "token": "", "pid": 1}')
+            (runtime / "jpserver-2.json").write_text('{"url": "http')
         assert f":{port}/oh_jupyter " in said("elsewhere")
 
 
@@ -265,14 +279,14 @@ def test_a_server_that_was_restarted_elsewhere_is_found_again(places, tmp_path) 
     environment = {**places, "JUPYTER_RUNTIME_DIR": str(tmp_path)}
 
     async def talk() -> None:
-        first = jupyter(environment, places["WORK"])
+        first = jupyter(tmp_path, tmp_path)
         await asyncio.to_thread(first.__enter__)
         async with launched(environment) as session:
             assert told(await session.call_tool("run", {"command": "echo one"})).startswith("one")
             await asyncio.to_thread(first.__exit__, None, None, None)
             with pytest.raises(McpError, match="No Jupyter server is running here"):
                 await session.call_tool("run", {"command": "echo two"})
-            with jupyter(environment, places["WORK"]):
+            with jupyter(tmp_path, tmp_path):
                 answer = await session.call_tool("run", {"command": "echo three"})
                 assert told(answer).startswith("three")
 
@@ -280,28 +294,28 @@ def test_a_server_that_was_restarted_elsewhere_is_found_again(places, tmp_path) 
 
 
 def test_a_kernel_that_is_gone_is_said_and_another_is_found(server, places) -> None:
-    kernel = open_notebook(server.url, "open.ipynb")
+    kernel = open_notebook(server, "open.ipynb")
 
     async def talk() -> None:
         async with launched(places, "--notebook", "open.ipynb") as session:
             await session.call_tool("run_ipython", {"code": "mine = 1"})
-            await asyncio.to_thread(shut_down, server.url, kernel)
+            await asyncio.to_thread(shut_down, server, kernel)
             with pytest.raises(McpError, match=r"open\.ipynb is not open in"):
                 await session.call_tool("run_ipython", {"code": "mine"})
-            await asyncio.to_thread(open_notebook, server.url, "open.ipynb")
+            await asyncio.to_thread(open_notebook, server, "open.ipynb")
             answer = await session.call_tool("run_ipython", {"code": "'new'"})
             assert told(answer).startswith("'new'")
 
     asyncio.run(talk())
 
 
-def test_nothing_is_left_when_the_server_stops(places, server) -> None:
+def test_nothing_is_left_when_the_server_stops(places, server, running) -> None:
     """Last in this file, since it stops the server."""
     body = f'[{{"name": "small", "command": "{sys.executable}", "args": ["{SCRIPT}"]}}]'
     request = urllib.request.Request(
         f"{server.url}/oh_jupyter/update_mcp_server",
         data=body.encode(),
-        headers={"Authorization": f"token {TOKEN}", "Content-Type": "application/json"},
+        headers={**server.headers, "Content-Type": "application/json"},
     )
 
     async def talk() -> list[psutil.Process]:
@@ -311,7 +325,7 @@ def test_nothing_is_left_when_the_server_stops(places, server) -> None:
             await session.call_tool("run", {"command": "true"})
             assert descendants(lambda process: SCRIPT in process.cmdline(), of=server.pid)
             below = descendants(lambda process: True, of=server.pid)
-            await asyncio.to_thread(end_server, server)
+            await asyncio.to_thread(running.close)
             return below
 
     async def tolerant() -> list[psutil.Process]:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import re
 import shutil
-import subprocess
 import sys
-import threading
 import uuid
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,11 +14,9 @@ import psutil
 import pytest
 import requests
 from playwright.sync_api import sync_playwright
-from requests.adapters import HTTPAdapter
-from urllib3 import Retry
 
 from oh_jupyter.browser.executable import find_executable
-from oh_jupyter.testing.server import end_server
+from oh_jupyter.testing import run_server
 
 STAND_IN = f"""#!{sys.executable}
 import http.server, sys
@@ -122,36 +117,25 @@ REAL = os.environ.get("OH_JUPYTER_TEST_VSCODE") or shutil.which("code-server")
 @pytest.mark.timeout(240)
 def test_a_person_opens_the_workspace_in_a_browser(tmp_path) -> None:
     (tmp_path / "hello.py").write_text("print('from the workspace')\n")
-    environment = {**os.environ, "HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
-    server = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
-            *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", "--ServerApp.base_url=/user/ann"),
-            *("--IdentityProvider.token=ours", f"--ServerApp.root_dir={tmp_path}"),
-            "--ServerApp.jpserver_extensions={'oh_jupyter': True, 'jupyter_server_proxy': True}",
-            *("--OhJupyter.plugins=['jupyter', 'vscode']", f"--OhJupyter.vscode_path={REAL}"),
-            f"--OhJupyter.workspace_dir={tmp_path}",
-        ],
-        stderr=subprocess.PIPE,
-        text=True,
-        env=environment,
+    options = (
+        "--ServerApp.jpserver_extensions={'oh_jupyter': True, 'jupyter_server_proxy': True}",
+        *("--OhJupyter.plugins=['jupyter', 'vscode']", f"--OhJupyter.vscode_path={REAL}"),
+        f"--OhJupyter.workspace_dir={tmp_path}",
     )
-    assert server.stderr is not None
-    found = next(filter(None, (re.search(r"http://127\S+?:\d+", line) for line in server.stderr)))
-    threading.Thread(target=server.stderr.read, daemon=True).start()
-    try:
-        with requests.Session() as session:
-            session.headers["Authorization"] = "token ours"
-            session.mount("http://", HTTPAdapter(max_retries=Retry(20, backoff_factor=0.05)))
-            where = f"{found[0]}/user/ann/oh_jupyter"
-            vscode = session.get(f"{where}/vscode", timeout=90).json()
-            assert vscode["problem"] is None
-            token = session.get(f"{where}/vscode/connection_token", timeout=60).json()
-            assert token == {"token": vscode["token"]}
-            _open_in_browser(f"{found[0]}/user/ann/?token=ours", found[0] + vscode["url"], token)
-    finally:
-        end_server(server)
-        server.stderr.close()
+    with run_server(
+        tmp_path,
+        *options,
+        environment={"TMPDIR": str(tmp_path)},
+        base="/user/ann",
+        with_extension=False,
+    ) as server:
+        where = f"{server.url}/oh_jupyter/vscode"
+        vscode = requests.get(where, headers=server.headers, timeout=90).json()
+        assert vscode["problem"] is None
+        token = requests.get(f"{where}/connection_token", headers=server.headers, timeout=60).json()
+        assert token == {"token": vscode["token"]}
+        origin = server.url.removesuffix("/user/ann")
+        _open_in_browser(f"{server.url}/?token={server.token}", origin + vscode["url"], token)
     assert not [p for p in psutil.process_iter() if str(tmp_path) in _command(p)]
 
 
