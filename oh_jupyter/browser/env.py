@@ -15,10 +15,9 @@ from typing import Any
 from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS, LaunchSettings
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
-from oh_jupyter.browser.evaluation.tasks import Evaluation, Task, find_task
+from oh_jupyter.browser.evaluation.tasks import EnvTaskPage, Evaluation, Task, find_task
 from oh_jupyter.browser.storage_state import read_state, write_state
 from oh_jupyter.browser.supervisor import IdleTimer, Supervisor, WorkerGoneError
-from oh_jupyter.browser.task_page import EnvTaskPage
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.events.masking import SecretMasker
 

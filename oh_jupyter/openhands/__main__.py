@@ -10,6 +10,7 @@ import asyncio
 import os
 import sys
 import uuid
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import acp
@@ -22,15 +23,27 @@ from acp.schema import (
     PromptResponse,
     TextContentBlock,
 )
+from openhands.sdk.event import (
+    ActionEvent,
+    AgentErrorEvent,
+    MessageEvent,
+    ObservationEvent,
+)
+from openhands.sdk.event.conversation_error import ConversationErrorEvent
+from openhands.sdk.llm import TextContent
 
 from oh_jupyter.openhands.connection import connect
-from oh_jupyter.openhands.updates import updates_of_event
 
 if TYPE_CHECKING:
     from openhands.sdk.conversation import LocalConversation
 
 TOOLS = ("terminal", "file_editor", "browser_tool_set", "ipython", "notebook", "task_tracker")
 MODEL_VARIABLE = "LLM_MODEL"
+FINISH = "finish"
+"""The SDK's tool whose argument is what the agent says at the end."""
+
+_KINDS = {"terminal": "execute", "ipython": "execute", "file_editor": "edit", "notebook": "edit"}
+_MAIN_ARGUMENTS = ("command", "code", "url", "path", "text")
 
 
 class SdkAgent:
@@ -118,6 +131,53 @@ class SdkAgent:
         """Stop in the middle of a prompt."""
         if session_id in self._conversations:
             self._conversations[session_id].interrupt()
+
+
+def updates_of_event(event: Any) -> Iterator[Any]:
+    """What a client is told of an event; nothing of most."""
+    match event:
+        case ActionEvent(tool_name=name) if name == FINISH:
+            message = getattr(event.action, "message", "")
+            if message:
+                yield acp.update_agent_message_text(message)
+        case ActionEvent():
+            if thought := _text(event.thought):
+                yield acp.update_agent_message_text(f"{thought}\n\n")
+            arguments = {} if event.action is None else event.action.model_dump(exclude={"kind"})
+            given = {name: value for name, value in arguments.items() if value is not None}
+            yield acp.start_tool_call(
+                event.tool_call_id,
+                _title(event, given),
+                kind=_KINDS.get(event.tool_name, "other"),  # type: ignore[arg-type]
+                status="in_progress",
+                raw_input=given,
+            )
+        case ObservationEvent(tool_name=name) if name != FINISH:
+            text = _text(event.observation.to_llm_content)
+            yield _ended(event.tool_call_id, text, failed=event.observation.is_error)
+        case AgentErrorEvent():
+            yield _ended(event.tool_call_id, event.error, failed=True)
+        case MessageEvent(source="agent"):
+            if text := _text(event.llm_message.content):
+                yield acp.update_agent_message_text(text)
+        case ConversationErrorEvent():
+            yield acp.update_agent_message_text(f"{event.code}: {event.detail}")
+        case _:
+            return
+
+
+def _title(event: Any, arguments: dict[str, Any]) -> str:
+    told = [str(arguments[name]) for name in _MAIN_ARGUMENTS if arguments.get(name)]
+    return event.summary or f"{event.tool_name} {told[0] if told else ''}".strip()
+
+
+def _ended(id: str, text: str, *, failed: bool) -> Any:
+    content = [acp.tool_content(acp.text_block(text))]
+    return acp.update_tool_call(id, status="failed" if failed else "completed", content=content)
+
+
+def _text(content: Any) -> str:
+    return "".join(part.text for part in content if isinstance(part, TextContent))
 
 
 async def main() -> None:

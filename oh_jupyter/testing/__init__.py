@@ -10,12 +10,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeVar
+
+import psutil
 
 from oh_jupyter.testing.cell_runner import CellRunnerContract
 from oh_jupyter.testing.file_store import FileStoreContract
 from oh_jupyter.testing.kernel import LiveKernel, live_kernel
-from oh_jupyter.testing.processes import descendants
 from oh_jupyter.testing.server import LiveServer, live_server, run_server
 
 __all__ = [
@@ -55,4 +57,24 @@ def wait_until(condition: Callable[[], T], *, timeout_seconds: float = 60, what:
     while not (found := condition()):
         assert time.monotonic() < deadline, f"{what} did not happen within {timeout_seconds:g} s"
         threading.Event().wait(_LOOK_INTERVAL_SECONDS)
+    return found
+
+
+def descendants(
+    is_wanted: Callable[[psutil.Process], object], *, of: int | None = None
+) -> list[psutil.Process]:
+    """Find processes below another one.
+
+    Args:
+        is_wanted: Whether a process is one of them; one that ends while it is asked about is not.
+        of: The id of the process above them, which must be there; None for this process.
+
+    Returns:
+        Those that are wanted; any of them may have ended by now.
+    """
+    found = []
+    for process in psutil.Process(of).children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if is_wanted(process):
+                found.append(process)
     return found

@@ -19,8 +19,7 @@ from oh_jupyter.events import (
     ErrorObservation,
     FileEditObservation,
 )
-from oh_jupyter.kernel.display.observations import observation_html
-from oh_jupyter.kernel.display.picture import picture_in_cell
+from oh_jupyter.kernel.display.observations import observation_html, picture_in_cell
 from oh_jupyter.kernel.display.table import Table
 
 MONEY = "one costs $5 and two cost $6"

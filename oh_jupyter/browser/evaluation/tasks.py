@@ -12,15 +12,19 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task, list_tasks
 from oh_jupyter.browser.evaluation.task_pages import PAGES
 from oh_jupyter.errors import BrowserError
 
+if TYPE_CHECKING:
+    from oh_jupyter.browser.env import BrowserEnv
+
 __all__ = [
     "TASKS",
+    "EnvTaskPage",
     "Evaluation",
     "GoalPart",
     "PageTask",
@@ -76,6 +80,35 @@ class TaskPage(Protocol):
     @property
     def text(self) -> str:
         """The text that a person sees."""
+
+
+class EnvTaskPage(TaskPage):
+    """The page of a task, reached through a BrowserEnv."""
+
+    def __init__(self, env: BrowserEnv) -> None:
+        self._env = env
+
+    def goto(self, url: str) -> None:
+        """Open an address."""
+        self._env._request("load", url=url)
+
+    def set_content(self, html: str) -> None:
+        """Show a page of one's own."""
+        self._env._request("load", html=html)
+
+    def evaluate(self, expression: str, argument: Any = None) -> Any:
+        """Evaluate JavaScript."""
+        return self._env.evaluate(expression, argument)
+
+    @property
+    def url(self) -> str:
+        """The address."""
+        return str(self.evaluate("location.href"))
+
+    @property
+    def text(self) -> str:
+        """What is to be read."""
+        return str(self.evaluate("document.documentElement.innerText"))
 
 
 @runtime_checkable

@@ -1,8 +1,65 @@
 """The kernel's end of the control channel: remote procedure calls, and events on IOPub.
 
-``channel`` is all that a kernel needs before the first request; the rest comes with it.
+Here is all that a kernel needs before the first request; the rest comes with it.
 """
 
-from oh_jupyter.kernel.control.channel import ControlChannel
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from oh_jupyter._version import __version__
+from oh_jupyter.config import KERNEL_INFO_FIELD, REPLY_MESSAGE, REQUEST_MESSAGE
+from oh_jupyter.errors import GenerationChangedError, OhJupyterError
+
+if TYPE_CHECKING:
+    from oh_jupyter.kernel.control.handler import ControlHandler
 
 __all__ = ["ControlChannel"]
+
+INFO_REQUEST, INFO_REPLY = "kernel_info_request", "kernel_info_reply"
+
+
+class ControlChannel:
+    """Registers our request type with a kernel, whose runtime starts with the first request."""
+
+    def __init__(self, kernel: Any, generation: str, start: Callable[[], ControlHandler]) -> None:
+        """Register; ``start`` makes the handler, an OhJupyterError is the reply if it cannot."""
+        self._kernel = kernel
+        self._generation = generation
+        self._start = start
+        self._replaced = kernel.control_handlers[INFO_REQUEST]
+        kernel.control_handlers[INFO_REQUEST] = self._tell_info
+        kernel.control_handlers[REQUEST_MESSAGE] = self._handle
+
+    def close(self) -> None:
+        """Deregister: who asks later looks anew for what is there."""
+        handlers = self._kernel.control_handlers
+        if handlers.get(REQUEST_MESSAGE) == self._handle:
+            handlers[REQUEST_MESSAGE] = partial(_refuse, self._kernel)
+        if handlers.get(INFO_REQUEST) == self._tell_info:
+            handlers[INFO_REQUEST] = self._replaced
+
+    async def _tell_info(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Answer like ipykernel, and tell besides that requests of ours will be understood."""
+        ours = {"version": __version__, "generation": self._generation}
+        content = {"status": "ok", **self._kernel.kernel_info, KERNEL_INFO_FIELD: ours}
+        self._kernel.session.send(stream, INFO_REPLY, content, parent, ident=ident)
+
+    async def _handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        try:
+            handler = self._start()
+        except OhJupyterError as problem:
+            fields = {"status": "error", "ename": type(problem).__name__, "evalue": str(problem)}
+            content = {"generation": self._generation, "field": "", **fields}
+            self._kernel.session.send(stream, REPLY_MESSAGE, content, parent, ident=ident)
+            return
+        handler.handle(stream, ident, parent)
+
+
+async def _refuse(kernel: Any, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+    """Answer what is asked of a runtime that was unloaded."""
+    problem = {"ename": GenerationChangedError.__name__, "evalue": "oh_jupyter was unloaded"}
+    content = {"status": "error", "generation": "", "field": "", **problem}
+    kernel.session.send(stream, REPLY_MESSAGE, content, parent, ident=ident)

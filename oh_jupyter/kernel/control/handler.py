@@ -16,10 +16,9 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-import oh_jupyter.kernel.control.agent_rpc
-import oh_jupyter.kernel.control.browser_rpc
 import oh_jupyter.kernel.control.changes_rpc
 import oh_jupyter.kernel.control.file_rpc
+import oh_jupyter.kernel.control.person_rpc
 import oh_jupyter.kernel.control.runtime_rpc
 import oh_jupyter.kernel.control.store_rpc  # noqa: F401 - its operations register
 from oh_jupyter._version import __version__

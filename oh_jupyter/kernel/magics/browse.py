@@ -19,7 +19,7 @@ from IPython.display import display
 import oh_jupyter.kernel.display.html as html
 from oh_jupyter.events import Observation
 from oh_jupyter.kernel.api import Oh
-from oh_jupyter.kernel.display.picture import picture_in_cell
+from oh_jupyter.kernel.display.observations import picture_in_cell
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.browse_completion import BrowseCompletion

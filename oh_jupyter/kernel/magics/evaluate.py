@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from IPython.core.error import UsageError
 from IPython.display import display
 
-from oh_jupyter.kernel.display.picture import picture_in_cell
+from oh_jupyter.kernel.display.observations import picture_in_cell
 from oh_jupyter.kernel.display.table import Table
 from oh_jupyter.kernel.magics.base import bar_class
 from oh_jupyter.kernel.magics.options import parse_words
