@@ -57,6 +57,7 @@ def run_server(
     *options: str,
     environment: Mapping[str, str | None] | None = None,
     base: str = "/",
+    port: int = 0,
     with_extension: bool = True,
 ) -> Iterator[LiveServer]:
     """Run a Jupyter server until the block ends.
@@ -66,6 +67,7 @@ def run_server(
         options: Further command-line options, such as ``"--OhJupyter.enable_browser=False"``.
         environment: Variables beside those of the test; those that are None are not there.
         base: Path below which it answers.
+        port: Where it listens; 0 for any that is free.
         with_extension: Load oh_jupyter, whose Actions then ask nobody for confirmation. Other
             extensions of the environment are not loaded.
 
@@ -89,7 +91,7 @@ def run_server(
     }
     command = [
         *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
-        *("--ServerApp.port=0", "--ServerApp.ip=127.0.0.1", f"--ServerApp.base_url={base}"),
+        *(f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1", f"--ServerApp.base_url={base}"),
         *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={directory / 'root'}"),
         *(["--ServerApp.jpserver_extensions={'oh_jupyter': True}"] if with_extension else []),
         *options,

@@ -10,8 +10,9 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -64,16 +65,22 @@ def test_pages_that_never_answer(env: BrowserEnv, site):
     assert "here" in seen["text_content"]
 
 
-def test_a_page_that_goes_on_for_ever(env: BrowserEnv, site):
+@pytest.mark.parametrize(
+    "script",
+    [
+        "<script>location.reload()</script>",
+        pytest.param("<meta http-equiv=refresh content=0>", marks=pytest.mark.slow),
+    ],
+)
+def test_a_page_that_goes_on_for_ever(env: BrowserEnv, site, script: str):
     fine = site.put("/fine", "<p>fine")
-    for script in ("<meta http-equiv=refresh content=0>", "<script>location.reload()</script>"):
-        page = site.put("/again", f"<p>again{script}")
-        seen = env.step(f'goto("{page}")')
-        assert "went on to another page again and again" in seen["last_action_error"]
-        assert seen["last_action_error"].count("again and again") == 1
-        seen = env.step(f'goto("{fine}")')
-        assert seen["last_action_error"] == ""
-        assert "fine" in seen["text_content"]
+    page = site.put("/again", f"<p>again{script}")
+    seen = env.step(f'goto("{page}")')
+    assert "went on to another page again and again" in seen["last_action_error"]
+    assert seen["last_action_error"].count("again and again") == 1
+    seen = env.step(f'goto("{fine}")')
+    assert seen["last_action_error"] == ""
+    assert "fine" in seen["text_content"]
 
 
 def test_windows_without_end(env: BrowserEnv, site):
@@ -128,7 +135,15 @@ def killed(part: str) -> bool:
     return bool(victims)
 
 
-@pytest.mark.parametrize("part", PARTS_OF_THE_CHAIN)
+def each_part(parts: Iterable[str], *, fast: set[str]) -> Any:
+    """Each way to die; those that are like another one are slow."""
+    slow = pytest.mark.slow
+    return pytest.mark.parametrize(
+        "part", [part if part in fast else pytest.param(part, marks=slow) for part in parts]
+    )
+
+
+@each_part(PARTS_OF_THE_CHAIN, fast={"guardian", "worker", "browser", "renderer"})
 def test_each_part_of_the_chain_is_killed_in_turn(env: BrowserEnv, site, part: str):
     page = site.put("/fine", "<p>fine")
     other = site.put("/other", "<p>other")
@@ -150,7 +165,7 @@ def test_each_part_of_the_chain_is_killed_in_turn(env: BrowserEnv, site, part: s
     assert seen["last_action_error"] == ""
 
 
-@pytest.mark.parametrize("part", ["worker", "driver", "browser"])
+@each_part(["worker", "driver", "browser"], fast={"driver"})
 def test_each_part_of_the_chain_is_killed_during_a_step(env: BrowserEnv, site, part: str):
     env.start()
     site.when_asked_for_more("/never", lambda: killed(part))

@@ -101,7 +101,9 @@ class Ours(Server):
 def run_ours(gateway: str, folder: Path, *options: str, token: str = TOKEN) -> Iterator[Ours]:
     folder.mkdir(exist_ok=True)
     there = (f"--gateway-url={gateway}", f"--GatewayClient.auth_token={token}")
-    with run_server(folder, *there, *options) as server:
+    # Enterprise Gateway starts no kernels for root.
+    variables = {"KERNEL_USERNAME": "someone", "OH_JUPYTER_CONFIRMATION": None}
+    with run_server(folder, *there, *options, environment=variables) as server:
         yield Ours(server)
 
 
@@ -112,7 +114,7 @@ def run_gateway(kind: str, folder: Path, port: int | None = None) -> Iterator[Se
     argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
     spec.write_text(json.dumps({"argv": argv, "display_name": "there", "language": "python"}))
     kernels = "--MultiKernelManager.default_kernel_name=there"
-    variables = {"JUPYTER_PATH": str(folder / "share"), "KERNEL_USERNAME": "someone"}
+    variables = {"JUPYTER_PATH": str(folder / "share")}
     if kind == "enterprise":
         command = [
             str(ENTERPRISE), "--ip=127.0.0.1", kernels,
@@ -124,8 +126,10 @@ def run_gateway(kind: str, folder: Path, port: int | None = None) -> Iterator[Se
         running = run_command(command, folder, environment)
     else:
         old_way = ["--ZMQChannelsWebsocketConnection.kernel_ws_protocol="]
-        options = [kernels, f"--ServerApp.port={port or 0}", *(old_way if kind == "json" else ())]
-        running = run_server(folder, *options, environment=variables, with_extension=False)
+        options = [kernels, *(old_way if kind == "json" else ())]
+        running = run_server(
+            folder, *options, environment=variables, port=port or 0, with_extension=False
+        )
     with running as server:
         yield Server(server)
 

@@ -223,7 +223,11 @@ def confine(case: Any, place: str, known: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    [operation for operation in OPERATIONS if name_of(operation) not in ENDLESS],
+    sorted(
+        (operation for operation in OPERATIONS if name_of(operation) not in ENDLESS),
+        # Whatever saves afterwards waits for the windows that it makes up.
+        key=lambda operation: operation.label == "PUT /oh_jupyter/unsaved",
+    ),
     ids=lambda operation: operation.label,
 )
 def test_whatever_is_sent_is_answered_as_described(
