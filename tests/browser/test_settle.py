@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from unittest.mock import Mock
 
 import pytest
 from playwright.sync_api import sync_playwright
 
 from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser.executable import find_executable
+from oh_jupyter.browser.worker.settle import ActivityTracker
 
 
 def button(script: str) -> str:
@@ -191,3 +194,15 @@ def test_effects_are_observed_in_a_document_that_was_opened_anew(env: BrowserEnv
     )
     seen = env.step(f'click("{bid(seen, "button")}")')
     assert "effect" in seen["text_content"]
+
+
+def test_the_browsers_own_page_for_errors_is_not_waited_for():
+    """Playwright loses now and then that it is parsed, so it stands for one that never is."""
+    never = Mock(side_effect=asyncio.Future)
+    page = Mock(url="chrome-error://chromewebdata/", wait_for_load_state=never)
+
+    async def loaded() -> None:
+        await ActivityTracker(Mock(), Mock())._loaded(page, time.monotonic())
+
+    asyncio.run(loaded())
+    never.assert_not_called()

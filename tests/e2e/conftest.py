@@ -16,7 +16,7 @@ from typing import Any
 from urllib.error import HTTPError
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import BrowserContext, Page, expect, sync_playwright
 
 import oh_jupyter
 from oh_jupyter.browser.executable import find_executable
@@ -90,23 +90,32 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield lab
 
 
+@pytest.fixture(scope="session")
+def profile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the browser, which keeps JupyterLab's compiled code in it."""
+    return tmp_path_factory.mktemp("profile")
+
+
 # No longer than its module: Playwright's loop must not be running in other tests.
 @pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+def context(profile: Path) -> Iterator[BrowserContext]:
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=find_executable(), args=["--no-sandbox"]
+        context = playwright.chromium.launch_persistent_context(
+            profile,
+            executable_path=find_executable(),
+            args=["--no-sandbox"],
+            viewport={"width": 1500, "height": 950},
         )
-        yield browser
-        browser.close()
+        context.set_default_timeout(120_000)
+        yield context
+        context.close()
 
 
 @pytest.fixture
-def page(chromium: Browser) -> Iterator[Page]:
-    context = chromium.new_context(viewport={"width": 1500, "height": 950})
-    context.set_default_timeout(120_000)
+def page(context: BrowserContext) -> Iterator[Page]:
     yield context.new_page()
-    context.close()
+    for page in context.pages[1:]:  # with its first page the browser would end
+        page.close()
 
 
 @pytest.fixture

@@ -187,9 +187,8 @@ def test_a_reload_shows_what_waits_and_only_that(lab, notebook) -> None:
     assert [running.result(60), second.result(60)] == [503, 503]
 
 
-def test_another_tab_learns_what_was_decided(lab, notebook, chromium) -> None:
+def test_another_tab_learns_what_was_decided(notebook, context) -> None:
     page, ask = notebook
-    context = chromium.new_context()
     other = context.new_page()
     other.goto(f"{page.url.partition('/lab')[0]}/lab/workspaces/other/tree/{NAME}?token=end-to-end")
     toast = other.locator(".Toastify__toast", has_text=COMMAND)
@@ -202,7 +201,6 @@ def test_another_tab_learns_what_was_decided(lab, notebook, chromium) -> None:
     assert not answer.done()
     ask(command="C-c", is_input=True).result(60)
     assert answer.result(60)["observation"] == "run"
-    context.close()
 
 
 def test_a_lost_decision_is_said_and_can_be_made_again(notebook) -> None:

@@ -258,7 +258,8 @@ class ActivityTracker:
 
     async def _loaded(self, page: Page, start: float) -> None:
         """Wait until the page and its frames are parsed; what was in vain is not repeated."""
-        if page in self._complete:
+        # Playwright does not always tell that the browser's own page for errors is parsed.
+        if page in self._complete or page.url.startswith("chrome-error:"):
             return
         for state, seconds in LOAD_STATES:
             waiting = asyncio.ensure_future(page.wait_for_load_state(state, timeout=0))
