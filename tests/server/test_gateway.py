@@ -434,19 +434,20 @@ def test_a_fleet_whose_kernels_a_gateway_runs(ours, gateway, tmp_path) -> None:
 @pytest.mark.slow
 def test_a_gateway_that_goes_and_comes_back(gateway, request, tmp_path, pool) -> None:
     kind = request.node.callspec.params["gateway"]
-    with ExitStack() as running:
-        second = running.enter_context(run_gateway(kind, tmp_path / "gateway"))
-        ours = running.enter_context(run_ours(second.url, tmp_path / "ours"))
-        ours.cell("here = 1")
-        waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
-        wait_until((tmp_path / "begun").exists)
-        os.kill(second.live.pid, signal.SIGKILL)
-        status, answer = waiting.result(60)
-        assert status == 502
-        assert "was lost" in answer["detail"]
-        assert ours.act("run", command="true")[0] == 502
-        running.enter_context(run_gateway(kind, tmp_path / "gateway", second.port))
-        assert ours.cell("'here' in globals()") == "False"
+    # Ours tells the last gateway that its kernels are to end.
+    with ExitStack() as gateways:
+        second = gateways.enter_context(run_gateway(kind, tmp_path / "gateway"))
+        with run_ours(second.url, tmp_path / "ours") as ours:
+            ours.cell("here = 1")
+            waiting = pool.submit(ours.act, "run_ipython", code=sleeping(tmp_path / "begun"))
+            wait_until((tmp_path / "begun").exists)
+            os.kill(second.live.pid, signal.SIGKILL)
+            status, answer = waiting.result(60)
+            assert status == 502
+            assert "was lost" in answer["detail"]
+            assert ours.act("run", command="true")[0] == 502
+            gateways.enter_context(run_gateway(kind, tmp_path / "gateway", second.port))
+            assert ours.cell("'here' in globals()") == "False"
 
 
 class Wire:
