@@ -17,6 +17,7 @@ from oh_jupyter.errors import (
     OhJupyterError,
 )
 from oh_jupyter.events import Event, MessageAction
+from oh_jupyter.server.running import server_at
 from oh_jupyter.testing.server import TOKEN
 
 HEADERS = {"Authorization": f"token {TOKEN}"}
@@ -146,6 +147,11 @@ def test_a_fleet_of_those_who_wait(url: str) -> None:
         assert [next(events).event.kind for _ in range(6)] == ["run_ipython"] * 6
         events.close()
         assert kernels.map(work, []) == []
+        sessions = requests.get(f"{url}/api/sessions", headers=HEADERS, timeout=60).json()
+        (path,) = [found["path"] for found in sessions if found["type"] == "fleet"]
+        with pytest.raises(KernelNotFoundError, match="is not open") as refused:
+            server_at(url, TOKEN, "none.ipynb")
+        assert path not in str(refused.value), "it is no notebook"
     assert kernels_of(url) <= before
 
 

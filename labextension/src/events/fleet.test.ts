@@ -130,10 +130,8 @@ describe('FleetEvents', () => {
     assert.deepEqual(server.interrupted, ['kernel-a ga']);
     const unknown = { ...card!, generation: 'none' };
     await assert.rejects(() => events.stop(unknown), RuntimeGoneError);
-    await assert.rejects(
-      () => events.decide(unknown, { approve: true }),
-      RuntimeGoneError
-    );
+    await assert.rejects(events.open(unknown).ready, RuntimeGoneError);
+    assert.equal(await events.decide(unknown, { approve: true }), 'gone');
   });
 
   it('follows the kernel that replaces one, whose cards stay', async () => {

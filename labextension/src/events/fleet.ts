@@ -159,11 +159,17 @@ export class FleetEvents implements IActivity, IDisposable {
   }
 
   open(card: ICard): IOpenCard {
-    return this._eventsOf(card).open(card);
+    return (
+      this._memberOf(card)?.events.open(card) ?? {
+        ready: Promise.reject(new RuntimeGoneError()),
+        close: () => undefined
+      }
+    );
   }
 
   async decide(card: ICard, verdict: IVerdict): Promise<Decision> {
-    return this._eventsOf(card).decide(card, verdict);
+    const events = this._memberOf(card)?.events;
+    return events ? events.decide(card, verdict) : 'gone';
   }
 
   async look(
