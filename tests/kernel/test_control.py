@@ -9,12 +9,23 @@ from pathlib import Path
 import pytest
 
 from oh_jupyter.testing import wait_until
+from oh_jupyter.testing.kernel import REPLY_TIMEOUT_SECONDS
 
 
 def test_ping_is_answered_at_once(kernel) -> None:
     fields, _ = kernel.ask("ping")
     assert fields["status"] == "ok"
     assert len(fields["generation"]) == 32
+
+
+def test_a_request_does_not_make_the_kernel_busy_or_idle(kernel) -> None:
+    asked = kernel.send("ping")
+    kernel.reply(asked)
+    cell, parents = kernel.client.execute("1"), []
+    while cell not in parents:
+        message = kernel.client.get_iopub_msg(timeout=REPLY_TIMEOUT_SECONDS)
+        parents.append(message["parent_header"].get("msg_id"))
+    assert asked not in parents
 
 
 def test_a_command_is_carried_out(kernel) -> None:
@@ -134,6 +145,26 @@ def test_a_failing_cell_of_the_person_does_not_abort_the_agents(kernel, go: Path
     go.touch()
     assert kernel.reply(asked)[1]["content"].startswith("42")
     assert kernel.finish(cell)["ename"] == "ZeroDivisionError"
+
+
+FLUSHES = """
+import sys
+thread, calls = sys.stdout.pub_thread, []
+schedule = thread.schedule
+thread.schedule = lambda call: (calls.append(call), schedule(call))
+def flush():
+    sys.stdout.flush()
+    return sum(getattr(call, '__self__', None) is sys.stdout for call in calls)
+before = flush()
+print('x')
+after = flush()
+del thread.schedule
+before, after
+"""
+
+
+def test_the_streams_of_an_agents_cell_are_flushed_where_there_is_something(kernel) -> None:
+    assert kernel.act("run_ipython", code=FLUSHES)["content"].startswith("x\n(0, 1)\n")
 
 
 def test_no_output_is_ever_lost(kernel) -> None:

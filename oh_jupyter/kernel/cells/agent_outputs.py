@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["chunked_streams", "without_output_history"]
+__all__ = ["chunked_streams", "replied_at_once", "without_output_history"]
 
 
 class _DiscardingHistory(dict[int, list[Any]]):
@@ -37,6 +37,21 @@ def without_output_history(shell: Any) -> Iterator[None]:
         history.outputs = kept
 
 
+@contextmanager
+def replied_at_once(kernel: Any) -> Iterator[None]:
+    """Have no pause before the reply.
+
+    ipykernel sleeps there, for clients that take the reply for the end of a cell's outputs. Ours
+    waits for the idle status, which comes after them on the same channel.
+    """
+    pause_seconds = getattr(kernel, "_execute_sleep", 0)
+    kernel._execute_sleep = 0
+    try:
+        yield
+    finally:
+        kernel._execute_sleep = pause_seconds
+
+
 CHUNK_CHARS = 1024**2
 """How much makes one message, at most about."""
 
@@ -46,17 +61,32 @@ def chunked_streams() -> Iterator[None]:
     """Have text sent as soon as there is a chunk of it, and wait until it is sent.
 
     By itself ipykernel collects what comes within a fifth of a second, which can be hundreds
-    of megabytes, several copies of which are made on the way to each frontend.
+    of megabytes, several copies of which are made on the way to each frontend. And it waits for
+    its other thread four times in each cell, also where there is nothing to send.
     """
-    streams = [stream for stream in (sys.stdout, sys.stderr) if hasattr(stream, "pub_thread")]
-    before = [stream.write for stream in streams]
+    streams: list[Any] = [s for s in (sys.stdout, sys.stderr) if hasattr(s, "pub_thread")]
+    before = [(stream, stream.write, stream.flush) for stream in streams]
     for stream in streams:
-        stream.write = _in_chunks(stream)  # type: ignore[method-assign]
+        stream.write, stream.flush = _in_chunks(stream), _where_needed(stream)
     try:
         yield
     finally:
-        for stream, write in zip(streams, before, strict=True):
-            stream.write = write  # type: ignore[method-assign]
+        for stream, write, flush in before:
+            stream.write, stream.flush = write, flush
+
+
+_PENDING = ("_flush_pending", "_subprocess_flush_pending")
+"""What ipykernel's streams have set while something is written and not sent."""
+
+
+def _where_needed(stream: Any) -> Any:
+    flush = stream.flush
+
+    def flush_what_was_written() -> None:
+        if any(getattr(stream, name, True) for name in _PENDING):
+            flush()
+
+    return flush_what_was_written
 
 
 def _in_chunks(stream: Any) -> Any:

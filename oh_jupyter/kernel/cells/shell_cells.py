@@ -17,7 +17,11 @@ from oh_jupyter.cells.request import AGENT_USERNAME
 from oh_jupyter.cells.zmq import KernelClient
 from oh_jupyter.errors import PluginError, RuntimeClosedError
 from oh_jupyter.events.action import progress
-from oh_jupyter.kernel.cells.agent_outputs import chunked_streams, without_output_history
+from oh_jupyter.kernel.cells.agent_outputs import (
+    chunked_streams,
+    replied_at_once,
+    without_output_history,
+)
 from oh_jupyter.kernel.cells.inline import run_inline
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
 from oh_jupyter.runtime.executor import acting_principal
@@ -130,6 +134,7 @@ class _ExecutionGuard:
                     self.is_agents = True
                     stack.enter_context(without_output_history(self._kernel.shell))
                     stack.enter_context(chunked_streams())
+                    stack.enter_context(replied_at_once(self._kernel))
                 await self._execute(stream, ident, parent)
         finally:
             if ours:  # another cell may run in a subshell meanwhile

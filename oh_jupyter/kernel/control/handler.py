@@ -167,12 +167,12 @@ class ControlHandler:
             self._switch_interval.acquire()
 
         async def reply_later() -> None:
-            reply = await _carried_out(operation, request)
-            loop.add_callback(finish, reply)
+            loop.add_callback(send_reply, await _carried_out(operation, request))
+
+        def send_reply(reply: Reply) -> None:
             if not long_poll:
-                loop.add_callback(
-                    loop.call_later, RESTORE_DELAY_SECONDS, self._switch_interval.release
-                )
+                loop.call_later(RESTORE_DELAY_SECONDS, self._switch_interval.release)
+            finish(reply)
 
         try:
             future = self._runtime.submit(reply_later())
