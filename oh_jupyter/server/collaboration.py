@@ -105,9 +105,7 @@ class FollowedRoom:
         content, state = self._document.get(), self._document.ydoc.get_update()
         if content == self._content:
             # A text's line ends are those of the file as long as nobody types.
-            return await ensure_async(
-                self._contents.get(self._loader.path, content=False, require_hash=True)
-            )
+            return await self._file()
         saved = await save({**model, "content": content})
         self._content, self._as_file = content, state
         return saved
@@ -117,7 +115,13 @@ class FollowedRoom:
         if (format, file_type) == self._kind and self._as_file is not None:
             self._merge(model["content"], self._as_file)
             model["content"] = self._document.get()
+            # Tabs with another one ask whether to overwrite the file.
+            self._document.hash = (await self._file())["hash"]
         return model
+
+    async def _file(self) -> Any:
+        path = self._loader.path
+        return await ensure_async(self._contents.get(path, content=False, require_hash=True))
 
     def _merge(self, content: Any, state: bytes) -> None:
         """Do to the document what makes that content of its state as a file."""
