@@ -147,8 +147,15 @@ WITHOUT_OUR_STYLES = """() => {
 }"""
 
 
-@pytest.mark.parametrize("trusted", [False, True], ids=["untrusted", "trusted"])
-@pytest.mark.parametrize("theme", ["Light", "Dark"])
+@pytest.mark.parametrize(
+    ("theme", "trusted"),
+    [
+        pytest.param("Light", False, id="Light-untrusted"),
+        pytest.param("Dark", True, id="Dark-trusted"),
+        pytest.param("Light", True, id="Light-trusted", marks=pytest.mark.slow),
+        pytest.param("Dark", False, id="Dark-untrusted", marks=pytest.mark.slow),
+    ],
+)
 def test_kept_outputs_look_as_they_did(kept, theme: str, trusted: bool) -> None:
     page = kept
     assert page.evaluate(TRUSTED) is False
