@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,7 +173,8 @@ class LiveKernel:
     def close(self) -> None:
         """End the kernel at once."""
         self.client.stop_channels()
-        self.manager.shutdown_kernel(now=True)
+        # One that is killed cannot write what coverage has measured in it.
+        self.manager.shutdown_kernel(now="COVERAGE_PROCESS_CONFIG" not in os.environ)
         self.manager.cleanup_resources()
         self._sockets.cleanup()
 
