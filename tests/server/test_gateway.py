@@ -127,8 +127,9 @@ def run_gateway(kind: str, folder: Path, port: int | None = None) -> Iterator[Se
     else:
         old_way = ["--ZMQChannelsWebsocketConnection.kernel_ws_protocol="]
         options = [kernels, *(old_way if kind == "json" else ())]
+        asking = {**variables, "OH_JUPYTER_CONFIRMATION": None}  # its kernels have its environment
         running = run_server(
-            folder, *options, environment=variables, port=port or 0, with_extension=False
+            folder, *options, environment=asking, port=port or 0, with_extension=False
         )
     with running as server:
         yield Server(server)
