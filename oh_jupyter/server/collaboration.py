@@ -129,6 +129,21 @@ class FollowedRoom:
         fork = type(ydoc)()
         fork.apply_update(state)
         as_file = type(self._document)(fork)
-        as_file.set(content)
+        as_file.set(_with_outputs(content, self._content))
         self._content, self._as_file = as_file.get(), fork.get_update()
         ydoc.apply_update(fork.get_update(ydoc.get_state()))
+
+
+def _with_outputs(content: Any, known: Any) -> Any:
+    """Keep the outputs that people see until there are others: editors of files drop them."""
+    if not isinstance(content, dict):
+        return content
+    outputs = {cell.get("id"): cell for cell in known["cells"] if cell.get("outputs")}
+
+    def kept(cell: dict[str, Any]) -> dict[str, Any]:
+        before = outputs.get(cell.get("id"))
+        if before is None or cell.get("outputs") != [] or cell["source"] == before["source"]:
+            return cell
+        return {**cell, **{key: before[key] for key in ("outputs", "execution_count")}}
+
+    return {**content, "cells": [kept(cell) for cell in content["cells"]]}

@@ -9,7 +9,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_notebook
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from oh_jupyter.server.state import state_of
 
@@ -87,12 +87,15 @@ async def test_a_cell_typed_in_while_an_agent_writes_the_notebook(
     jp_root_dir: Path, opened: Open, unsaved: Any
 ) -> None:
     file = jp_root_dir / "book.ipynb"
-    book = new_notebook(cells=[new_code_cell("total = price * count"), new_code_cell("b = 2")])
+    shown = [new_output("stream", text="42")]
+    book = new_notebook(
+        cells=[new_code_cell("total = price * count", outputs=shown), new_code_cell("b = 2")]
+    )
     nbformat.write(book, file)
     document = await opened("book.ipynb")
     async with unsaved.shared():
         document.ycells[0]["source"].insert(0, "# typed\n")
-        book.cells[0].source += " + 1"
+        book.cells[0].update(source="total = price * count + 1", outputs=[])
         book.cells.insert(1, new_code_cell("between"))
         nbformat.write(book, file)
 
@@ -101,6 +104,8 @@ async def test_a_cell_typed_in_while_an_agent_writes_the_notebook(
 
     merged = ["# typed\ntotal = price * count + 1", "between", "b = 2"]
     await until(lambda: sources(document.get()["cells"]) == merged)
+
+    assert document.get()["cells"][0]["outputs"] == shown
 
     def stored() -> list[str]:
         text = file.read_text()
