@@ -92,6 +92,10 @@ def _answered(method: Handler) -> Handler:
     return wrapped  # type: ignore[return-value]
 
 
+_ONLY_LOOKING = ("read", "search", "think", "fetch")
+"""Kinds of an agent's own tools that change no files."""
+
+
 class RuntimeClient:
     """Answers one agent, on the runtime's loop; updates outside of a turn are dropped."""
 
@@ -344,6 +348,11 @@ class RuntimeClient:
         call.title = update.title or call.title
         call.kind = update.kind or call.kind
         call.status = update.status or call.status
+        work = self._executor.turns.work
+        if call.status in ("completed", "failed"):
+            work.end(call.id)
+        elif call.kind not in _ONLY_LOOKING and not is_our_tool(update, TOOL_SERVER):
+            work.begin(call.id)
         if update.raw_input is not None:
             call.arguments = update.raw_input
         if update.content is not None:

@@ -7,13 +7,20 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from oh_jupyter.checkpoints.git import Git, read_blobs
-from oh_jupyter.checkpoints.rewind import RewindPlan, apply, plan_exact, plan_turns
+from oh_jupyter.checkpoints.rewind import (
+    RewindPlan,
+    Turn,
+    apply,
+    plan_exact,
+    plan_turns,
+    turn_changes,
+)
 from oh_jupyter.checkpoints.snapshot import Entry, Limits, Snapshot, differences, take
 from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
@@ -40,6 +47,7 @@ class Checkpoint:
         begin: The files then.
         end: The files when the turn ended; None for a mark, and while a turn goes on.
         extra: What else was kept by whoever made it, such as the shell's directory.
+        others: Paths, relative to the workspace, that somebody else changed during the turn.
     """
 
     id: int
@@ -50,6 +58,7 @@ class Checkpoint:
     begin: Snapshot
     end: Snapshot | None
     extra: dict[str, Any]
+    others: Sequence[str] = ()
 
 
 class Checkpoints:
@@ -104,17 +113,19 @@ class Checkpoints:
         with self._locked() as git:
             return self._begin(git, label, who, kind, extra or {})
 
-    def end(self, id: int) -> Checkpoint:
+    def end(self, id: int, is_of_turn: Callable[[Path, float], bool] | None = None) -> Checkpoint:
         """Keep the files as they are now, as the end of a turn; what comes later is others'.
 
         Args:
             id: Number of the turn. A later call moves the end.
+            is_of_turn: Whether a changed file is the turn's, by its absolute path and the time of
+                its last change in seconds since the epoch; by default each is.
 
         Raises:
             CheckpointError: No such turn, or as for ``begin``.
         """
         with self._locked() as git:
-            return self._end(git, id)
+            return self._end(git, id, is_of_turn)
 
     def is_at_end(self, turn: Checkpoint) -> bool:
         """Tell whether the files are still as they were when a turn ended.
@@ -249,8 +260,8 @@ class Checkpoints:
             return found
         with self._locked() as git:
             now = take(git, self.limits)
-            for id, begin, end in self._numbered_turns(now, lambda entry: entry.id in entries):
-                changed = differences(git, begin.tree, end.tree)
+            for id, turn in self._turns(now, lambda entry: entry.id in entries):
+                changed = turn_changes(git, turn)
                 for name in changed:
                     found.pop(self.workspace / name, None)
                 path = entries[id].extra.get("path")
@@ -279,22 +290,18 @@ class Checkpoints:
         if everything:
             plan = plan_exact(git, now, target.begin)
         else:
-            plan = plan_turns(git, now, self._turns(now, lambda entry: entry.id >= id))
+            turns = self._turns(now, lambda entry: entry.id >= id)
+            plan = plan_turns(git, now, [turn for _, turn in turns])
         return plan if path is None else plan.only(self._relative(path))
 
     def _turns(
         self, now: Snapshot, is_meant: Callable[[Checkpoint], bool]
-    ) -> list[tuple[Snapshot, Snapshot]]:
-        """Beginning and end of the turns and rewinds that are meant, in the order of time."""
-        return [(begin, end) for _, begin, end in self._numbered_turns(now, is_meant)]
-
-    def _numbered_turns(
-        self, now: Snapshot, is_meant: Callable[[Checkpoint], bool]
-    ) -> list[tuple[int, Snapshot, Snapshot]]:
+    ) -> list[tuple[int, Turn]]:
+        """The turns and rewinds that are meant with their numbers, in the order of time."""
         entries = list(filter(is_meant, self.entries()))
         following = [entry.begin for entry in entries[1:]] + [now]
         return [
-            (entry.id, entry.begin, entry.end or after)
+            (entry.id, Turn(entry.begin, entry.end or after, frozenset(entry.others)))
             for entry, after in zip(entries, following, strict=True)
             if entry.kind != "mark"
         ]
@@ -312,8 +319,8 @@ class Checkpoints:
         name = self._relative(path)
         with self._locked() as git:
             now = take(git, self.limits)
-            for id, begin, end in self._numbered_turns(now, lambda entry: entry.time >= since):
-                if name in differences(git, begin.tree, end.tree):
+            for id, turn in self._turns(now, lambda entry: entry.time >= since):
+                if name in turn_changes(git, turn):
                     return id
         return None
 
@@ -335,8 +342,8 @@ class Checkpoints:
             return {}
         with self._locked() as git:
             now = take(git, self.limits)
-            for begin, end in self._turns(now, lambda entry: entry.time >= since):
-                for path, (old, _) in differences(git, begin.tree, end.tree).items():
+            for _, turn in self._turns(now, lambda entry: entry.time >= since):
+                for path, (old, _) in turn_changes(git, turn).items():
                     found.setdefault(path, old)
             files = {path: old for path, old in found.items() if old is None or old.is_file}
             blobs = read_blobs(git, {old.blob for old in files.values() if old is not None})
@@ -353,10 +360,19 @@ class Checkpoints:
         self._write([*entries, entry], git)
         return entry
 
-    def _end(self, git: Git, id: int) -> Checkpoint:
-        entry = replace(self.get(id), end=take(git, self.limits))
-        if entry.end is not None:
-            self._protect(git, f"{id}/end", entry.end)
+    def _end(
+        self, git: Git, id: int, is_of_turn: Callable[[Path, float], bool] | None = None
+    ) -> Checkpoint:
+        begun, end = self.get(id), take(git, self.limits)
+        others = []
+        if is_of_turn is not None:
+            for path in differences(git, begun.begin.tree, end.tree):
+                with contextlib.suppress(FileNotFoundError):  # it was deleted
+                    place = self.workspace / path
+                    if not is_of_turn(place, place.lstat().st_ctime):
+                        others.append(path)
+        entry = replace(begun, end=end, others=others)
+        self._protect(git, f"{id}/end", end)
         self._append(entry)
         return entry
 

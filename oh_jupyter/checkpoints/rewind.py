@@ -9,13 +9,21 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from oh_jupyter.checkpoints.git import Git, joined
 from oh_jupyter.checkpoints.snapshot import Entry, Snapshot, differences
 from oh_jupyter.errors import CheckpointError
 
-__all__ = ["PathChange", "RewindPlan", "apply", "plan_exact", "plan_turns"]
+__all__ = [
+    "PathChange",
+    "RewindPlan",
+    "Turn",
+    "apply",
+    "plan_exact",
+    "plan_turns",
+    "turn_changes",
+]
 
 Kind = Literal["create", "restore", "merge", "delete", "permissions"]
 
@@ -88,23 +96,38 @@ class RewindPlan:
 
 
 CHANGED_BY_OTHERS = "changed by others since, where the turn changed it, too"
+CHANGED_BY_OTHERS_MEANWHILE = "changed by others during the turn"
 NOT_IN_CHECKPOINT = "is not kept by checkpoints: "
+
+
+class Turn(NamedTuple):
+    """What is undone together: the files before and after, and what others changed meanwhile."""
+
+    begin: Snapshot
+    end: Snapshot
+    others: frozenset[str] = frozenset()
+
+
+def turn_changes(git: Git, turn: Turn) -> dict[str, tuple[Entry | None, Entry | None]]:
+    """The entries before and after a turn of the paths that it changed."""
+    found = differences(git, turn.begin.tree, turn.end.tree)
+    return {path: change for path, change in found.items() if path not in turn.others}
 
 
 def plan_exact(git: Git, now: Snapshot, target: Snapshot) -> RewindPlan:
     """Everything back to a moment, whoever changed it since."""
     wanted = {path: after for path, (_, after) in differences(git, now.tree, target.tree).items()}
-    return _plan(git, now, _present(git, now), [(target, now)], wanted, set(), {})
+    return _plan(git, now, _present(git, now), [Turn(target, now)], wanted, set(), {})
 
 
-def plan_turns(git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot]]) -> RewindPlan:
+def plan_turns(git: Git, now: Snapshot, turns: Sequence[Turn]) -> RewindPlan:
     """The changes of some turns undone, from the last to the first; those of others stay."""
     present = _present(git, now)
     wanted: dict[str, Entry | None] = {}
     merged: set[str] = set()
     kept: dict[str, str] = {}
-    for begin, end in reversed(turns):
-        for path, (old, new) in differences(git, begin.tree, end.tree).items():
+    for turn in reversed(turns):
+        for path, (old, new) in turn_changes(git, turn).items():
             is_there = wanted[path] if path in wanted else present.get(path)
             if is_there == new:
                 wanted[path] = old
@@ -115,6 +138,8 @@ def plan_turns(git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot
                 else:
                     wanted[path] = result
                     merged.add(path)
+    others = {path for turn in turns for path in turn.others} - wanted.keys()
+    kept |= dict.fromkeys(others, CHANGED_BY_OTHERS_MEANWHILE)
     return _plan(git, now, present, turns, wanted, merged, kept)
 
 
@@ -130,7 +155,7 @@ def _plan(
     git: Git,
     now: Snapshot,
     present: dict[str, Entry],
-    turns: Sequence[tuple[Snapshot, Snapshot]],
+    turns: Sequence[Turn],
     wanted: dict[str, Entry | None],
     merged: set[str],
     kept: dict[str, str],
@@ -146,7 +171,7 @@ def _plan(
         mode = None
         if after is not None and after.is_file:
             # Whoever changed the text since may have changed its permissions as well.
-            source = now if path in merged else turns[0][0]
+            source = now if path in merged else turns[0].begin
             mode = source.permissions(path, after)
         changes.append(PathChange(path, _kind(before, after, path in merged), mode, before, after))
     changed = {change.path for change in changes}
@@ -167,11 +192,11 @@ def _kind(before: Entry | None, after: Entry | None, is_merged: bool) -> Kind:
 
 
 def _permission_changes(
-    git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot]], present: dict[str, Entry]
+    git: Git, now: Snapshot, turns: Sequence[Turn], present: dict[str, Entry]
 ) -> dict[str, int]:
     """Permission bits that the turns changed and nobody else since, as they were before."""
     wanted: dict[str, int] = {}
-    for begin, end in reversed(turns):
+    for begin, end, others in reversed(turns):
         usual = (begin.file_mode, begin.program_mode), (end.file_mode, end.program_mode)
         paths = begin.modes.keys() | end.modes.keys()
         if usual[0] != usual[1]:  # those of most files were changed
@@ -182,7 +207,7 @@ def _permission_changes(
                 continue
             before, after = begin.permissions(path, entry), end.permissions(path, entry)
             is_there = wanted.get(path, now.permissions(path, entry))
-            if before != after == is_there:
+            if before != after == is_there and path not in others:
                 wanted[path] = before
     return {
         path: mode
@@ -216,12 +241,12 @@ def _merge(
 
 
 def _directory_changes(
-    git: Git, now: Snapshot, turns: Sequence[tuple[Snapshot, Snapshot]]
+    git: Git, now: Snapshot, turns: Sequence[Turn]
 ) -> tuple[list[str], list[str]]:
     """Directories that are gone, outermost first, and those new since, innermost first."""
     there = _directories(git, now)
     wanted = set(there)
-    for begin, end in reversed(turns):
+    for begin, end, _ in reversed(turns):
         had, has = _directories(git, begin), _directories(git, end)
         wanted = (wanted - (has - had)) | (had - has)
     return sorted(wanted - there), sorted(there - wanted, reverse=True)

@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import logging
 import math
+import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.background import run_in_background
@@ -35,11 +37,48 @@ SETTLE_SECONDS = 2.0
 """How long an agent is quiet until its changes are told from those of others."""
 
 
+CLOCK_SECONDS = 0.1
+"""How much coarser than the clock the times of files may be."""
+
 SHELL_SECONDS = 10.0
 """How long the shell may take to tell its state, or to go back to one."""
 
 RETRY_SECONDS = 300.0
 """How long turns go without checkpoints after one failed, as on a full disk."""
+
+
+class AgentWork:
+    """When an agent was at work in a turn, and which files it certainly changed itself."""
+
+    def __init__(self, notebook: str) -> None:
+        """Take the kernel's own notebook, which people's tabs save, or an empty text."""
+        self._notebook = notebook and os.path.realpath(notebook)
+        self._edited: set[str] = set()
+        self._going_on: dict[Hashable, float] = {}
+        self._spans: list[tuple[float, float]] = []
+
+    def begin(self, work: Hashable) -> None:
+        """Note that the agent is at work from now on."""
+        self._going_on.setdefault(work, time.time())
+
+    def end(self, work: Hashable) -> None:
+        """Note that it is done with that; more than once does no harm."""
+        if work in self._going_on:
+            self._spans.append((self._going_on.pop(work), time.time()))
+
+    def edit(self, path: str) -> None:
+        """Note that it changed a file itself."""
+        self._edited.add(os.path.realpath(path))
+
+    def is_of_turn(self, path: Path, changed: float) -> bool:
+        """Whether a change is the agent's, as far as its time and its place tell."""
+        place = os.path.realpath(path)
+        if place in self._edited:
+            return True
+        if place == self._notebook:
+            return False
+        spans = [*self._spans, *((begin, math.inf) for begin in self._going_on.values())]
+        return any(begin - CLOCK_SECONDS <= changed <= end + SETTLE_SECONDS for begin, end in spans)
 
 
 class Turns:
@@ -63,6 +102,7 @@ class Turns:
         # In memory alone: the shell ends with the kernel, and its variables may be secrets.
         self._shells: dict[int, ShellSnapshot | None] = {}
         self._kept: Checkpoints | None = None
+        self.work = AgentWork("")
         self._turn: Checkpoint | None = None
         self._is_announced = False
         self._last_action_time = 0.0
@@ -81,20 +121,31 @@ class Turns:
 
     async def before(self, action: Action, principal: EventSource) -> None:
         """Begin a turn if this Action is the first of one, or end it if a person acts."""
-        if self._is_given_up() or self._is_announced or not _may_change_files(action):
+        if self._is_given_up() or not _may_change_files(action):
             return
-        async with self._lock:
-            self._cancel_timer()
-            try:
-                if principal == "user":
-                    await self._end()
-                elif not await self._goes_on():
-                    await self._begin(action.message, "agent")
-            except CheckpointError as problem:
-                self._give_up(problem)
+        if not self._is_announced:
+            async with self._lock:
+                self._cancel_timer()
+                try:
+                    if principal == "user":
+                        await self._end()
+                    elif not await self._goes_on():
+                        await self._begin(action.message, "agent")
+                except CheckpointError as problem:
+                    self._give_up(problem)
+        if principal != "user":
+            self.work.begin(action.id)
+            if isinstance(action, FileEditAction | FileWriteAction):
+                self.work.edit(os.path.join(self._workspace_dir, action.path))
 
     def after(self, action: Action) -> None:
         """Note that an Action ended; after a pause the changes so far are the turn's."""
+        shell = self._find_shell()
+        if shell is not None and shell.running:  # the command goes on without the Action
+            self.work.begin(shell)
+        else:
+            self.work.end(shell)
+        self.work.end(action.id)
         if self._turn is None or self._is_announced or not _may_change_files(action):
             return
         self._last_action_time = time.monotonic()
@@ -165,6 +216,7 @@ class Turns:
         await self._end()
         turn: Checkpoint = await self._in_thread(lambda: self.checkpoints.begin(label, who=who))
         await self._keep_shell(turn)
+        self.work = AgentWork(os.environ.get("JPY_SESSION_NAME", ""))
         self._turn = turn
         self.problem = ""
 
@@ -201,7 +253,8 @@ class Turns:
         if self._turn is not None:
             turn, self._turn = self._turn, None
             if turn.end is None:  # otherwise what came since is not the agent's
-                await self._in_thread(lambda: self.checkpoints.end(turn.id))
+                is_of_turn = self.work.is_of_turn
+                await self._in_thread(lambda: self.checkpoints.end(turn.id, is_of_turn))
 
     async def _goes_on(self) -> bool:
         """Whether the turn goes on: the agent did not pause, and nobody else changed a file."""
@@ -223,9 +276,11 @@ class Turns:
         async with self._lock:
             if self._turn is None or self._is_announced or self._is_closed:
                 return
-            turn = self._turn
+            turn, is_of_turn = self._turn, self.work.is_of_turn
             try:
-                self._turn = await self._in_thread(lambda: self.checkpoints.end(turn.id))
+                self._turn = await self._in_thread(
+                    lambda: self.checkpoints.end(turn.id, is_of_turn)
+                )
             except CheckpointError as problem:
                 self._give_up(problem)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -147,6 +149,59 @@ def test_an_announced_turn_is_one_turn(runtime: Runtime, root: Path) -> None:
     entry = executor.turns.checkpoints.entries()[0]
     assert (entry.label, entry.who, entry.end is not None) == ("fix it", "claude", True)
     assert list(root.iterdir()) == []
+
+
+def test_what_others_do_while_an_agent_thinks_is_theirs(
+    runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "SETTLE_SECONDS", 0.0)
+    monkeypatch.setenv("JPY_SESSION_NAME", str(root / "book.ipynb"))
+    for name in ("book.ipynb", "notes.txt", "both.txt"):
+        (root / name).write_text("before")
+    id = runtime.submit(runtime.executor.turns.begin("fix it", "claude")).result(60)
+    for name in ("notes.txt", "mine.txt", "both.txt"):
+        (root / name).write_text("typed in an editor")
+    changed = (root / "both.txt").stat().st_ctime
+    wait_until(lambda: time.time() - changed > 2 * turns.CLOCK_SECONDS)
+    runtime.submit_action(CmdRunAction("echo x > its.txt; echo saved > book.ipynb")).result(60)
+    write(runtime, "both.txt", "agent")
+    end(runtime, id)
+    plan = rewind(runtime, 1)
+    assert str(plan) == (
+        "restore     both.txt\ndelete      its.txt\n"
+        "keep        book.ipynb  (changed by others during the turn)\n"
+        "keep        mine.txt  (changed by others during the turn)\n"
+        "keep        notes.txt  (changed by others during the turn)"
+    )
+    assert (root / "mine.txt").read_text() == "typed in an editor"
+    rewind(runtime, 1, everything=True)
+    assert not (root / "mine.txt").exists()
+    assert (root / "book.ipynb").read_text() == "before"
+
+
+def test_a_notebook_that_an_agent_edits_comes_back(
+    runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JPY_SESSION_NAME", str(root / "book.ipynb"))
+    (root / "book.ipynb").write_text("before")
+    write(runtime, "book.ipynb", "agent")
+    rewind(runtime, 1)
+    assert (root / "book.ipynb").read_text() == "before"
+
+
+def test_what_a_command_does_that_goes_on_without_its_action(
+    runtime: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turns, "SETTLE_SECONDS", 0.0)
+    os.mkfifo(root / "gate")
+    id = runtime.submit(runtime.executor.turns.begin("fix it", "claude")).result(60)
+    action = CmdRunAction("read line < gate; echo $line > its.txt", blocking=True)
+    action.timeout = 0.5
+    runtime.submit_action(action).result(60)
+    (root / "gate").write_text("late\n")
+    wait_until(lambda: (root / "its.txt").exists() and (root / "its.txt").read_text())
+    end(runtime, id)
+    assert str(rewind(runtime, 1)) == "delete      its.txt"
 
 
 def test_the_last_turn_that_is_not_undone(runtime: Runtime, root: Path) -> None:

@@ -74,6 +74,7 @@ async def _record_edit(request: Request) -> Reply:
     done = FileEditObservation(str(edit["content"]), path=path, diff=str(edit["diff"]))
     done.cause = action.id
     events.add_event(done, "agent")
+    request.runtime.executor.turns.work.edit(path)
     return Reply()
 
 

@@ -81,8 +81,9 @@ class RewindMagics(OhMagics):
             preview=not options.yes,
             path=options.path,
         )
-        if not options.yes and plan:
-            print("This would be done; add --yes to do it:")
+        if plan:
+            undo = f"%oh_rewind {self.oh.checkpoints[-1].id} --yes takes this back:"
+            print(undo if options.yes else "This would be done; add --yes to do it:")
         return plan
 
     def _table(self) -> Table:
