@@ -86,7 +86,8 @@ class FollowedRoom:
         self._kind = (model["format"], model["type"])
         as_file = type(document)()
         as_file.set(model["content"])
-        self._content = as_file.get()
+        self._content = self._in_file = as_file.get()
+        self._is_saved = True
         is_as_file = document.get() == self._content
         self._as_file: bytes | None = document.ydoc.get_update() if is_as_file else None
         loader.load_content = partial(self._load, loader.load_content)
@@ -103,11 +104,12 @@ class FollowedRoom:
             return await save(model)
         # What is typed while cells are read one by one would be in one of the two only.
         content, state = self._document.get(), self._document.ydoc.get_update()
-        if content == self._content:
+        if self._is_saved and content == self._content:
             # A text's line ends are those of the file as long as nobody types.
             return await self._file()
         saved = await save({**model, "content": content})
-        self._content, self._as_file = content, state
+        self._content, self._in_file, self._as_file = content, content, state
+        self._is_saved = True
         return saved
 
     async def _load(self, load: Any, format: str, file_type: str) -> Any:
@@ -129,21 +131,26 @@ class FollowedRoom:
         fork = type(ydoc)()
         fork.apply_update(state)
         as_file = type(self._document)(fork)
-        as_file.set(_with_outputs(content, self._content))
+        shown = _with_outputs(content, self._content, self._in_file)
+        as_file.set(shown)
+        self._in_file, self._is_saved = content, shown == content
         self._content, self._as_file = as_file.get(), fork.get_update()
         ydoc.apply_update(fork.get_update(ydoc.get_state()))
 
 
-def _with_outputs(content: Any, known: Any) -> Any:
+def _with_outputs(content: Any, shown: Any, before: Any) -> Any:
     """Keep the outputs that people see until there are others: editors of files drop them."""
     if not isinstance(content, dict):
         return content
-    outputs = {cell.get("id"): cell for cell in known["cells"] if cell.get("outputs")}
+    outputs = {cell.get("id"): cell for cell in shown["cells"] if cell.get("outputs")}
+    dropped = {cell.get("id") for cell in before["cells"] if not cell.get("outputs")}
 
     def kept(cell: dict[str, Any]) -> dict[str, Any]:
-        before = outputs.get(cell.get("id"))
-        if before is None or cell.get("outputs") != [] or cell["source"] == before["source"]:
+        id = cell.get("id")
+        if id not in outputs or cell["outputs"]:
             return cell
-        return {**cell, **{key: before[key] for key in ("outputs", "execution_count")}}
+        if id not in dropped and cell["source"] == outputs[id]["source"]:
+            return cell  # they were cleared
+        return {**cell, **{key: outputs[id][key] for key in ("outputs", "execution_count")}}
 
     return {**content, "cells": [kept(cell) for cell in content["cells"]]}

@@ -96,6 +96,8 @@ async def test_a_cell_typed_in_while_an_agent_writes_the_notebook(
     async with unsaved.shared():
         document.ycells[0]["source"].insert(0, "# typed\n")
         book.cells[0].update(source="total = price * count + 1", outputs=[])
+        nbformat.write(book, file)
+    async with unsaved.shared():
         book.cells.insert(1, new_code_cell("between"))
         nbformat.write(book, file)
 
@@ -113,6 +115,20 @@ async def test_a_cell_typed_in_while_an_agent_writes_the_notebook(
         return sources(nbformat.reads(text, 4).cells) if text.endswith("}\n") else []
 
     await until(lambda: stored() == merged)
+
+
+async def test_outputs_that_an_edit_has_dropped_are_saved_again(
+    jp_root_dir: Path, opened: Open, unsaved: Any
+) -> None:
+    file = jp_root_dir / "book.ipynb"
+    shown = [new_output("stream", text="42")]
+    book = new_notebook(cells=[new_code_cell("print(42)", outputs=shown)])
+    nbformat.write(book, file)
+    await opened("book.ipynb")
+    async with unsaved.shared():
+        book.cells[0].update(source="print(42) # the answer", outputs=[])
+        nbformat.write(book, file)
+    await until(lambda: "output_type" in file.read_text())
 
 
 async def test_a_save_finds_that_an_agent_has_written(
