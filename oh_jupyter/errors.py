@@ -12,6 +12,9 @@
     │   ├── StoreContentError           the contents are not text or bytes, or not UTF-8
     │   ├── StoreConfigError            no such type of store, or no path or bucket for it
     │   └── StoreAccessError            wrong credentials, missing bucket, no route to it
+    ├── StoreNotFoundError              the store has nothing at this path
+    ├── StoreIsDirectoryError           it has a directory where a file is asked for
+    ├── StoreNotDirectoryError          it has a file where a directory is asked for
     ├── EditorError                     the file editor refused; nothing was changed
     │   ├── EditorParameterMissingError a required parameter is not there
     │   ├── EditorParameterInvalidError a parameter has an unusable value
@@ -104,6 +107,9 @@ __all__ = [
     "StoreAccessError",
     "StoreConfigError",
     "StoreContentError",
+    "StoreIsDirectoryError",
+    "StoreNotDirectoryError",
+    "StoreNotFoundError",
     "StorePathError",
     "TransferError",
     "TransferNotFoundError",
@@ -173,6 +179,18 @@ class StoreConfigError(StorageError, ConfigError, ValueError, KeyError):
 
 class StoreAccessError(StorageError):
     """The store cannot be reached: credentials, bucket, or connection."""
+
+
+class StoreNotFoundError(OhJupyterError, FileNotFoundError):
+    """The store has nothing at this path; it works, so that this is no StorageError."""
+
+
+class StoreIsDirectoryError(OhJupyterError, IsADirectoryError):
+    """The store has a directory where a file is asked for."""
+
+
+class StoreNotDirectoryError(OhJupyterError, NotADirectoryError):
+    """The store has a file where a directory is asked for."""
 
 
 class EditorError(OhJupyterError):

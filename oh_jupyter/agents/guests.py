@@ -108,9 +108,9 @@ class GuestAgents:
         if name is None:
             known = ", ".join(self.known())
             raise AgentError(f'Say which agent: %oh_agent NAME "…". Agents: {known}')
+        command = find_agent(name, self._executor.settings.agents)
         if not text.strip():
             raise AgentError(f'Say what {name} is to do: %oh_agent {name} "…"')
-        command = find_agent(name, self._executor.settings.agents)
         notices: tuple[str, ...] = ()
         async with self._starting:
             session = self._sessions.get(name)
@@ -193,7 +193,12 @@ class GuestAgents:
 
         Returns:
             The names of those that were ended.
+
+        Raises:
+            AgentNotFoundError: There is no such agent.
         """
+        if name is not None and name not in self._sessions:
+            find_agent(name, self._executor.settings.agents)
         names = [name] if name is not None else list(self._sessions)
         ended = [name for name in names if name in self._sessions]
         for one in ended:
@@ -215,7 +220,12 @@ class GuestAgents:
 
         Raises:
             EditorError: An edit cannot be taken back, since others changed the same place.
+            AgentError: It is no turn.
         """
+        if not isinstance(turn, AgentTurn):
+            raise AgentError(
+                f"undo_turn takes a turn, such as turn = oh.agent(…) returns, not {turn!r:.100}"
+            )
 
         def take_back() -> list[str]:
             editor = self._executor.editor

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import difflib
 import shlex
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
 from importlib.util import find_spec
@@ -13,7 +14,10 @@ from typing import Any
 
 from oh_jupyter.errors import AgentError, AgentNotFoundError
 
-__all__ = ["ENTRY_POINT_GROUP", "AgentCommand", "find_agent", "known_agents"]
+__all__ = ["ENTRY_POINT_GROUP", "AgentCommand", "find_agent", "known_agents", "resembled"]
+
+MIN_RESEMBLANCE = 0.8
+"""Ratio of difflib from which a word is taken for a name with a slip."""
 
 ENTRY_POINT_GROUP = "oh_jupyter.agents"
 """Entry points of this group name an AgentCommand, or a command line, of other packages."""
@@ -159,8 +163,15 @@ def find_agent(name: str, own: Mapping[str, str] | None) -> AgentCommand:
     """An agent by its name; an AgentNotFoundError if there is none."""
     agents = known_agents(own)
     if name not in agents:
+        meant = resembled(name, agents)
         raise AgentNotFoundError(
-            f"There is no agent {name!r}. Agents: {', '.join(agents)}. Add one of your own by the "
-            "setting agents"
+            f"There is no agent {name!r}. {f'Did you mean {meant}? ' if meant else ''}"
+            f"Agents: {', '.join(agents)}. Add one of your own by the setting agents"
         )
     return agents[name]
+
+
+def resembled(name: str, agents: Iterable[str]) -> str:
+    """The agent whose name was probably meant; "" if it is like none."""
+    found = difflib.get_close_matches(name, agents, n=1, cutoff=MIN_RESEMBLANCE)
+    return found[0] if found else ""

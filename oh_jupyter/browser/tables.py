@@ -82,7 +82,9 @@ def _pandas() -> Any:
     try:
         return import_module("pandas")
     except ImportError:
-        raise BrowserError("Tables need pandas: pip install pandas.") from None
+        raise BrowserError(
+            "Tables need the package pandas. Install it with: pip install 'oh_jupyter[tables]'"
+        ) from None
 
 
 def read_tables(env: BrowserEnv) -> list[Any]:

@@ -91,8 +91,8 @@ class RewindPlan:
         lines += [f"{'keep':12}{path}  ({reason})" for path, reason in self.kept.items()]
         lines += [f"{'mkdir':12}{path}" for path in self.make_directories]
         lines += [f"{'rmdir':12}{path}" for path in self.remove_directories]
-        lines += self.notes
-        return "\n".join(lines) or "Nothing was changed since by an agent."
+        lines = lines or ["Nothing was changed since by an agent: there is nothing to take back."]
+        return "\n".join([*lines, *self.notes])
 
 
 CHANGED_BY_OTHERS = "changed by others since, where the turn changed it, too"

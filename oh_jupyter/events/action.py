@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 from typing import Any, ClassVar, Literal
 
+from oh_jupyter.errors import WireError
 from oh_jupyter.events.event import Event, register
 
 __all__ = [
@@ -118,6 +119,16 @@ class CmdRunAction(Action):
     hidden: bool = False
     confirmation_state: ActionConfirmationStatus = ActionConfirmationStatus.CONFIRMED
     security_risk: ActionSecurityRisk = ActionSecurityRisk.UNKNOWN
+
+
+def refuse_idle_cwd(cwd: str | None, is_static: bool) -> None:
+    """Refuse a directory that OpenHands' protocol passes over in silence (WireError)."""
+    if cwd is not None and not is_static:
+        raise WireError(
+            "cwd is for static commands: add is_static, or put cd DIRECTORY && in front of the "
+            "command",
+            "args.cwd",
+        )
 
 
 @dataclass(repr=False, eq=False)

@@ -172,9 +172,14 @@ class ActionMethods:
 
         Returns:
             Its output and exit code.
+
+        Raises:
+            WireError: ``cwd`` is given, and the command is no static one.
         """
         from oh_jupyter.events import CmdRunAction
+        from oh_jupyter.events.action import refuse_idle_cwd
 
+        refuse_idle_cwd(cwd, is_static)
         action = CmdRunAction(
             command, is_input=is_input, blocking=blocking, is_static=is_static, cwd=cwd
         )

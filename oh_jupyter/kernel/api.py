@@ -151,8 +151,13 @@ class Oh(ActionMethods):
 
         Returns:
             The names of those that were ended.
+
+        Raises:
+            AgentNotFoundError: There is no such agent.
         """
-        return [] if self._agents is None else self._wait(self._agents.stop(agent))
+        if self._agents is None and agent is None:
+            return []
+        return self._wait(self.agents.stop(agent))
 
     def undo_turn(self, turn: AgentTurn) -> list[str]:
         """Take back all edits of files that an agent's turn made.
@@ -165,6 +170,7 @@ class Oh(ActionMethods):
 
         Raises:
             EditorError: An edit cannot be taken back, since others changed the same place.
+            AgentError: It is no turn.
         """
         return self._wait(self.agents.undo(turn))
 

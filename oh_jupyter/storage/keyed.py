@@ -9,7 +9,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import IO, Any, BinaryIO
 
-from oh_jupyter.errors import StoreConfigError
+from oh_jupyter.errors import (
+    StoreConfigError,
+    StoreIsDirectoryError,
+    StoreNotDirectoryError,
+    StoreNotFoundError,
+)
 from oh_jupyter.storage.atomic import AtomicFile, AtomicTextFile, spooled
 from oh_jupyter.storage.base import (
     FileInfo,
@@ -83,16 +88,16 @@ class KeyedFileStore(FileStore, ABC):
             self._remove(key)
 
     def _missing(self, key: str) -> FileNotFoundError:
-        return FileNotFoundError(errno.ENOENT, f"{self!r} has nothing at this path", key)
+        return StoreNotFoundError(errno.ENOENT, f"{self!r} has nothing at this path", key)
 
     def _exists_already(self, key: str) -> FileExistsError:
         return FileExistsError(errno.EEXIST, f"{self!r} has something at this path", key)
 
     def _is_directory(self, key: str) -> IsADirectoryError:
-        return IsADirectoryError(errno.EISDIR, f"{self!r} has a directory at this path", key)
+        return StoreIsDirectoryError(errno.EISDIR, f"{self!r} has a directory at this path", key)
 
     def _not_directory(self, key: str) -> NotADirectoryError:
-        return NotADirectoryError(
+        return StoreNotDirectoryError(
             errno.ENOTDIR, f"{self!r} has a file at this path, or at one of its parents", key
         )
 

@@ -110,6 +110,29 @@ def test_what_is_asked_wrongly(kernel: LiveKernel) -> None:
     assert "--continue" in kernel.execute("%oh_agent --help")
 
 
+def test_a_name_with_a_slip_is_not_sent_to_the_agent_in_use(kernel: LiveKernel) -> None:
+    kernel.execute("%oh_agent --new scripted prompts")
+    refused = kernel.execute("%oh_agent cluade fix it")
+    assert "There is no agent 'cluade'. Did you mean claude?" in refused
+    assert '%oh_agent "cluade fix it"' in refused
+    assert "Did you mean scripted?" in kernel.execute("%%oh_agent scriptd\nprompts")
+    for line in ("stop nobody", "use nobody"):
+        assert "There is no agent 'nobody'. Agents: claude, " in kernel.execute(f"%oh_agent {line}")
+    assert "prompt 2." in kernel.execute("%oh_agent prompts")
+    assert "cluade" in kernel.execute('%oh_agent "cluade fix it"')
+    kernel.execute("oh.agents.current = None")
+    expected = kernel.execute("oh.agent('hi', 'claudee')")
+    assert "There is no agent 'claudee'. Did you mean claude? Agents: claude, " in expected
+    assert kernel.execute("%oh_agent claudee hello") == expected
+    assert "Say which agent" in kernel.execute('%oh_agent "hello"')
+
+
+@pytest.mark.parametrize("turn", ["'x'", "None"])
+def test_what_is_no_turn_cannot_be_undone(kernel: LiveKernel, turn: str) -> None:
+    shown = kernel.execute(f"oh.undo_turn({turn})")
+    assert shown.startswith("AgentError: undo_turn takes a turn, such as turn = oh.agent(…)")
+
+
 def test_an_interrupt_ends_the_turn_and_keeps_what_was_shown(kernel: LiveKernel) -> None:
     # An agent that obeys is not ended because a busy machine lets it obey late.
     kernel.execute("from oh_jupyter.agents import session; session.CANCEL_TIMEOUT_SECONDS = 60")

@@ -395,6 +395,12 @@ def test_tables_become_data_frames(env: BrowserEnv, show):
     assert plain.shape == (1, 2)
 
 
+def test_without_pandas_the_extra_is_named(env: BrowserEnv, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(BrowserError, match=r"pip install 'oh_jupyter\[tables\]'"):
+        read_tables(env)
+
+
 def test_uploads_begin_where_they_are_said_to(env: BrowserEnv, show, bid, tmp_path: Path):
     (tmp_path / "note.txt").write_text("x")
     seen = show("<input type=file aria-label=file>")

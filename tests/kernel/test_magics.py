@@ -151,6 +151,11 @@ def test_a_file_is_made_edited_viewed_and_restored(kernel) -> None:
         ("%oh_skills no_such_skill", "no skill"),
         ("%oh_log --last many", "invalid int"),
         ("oh.run(5)", "args.command"),
+        ("oh.run('pwd', cwd='/nowhere')", "cwd is for static commands: add is_static, or put cd"),
+        ("oh.store.read('nothing')", "StoreNotFoundError"),
+        ("%oh_run", "say what to run: %oh_run COMMAND"),
+        ("%%oh_edit insert x 99\nbody", "arguments: 99. Did you mean --line 99?"),
+        ("%oh_edit view x 5 9", "arguments: 5 9. Did you mean --range 5 9?"),
         ("oh.execute({'action': 'fly'})", "fly"),
         ("oh.read('/no/such/file').content", "File not found"),
     ],
@@ -277,7 +282,10 @@ def test_variables_come_back_if_they_were_copied(kernel) -> None:
     assert kernel.execute("log.closed") == "False"
     shown = kernel.execute("%oh_rewind --mark plain")
     id = shown.split()[1].rstrip(":")
-    assert "The kernel's variables stay" in kernel.execute(f"%oh_rewind {id} --yes")
+    assert kernel.execute(f"%oh_rewind {id} --yes") == (
+        "Nothing was changed since by an agent: there is nothing to take back.\n"
+        "The kernel's variables stay as they are."
+    )
     assert "no copies were made then" in kernel.execute(f"%oh_rewind {id} --yes --variables")
 
 

@@ -101,12 +101,15 @@ def test_a_transfer_of_many_files_is_summarised(kernel) -> None:
         ("%oh_store use s3", "no folder s3"),
         ("%oh_store rm no-such-file", "has no no-such-file; nothing was deleted"),
         ("%%oh_store ls\nbody", "takes no text"),
+        ("%oh_store get kept no-folder/x/f", "no-folder/x/f cannot be written: the directory /"),
         ("%oh_replay no-such-session", "no-such-session"),
         ("%oh_log --since whenever", "whenever"),
         ("%oh_log 99999", "99999"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(kernel, line: str, says: str) -> None:
+    (kernel.directory / "no-folder").touch()
+    kernel.execute("oh.store.write('kept', 'x')")
     shown = kernel.execute(line)
     assert says in shown
     assert "Traceback" not in shown

@@ -153,6 +153,7 @@ async def test_what_could_not_be_done_is_an_error(mcp_connect, tmp_path) -> None
         ("run_ipython", {"code": "1 / 0"}, "ZeroDivisionError"),
         ("run_ipython", {"code": "while True: pass", "timeout": 0.5}, "timed out"),
         ("run", {"command": "x", "is_static": True, "cwd": "/no/such"}, "no directory"),
+        ("run", {"command": "pwd", "cwd": "/no/such"}, "cwd is for static commands"),
         ("run", {"command": "x", "is_input": True}, "No previous running command"),
         ("read", {"path": "/no/such"}, "not found"),
         ("edit", {"command": "view", "path": "/no/such"}, "ERROR"),

@@ -13,6 +13,8 @@ from IPython.core.magic_arguments import argument
 from IPython.display import display
 
 from oh_jupyter.agents import AgentTurn
+from oh_jupyter.agents.registry import resembled
+from oh_jupyter.errors import AgentNotFoundError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.live import LiveTurn, turn_bundle
 from oh_jupyter.kernel.display.table import Table
@@ -117,15 +119,22 @@ class AgentMagics(OhMagics):
         return self._ask(prompt, name, options.new, options.resume)
 
     def _is_command(self, word: str, more: str) -> bool:
-        """Whether a line is a command; "stop that" and "list the files" are prompts."""
-        return not more.strip() or more.strip() in self.oh.agents.known()
+        """Whether a line is a command; "fix that" and "list the files" are prompts."""
+        names_one = word in ("stop", "use") and len(more.split()) == 1
+        return not more.strip() or names_one or more.strip() in self.oh.agents.known()
 
     def _addressed(self, word: str, whole: str, more: str) -> tuple[str | None, str]:
         """The agent that a line names, and what it says to it."""
         if word in self.oh.agents.known():
             return word, unquoted(more)
-        if re.fullmatch(r"[\w-]+", word) and re.fullmatch(r"(['\"]).*\1", more):
-            return word, unquoted(more)  # so that a name with a slip is not taken for a prompt
+        if re.fullmatch(r"[\w-]+", word):  # a name with a slip shall not be taken for a prompt
+            if self.oh.agents.current is None or re.fullmatch(r"(['\"]).*\1", more):
+                return word, unquoted(more)
+            if meant := resembled(word, self.oh.agents.known()):
+                raise AgentNotFoundError(
+                    f"There is no agent {word!r}. Did you mean {meant}? To send these words as a "
+                    f'prompt, put quotes around them all: %oh_agent "{whole}"'
+                )
         return None, unquoted(whole)
 
     def _carry_out(self, command: str, name: str, new: bool, resume: bool) -> Any:

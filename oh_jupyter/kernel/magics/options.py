@@ -171,8 +171,17 @@ def parse_words(
             known = command.options if command else parser._option_string_actions
             raise UsageError(_unknown(word.partition("=")[0], known))
     if unknown:
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        extra = " ".join(unknown)
+        number = _option_of_numbers(parser, command) if command and unknown[0].isdecimal() else ""
+        meant = f". Did you mean {number} {extra}?" if number else ""
+        parser.error(f"unrecognized arguments: {extra}{meant}")
     return found
+
+
+def _option_of_numbers(parser: ArgumentParser, command: Command) -> str:
+    """The first option of a command that takes a number; "" if none does."""
+    found = (action.option_strings for action in parser._actions if action.type is int)
+    return next((names[-1] for names in found if names and names[-1] in command.options), "")
 
 
 def _unknown(name: str, known: Iterable[str]) -> str:

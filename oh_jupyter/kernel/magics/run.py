@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument
@@ -11,6 +12,7 @@ from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.completion import complete_path
 from oh_jupyter.kernel.magics.options import leading_options, magic_options, print_help
+from oh_jupyter.shell.replies import NOTHING_TO_RETRIEVE
 
 __all__ = ["RunMagics"]
 
@@ -59,13 +61,19 @@ class RunMagics(OhMagics):
         if options.cell:
             return self.oh.run_ipython(rest if cell is None else cell, timeout=options.timeout)
         command = rest if cell is None else _script(rest, cell)
-        return self.oh.run(
+        ran = self.oh.run(
             command,
             timeout=options.timeout,
             is_input=options.input,
             blocking=options.blocking,
             is_static=options.static,
         )
+        if ran.content == NOTHING_TO_RETRIEVE:
+            raise UsageError(
+                "say what to run: %oh_run COMMAND. Alone it shows more output of a command that "
+                "still runs, and none does"
+            )
+        return ran
 
 
 def _script(first: str, cell: str) -> str:

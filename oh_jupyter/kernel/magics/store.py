@@ -303,6 +303,12 @@ def _write_to(text: str) -> tuple[FileStore, str]:
     if os.path.isdir(path):
         return storage.LocalFileStore(path), ""
     folder, name = os.path.split(path)
+    try:
+        os.makedirs(folder, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(
+            f"{text} cannot be written: the directory {folder} cannot be made: {problem.strerror}"
+        ) from None
     return storage.LocalFileStore(folder), name
 
 

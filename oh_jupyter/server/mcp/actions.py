@@ -16,6 +16,7 @@ from oh_jupyter.events import (
     FileWriteAction,
     IPythonRunCellAction,
 )
+from oh_jupyter.events.action import refuse_idle_cwd
 from oh_jupyter.schema import Schema, fields_schema
 from oh_jupyter.server.mcp.kernel import Kernel
 from oh_jupyter.server.mcp.results import Result, of_observation, raised
@@ -224,6 +225,8 @@ def _tool(kernel: Kernel, offered: ActionTool) -> Tool:
             found = await kernel.run_cell(args, timeout)
             shown = of_observation(found["observation"])
             return {**shown, "isError": shown["isError"] or raised(found["outputs"])}
+        if kind == CmdRunAction.kind:
+            refuse_idle_cwd(args.get("cwd"), args.get("is_static", False))
         asked, args = _action(kind, args)
         observation: Mapping[str, Any] = await kernel.act(asked, args, timeout)
         return of_observation(observation, () if picture == "none" else (picture,))
