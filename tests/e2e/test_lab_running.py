@@ -8,6 +8,8 @@ import pytest
 from pictures import take_pictures
 from playwright.sync_api import Locator, Page, Response, expect
 
+from oh_jupyter.testing import wait_until
+
 pytestmark = pytest.mark.timeout(180)
 
 NAME = "running.ipynb"
@@ -77,6 +79,37 @@ def test_a_runtime_without_an_open_notebook_is_listed_and_ended(
     expect(item).to_have_count(0)
     info = lab.request(f"oh_jupyter/kernels/{lone_kernel}/server_info")
     assert info["runtime"] is None
+
+
+def test_a_kernel_without_a_runtime_is_not_asked_what_it_would_not_understand(
+    lab, page: Page, open_notebook, write_notebook
+) -> None:
+    write_notebook(NAME, "1 + 1")
+    session = {"path": NAME, "name": NAME, "type": "notebook", "kernel": {"name": "python3"}}
+    kernel = lab.request("api/sessions", session)["kernel"]["id"]
+    before = len(lab.server.log)
+    question = f"/oh_jupyter/kernels/{kernel}/events?limit=0"
+    with page.expect_response(lambda response: question in response.url):
+        open_notebook(NAME)
+    page.evaluate(
+        """() => {
+            const { kernel } = jupyterapp.shell.currentWidget.sessionContext.session;
+            kernel.sendControlMessage({
+                channel: 'control', parent_header: {}, metadata: {}, content: {}, buffers: [],
+                header: {
+                    msg_id: 'last', msg_type: 'last_request', session: kernel.clientId,
+                    username: '', date: new Date().toISOString(), version: '5.2'
+                }
+            });
+        }"""
+    )
+
+    def unknown() -> list[str]:
+        return [line for line in lab.server.log[before:] if "UNKNOWN CONTROL" in line]
+
+    wait_until(lambda: any("last_request" in line for line in unknown()))
+    assert len(unknown()) == 1, unknown()
+    lab.request(f"api/kernels/{kernel}", method="DELETE")
 
 
 def saves_the_tab(response: Response) -> bool:

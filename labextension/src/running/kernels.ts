@@ -47,7 +47,8 @@ export async function hasRuntime(
 ): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-    await askRuntime(settings, id, 'confirmations', { signal });
+    // What waits is asked of every kernel, and told as nothing of those without a runtime.
+    await askRuntime(settings, id, 'events?limit=0', { signal });
     return true;
   } catch {
     return false;
