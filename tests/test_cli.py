@@ -125,7 +125,7 @@ def test_deciding(client: RuntimeClient, shown: Callable[..., str]) -> None:
             "oh-jupyter: {url}/api/contents/no.ipynb?content=0 answers 404",
         ),
         ("status --url localhost", "oh-jupyter: 'localhost' is no address of a Jupyter server, as"),
-        ("status --url {url} --token x", "oh-jupyter: HTTP 403: Forbidden. Check the token"),
+        ("status --url {url} --token x", "oh-jupyter: The server's token is missing or wrong"),
         ("open --url {url} --token x", "oh-jupyter: {url}/api/contents/?content=0 answers 403"),
         ("log --url http://127.0.0.1:9", "oh-jupyter: http://127.0.0.1:9/oh_jupyter cannot be"),
         (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Collection, Coroutine, MutableMapping
+from collections.abc import Callable, Coroutine, Mapping, MutableMapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import ModuleType
@@ -38,7 +38,7 @@ class Oh(ActionMethods):
         in_agents_cell: Callable[[], bool] = lambda: False,
         find_tools: Callable[[], ToolServer | None] = lambda: None,
         agent_context: Callable[[], str] = lambda: "",
-        namespace: Callable[[], tuple[dict[str, Any], Collection[str]]] = lambda: ({}, ()),
+        namespace: Callable[[], tuple[dict[str, Any], Mapping[str, Any]]] = lambda: ({}, {}),
         on_turn: Callable[[AgentTurn], None] = lambda turn: None,
         notice: Callable[[str], AbstractContextManager[Any]] = nullcontext,
     ) -> None:
@@ -359,26 +359,31 @@ class VariableSnapshot:
     not_copied: frozenset[str]
 
 
-def _kept(namespace: MutableMapping[str, Any], hidden: Collection[str]) -> VariableSnapshot:
+def _kept(namespace: MutableMapping[str, Any], hidden: Mapping[str, Any]) -> VariableSnapshot:
     """Copy what a person has defined; two names of one object are so in the copy, too."""
     values, not_copied = _copied({n: namespace[n] for n in _own_names(namespace, hidden)})
     return VariableSnapshot(values, not_copied)
 
 
 def _restore(
-    namespace: MutableMapping[str, Any], hidden: Collection[str], snapshot: VariableSnapshot
+    namespace: MutableMapping[str, Any], hidden: Mapping[str, Any], snapshot: VariableSnapshot
 ) -> frozenset[str]:
     """Bring the variables back, and remove those defined since; the names that stay as they are."""
     values, _ = _copied(snapshot.values)  # so that one can go back once more
     for name in _own_names(namespace, hidden):
         if name not in values and name not in snapshot.not_copied:
             del namespace[name]
+            namespace.update({name: hidden[name]} if name in hidden else {})
     namespace.update(values)
     return snapshot.not_copied
 
 
-def _own_names(namespace: MutableMapping[str, Any], hidden: Collection[str]) -> list[str]:
-    return [name for name in namespace if not name.startswith("_") and name not in hidden]
+def _own_names(namespace: Mapping[str, Any], hidden: Mapping[str, Any]) -> list[str]:
+    return [
+        name
+        for name, value in namespace.items()
+        if not name.startswith("_") and not (name in hidden and hidden[name] is value)
+    ]
 
 
 def _copied(values: dict[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:

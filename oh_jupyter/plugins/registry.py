@@ -32,7 +32,7 @@ class AgentSkillsPlugin(Plugin):
 
     Attributes:
         cell_code: The cell that brings them in. A name that the person already uses
-            stays as it is: the kernel is shared.
+            stays as it is: the kernel is shared, and %who lists what is the person's.
     """
 
     name: ClassVar[str] = "agent_skills"
@@ -40,7 +40,8 @@ class AgentSkillsPlugin(Plugin):
     cell_code: ClassVar[str] = (
         "import oh_jupyter.skills as _oh_skills\n"
         "for _oh_name, _oh_function in _oh_skills.available().items():\n"
-        "    globals().setdefault(_oh_name, _oh_function)\n"
+        "    if globals().setdefault(_oh_name, _oh_function) is _oh_function:\n"
+        "        get_ipython().user_ns_hidden[_oh_name] = _oh_function\n"
         "del _oh_skills, _oh_name, _oh_function"
     )
 

@@ -98,6 +98,10 @@ def test_list_use_and_stop(kernel: LiveKernel) -> None:
     assert "claude" in table
     assert "ready" in table
     kernel.execute("%oh_agent stop scripted")
+    states = "{each['state'] for each in get_ipython().run_line_magic('oh_agent', 'list')}"
+    assert kernel.execute(f"{states} <= {{'at work', 'ready', 'installed', 'not installed'}}") == (
+        "True"
+    )
     assert "ready" not in kernel.execute("%oh_agent list")
     assert "•" in kernel.execute("%oh_agent use broken")
     assert "broken is gone" in kernel.execute("%oh_agent x")

@@ -25,6 +25,14 @@ def test_listing_and_explaining(kernel) -> None:
     assert kernel.execute("%oh_skills docs").startswith("open_file(path: str")
 
 
+def test_who_lists_what_is_the_persons(fresh_kernel) -> None:
+    fresh_kernel.execute("find_file = 'the own one'")
+    assert fresh_kernel.act("run_ipython", code="search_dir")["content"].startswith("<function")
+    assert fresh_kernel.execute("%who").split() == ["find_file"]
+    fresh_kernel.execute("search_dir = 1")
+    assert fresh_kernel.execute("%who").split() == ["find_file", "search_dir"]
+
+
 def test_a_function_of_the_notebook_becomes_a_skill_and_a_tool(kernel) -> None:
     kernel.execute(
         "def tide(place: str, day: int = 1) -> str:\n"

@@ -115,3 +115,21 @@ class TestConfirmation:
             link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
             await link.request("confirm", {"id": waiting[0]["id"], "approve": True})
             assert "42" in (await client.result(id))["content"][0]["text"]
+
+    async def test_a_call_tells_in_its_progress_what_waits_for_a_person(
+        self, mcp_connect, ask, plain_kernel, jp_serverapp
+    ) -> None:
+        waits = asyncio.Event()
+
+        async def progress(done: float, total: float | None, message: str | None) -> None:
+            if message == "waits for a person's approval in JupyterLab (write /etc/x)":
+                waits.set()
+
+        async with mcp_connect(plain_kernel) as session:
+            given = {"path": "/etc/x", "content": "y"}
+            call = asyncio.ensure_future(session.call_tool("write", given, progress))
+            await asyncio.wait_for(waits.wait(), 60)
+            _, waiting = await ask("kernels", plain_kernel, "confirmations")
+            link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
+            await link.request("confirm", {"id": waiting[0]["id"], "approve": False})
+            assert "rejected" in (await call).content[0].text.lower()

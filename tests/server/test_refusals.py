@@ -49,6 +49,22 @@ class TestAnotherIdentityProvider:
                 assert answer.status_code == 403
 
 
+@pytest.mark.shared_server
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "token wrong"}])
+async def test_who_has_no_token_is_told_how_to_send_it(
+    mcp_url: str, headers: dict[str, str]
+) -> None:
+    async with httpx.AsyncClient(base_url=mcp_url, timeout=60, headers=headers) as client:
+        for answer in (await client.get("/alive"), await client.post("/execute_action", json=RUN)):
+            assert answer.status_code == 403
+            assert "token is missing or wrong" in answer.json()["detail"]
+            assert "Authorization: token" in answer.json()["detail"]
+            client.cookies.clear()
+        client.cookies.set("_xsrf", "of-a-page")
+        answer = await client.post("/execute_action", json=RUN)
+        assert (answer.status_code, "_xsrf" in answer.json()["detail"]) == (403, True)
+
+
 class TestRateLimit:
     @pytest.fixture
     def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:

@@ -155,11 +155,13 @@ class AgentMagics(OhMagics):
         for name, command in agents.known().items():
             session = agents.at_work.get(name)
             state = "at work" if session is not None and session.is_busy else "ready"
+            is_installed = session is not None or command.is_installed
             if session is None:
-                state = "installed" if command.is_installed else command.installation
+                state = "installed" if is_installed else "not installed"
             mark = "•" if name == agents.current else ""
-            rows.append((mark, name, state, " ".join(command.command)[:60]))
-        return Table(("", "agent", "state", "command"), tuple(rows))
+            how = "" if is_installed else command.installation
+            rows.append((mark, name, state, " ".join(command.command)[:60], how))
+        return Table(("", "agent", "state", "command", "install with"), tuple(rows))
 
     def _failure(self) -> str:
         if self.recent_cells.failed is None:

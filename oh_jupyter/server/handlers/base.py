@@ -56,6 +56,11 @@ PERSONA_HEADERS = {"persona": "X-JupyterAI-Persona-Id", "chat": "X-Jupyter-Chat-
 
 MAX_NAME_CHARS = 200
 
+NOT_LET_IN = (
+    "The server's token is missing or wrong. Send it as the header Authorization: token TOKEN, or "
+    f"as {SESSION_KEY_HEADER}; jupyter server list shows the one in force"
+)
+
 _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
     (UnknownTypeError, 400),
     (NotRunnableError, 400),
@@ -292,6 +297,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             detail = "An unexpected error occurred. Please try again later."
         if status_code == 403 and SESSION_KEY_HEADER in self.request.headers:
             detail = "Invalid API Key"
+        elif status_code == 403 and self._is_unknown and not self.request.cookies:
+            detail = NOT_LET_IN  # without them, nobody lacks an XSRF token
         body: dict[str, Any] = {"detail": detail, "message": detail}
         if isinstance(problem, OhJupyterError):
             body["error"] = type(problem).__name__
@@ -306,6 +313,11 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         self.set_status(status_code)
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(body))
+
+    @property
+    def _is_unknown(self) -> bool:
+        """Whether it was looked who asks, and nobody was found; a refused host is not looked at."""
+        return getattr(self, "_jupyter_current_user", self) is None and bool(self.check_host())
 
     def log_exception(self, *exc_info: Any) -> None:
         """Log what is ours to mend; what the caller did wrong is in the answer.

@@ -21,7 +21,7 @@ from oh_jupyter.server.mcp.asgi import Asgi, Exchange
 from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, Look, state_tools, under_way
 from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.mcp.results import Result, failure
-from oh_jupyter.server.mcp.tasks import CallTasks, look
+from oh_jupyter.server.mcp.tasks import CallTasks, for_approval, look
 from oh_jupyter.server.mcp.toolbox import Caller, Toolbox
 from oh_jupyter.server.router import KERNEL_EVENTS, Router
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -194,14 +194,15 @@ class McpEndpoint:
 
 
 async def _tell_progress(
-    report: Callable[[float, str], Awaitable[None]], looks: list[Look]
+    call: ToolCall, report: Callable[[float, str], Awaitable[None]], looks: list[Look]
 ) -> None:
-    """Tell the last lines of what is put out, or for how long it has been silent."""
+    """Tell the last lines of what is put out, or for what and how long it has been silent."""
     started = time.monotonic()
     while True:
         seconds = time.monotonic() - started
-        _, lines = await look(looks)
-        await report(seconds, lines or f"running for {seconds:.0f} s")
+        state, lines = await look(looks)
+        silent = for_approval(call) if state == "waiting" else f"running for {seconds:.0f} s"
+        await report(seconds, lines or silent)
         await asyncio.sleep(PROGRESS_INTERVAL_SECONDS)
 
 
@@ -217,7 +218,7 @@ async def _while_there(
             group.cancel_scope.cancel()
 
         if call.report_progress is not None:
-            group.start_soon(_tell_progress, call.report_progress, looks)
+            group.start_soon(_tell_progress, call, call.report_progress, looks)
         group.start_soon(gone)
         found.append(await work())
         group.cancel_scope.cancel()

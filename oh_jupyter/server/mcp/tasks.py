@@ -11,18 +11,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.mcp_sdk.offered import ToolCall
 from oh_jupyter.server.links import Reply
 from oh_jupyter.server.mcp.kernel import Look, under_way
 from oh_jupyter.server.mcp.results import Result, failure
 from oh_jupyter.server.result_store import RETENTION_SECONDS, ResultStore, StoredResult
 
-__all__ = ["CallTask", "CallTasks", "look"]
+__all__ = ["CallTask", "CallTasks", "for_approval", "look"]
 
 POLL_INTERVAL_MS = 1000
 """Pause between two looks of a client."""
 
 MAX_STATUS_LINES = 3
 """Lines of what is put out that are told."""
+
+MAX_GIVEN_CHARS = 100
+"""Characters of a call's first argument that are told of what waits."""
 
 FOR_A_PERSON = "Waits for a person to approve it in the notebook."
 
@@ -95,6 +99,12 @@ async def look(looks: list[Look]) -> tuple[str, str]:
         with suppress(OhJupyterError):
             state, text = await looks[-1]()
     return state, "\n".join(text.splitlines()[-MAX_STATUS_LINES:])
+
+
+def for_approval(call: ToolCall) -> str:
+    """That a call waits for a person, and on what."""
+    given = next((value for value in call.arguments.values() if isinstance(value, str)), "")
+    return f"waits for a person's approval in JupyterLab ({call.name} {given[:MAX_GIVEN_CHARS]})"
 
 
 class CallTasks:
