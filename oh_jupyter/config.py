@@ -27,6 +27,7 @@ __all__ = [
     "REPLY_MESSAGE",
     "REQUEST_MESSAGE",
     "SESSION_KEY_VARIABLE",
+    "SILENT_FIELD",
     "TURN_MESSAGE",
     "Settings",
     "load_settings",
@@ -40,6 +41,9 @@ extension is loaded: one that does not know our requests logs an error for each.
 
 REQUEST_MESSAGE = "oh_jupyter_request"
 """Type of the one control-channel request; its content names an operation."""
+
+SILENT_FIELD = "oh_jupyter_silent"
+"""Metadata of a request whose sender needs no busy and idle status; frontends wait for them."""
 
 RECEIVED_MESSAGE = "oh_jupyter_received"
 """Type of the message by which the kernel says that it begins with a request."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from oh_jupyter.config import SILENT_FIELD
 from oh_jupyter.testing import wait_until
 from oh_jupyter.testing.kernel import REPLY_TIMEOUT_SECONDS
 
@@ -18,7 +19,8 @@ def test_ping_is_answered_at_once(kernel) -> None:
     assert len(fields["generation"]) == 32
 
 
-def test_a_request_does_not_make_the_kernel_busy_or_idle(kernel) -> None:
+def test_a_silent_request_does_not_make_the_kernel_busy_or_idle(kernel, monkeypatch) -> None:
+    monkeypatch.setattr(kernel.client.session, "metadata", {SILENT_FIELD: True})
     asked = kernel.send("ping")
     kernel.reply(asked)
     cell, parents = kernel.client.execute("1"), []
@@ -26,6 +28,16 @@ def test_a_request_does_not_make_the_kernel_busy_or_idle(kernel) -> None:
         message = kernel.client.get_iopub_msg(timeout=REPLY_TIMEOUT_SECONDS)
         parents.append(message["parent_header"].get("msg_id"))
     assert asked not in parents
+
+
+def test_a_request_of_a_frontend_ends_with_the_idle_status(kernel) -> None:
+    asked, states = kernel.send("ping"), []
+    kernel.reply(asked)
+    while states[-1:] != ["idle"]:
+        message = kernel.client.get_iopub_msg(timeout=REPLY_TIMEOUT_SECONDS)
+        if message["parent_header"].get("msg_id") == asked:
+            states.append(message["content"]["execution_state"])
+    assert states == ["busy", "idle"]
 
 
 def test_a_command_is_carried_out(kernel) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter._version import __version__
-from oh_jupyter.config import KERNEL_INFO_FIELD, REPLY_MESSAGE, REQUEST_MESSAGE
+from oh_jupyter.config import KERNEL_INFO_FIELD, REPLY_MESSAGE, REQUEST_MESSAGE, SILENT_FIELD
 from oh_jupyter.errors import GenerationChangedError, OhJupyterError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class ControlChannel:
             self._kernel.process_control = self._process_any
 
     async def _process(self, frames: Any) -> None:
-        """Carry out a request of ours without a word on IOPub.
+        """Carry out a request of our server without a word on IOPub.
 
         What ipykernel does around a request costs as much as a small Action: it tells all frontends
         that the kernel is busy, and idle after it, which is not true while a cell runs; and it
@@ -57,6 +57,8 @@ class ControlChannel:
             idents, parts = session.feed_identities(frames, copy=False)
             if session.unpack(parts[1].bytes)["msg_type"] != REQUEST_MESSAGE:
                 raise LookupError(REQUEST_MESSAGE)
+            if not session.unpack(parts[3].bytes).get(SILENT_FIELD):
+                raise LookupError(SILENT_FIELD)
             message = session.deserialize(parts, copy=False)
         except Exception:  # another's, or none at all, which ipykernel logs
             await self._process_any(frames)

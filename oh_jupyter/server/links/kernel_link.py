@@ -20,7 +20,7 @@ from jupyter_client.session import Session
 
 from oh_jupyter import errors
 from oh_jupyter.background import run_in_background
-from oh_jupyter.config import KERNEL_INFO_FIELD, REQUEST_MESSAGE
+from oh_jupyter.config import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD
 from oh_jupyter.errors import (
     ExtensionMissingError,
     GenerationChangedError,
@@ -242,7 +242,9 @@ class KernelLink(ABC):
     def _message(
         self, msg_type: str, content: dict[str, Any], subshell: str | None = None
     ) -> dict[str, Any]:
-        message: dict[str, Any] = self._session.msg(msg_type, content)
+        message: dict[str, Any] = self._session.msg(
+            msg_type, content, metadata={SILENT_FIELD: True}
+        )
         if subshell is not None:
             message["header"]["subshell_id"] = subshell
         return message
