@@ -215,7 +215,8 @@ def _status(options: argparse.Namespace) -> int:
         if value is not None and not isinstance(value, dict | list):
             print(f"{name:16} {round(value, 1) if isinstance(value, float) else value}")
     if not runtime:
-        print("Nothing has been done in this kernel yet, or it is too busy to answer.")
+        which = f"of {options.notebook}" if options.notebook else "that is asked without --notebook"
+        print(f"Nothing has been done in the kernel {which} yet, or it is too busy to answer.")
     for message in runtime.get("running", ()):
         print(f"running: {message}")
     for entry in waiting:
@@ -266,7 +267,7 @@ def _open(options: argparse.Namespace) -> int:
     server = _find(options, None)
     base = server.url.partition("/oh_jupyter")[0]
     below = f"lab/tree/{quote(options.notebook)}" if options.notebook else "lab"
-    _require(server, f"{base}/api/contents/{quote(options.notebook or '')}?content=0")
+    _require(server, base, options.notebook or "")
     address = f"{base}/{below}"
     secret = f"?token={server.token}" if server.token else ""
     if not webbrowser.open(address + secret):
@@ -276,16 +277,22 @@ def _open(options: argparse.Namespace) -> int:
     return 0
 
 
-def _require(server: RunningServer, address: str) -> None:
-    """A ServerError if a file is not there, or the server does not answer."""
+def _require(server: RunningServer, base: str, notebook: str) -> None:
+    """A ServerError if a notebook is not there, or the server does not answer."""
     import httpx
 
     from oh_jupyter.server.running import is_local
 
+    address = f"{base}/api/contents/{quote(notebook)}?content=0"
     try:
         answer = httpx.get(address, headers=server.headers, trust_env=not is_local(address))
     except httpx.HTTPError as problem:
         raise ServerError(f"{address} cannot be reached: {problem}") from problem
+    if notebook and answer.status_code == 404:
+        raise ServerError(
+            f"There is no {notebook} below the root of {base}. Name it as the file browser of "
+            "JupyterLab does, with its folders"
+        )
     if not answer.is_success:
         raise ServerError(f"{address} answers {answer.status_code} {answer.reason_phrase}")
 

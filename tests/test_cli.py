@@ -122,7 +122,7 @@ def test_deciding(client: RuntimeClient, shown: Callable[..., str]) -> None:
         ("log --notebook no.ipynb", "oh-jupyter: no.ipynb is not open in {url}. Open notebooks: "),
         (
             "open --notebook no.ipynb",
-            "oh-jupyter: {url}/api/contents/no.ipynb?content=0 answers 404",
+            "oh-jupyter: There is no no.ipynb below the root of {url}. Name it as",
         ),
         ("status --url localhost", "oh-jupyter: 'localhost' is no address of a Jupyter server, as"),
         ("status --url {url} --token x", "oh-jupyter: The server's token is missing or wrong"),

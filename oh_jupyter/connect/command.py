@@ -126,6 +126,11 @@ def _connection(options: argparse.Namespace) -> tuple[Connection, RunningServer 
         server = server_at(options.url, options.token or "", options.notebook)
         _check(server)
         return Connection(server=server), server
+    if options.token is not None:
+        raise ConfigError(
+            "--token is the token for --url, and there is none: leave it out, the command finds "
+            "the server here with its token; or add --url"
+        )
     notebook = () if options.notebook is None else ("--notebook", str(options.notebook))
     known = {name: os.environ[name] for name in RUNTIME_VARIABLES if os.environ.get(name)}
     to = Connection((_program(), "mcp", *notebook), known)

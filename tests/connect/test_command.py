@@ -99,6 +99,11 @@ def test_every_client_is_tested_here() -> None:
     assert list(FILES) == list(CLIENTS)
 
 
+def test_a_token_without_an_address_is_refused(place: Any) -> None:
+    assert "add --url" in place.refused("claude", "--token", "bad")
+    assert everything(place) == {}
+
+
 def test_printing_writes_nothing(place: Any) -> None:
     for client in CLIENTS:
         assert "oh-jupyter" in place.written(client, "--print")
