@@ -183,15 +183,12 @@ def _print_environment(notebook: str | None) -> int:
 
 def _examine(*, as_json: bool) -> int:
     """Print the checks of ``doctor``, and whether a server is running."""
-    from oh_jupyter.config import load_settings
+    from oh_jupyter.config import read_settings
     from oh_jupyter.doctor import Check, examine
-    from oh_jupyter.errors import ConfigError, ServerNotFoundError
+    from oh_jupyter.errors import ServerNotFoundError
     from oh_jupyter.server.running import find_server
 
-    try:
-        checks = examine(load_settings())
-    except ConfigError as problem:
-        checks = [Check("settings", "wrong", str(problem))]
+    checks = examine(*read_settings())
     try:
         checks.append(Check("running server", "ok", find_server().url))
     except ServerNotFoundError as problem:

@@ -30,7 +30,9 @@ __all__ = [
     "SILENT_FIELD",
     "TURN_MESSAGE",
     "Settings",
+    "check_choice",
     "load_settings",
+    "read_settings",
     "secret_variables",
     "state_home",
 ]
@@ -67,8 +69,21 @@ SESSION_KEY_VARIABLE = "SESSION_API_KEY"
 """Environment variable of the key that clients of OpenHands' protocol send."""
 
 
-def _setting(default: Any, help: str, *variables: str, secret: bool = False) -> Any:
-    metadata = {"help": help, "variables": variables, "secret": secret}
+def _setting(
+    default: Any,
+    help: str,
+    *variables: str,
+    secret: bool = False,
+    choices: tuple[str, ...] = (),
+    example: str = "",
+) -> Any:
+    metadata = {
+        "help": help,
+        "variables": variables,
+        "secret": secret,
+        "choices": choices,
+        "example": example,
+    }
     return field(default=default, repr=not secret, metadata=metadata)
 
 
@@ -195,6 +210,7 @@ class Settings:
         "notebook's cell is an action like any other; edits of a notebook's cells, which execute "
         "nothing, do not wait. It is no sandbox: an agent's code that runs can do what it wants.",
         "OH_JUPYTER_CONFIRMATION",
+        choices=("never", "risky", "always"),
     )
     confirmation_timeout: float = _setting(
         300.0, "Seconds after which an action that nobody has confirmed is rejected."
@@ -204,6 +220,7 @@ class Settings:
         "Whether the workspace is kept as it is when an agent's turn begins and ends, so that "
         "%oh_rewind can go back: auto or off. It needs git; what .gitignore excludes is not kept.",
         "OH_JUPYTER_CHECKPOINTS",
+        choices=("auto", "off"),
     )
     checkpoint_pause: float = _setting(
         60.0,
@@ -214,6 +231,7 @@ class Settings:
         "Agents of your own for %oh_agent, by name: the command line of each, which speaks the "
         "Agent Client Protocol on its standard input and output; as JSON.",
         "OH_JUPYTER_AGENTS",
+        example='{"mine": "my-agent --acp"}',
     )
     agent_start_timeout: float = _setting(
         60.0,
@@ -305,6 +323,7 @@ class Settings:
         "Headers of these reports, as JSON. Secret: never logged.",
         "FILE_STORE_WEB_HOOK_HEADERS",
         secret=True,
+        example='{"Authorization": "Bearer …"}',
     )
     file_store_web_hook_batch: bool = _setting(
         False, "Report changes in batches.", "FILE_STORE_WEB_HOOK_BATCH"
@@ -344,19 +363,55 @@ def load_settings(
     Raises:
         ConfigError: A value cannot be used; the message names where it was given.
     """
+    settings, faults = read_settings(explicit, environ=environ, config_file=config_file)
+    if faults:
+        raise faults[0]
+    return settings
+
+
+def read_settings(
+    explicit: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    config_file: str | os.PathLike[str] | None = None,
+) -> tuple[Settings, list[ConfigError]]:
+    """The settings as ``load_settings`` has them, without those values that cannot be used."""
     environ = os.environ if environ is None else environ
-    values = _from_toml(config_file, environ)
+    settings = Settings.__dataclass_fields__
     hints = get_type_hints(Settings)
-    for setting in fields(Settings):
+    values: dict[str, Any] = {}
+    faults: list[ConfigError] = []
+    given: list[tuple[str, Any, str]] = []
+    try:
+        given += _from_toml(config_file, environ)
+    except ConfigError as problem:
+        faults.append(problem)
+    for name, setting in settings.items():
         for variable in setting.metadata["variables"]:
             if environ.get(variable):
-                where = f"environment variable {variable}"
-                values[setting.name] = _parsed(environ[variable], hints[setting.name], where)
+                given.append((name, environ[variable], f"environment variable {variable}"))
+    for name, value, where in given:
+        try:
+            parsed = _parsed(value, hints[name], where, settings[name].metadata["example"])
+            check_choice(name, parsed, where)
+        except ConfigError as problem:
+            faults.append(problem)
+        else:
+            values[name] = parsed
     for name, value in (explicit or {}).items():
         if name not in hints:
             raise ConfigError(f"There is no setting {name!r}. Settings: {', '.join(hints)}")
+        check_choice(name, value)
         values[name] = value
-    return Settings(**values)
+    return Settings(**values), faults
+
+
+def check_choice(name: str, value: Any, where: str = "") -> None:
+    """Refuse a value that is none of a setting's choices, if it has some (ConfigError)."""
+    choices = Settings.__dataclass_fields__[name].metadata["choices"]
+    if choices and value is not None and value not in choices:
+        where = where or f"The setting {name}"
+        raise ConfigError(f"{where} must be one of {', '.join(choices)}, not {value!r}")
 
 
 def secret_variables() -> set[str]:
@@ -365,8 +420,10 @@ def secret_variables() -> set[str]:
     return {variable for metadata in secret for variable in metadata["variables"]}
 
 
-def _from_toml(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Values of the tables that are ours; other keys belong to OpenHands."""
+def _from_toml(
+    path: str | os.PathLike[str] | None, environ: Mapping[str, str]
+) -> list[tuple[str, Any, str]]:
+    """Names, values and places of what is ours; other keys belong to OpenHands."""
     chosen = path or environ.get("OH_JUPYTER_CONFIG_FILE")
     source = Path(chosen or "config.toml").expanduser()
     try:
@@ -377,24 +434,22 @@ def _from_toml(path: str | os.PathLike[str] | None, environ: Mapping[str, str]) 
     except FileNotFoundError:
         if chosen:
             raise ConfigError(f"There is no config file {source}") from None
-        return {}
+        return []
     except (ValueError, OSError) as problem:  # no TOML, no UTF-8, no file
         if chosen:
             raise ConfigError(f"Config file {source} cannot be read: {problem}") from problem
-        return {}
+        return []
     core = dict(table.get("core", {}))
     servers = table.get("mcp", {}).get("stdio_servers")
     if servers is not None:
         core["mcp_servers"] = servers
     hints = get_type_hints(Settings)
-    return {
-        name: _parsed(value, hints[name], f"[core] {name} in {source}")
-        for name, value in core.items()
-        if name in hints
-    }
+    return [
+        (name, value, f"[core] {name} in {source}") for name, value in core.items() if name in hints
+    ]
 
 
-def _parsed(value: Any, hint: Any, where: str) -> Any:
+def _parsed(value: Any, hint: Any, where: str, example: str) -> Any:
     """A value as the field wants it, from TOML or from a variable's text."""
     options = get_args(hint) if get_origin(hint) is UnionType else (hint,)
     kind = options[0]
@@ -411,7 +466,7 @@ def _parsed(value: Any, hint: Any, where: str) -> Any:
         if get_origin(kind) is tuple:
             return tuple(value.split(",") if isinstance(value, str) else value)
         if get_origin(kind) is dict:
-            parsed = _literal(value, where) if isinstance(value, str) else value
+            parsed = _literal(value, where, example) if isinstance(value, str) else value
             return {str(name): str(text) for name, text in parsed.items()}
     except (ValueError, TypeError, AttributeError) as problem:
         raise ConfigError(f"{where} has an unusable value: {problem}") from problem
@@ -420,7 +475,7 @@ def _parsed(value: Any, hint: Any, where: str) -> Any:
     return value
 
 
-def _literal(text: str, where: str) -> dict[str, Any]:
+def _literal(text: str, where: str, example: str) -> dict[str, Any]:
     """A mapping as JSON, or as a Python literal as OpenHands reads it; its text may be secret."""
     for read in (json.loads, ast.literal_eval):
         try:
@@ -431,7 +486,7 @@ def _literal(text: str, where: str) -> dict[str, Any]:
             return found
     raise ConfigError(
         f"{where} must be a mapping of names to texts, as JSON or as a Python literal such as "
-        '{"Authorization": "Bearer …"}'
+        f"{example}"
     )
 
 

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from oh_jupyter._version import __version__
 from oh_jupyter.config import Settings
-from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.errors import ConfigError, OhJupyterError
 
 __all__ = ["Check", "examine"]
 
@@ -55,16 +55,17 @@ class Check:
         )
 
 
-def examine(settings: Settings) -> list[Check]:
+def examine(settings: Settings, faults: Sequence[ConfigError] = ()) -> list[Check]:
     """Look at everything; nothing is started but programs that tell their version.
 
     Args:
         settings: What the operator set, for the store, the webhook and the agents.
+        faults: What was given for settings and cannot be used.
 
     Returns:
         The checks. One that fails in an unexpected way is ``wrong``, with its error.
     """
-    found: list[Check] = []
+    found = [_setting_fault(str(fault)) for fault in faults]
     for look in _LOOKS:
         try:
             found += look(settings)
@@ -209,6 +210,19 @@ def _agents(settings: Settings) -> Iterator[Check]:
         yield Check("%oh_agent", "missing", "needs the package agent-client-protocol", mend)
 
 
+def _settings(settings: Settings) -> Iterator[Check]:
+    """Whether a kernel's runtime starts with these settings."""
+    from oh_jupyter.runtime.runtime import setting_faults
+
+    for name, problem in setting_faults(settings):
+        yield _setting_fault(f"{name}: {problem}")
+
+
+def _setting_fault(found: str) -> Check:
+    mend = "correct it where it is set, or take it out; until then no kernel loads oh_jupyter"
+    return Check("settings", "wrong", found, mend)
+
+
 def _store(settings: Settings) -> Iterator[Check]:
     """Whether a file can be written to the store, and read."""
     from oh_jupyter.storage.registry import make_file_store
@@ -296,6 +310,7 @@ _LOOKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     _browser,
     _git,
     _agents,
+    _settings,
     _store,
     _webhook,
     _places,

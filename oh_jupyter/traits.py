@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from traitlets import Bool, Dict, Float, HasTraits, Int, List, TraitType, Unicode
+from traitlets import (
+    Bool,
+    Dict,
+    Enum,
+    Float,
+    HasTraits,
+    Int,
+    List,
+    TraitError,
+    TraitType,
+    Unicode,
+    validate,
+)
 from traitlets.config import Configurable
 
 from oh_jupyter.config import Settings, load_settings
+from oh_jupyter.errors import OhJupyterError
 
 __all__ = [
     "KernelTraits",
@@ -20,7 +34,7 @@ __all__ = [
 ]
 
 
-def _trait(hint: Any, help: str) -> TraitType[Any, Any]:
+def _trait(hint: Any, help: str, choices: tuple[str, ...]) -> TraitType[Any, Any]:
     """The trait of a field: None means that it was not set here."""
     optional: dict[str, Any] = {"allow_none": True, "default_value": None, "help": help}
     options = get_args(hint) if get_origin(hint) is UnionType else (hint,)
@@ -33,14 +47,15 @@ def _trait(hint: Any, help: str) -> TraitType[Any, Any]:
         dict: Dict,
         str: Unicode,
     }
-    trait: TraitType[Any, Any] = traits[kind](**optional)
+    trait: TraitType[Any, Any] = Enum(choices, **optional) if choices else traits[kind](**optional)
     return trait.tag(config=True)
 
 
 def _namespace() -> dict[str, Any]:
     hints = get_type_hints(Settings)
     return {
-        setting.name: _trait(hints[setting.name], _help(setting)) for setting in fields(Settings)
+        setting.name: _trait(hints[setting.name], _help(setting), setting.metadata["choices"])
+        for setting in fields(Settings)
     }
 
 
@@ -58,6 +73,17 @@ SettingsTraits: type[HasTraits] = type("SettingsTraits", (HasTraits,), _namespac
 
 class _KernelTraits(SettingsTraits, Configurable):  # type: ignore[valid-type, misc]
     """Settings of oh_jupyter in this kernel."""
+
+    check: Callable[[str, Any], None] = staticmethod(lambda name, value: None)
+    """Raises an OhJupyterError for a value that cannot be used; set by who loads them."""
+
+    @validate(*Settings.__dataclass_fields__)
+    def _usable(self, proposal: Any) -> Any:
+        try:
+            self.check(proposal["trait"].name, proposal["value"])
+        except OhJupyterError as problem:
+            raise TraitError(str(problem)) from None
+        return proposal["value"]
 
 
 # Traitlets takes the section of a config file from the class's name.

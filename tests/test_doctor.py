@@ -119,3 +119,22 @@ def test_from_a_terminal(
     assert main(["doctor", "--json"]) == 1
     checks = json.loads(capsys.readouterr().out)
     assert [check["name"] for check in checks if check["status"] == "wrong"] == ["store"]
+
+
+def test_settings_that_no_kernel_would_take(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("OH_JUPYTER_CONFIRMATION", "sometimes")
+    monkeypatch.setenv("OH_JUPYTER_AGENTS", "{broken")
+    monkeypatch.setenv("OH_JUPYTER_MCP_SERVERS", '[{"name": "x"}]')
+    monkeypatch.setenv("FILE_STORE", "memory")
+    assert main(["doctor", "--json"]) == 1
+    checks = json.loads(capsys.readouterr().out)
+    confirmation, agents, servers = (c["found"] for c in checks if c["status"] == "wrong")
+    assert confirmation == (
+        "environment variable OH_JUPYTER_CONFIRMATION must be one of never, risky, always, not "
+        "'sometimes'"
+    )
+    assert agents.endswith('such as {"mine": "my-agent --acp"}')
+    assert servers.startswith("mcp_servers: MCP server x: command must be one word")
+    assert {"packages", "store", "agents"} <= {check["name"] for check in checks}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import traceback
 import uuid
 import warnings
 from collections.abc import Callable
@@ -18,8 +19,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from IPython.core.interactiveshell import InteractiveShell
+from traitlets import TraitError
 
 from oh_jupyter.config import Settings
+from oh_jupyter.errors import ConfigError, OhJupyterError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.control import ControlChannel
 from oh_jupyter.kernel.magics.lazy import LazyMagics
@@ -82,8 +85,7 @@ class LoadedExtension:
         self._shell = shell
         self._kernel: Any = getattr(shell, "kernel", None)
         self._generation = uuid.uuid4().hex
-        self._traits = KernelTraits(parent=shell)
-        settings = settings_from_traits(self._traits)
+        self._traits, settings = _what_is_set(shell)
         workspace = os.path.expanduser(settings.workspace_dir or os.getcwd())
         self._settings = replace(settings, workspace_dir=os.path.abspath(workspace))
         self._starting = threading.RLock()
@@ -108,12 +110,22 @@ class LoadedExtension:
         if self._kernel is not None:
             self._control = ControlChannel(self._kernel, self._generation, self._control_handler)
         show_settings(self._traits, self._settings)
+        self._traits.check = self._check_setting  # type: ignore[attr-defined]
         self._traits.observe(_warn_of_change)
         shell.configurables.append(self._traits)  # type: ignore[arg-type]
         self._magics = LazyMagics(shell, self.oh)
         shell.push({"oh": self.oh}, interactive=False)
         self._register_formatters()
         atexit.register(self._close_runtime)
+
+    def _check_setting(self, name: str, value: Any) -> None:
+        """Refuse a value that could not be loaded (OhJupyterError)."""
+        from oh_jupyter.runtime.runtime import setting_faults
+
+        value = tuple(value) if isinstance(value, list) else value
+        for fault, problem in setting_faults(replace(self._settings, **{name: value})):
+            if fault == name:
+                raise problem
 
     @property
     def runtime(self) -> Runtime:
@@ -234,6 +246,38 @@ class LoadedExtension:
             self._runtime.close()
 
 
+def _what_is_set(shell: InteractiveShell) -> tuple[Any, Settings]:
+    """The settings as they are now, and their traits; a ConfigError if one cannot be used."""
+    try:
+        traits = KernelTraits(parent=shell)
+    except TraitError as problem:
+        raise ConfigError(str(problem)) from None
+    return traits, settings_from_traits(traits)
+
+
+def _check_before_reload(shell: InteractiveShell) -> None:
+    """Refuse settings before what works is taken away for them (ConfigError)."""
+    try:
+        _, settings = _what_is_set(shell)
+        if not _can_start_later(settings):
+            from oh_jupyter.runtime.runtime import setting_faults
+            from oh_jupyter.storage.registry import make_file_store
+
+            for _, problem in setting_faults(settings):
+                raise problem
+            make_file_store(replace(settings, file_store_web_hook_url=None))
+    except (OhJupyterError, OSError) as problem:
+        raise ConfigError(
+            f"{problem}. Nothing was reloaded: oh and the magics stay as they were"
+        ) from None
+
+
+def _is_reload() -> bool:
+    """Whether this unloading is the first half of %reload_ext, which IPython does not tell."""
+    callers = (frame.f_code.co_name for frame, _ in traceback.walk_stack(None))
+    return "reload_extension" in callers
+
+
 def _can_start_later(settings: Settings) -> bool:
     """Whether a runtime of these settings has nothing to refuse, and nothing left to do."""
     default = Settings()
@@ -252,8 +296,8 @@ def _is_writable(folder: Path) -> bool:
 
 def _warn_of_change(change: Any) -> None:
     warnings.warn(
-        f"OhJupyter.{change['name']} was read when oh_jupyter was loaded. Set it in "
-        "ipython_config.py or by its environment variable, and %reload_ext oh_jupyter",
+        f"OhJupyter.{change['name']} was read when oh_jupyter was loaded: what is set now counts "
+        "after %reload_ext oh_jupyter, in this kernel; to stay, it belongs into ipython_config.py",
         stacklevel=2,
     )
 
@@ -293,8 +337,10 @@ def loaded() -> LoadedExtension | None:
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take oh_jupyter out of a shell again."""
+    """Take oh_jupyter out of a shell again; a ConfigError where a reload would fail."""
     loaded: LoadedExtension | None = getattr(shell, _ATTRIBUTE, None)
     if loaded is not None:
+        if _is_reload():
+            _check_before_reload(shell)
         delattr(shell, _ATTRIBUTE)
         loaded.close()

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
-from oh_jupyter.errors import ConfigError, ConfirmationError
+from oh_jupyter.config import check_choice
+from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.events import (
     Action,
     ActionConfirmationStatus,
@@ -26,7 +27,7 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.runtime.progress import ActionProgress
 
-__all__ = ["POLICIES", "RULES", "Confirmations", "Decision", "PendingAction", "dry_run", "risks"]
+__all__ = ["RULES", "Confirmations", "Decision", "PendingAction", "dry_run", "risks"]
 
 
 _BEGIN = r"(?:^|[\s;&|(!`'\"])"
@@ -114,9 +115,6 @@ def dry_run(action: Action, cwd: str) -> FileEditAction | None:
     return edit
 
 
-POLICIES = ("never", "risky", "always")
-"""Which Actions of an agent wait: none, those that may do harm, all."""
-
 REJECTED = "Action has been rejected by the user! Waiting for further user input."
 """The protocol's text; clients compare it."""
 
@@ -154,10 +152,7 @@ class Confirmations:
 
     def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
         """Begin with none waiting; a ConfigError if there is no such policy."""
-        if policy not in POLICIES:
-            raise ConfigError(
-                f"The setting confirmation must be one of {', '.join(POLICIES)}, not {policy!r}"
-            )
+        check_choice("confirmation", policy)
         self.policy = policy
         self._timeout_seconds = timeout_seconds
         self._workspace_dir = workspace_dir

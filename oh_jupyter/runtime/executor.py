@@ -19,8 +19,8 @@ from functools import singledispatchmethod
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.background import exempt_from_debugger
-from oh_jupyter.config import Settings
-from oh_jupyter.errors import CheckpointError, ConfigError, OhJupyterError
+from oh_jupyter.config import Settings, check_choice
+from oh_jupyter.errors import CheckpointError, OhJupyterError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -153,10 +153,7 @@ class ActionExecutor:
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
         )
         self.running = RunningActions(lambda id: id in self.confirmations.waiting, self.peek)
-        if settings.checkpoints not in ("auto", "off"):
-            raise ConfigError(
-                f"The setting checkpoints must be auto or off, not {settings.checkpoints!r}"
-            )
+        check_choice("checkpoints", settings.checkpoints)
         self.turns = Turns(
             self.in_thread,
             workspace_dir,

@@ -6,19 +6,21 @@ import asyncio
 import logging
 import os
 import uuid
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from oh_jupyter.background import LoopThread
-from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings
-from oh_jupyter.errors import RuntimeClosedError
+from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, check_choice
+from oh_jupyter.errors import OhJupyterError, RuntimeClosedError
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.plugins import JupyterPlugin, Plugin, VSCodePlugin, make_plugins
+from oh_jupyter.plugins.registry import ALL_PLUGINS
 from oh_jupyter.runtime.executor import MIN_SECRET_CHARS, ActionExecutor
 from oh_jupyter.runtime.mcp import parse_servers
+from oh_jupyter.runtime.resources import shell_user
 from oh_jupyter.storage import FileStore
 from oh_jupyter.storage.registry import make_file_store
 from oh_jupyter.storage.spool import spool_while_unreachable
@@ -26,7 +28,7 @@ from oh_jupyter.storage.spool import spool_while_unreachable
 if TYPE_CHECKING:
     from oh_jupyter.events import Action, EventSource, Observation
 
-__all__ = ["Runtime", "RuntimeThread"]
+__all__ = ["Runtime", "RuntimeThread", "setting_faults"]
 
 
 T = TypeVar("T")
@@ -177,6 +179,23 @@ class Runtime:
             logger.warning("The runtime did not close within 20 s")
         finally:
             self._thread.close()
+
+
+def setting_faults(settings: Settings) -> Iterator[tuple[str, OhJupyterError]]:
+    """What a runtime would refuse of its settings, by their names; store and webhook left out."""
+    foreign = [name for name in settings.plugins if name not in ALL_PLUGINS]
+    checks: dict[str, Callable[[], object]] = {
+        "checkpoints": lambda: check_choice("checkpoints", settings.checkpoints),
+        "confirmation": lambda: check_choice("confirmation", settings.confirmation),
+        "mcp_servers": lambda: parse_servers(settings.mcp_servers),
+        "plugins": lambda: make_plugins(foreign),
+        "username": lambda: shell_user(settings),
+    }
+    for name, check in checks.items():
+        try:
+            check()
+        except OhJupyterError as problem:
+            yield name, problem
 
 
 def _event_log(store: FileStore, sid: str, settings: Settings) -> EventStream:

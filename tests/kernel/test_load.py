@@ -88,6 +88,24 @@ def test_config_shows_what_is_set_wherever_it_was_given(tmp_path: Path) -> None:
     assert "OhJupyter.kernel_url was read when oh_jupyter was loaded" in shown
 
 
+def test_a_setting_that_cannot_be_used_is_refused_and_what_was_loaded_stays(fresh_kernel) -> None:
+    fresh_kernel.execute("%oh_run here=1")
+    shown = fresh_kernel.execute('%config OhJupyter.confirmation = "sometimes"')
+    assert "expected any of ['never', 'risky', 'always'] or None" in shown
+    assert "no plugin 'nope'" in fresh_kernel.execute('%config OhJupyter.plugins = ["nope"]')
+    refused = fresh_kernel.execute("%reload_ext oh_jupyter")
+    assert refused.startswith("ConfigError: ")
+    assert "Nothing was reloaded" in refused
+    fresh_kernel.execute('%config OhJupyter.confirmation = "always"')
+    fresh_kernel.execute('%config OhJupyter.plugins = ["agent_skills", "jupyter"]')
+    fresh_kernel.execute("import os; os.environ['OH_JUPYTER_MCP_SERVERS'] = '[{\"name\": 1}]'")
+    assert "name must be letters" in fresh_kernel.execute("%reload_ext oh_jupyter")
+    assert fresh_kernel.execute("%oh_run echo $here").endswith("1")
+    fresh_kernel.execute("del os.environ['OH_JUPYTER_MCP_SERVERS']")
+    assert fresh_kernel.execute("%reload_ext oh_jupyter") == ""
+    assert fresh_kernel.execute("oh.settings.confirmation") == "'always'"
+
+
 def test_a_magic_is_documented_completed_and_found_before_its_first_use(fresh_kernel) -> None:
     reply = fresh_kernel.client.inspect("%oh_run", reply=True, timeout=60)
     text = reply["content"]["data"]["text/plain"]
