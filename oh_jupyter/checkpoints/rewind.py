@@ -200,7 +200,7 @@ def _permission_changes(
         usual = (begin.file_mode, begin.program_mode), (end.file_mode, end.program_mode)
         paths = begin.modes.keys() | end.modes.keys()
         if usual[0] != usual[1]:  # those of most files were changed
-            paths |= _present(git, begin).keys() & _present(git, end).keys()
+            paths |= _present(git, end).keys()
         for path in paths:
             entry = present.get(path)
             if entry is None or not entry.is_file:

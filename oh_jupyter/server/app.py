@@ -17,7 +17,7 @@ from traitlets import Bool, Float, Int, Unicode
 
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
-from oh_jupyter.config import REQUEST_MESSAGE, Settings
+from oh_jupyter.config import REQUEST_MESSAGE, Settings, read_settings
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.logs import set_up_logging
 from oh_jupyter.server.collaboration import SharedDocuments
@@ -30,7 +30,7 @@ from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
-from oh_jupyter.traits import SettingsTraits, explicit_settings, settings_from_traits
+from oh_jupyter.traits import SettingsTraits, explicit_settings
 
 __all__ = ["OhJupyter"]
 
@@ -92,7 +92,11 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
     def initialize_settings(self) -> None:
         """Put the state where the handlers find it."""
         server: Any = self.serverapp
-        settings, given = settings_from_traits(self), explicit_settings(self)
+        given = explicit_settings(self)
+        settings, faults = read_settings(given)
+        for fault in faults:  # kernels refuse to start a runtime with it
+            self.log.error("%s", fault)
+        self._server_url_file = settings.server_url_file
         # Nobody may be looking at the default kernel.
         given.setdefault("confirmation", settings.confirmation or "never")
         if "vscode" in settings.plugins:
@@ -161,7 +165,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             self.log.warning("server_url_file %s cannot be written: %s", target, problem.strerror)
 
     def _url_file(self) -> Path | None:
-        path = settings_from_traits(self).server_url_file
+        path = self._server_url_file
         return Path(path).expanduser() if path else None
 
     async def stop_extension(self) -> None:
