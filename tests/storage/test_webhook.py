@@ -55,16 +55,6 @@ def test_each_change_is_a_request(make, receiver):
     assert [each for each in receiver.seen() if each in below_a] == below_a
 
 
-def test_whoever_waits_is_not_woken_by_each_answer(make, receiver, monkeypatch):
-    store, woken = make(WebHookFileStore), []
-    changed = store._queue._changed
-    notify_all = changed.notify_all
-    monkeypatch.setattr(changed, "notify_all", lambda: (woken.append(None), notify_all()))
-    store.write_many({f"d/{n}": "x" for n in range(100)})
-    assert store.flush().delivered == 100
-    assert len(woken) < 50  # some for the last, which are on their way when all others are done
-
-
 def test_no_slash_is_added(make, receiver):
     store = make(WebHookFileStore, url=receiver.url.rstrip("/"))
     store.write("/x", "1")

@@ -76,7 +76,7 @@ class DeliveryQueue:
             self.outbox,
             self._retry_policy,
             self._batch_policy.batch_bytes,
-            self._notify_of_answer,
+            self._notify,
         )
         self._fresh: list[int] = []  # changes that the dispatcher has not seen
         self._newest: dict[str, tuple[int, int]] = {}  # number and size of those, by key
@@ -257,11 +257,9 @@ class DeliveryQueue:
         self._fresh_bytes = 0
         return fresh
 
-    def _notify_of_answer(self) -> None:
-        # The thread looks for answers before it waits, and to wake all others takes time.
-        if self._idle:
-            with self._changed:
-                self._changed.notify_all()
+    def _notify(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def _wake_up(self) -> None:
         self._stopping = False
