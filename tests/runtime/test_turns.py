@@ -260,5 +260,5 @@ def test_they_can_be_switched_off(root: Path) -> None:
         assert Checkpoints(root).entries() == []
     finally:
         runtime.close()
-    with pytest.raises(ConfigError, match="must be auto or off, not 'on'"):
+    with pytest.raises(ConfigError, match="must be one of auto, off, not 'on'"):
         make(root, checkpoints="on")

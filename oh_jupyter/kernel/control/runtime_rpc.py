@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
 from oh_jupyter.background import wait_while
-from oh_jupyter.errors import EventNotFoundError, WireError
+from oh_jupyter.errors import AgentNotFoundError, EventNotFoundError, WireError
 from oh_jupyter.events import Action, FileEditObservation, Observation
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import action_from_wire, to_wire
@@ -152,7 +153,8 @@ async def _end_resource(request: Request) -> Reply:
     elif kind == "browser":
         await executor.in_thread(executor.browsers.close, name)
     elif kind == "agent":
-        await request.oh.agents.stop(name)
+        with suppress(AgentNotFoundError):  # it is gone already
+            await request.oh.agents.stop(name)
     else:
         raise WireError("'kind' must be 'shell', 'browser' or 'agent'", "kind")
     return Reply()
