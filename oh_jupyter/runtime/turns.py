@@ -61,10 +61,12 @@ class AgentWork:
         """Note that the agent is at work from now on."""
         self._going_on.setdefault(work, time.time())
 
-    def end(self, work: Hashable) -> None:
-        """Note that it is done with that; more than once does no harm."""
-        if work in self._going_on:
-            self._spans.append((self._going_on.pop(work), time.time()))
+    def end(self, work: Hashable) -> bool:
+        """Note that it is done with that, and tell whether it was at it."""
+        if work not in self._going_on:
+            return False
+        self._spans.append((self._going_on.pop(work), time.time()))
+        return True
 
     def edit(self, path: str) -> None:
         """Note that it changed a file itself."""
@@ -141,11 +143,11 @@ class Turns:
     def after(self, action: Action) -> None:
         """Note that an Action ended; after a pause the changes so far are the turn's."""
         shell = self._find_shell()
-        if shell is not None and shell.running:  # the command goes on without the Action
-            self.work.begin(shell)
-        else:
+        is_agents = self.work.end(action.id)
+        if shell is None or not shell.running:
             self.work.end(shell)
-        self.work.end(action.id)
+        elif is_agents:  # the command goes on without the Action
+            self.work.begin(shell)
         if self._turn is None or self._is_announced or not _may_change_files(action):
             return
         self._last_action_time = time.monotonic()

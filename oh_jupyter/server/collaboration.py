@@ -56,7 +56,7 @@ class SharedDocuments:
         if app is None:
             return
         if data.get("action") == "clean":
-            self._followed.pop(room, None)
+            self._leave(room)
         elif data.get("action") == "initialize" and data.get("msg") == "Room initialized":
             # A copy is made when all has been loaded.
             await app.get_document(room_id=room, copy=True)
@@ -64,10 +64,15 @@ class SharedDocuments:
             if document is not None:
                 file_format, file_type, file_id = room.split(":", 2)
                 loader = app.file_loaders[file_id]
+                self._leave(room)
                 model = await loader.load_content(file_format, file_type)
                 self._followed[room] = FollowedRoom(
                     document, loader, model, self._serverapp.contents_manager
                 )
+
+    def _leave(self, room: str) -> None:
+        if followed := self._followed.pop(room, None):
+            followed.close()
 
 
 class FollowedRoom:
@@ -83,7 +88,7 @@ class FollowedRoom:
             contents: The server's contents manager.
         """
         self._document, self._loader, self._contents = document, loader, contents
-        self._kind = (model["format"], model["type"])
+        self._kind: tuple[str, str] | None = (model["format"], model["type"])
         as_file = type(document)()
         as_file.set(model["content"])
         self._content = self._in_file = as_file.get()
@@ -92,6 +97,10 @@ class FollowedRoom:
         self._as_file: bytes | None = document.ydoc.get_update() if is_as_file else None
         loader.load_content = partial(self._load, loader.load_content)
         loader.maybe_save_content = partial(self._save, loader.maybe_save_content)
+
+    def close(self) -> None:
+        """Have no part any more in what the loader does, which other rooms of the file may have."""
+        self._kind = None
 
     async def read_changed_file(self) -> None:
         """Have the loader look at its file now."""

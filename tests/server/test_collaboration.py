@@ -168,6 +168,28 @@ async def test_a_file_that_nobody_typed_in_is_not_written(
     assert file.read_bytes() == b"one\r\nTWO\r\n"
 
 
+async def test_a_room_that_was_cleaned_has_no_part_in_saves(
+    jp_root_dir: Path, opened: Open, jp_serverapp: Any
+) -> None:
+    """Another view of the file keeps its loader."""
+    file = jp_root_dir / "notes.md"
+    file.write_text("one\n")
+    await opened("notes.md")
+    (app,) = jp_serverapp.extension_manager.extension_apps["jupyter_server_ydoc"]
+    file_id = jp_serverapp.web_app.settings["file_id_manager"].get_id("notes.md")
+    jp_serverapp.event_logger.emit(
+        schema_id="https://schema.jupyter.org/jupyter_collaboration/session/v1",
+        data={
+            **{"level": "INFO", "room": f"text:file:{file_id}", "path": "notes.md"},
+            **{"action": "clean", "msg": "Room deleted."},
+        },
+    )
+    await asyncio.sleep(0)  # the listener's turn
+    model = {"format": "text", "type": "file", "content": "of the next room\n"}
+    await app.file_loaders[file_id].maybe_save_content(model)
+    assert file.read_text() == "of the next room\n"
+
+
 async def test_a_file_that_is_gone(jp_root_dir: Path, opened: Open, unsaved: Any) -> None:
     file, other = jp_root_dir / "notes.md", jp_root_dir / "other.md"
     file.write_text("one\n")
