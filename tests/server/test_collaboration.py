@@ -180,8 +180,11 @@ async def test_a_room_that_was_cleaned_has_no_part_in_saves(
     jp_serverapp.event_logger.emit(
         schema_id="https://schema.jupyter.org/jupyter_collaboration/session/v1",
         data={
-            "level": "INFO", "room": f"text:file:{file_id}", "path": "notes.md",
-            "action": "clean", "msg": "Room deleted.",
+            "level": "INFO",
+            "room": f"text:file:{file_id}",
+            "path": "notes.md",
+            "action": "clean",
+            "msg": "Room deleted.",
         },
     )
     await asyncio.sleep(0)  # the listener's turn
