@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import zmq
 from jupyter_client.ioloop import AsyncIOLoopKernelManager
 
 from oh_jupyter.errors import ExtensionMissingError
-from oh_jupyter.server.links import ZmqLink
+from oh_jupyter.server.links import ZmqLink, pending
+
+
+@asynccontextmanager
+async def running_kernel() -> AsyncIterator[Any]:
+    manager = AsyncIOLoopKernelManager(kernel_name="python3")
+    await manager.start_kernel()
+    try:
+        yield manager
+    finally:
+        await manager.shutdown_kernel(now=True)
 
 
 async def test_it_is_asked_before_and_after_a_runtime_is_in_it(tmp_path: Path) -> None:
@@ -30,3 +45,56 @@ async def test_it_is_asked_before_and_after_a_runtime_is_in_it(tmp_path: Path) -
         link.close()
         await manager.shutdown_kernel(now=True)
     assert "ERROR" not in log.read_text()
+
+
+FAIL_ONCE = """
+handlers = get_ipython().kernel.control_handlers
+make = handlers["create_subshell_request"]
+def fail_once(*request):
+    handlers["create_subshell_request"] = make
+    assert False, "not yet"
+handlers["create_subshell_request"] = fail_once
+"""
+
+
+async def test_a_subshell_that_the_kernel_fails_to_make_is_asked_for_again() -> None:
+    """As ipykernel does for a moment while it starts, and then leaves the request unanswered."""
+
+    async def run(code: str) -> None:
+        content = {"code": code, "silent": True, "store_history": False}
+        await link.ask("execute_request", content, channel="shell")
+
+    async with running_kernel() as manager:
+        link = ZmqLink("plain", manager)
+        await run(FAIL_ONCE)
+        busy = asyncio.ensure_future(run("import time\nwhile True: time.sleep(0.01)"))
+        assert (await link.request("status")).fields["status"] == "ok"
+        assert not busy.done()
+        link.close()
+        await asyncio.gather(busy, return_exceptions=True)
+
+
+async def test_a_connection_that_a_starting_kernel_does_not_hear_is_made_anew(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pending, "PING_INTERVAL_SECONDS", 0.5)
+    deaf = zmq.Context.instance().socket(zmq.ROUTER)
+    elsewhere = f"tcp://127.0.0.1:{deaf.bind_to_random_port('tcp://127.0.0.1')}"
+    async with running_kernel() as manager:
+        connect = manager.connect_control
+        made: list[bytes] = []
+
+        def connect_first_elsewhere(identity: bytes) -> Any:
+            stream = connect(identity=identity)
+            if not made:
+                stream.socket.disconnect(stream.socket.LAST_ENDPOINT)
+                stream.socket.connect(elsewhere)
+            made.append(identity)
+            return stream
+
+        manager.connect_control = connect_first_elsewhere
+        link = ZmqLink("plain", manager)
+        assert (await link.request("status")).fields["status"] == "ok"
+        assert len(set(made)) == len(made) > 1
+        link.close()
+    deaf.close(linger=0)

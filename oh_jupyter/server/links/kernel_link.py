@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from jupyter_client.session import Session
 
@@ -49,7 +49,9 @@ START_GRACE_SECONDS = 60.0
 """How long a kernel may be silent that has not answered yet: it may be starting."""
 
 MAX_SENDS = 3
-"""Times that a request is sent which has expired before the kernel received it."""
+"""Times that a request is sent which has expired before the kernel received it, or was dropped."""
+
+INFO_REQUEST = "kernel_info_request"
 
 acting: ContextVar[Mapping[str, str] | None] = ContextVar("acting", default=None)
 """Who has sent the request that is being carried out, as the event log tells it."""
@@ -108,6 +110,10 @@ class KernelLink(ABC):
     @abstractmethod
     def _post(self, channel: str, message: dict[str, Any], buffers: Buffers | None = None) -> None:
         """Send a message to "control" or "shell" over the open connection, without waiting."""
+
+    def _leave_shell(self) -> None:
+        """Close a connection to the main shell that may be a dead one."""
+        return None
 
     @abstractmethod
     async def _is_busy(self) -> bool:
@@ -220,6 +226,8 @@ class KernelLink(ABC):
         if content.get("keep"):  # the runtime knows what it has done already
             content.setdefault("key", msg_id)
             again = partial(self._send_again, msg_type, content, buffers)
+        elif (channel, msg_type) == ("control", INFO_REQUEST):  # it does nothing
+            again = partial(self._send_again, msg_type, content, buffers)
         waiting = self._pending.expect(msg_id, again, overdue=overdue)
         try:
             self._post(channel, message, buffers)
@@ -284,7 +292,7 @@ class KernelLink(ABC):
         A busy kernel (gateways do not always know) is reached through a subshell, where it has
         them; elsewhere the request waits behind the running cell.
         """
-        info = (await self.ask("kernel_info_request", {}))["content"]
+        info = (await self.ask(INFO_REQUEST, {}))["content"]
         language = info.get("language_info", {}).get("name", "an unknown language")
         if language != "python":
             raise ExtensionMissingError(
@@ -293,8 +301,7 @@ class KernelLink(ABC):
         subshell = None
         has_subshells = "kernel subshells" in info.get("supported_features", [])
         if has_subshells and (await self._is_busy() or not await self._shell_is_free()):
-            created = await self.ask("create_subshell_request", {})
-            subshell = created["content"].get("subshell_id")
+            subshell = await self._create_subshell()
         content = {
             "code": self._load_code,
             "silent": True,
@@ -307,7 +314,7 @@ class KernelLink(ABC):
             message = await self.ask("execute_request", content, channel="shell", subshell=subshell)
         finally:
             if subshell is not None:
-                await self.ask("delete_subshell_request", {"subshell_id": subshell})
+                await self._ask_in_order("delete_subshell_request", {"subshell_id": subshell})
         reply = message["content"]
         if reply.get("status") != "ok":
             raise ExtensionMissingError(
@@ -316,11 +323,23 @@ class KernelLink(ABC):
                 "environment with: pip install oh_jupyter"
             )
 
+    async def _create_subshell(self) -> str | None:
+        """The id of a new subshell, or None if the kernel makes none.
+
+        While ipykernel starts, it may fail to, and leave the request unanswered.
+        """
+        for _ in range(MAX_SENDS):
+            created = await self._ask_in_order("create_subshell_request", {})
+            if created is not None:
+                return cast("str | None", created.get("subshell_id"))
+        return None
+
     async def _shell_is_free(self) -> bool:
         try:
             async with asyncio.timeout(FREE_SHELL_SECONDS):
-                await self.ask("kernel_info_request", {}, channel="shell")
+                await self.ask(INFO_REQUEST, {}, channel="shell")
         except TimeoutError:
+            self._leave_shell()
             return False
         return True
 
@@ -328,28 +347,37 @@ class KernelLink(ABC):
         """The generation of the runtime, or None if oh_jupyter is not there.
 
         A kernel logs an error for each request of a type that it does not know, so it is asked
-        only where its info says that it will understand. Control requests are answered in order,
-        so when the later one is answered first, something on the way has kept the ping.
+        only where its info says that it will understand.
         """
         await self.open()
-        known = await self.ask("kernel_info_request", {})
+        known = await self.ask(INFO_REQUEST, {})
         if KERNEL_INFO_FIELD not in known["content"]:
             return None
-        ping = asyncio.ensure_future(self.ask(REQUEST_MESSAGE, {"op": "ping"}))
-        info = asyncio.ensure_future(self.ask("kernel_info_request", {}))
+        pong = await self._ask_in_order(REQUEST_MESSAGE, {"op": "ping"})
+        if pong is None:
+            return None
+        if "clock" in pong:
+            self._clock_offset_seconds = float(pong["clock"]) - time.monotonic()
+        return str(pong["generation"])
+
+    async def _ask_in_order(self, msg_type: str, content: dict[str, Any]) -> dict[str, Any] | None:
+        """What a kernel replies to a request, or None if it leaves that unanswered.
+
+        Control requests are answered in order, so when a later one is answered first, the kernel
+        or something on the way has dropped this one.
+        """
+        asked = asyncio.ensure_future(self.ask(msg_type, content))
+        later = asyncio.ensure_future(self.ask(INFO_REQUEST, {}))
         try:
-            await asyncio.wait({ping, info}, return_when=asyncio.FIRST_COMPLETED)
-            if not ping.done():
-                info.result()
+            await asyncio.wait({asked, later}, return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done():
+                later.result()
                 return None
-            pong = ping.result()["content"]
-            if "clock" in pong:
-                self._clock_offset_seconds = float(pong["clock"]) - time.monotonic()
-            return str(pong["generation"])
+            return cast("dict[str, Any]", asked.result()["content"])
         finally:
-            for task in (ping, info):
+            for task in (asked, later):
                 task.cancel()
-            await asyncio.gather(ping, info, return_exceptions=True)
+            await asyncio.gather(asked, later, return_exceptions=True)
 
     def _lost(self) -> KernelDiedError:
         return KernelDiedError(
@@ -368,7 +396,7 @@ class KernelLink(ABC):
 
     def _ping(self, unanswered: bool) -> None:
         """Ask for a sign of life; ``unanswered`` says whether there was none since the last."""
-        self._post("control", self._session.msg("kernel_info_request", {}))
+        self._post("control", self._session.msg(INFO_REQUEST, {}))
 
     def _silent(self, grace_seconds: float) -> None:
         """The kernel has left the pings unanswered."""

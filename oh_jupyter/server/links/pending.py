@@ -135,7 +135,6 @@ class PendingReplies:
 
     def send_again(self) -> None:
         """Send all messages once more that nobody has answered."""
-        self._last_answer = asyncio.get_running_loop().time()
         for waiting in {id(waiting): waiting for waiting in self._waiting.values()}.values():
             if waiting.again is not None and not waiting.reply.done():
                 waiting.ids.append(waiting.again())

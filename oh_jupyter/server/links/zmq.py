@@ -7,6 +7,7 @@ concurrent traffic; streams with identities of their own do neither.
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 from jupyter_client.session import Session
@@ -40,7 +41,8 @@ class ZmqLink(KernelLink):
         """The stream of a channel; that of the shell is needed for loading only."""
         if channel not in self._streams:
             connect = getattr(self._manager, f"connect_{channel}")
-            stream = self._streams[channel] = connect(identity=self._session.bsession)
+            # Of two connections with one identity, a kernel hears the older, which may be dead.
+            stream = self._streams[channel] = connect(identity=uuid.uuid4().hex.encode())
             stream.on_recv(self._receive, copy=False)
             self._port = self._manager.control_port
         return self._streams[channel]
@@ -59,7 +61,27 @@ class ZmqLink(KernelLink):
 
     def _ping(self, unanswered: bool) -> None:
         self._leave_lost_ports()
+        if unanswered and not self.answered:
+            self._connect_anew()
         super()._ping(unanswered)
+
+    def _connect_anew(self) -> None:
+        """Leave a connection that a kernel may be deaf for since its start.
+
+        There the main thread of ipykernel touches sockets that other threads read already, so
+        that now and then a connection that came in that moment is never heard.
+        """
+        self._close_stream("control")
+        self._stream("control")
+        self._pending.send_again()
+
+    def _leave_shell(self) -> None:
+        self._close_stream("shell")
+
+    def kernel_gone(self, problem: KernelDiedError) -> None:
+        """End all pending requests; the next shell is not connected to before it is needed."""
+        super().kernel_gone(problem)
+        self._leave_shell()
 
     def _post(self, channel: str, message: dict[str, Any], buffers: Buffers | None = None) -> None:
         self._session.send(self._stream(channel), message, buffers=buffers)
@@ -81,8 +103,11 @@ class ZmqLink(KernelLink):
         self._close_streams()
 
     def _close_streams(self) -> None:
-        for stream in self._streams.values():
-            if not stream.closed():
-                stream.on_recv(None)
-                stream.close(linger=0)
-        self._streams.clear()
+        for channel in list(self._streams):
+            self._close_stream(channel)
+
+    def _close_stream(self, channel: str) -> None:
+        stream = self._streams.pop(channel, None)
+        if stream is not None and not stream.closed():
+            stream.on_recv(None)
+            stream.close(linger=0)
