@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -30,14 +31,15 @@ class Driven:
         self.run = runner.run
         self.session = session
 
-    def step(self, action: str) -> dict[str, Any]:
+    def step(self, action: str, *, fails: bool = False) -> dict[str, Any]:
         """Do what the worker does for a step."""
-        return self.run(self._step(action))
+        seen = self.run(self._step(action))
+        assert bool(seen["last_action_error"]) == fails
+        return seen
 
     async def _step(self, action: str) -> dict[str, Any]:
         request = {"action": action, "include": list(PARTS), "limit": 60.0, "cwd": "/"}
         seen = await run_step(self.session, request)
-        assert seen["last_action_error"] == ""
         await self.session.release_resources()
         return seen
 
@@ -189,3 +191,20 @@ def test_a_stalled_download_is_waited_for_by_its_own_step(driven: Driven, site, 
     # Later steps must not wait for it at all.
     monkeypatch.setattr(operations, "DOWNLOAD_TIMEOUT_SECONDS", 600)
     assert driven.step("noop(0)")["notices"] == []
+
+
+def test_a_page_for_errors_is_let_finish(driven: Driven, monkeypatch):
+    """Stopped while it begins, it is never drawn, and its picture never comes."""
+    stopped: list[BrowserSession] = []
+
+    async def stop_loading(session: BrowserSession) -> None:
+        stopped.append(session)
+
+    monkeypatch.setattr(BrowserSession, "stop_loading", stop_loading)
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        seen = driven.step(f'goto("http://127.0.0.1:{unheard.getsockname()[1]}")', fails=True)
+    assert "ERR_CONNECTION_REFUSED" in seen["last_action_error"]
+    assert stopped == []
+    assert "127.0.0.1" in seen["text_content"]
+    assert seen["screenshot"]

@@ -275,6 +275,8 @@ async def _mouse_drag_and_drop(
 
 
 async def _goto(session: BrowserSession, url: str) -> None:
+    from playwright.async_api import TimeoutError as PlaywrightTimeoutError
+
     address, page = _checked_url(url), session.page
     is_pdf = urlsplit(address).scheme == "file" and address.lower().endswith(".pdf")
     if is_pdf:
@@ -283,8 +285,9 @@ async def _goto(session: BrowserSession, url: str) -> None:
     try:
         # "commit": what comes after the answer is waited for like after any other action.
         await page.goto(address, **COMMIT)
-    except Exception:
-        # It would go on behind the error that is reported, and block the page.
+    except PlaywrightTimeoutError:
+        # It would go on behind the error that is reported, and block the page. One that has failed
+        # is over: stopped while the browser's page for errors begins, that would never be drawn.
         await session.stop_loading()
         raise
     finally:
