@@ -29,6 +29,9 @@ _CONTENT_PART = 4
 _PROBE_SECONDS = 0.2
 """Seconds until a subscription that has shown nothing is probed again."""
 
+_CONNECTION_SECONDS = 5.0
+"""Seconds until a connection is made anew through which nothing was heard; then twice as many."""
+
 
 class KernelClient:
     """Sends cells to a kernel. It belongs to one asyncio loop."""
@@ -101,35 +104,46 @@ class KernelClient:
                 return
             # Annotated as plain sockets; the context makes asyncio ones.
             channels: Any = self._channels
-            shell = channels.connect_shell(identity=self._session.bsession)
-            control = channels.connect_control(identity=self._session.bsession)
-            self._iopub = iopub = channels.connect_iopub()
-            self._readers = [
-                asyncio.create_task(self._read(iopub)),
-                asyncio.create_task(self._read(shell)),
-            ]
-            try:
-                await self._wait_for_iopub(control)
-            finally:
-                control.close(linger=0)
-            self._shell = shell
+            if self._iopub is None:
+                self._iopub = channels.connect_iopub()
+                self._readers.append(asyncio.create_task(self._read(self._iopub)))
+            seconds = _CONNECTION_SECONDS
+            while not await self._is_heard(seconds):
+                seconds *= 2
+            self._shell = shell = channels.connect_shell(identity=self._session.bsession)
+            self._readers.append(asyncio.create_task(self._read(shell)))
 
-    async def _wait_for_iopub(self, control: zmq.asyncio.Socket) -> None:
-        """Ask on control, which answers while cells run, until IOPub shows that it was asked."""
-        while True:
-            message = self._session.msg("kernel_info_request", {})
-            request = CellRequest(message["header"]["msg_id"])
-            request.replied = True
-            self._pending[request.msg_id] = request
-            await control.send_multipart(self._session.serialize(message))
-            try:
-                async with asyncio.timeout(_PROBE_SECONDS):
-                    await request.done.wait()
-                return
-            except TimeoutError:
-                continue
-            finally:
-                self._pending.pop(request.msg_id, None)
+    async def _is_heard(self, seconds: float) -> bool:
+        """Ask on control, which answers while cells run, until IOPub shows that it was asked.
+
+        For a connection that comes while ipykernel starts it may be deaf for ever.
+        """
+        channels: Any = self._channels
+        control = channels.connect_control()
+        try:
+            async with asyncio.timeout(seconds):
+                while not await self._probe(control):
+                    pass
+        except TimeoutError:
+            return False
+        finally:
+            control.close(linger=0)
+        return True
+
+    async def _probe(self, control: zmq.asyncio.Socket) -> bool:
+        message = self._session.msg("kernel_info_request", {})
+        request = CellRequest(message["header"]["msg_id"])
+        request.replied = True
+        self._pending[request.msg_id] = request
+        await control.send_multipart(self._session.serialize(message))
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS):
+                await request.done.wait()
+        except TimeoutError:
+            return False
+        finally:
+            self._pending.pop(request.msg_id, None)
+        return True
 
     async def _read(self, socket: zmq.asyncio.Socket) -> None:
         while True:
