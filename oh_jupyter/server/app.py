@@ -120,7 +120,8 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             kernel_gone=self._outbox.kernel_gone,
         )
         activity = Activity()
-        unsaved = UnsavedDocuments(server.event_logger)
+        shared_documents = SharedDocuments(server)
+        unsaved = UnsavedDocuments(server.event_logger, shared_documents.save)
         ServerState(
             router=router,
             limits=limits,
@@ -130,7 +131,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
                 server,
                 router,
                 activity.touch,
-                Notebooks(server, SharedDocuments(server)),
+                Notebooks(server, shared_documents),
                 unsaved,
                 list_skills=self.mcp_skills,
             ),

@@ -1,4 +1,4 @@
-"""Documents that people edit together by jupyter-collaboration, while agents change their files."""
+"""Documents that people edit together, while agents change their files."""
 
 from __future__ import annotations
 
@@ -8,36 +8,50 @@ from typing import Any
 
 from jupyter_server.utils import ensure_async
 
+from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
 
 __all__ = ["SharedDocuments"]
 
 ROOM_EVENT = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
+MERGED_TYPES = ("file", "notebook")
 
 
 class SharedDocuments:
-    """The documents of the extension ``jupyter_server_ydoc``, which jupyter-collaboration brings.
+    """The documents that jupyter-collaboration or jupyter-server-documents shares.
 
-    It reads a file that somebody else has written in place of what people have typed since it
-    saved. Here, what is new in the file is merged into what they have typed.
+    Both read a file that somebody else has written in place of what people have typed since it
+    was saved. Here, what is new in the file is merged into what they have typed.
     """
 
     def __init__(self, serverapp: Any) -> None:
         """Follow the documents that are opened from now on."""
         self._serverapp = serverapp
-        self._followed: dict[str, FollowedRoom] = {}
+        self.saves = OrderedSaves(serverapp.contents_manager)
+        self._loaded: dict[str, LoadedRoom] = {}
+        self._watched: dict[str, WatchedRoom] = {}
         listen = serverapp.event_logger.add_listener
         listen(schema_id=ROOM_EVENT, listener=self._on_room)
         listen(schema_id=DOCUMENTS_EVENT, listener=self._on_documents)
 
     async def notebook(self, path: str) -> Any | None:
         """The ``jupyter_ydoc.YNotebook`` of an open notebook; None if no tab shares it."""
-        app = self._extension()
-        if app is None:
-            return None
-        return await app.get_document(
-            path=path, content_type="notebook", file_format="json", copy=False
-        )
+        if app := self._extension():
+            return await app.get_document(
+                path=path, content_type="notebook", file_format="json", copy=False
+            )
+        ids = self._settings.get("file_id_manager")
+        room = ids and self._watched.get(f"json:notebook:{ids.get_id(path)}")
+        return room.document if room else None
+
+    async def save(self) -> None:
+        """Save what was typed in the last moments, where tabs cannot ask for that."""
+        for room in list(self._watched.values()):
+            await room.save_unsaved()
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return dict(self._serverapp.web_app.settings)
 
     def _extension(self) -> Any | None:
         manager = self._serverapp.extension_manager
@@ -48,58 +62,109 @@ class SharedDocuments:
 
     async def _on_documents(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         if data["action"] == "changed":
-            for room in list(self._followed.values()):
+            rooms: list[LoadedRoom | WatchedRoom] = [*self._loaded.values()]
+            for room in [*rooms, *self._watched.values()]:
                 await room.read_changed_file()
 
     async def _on_room(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        room, app = data["room"], self._extension()
-        if app is None:
-            return
-        if data.get("action") == "clean":
+        room, action = data["room"], data.get("action")
+        if action == "clean":
             self._leave(room)
-        elif data.get("action") == "initialize" and data.get("msg") == "Room initialized":
-            # A copy is made when all has been loaded.
-            await app.get_document(room_id=room, copy=True)
-            document = await app.get_document(room_id=room, copy=False)
-            if document is not None:
-                file_format, file_type, file_id = room.split(":", 2)
-                loader = app.file_loaders[file_id]
-                self._leave(room)
-                model = await loader.load_content(file_format, file_type)
-                self._followed[room] = FollowedRoom(
-                    document, loader, model, self._serverapp.contents_manager
-                )
+        elif action == "initialize" and data.get("msg") == "Room initialized":
+            if app := self._extension():
+                await self._follow_loaded(app, room)
+        elif action == "load" and room.split(":")[1] in MERGED_TYPES:
+            await self._follow_watched(room)
+
+    async def _follow_loaded(self, app: Any, room: str) -> None:
+        # A copy is made when all has been loaded.
+        await app.get_document(room_id=room, copy=True)
+        document = await app.get_document(room_id=room, copy=False)
+        if document is not None:
+            file_format, file_type, file_id = room.split(":", 2)
+            loader = app.file_loaders[file_id]
+            self._leave(room)
+            model = await loader.load_content(file_format, file_type)
+            self._loaded[room] = LoadedRoom(document, self._contents, loader, model)
+
+    async def _follow_watched(self, room: str) -> None:
+        if manager := self._settings.get("yroom_manager"):
+            yroom = manager.get_room(room)
+            document = await yroom.get_jupyter_ydoc()
+            yroom.add_stop_callback(partial(self._watched.pop, room, None))
+            self._watched[room] = WatchedRoom(document, self._contents, yroom.file_api, self.saves)
+
+    @property
+    def _contents(self) -> Any:
+        return self._serverapp.contents_manager
 
     def _leave(self, room: str) -> None:
-        if followed := self._followed.pop(room, None):
-            followed.close()
+        if loaded := self._loaded.pop(room, None):
+            loaded.close()
 
 
-class FollowedRoom:
+class MergedDocument:
     """A document, and its state when it was the same as its file."""
 
-    def __init__(self, document: Any, loader: Any, model: dict[str, Any], contents: Any) -> None:
+    def __init__(self, document: Any, contents: Any, content: Any) -> None:
         """Take what has just been loaded.
 
         Args:
             document: A ``jupyter_ydoc.YBaseDoc``.
-            loader: The ``FileLoader`` by which it is read and saved.
-            model: What the loader has read.
             contents: The server's contents manager.
+            content: Of the file.
         """
-        self._document, self._loader, self._contents = document, loader, contents
-        self._kind: tuple[str, str] | None = (model["format"], model["type"])
+        self.document, self._contents = document, contents
         as_file = type(document)()
-        as_file.set(model["content"])
+        as_file.set(content)
         self._content = self._in_file = as_file.get()
         self._is_saved = True
         is_as_file = document.get() == self._content
         self._as_file: bytes | None = document.ydoc.get_update() if is_as_file else None
+
+    async def _file(self, path: str) -> Any:
+        return await ensure_async(self._contents.get(path, content=False, require_hash=True))
+
+    def _state(self) -> tuple[Any, bytes]:
+        return self.document.get(), self.document.ydoc.get_update()
+
+    def _is_as_saved(self, content: Any) -> bool:
+        # A text's line ends are those of the file as long as nobody types.
+        return self._is_saved and bool(content == self._content)
+
+    def _note_saved(self, content: Any, state: bytes) -> None:
+        self._content, self._in_file, self._as_file = content, content, state
+        self._is_saved = True
+
+    def _merge(self, content: Any, state: bytes) -> None:
+        """Do to the document what makes that content of its state as a file."""
+        ydoc = self.document.ydoc
+        fork = type(ydoc)()
+        fork.apply_update(state)
+        as_file = type(self.document)(fork)
+        shown = _with_outputs(content, self._content, self._in_file)
+        as_file.set(shown)
+        self._in_file, self._is_saved = content, shown == content
+        self._content, self._as_file = as_file.get(), fork.get_update()
+        ydoc.apply_update(fork.get_update(ydoc.get_state()))
+
+
+class LoadedRoom(MergedDocument):
+    """A room of ``jupyter_server_ydoc``, which jupyter-collaboration brings.
+
+    Its ``FileLoader`` reads and saves, also for other rooms of the file.
+    """
+
+    def __init__(self, document: Any, contents: Any, loader: Any, model: dict[str, Any]) -> None:
+        """Take what the loader has read."""
+        super().__init__(document, contents, model["content"])
+        self._loader = loader
+        self._kind: tuple[str, str] | None = (model["format"], model["type"])
         loader.load_content = partial(self._load, loader.load_content)
         loader.maybe_save_content = partial(self._save, loader.maybe_save_content)
 
     def close(self) -> None:
-        """Have no part any more in what the loader does, which other rooms of the file may have."""
+        """Leave the loader to the other rooms."""
         self._kind = None
 
     async def read_changed_file(self) -> None:
@@ -112,39 +177,74 @@ class FollowedRoom:
         if (model["format"], model["type"]) != self._kind:
             return await save(model)
         # What is typed while cells are read one by one would be in one of the two only.
-        content, state = self._document.get(), self._document.ydoc.get_update()
-        if self._is_saved and content == self._content:
-            # A text's line ends are those of the file as long as nobody types.
-            return await self._file()
+        content, state = self._state()
+        if self._is_as_saved(content):
+            return await self._file(self._loader.path)
         saved = await save({**model, "content": content})
-        self._content, self._in_file, self._as_file = content, content, state
-        self._is_saved = True
+        self._note_saved(content, state)
         return saved
 
     async def _load(self, load: Any, format: str, file_type: str) -> Any:
         model = await load(format, file_type)
         if (format, file_type) == self._kind and self._as_file is not None:
             self._merge(model["content"], self._as_file)
-            model["content"] = self._document.get()
+            model["content"] = self.document.get()
             # Tabs with another one ask whether to overwrite the file.
-            self._document.hash = (await self._file())["hash"]
+            self.document.hash = (await self._file(self._loader.path))["hash"]
         return model
 
-    async def _file(self) -> Any:
-        path = self._loader.path
-        return await ensure_async(self._contents.get(path, content=False, require_hash=True))
 
-    def _merge(self, content: Any, state: bytes) -> None:
-        """Do to the document what makes that content of its state as a file."""
-        ydoc = self._document.ydoc
-        fork = type(ydoc)()
-        fork.apply_update(state)
-        as_file = type(self._document)(fork)
-        shown = _with_outputs(content, self._content, self._in_file)
-        as_file.set(shown)
-        self._in_file, self._is_saved = content, shown == content
-        self._content, self._as_file = as_file.get(), fork.get_update()
-        ydoc.apply_update(fork.get_update(ydoc.get_state()))
+class WatchedRoom(MergedDocument):
+    """A room of ``jupyter_server_documents``, whose ``YRoomFileAPI`` watches and saves."""
+
+    def __init__(self, document: Any, contents: Any, file_api: Any, saves: OrderedSaves) -> None:
+        """Take a document that nobody has changed since it was loaded."""
+        super().__init__(document, contents, document.get())
+        self._file_api, self._saves = file_api, saves
+        file_api._reload_content_inplace = self._reload
+        file_api.save = partial(self._save, file_api.save)
+
+    async def read_changed_file(self) -> None:
+        """Have the product look at its file now."""
+        # It looks again by itself, and tells of what it cannot read.
+        with suppress(Exception):
+            await self._file_api._check_file(self.document)
+
+    async def save_unsaved(self) -> None:
+        """Save what was typed in the last moments."""
+        # It tries again by itself, and tells of what it cannot save.
+        with suppress(Exception):
+            if self._file_api.has_unsaved_changes:
+                await self._file_api.save(self.document)
+
+    async def _save(self, save: Any, document: Any) -> None:
+        file_api, was_stopped = self._file_api, self._file_api.stopped
+        async with self._saves.alone(file_api._last_path):
+            # An agent may have written since it last looked.
+            await file_api._check_file(document)
+            if file_api.stopped and not was_stopped:
+                return  # the file is gone
+            content, state = self._state()
+            if self._is_as_saved(content):
+                file_api._save_scheduled = document.dirty = False
+                return
+            before = file_api._last_modified
+            await save(document)
+            if file_api._last_modified is not before:  # it does not raise what it tells
+                self._note_saved(content, state)
+                await self._show_hash()
+
+    async def _reload(self, document: Any) -> None:
+        file_api = self._file_api
+        async with self._saves.alone(file_api._last_path):
+            content, last_modified = await file_api._get_content(file_api._last_path)
+            self._merge(content, self._as_file or self._state()[1])
+            file_api._last_modified = last_modified
+            await self._show_hash()
+
+    async def _show_hash(self) -> None:
+        # Tabs with another one ask whether to overwrite the file.
+        self.document.hash = (await self._file(self._file_api._last_path))["hash"]
 
 
 def _with_outputs(content: Any, shown: Any, before: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -46,9 +46,12 @@ class _SaveRequest:
 class UnsavedDocuments:
     """Documents with changes that are not in their files, by the window that has them open."""
 
-    def __init__(self, event_logger: Any) -> None:
-        """Announce the event by which windows are asked to save."""
+    def __init__(
+        self, event_logger: Any, save_shared: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Announce the event by which windows are asked to save; the server saves the rest."""
         self._event_logger = event_logger
+        self._save_shared = save_shared
         self._windows: dict[str, frozenset[str]] = {}
         self._silent: set[str] = set()
         self._requests: dict[int, _SaveRequest] = {}
@@ -82,9 +85,12 @@ class UnsavedDocuments:
 
     async def save(self) -> None:
         """Have all windows save what is unsaved, except what they have to ask about."""
-        windows = self._windows.keys() - self._silent
-        if not windows:
-            return
+        if windows := self._windows.keys() - self._silent:
+            await self._ask_to_save(windows)
+        if self._save_shared is not None:
+            await self._save_shared()
+
+    async def _ask_to_save(self, windows: set[str]) -> None:
         number = next(self._ids)
         request = self._requests[number] = _SaveRequest(windows)
         data = {"action": "save", "request": number}

@@ -282,14 +282,14 @@ async def test_who_may_not_read_or_run_does_not(
 class TestLive:
     """With jupyter-collaboration's server part."""
 
+    extension = "jupyter_server_ydoc"
+
     @pytest.fixture
     def jp_server_config(self, jp_server_config, tmp_path):
-        pytest.importorskip(
-            "jupyter_server_ydoc", reason="needs jupyter-server-ydoc, of jupyter-collaboration"
-        )
+        pytest.importorskip(self.extension, reason=f"needs {self.extension}")
         ystore = {"db_path": str(tmp_path / "ystore.db")}
         config = {**jp_server_config, "SQLiteYStore": ystore}
-        extensions = {"jupyter_server_ydoc": True, "jupyter_server_fileid": True}
+        extensions = {self.extension: True, "jupyter_server_fileid": True}
         config["ServerApp"] = {
             **config["ServerApp"],
             "jpserver_extensions": {
@@ -339,3 +339,20 @@ class TestLive:
             read = await session.call_tool("read_cells", {})
             assert "to stdout" in told(read)
             assert [block.type for block in read.content].count("image") == 1
+
+
+class TestLiveOnServerDocuments(TestLive):
+    """With jupyter-server-documents."""
+
+    extension = "jupyter_server_documents"
+
+    @pytest.fixture
+    def shared(self, jp_serverapp):
+        """The document that people's tabs would show."""
+
+        async def shared(path: str):
+            return await jp_serverapp.web_app.settings["jupyter_server_ydoc"].get_document(
+                path=path, content_type="notebook", file_format="json"
+            )
+
+        return shared

@@ -46,7 +46,7 @@ class Notebooks:
         """Look at a server."""
         self._serverapp = serverapp
         self._shared_documents = shared_documents
-        self._saves = OrderedSaves(serverapp.contents_manager)
+        self._saves = shared_documents.saves
 
     async def open_ones(self) -> list[OpenNotebook]:
         """The notebooks that have a session."""
@@ -278,7 +278,7 @@ class StoredDocument(Document):
 
 
 class LiveDocument(Document):
-    """The shared document of jupyter-collaboration, which saves itself."""
+    """A document that people share, which saves itself."""
 
     def __init__(self, path: str, shared: Any) -> None:
         """Take a ``jupyter_ydoc.YNotebook``, not a copy."""
