@@ -38,6 +38,15 @@ def test_a_script_is_run(kernel) -> None:
     assert kernel.execute(script) == "n=1\nn=2\n{n} 2"
 
 
+def test_a_person_is_told_what_became_of_the_shell_and_what_to_do_in_words_of_magics(kernel) -> None:
+    shown = kernel.execute("%oh_run -t 0.2 cat")
+    assert "%oh_run --input TEXT answers it" in shown
+    assert "execute_bash" not in shown
+    kernel.execute("%oh_run -i C-c")
+    shown = kernel.execute("%oh_run exit 3")
+    assert "[exit code 3]\n[The shell itself has ended. A new shell was started in " in shown
+
+
 def test_options_go_before_the_command_and_the_rest_is_its_own(kernel) -> None:
     assert kernel.execute("%oh_run --timeout 20 echo --timeout 5") == "--timeout 5"
     assert "timed out after 0.2" in kernel.execute("%oh_run -t 0.2 sleep 30")

@@ -22,12 +22,20 @@ from oh_jupyter.events import (
     UserRejectObservation,
 )
 from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines, is_dry_run, readable_diff
+from oh_jupyter.shell.replies import HINT
 
 __all__ = ["Diff", "coloured", "observation_html", "observation_text", "screenshot", "shown_text"]
 
 
 _COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
 """Dim, green, red: by what a terminal calls them."""
+
+
+_AGENTS_INPUT = "By setting `is_input` to `true`, you can interact with the current process: "
+_MAGICS_HINT = (
+    "%oh_run alone waits on and shows more of it, %oh_run --input TEXT answers it, and "
+    "%oh_run --input C-c stops it."
+)
 
 
 class Diff(str):
@@ -115,11 +123,15 @@ def _tool_text(observation: MCPObservation) -> tuple[str, html.Tone]:
 
 def _exit_note(observation: CmdOutputObservation) -> str:
     code = observation.exit_code
-    if code == 0:
-        return ""
-    if code == -1:
-        return observation.metadata.suffix.strip()
-    return f"[exit code {code}]"
+    ended = f"[exit code {code}]" if code not in (0, -1) else ""
+    return "\n".join(filter(None, [ended, _remarks(observation)]))
+
+
+def _remarks(observation: CmdOutputObservation) -> str:
+    """What agents are told about a command beside its exit code, in words for a person."""
+    told = observation.metadata.suffix.replace(_AGENTS_INPUT, "").replace(HINT, _MAGICS_HINT)
+    lines = told.strip().splitlines()
+    return "\n".join(line for line in lines if not line.startswith("[The command completed"))
 
 
 def observation_html(observation: Observation) -> str:
@@ -155,10 +167,11 @@ def _command_html(observation: CmdOutputObservation) -> str:
     code = observation.exit_code
     tone: html.Tone = "ok" if code == 0 else "info" if code == -1 else "error"
     word = {0: "", -1: "running"}.get(code, f"exit {code}")
+    remarks = _remarks(observation)
     return html.card(
         html.heading(f"$ {observation.command}", *([html.badge(word, tone)] if word else [])),
         html.output_block(observation.content),
-        html.output_block(observation.metadata.suffix.strip()) if code == -1 else "",
+        html.output_block(remarks) if remarks else "",
         tone=tone,
     )
 
