@@ -38,7 +38,7 @@ def test_a_script_is_run(kernel) -> None:
     assert kernel.execute(script) == "n=1\nn=2\n{n} 2"
 
 
-def test_a_person_is_told_what_became_of_the_shell_and_what_to_do_in_words_of_magics(kernel) -> None:
+def test_a_person_is_told_in_words_of_magics_what_became_of_the_shell(kernel) -> None:
     shown = kernel.execute("%oh_run -t 0.2 cat")
     assert "%oh_run --input TEXT answers it" in shown
     assert "execute_bash" not in shown
