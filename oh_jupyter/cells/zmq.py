@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from hmac import compare_digest
 from typing import Any
 
 import zmq
@@ -23,8 +24,8 @@ from oh_jupyter.cells.request import (
     execute_content,
 )
 
-_CONTENT_PART = 4
-"""Place of the content in a message: after signature, header, parent and metadata."""
+_PARTS = 5
+"""Parts of a message without buffers: signature, header, parent, metadata and content."""
 
 _PROBE_SECONDS = 0.2
 """Seconds until a subscription that has shown nothing is probed again."""
@@ -149,19 +150,21 @@ class KernelClient:
         while True:
             frames = await socket.recv_multipart()
             try:
-                _, parts = self._session.feed_identities(frames)
-                parent = self._session.unpack(parts[2])
-            except (ValueError, IndexError, TypeError):
+                parts: Any = self._session.feed_identities(frames)[1]
+                signature, header, parent, _, content = parts[:_PARTS]
+                request = self._pending.get(self._session.unpack(parent).get("msg_id", ""))
+                if request is None:
+                    continue
+                msg_type = self._session.unpack(header)["msg_type"]
+            except (ValueError, LookupError, TypeError):
                 continue
-            request = self._pending.get(parent.get("msg_id", ""))
-            if request is None:
+            if len(content) > MAX_OUTPUT_BYTES:
+                request.outputs.add_oversized(msg_type, len(content))
                 continue
-            size = len(parts[_CONTENT_PART])
-            if size > MAX_OUTPUT_BYTES:
-                request.outputs.add_oversized(self._session.unpack(parts[1])["msg_type"], size)
+            # Session.deserialize parses the dates in the headers, which takes the most time of it.
+            if not compare_digest(signature, self._session.sign(parts[1:_PARTS])):
                 continue
-            message = self._session.deserialize(parts)
-            request.handle(message["header"]["msg_type"], message["content"])
+            request.handle(msg_type, self._session.unpack(content))
             if request.done.is_set():
                 self._pending.pop(request.msg_id, None)
 

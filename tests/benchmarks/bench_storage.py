@@ -284,15 +284,12 @@ def _bench_s3(endpoint):
         calls = [lambda n=n: get(n) for n in range(1000)]
         assert len(loop.run_until_complete(concurrently(calls))) == 1000
 
-    async def keys():
+    async def keys(folder):
         found = []
         pages = client.get_paginator("list_objects_v2")
-        async for page in pages.paginate(Bucket="bucket", Prefix="ours/many/", Delimiter="/"):
+        async for page in pages.paginate(Bucket="bucket", Prefix=f"ours/{folder}/", Delimiter="/"):
             found += [entry["Key"] for entry in page.get("Contents", ())]
         return found
-
-    def raw_list(_):
-        assert len(loop.run_until_complete(keys())) == 10_000
 
     names = [f"d/{n:05}" for n in range(1000)]
     ours, raw = turns(
@@ -329,9 +326,28 @@ def _bench_s3(endpoint):
     )
     report("S3 delete of 1 KB", ours, raw, "aiobotocore, without a look")
     report("", ours, looking, "aiobotocore, with a look")
-    store.write_many({f"many/{n:05}": b"" for n in range(10_000)})
-    ours, raw = turns(lambda _: store.list("many"), raw_list, files=1, rounds=5)
-    report("S3 list of 10 000", ours, raw, "aiobotocore, page by page")
+    for count in (1_000, 10_000):
+        folder = f"list{count}"
+        store.write_many({f"{folder}/{n:05}": b"" for n in range(count)})
+
+        def listed(_, folder=folder, count=count):
+            assert len(store.list(folder)) == count
+
+        def raw_listed(_, folder=folder, count=count):
+            assert len(loop.run_until_complete(keys(folder))) == count
+
+        ours, raw = turns(listed, raw_listed, files=1, rounds=5)
+        report(f"S3 list of {count}", ours, raw, "aiobotocore, page by page")
+    large = bytes(100 << 20)
+    ours, raw = turns(
+        lambda _: store.write("large", large),
+        lambda _: loop.run_until_complete(
+            client.put_object(Bucket="bucket", Key="raw/large", Body=large)
+        ),
+        files=1,
+        rounds=5,
+    )
+    report("S3 write of 100 MB", ours, raw, "aiobotocore, in one request")
     loop.run_until_complete(context.__aexit__(None, None, None))
     loop.close()
 

@@ -8,11 +8,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import zmq.asyncio
+from jupyter_client.session import Session
 
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.remote import RemoteKernel
 from oh_jupyter.cells.request import CellRequest
 from oh_jupyter.cells.subprocess_kernel import SubprocessKernel
+from oh_jupyter.cells.zmq import KernelClient
 from oh_jupyter.testing import CellRunnerContract, LiveServer
 
 RunCell = Callable[..., CellOutput]
@@ -56,6 +59,29 @@ def test_a_cell_has_begun_when_it_can_be_interrupted(silent: bool) -> None:
     request.handle("execute_input", {"code": "1", "execution_count": 1})
     request.handle("status", {"execution_state": "idle"})
     assert begun == [True]
+
+
+async def test_what_another_has_signed_is_not_of_the_kernel() -> None:
+    client = KernelClient({"ip": "127.0.0.1", "key": "ours"}, cancel=lambda msg_id: None)
+    with zmq.asyncio.Context() as context:
+        kernel, reader = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
+        kernel.bind("inproc://kernel")
+        reader.connect("inproc://kernel")
+        request = client._pending["id"] = CellRequest("id")
+        client._readers = [asyncio.create_task(client._read(reader))]
+        told = {"execute_reply": {"status": "ok"}, "status": {"execution_state": "idle"}}
+        for key, text in ((b"another's", "forged"), (b"ours", "genuine")):
+            session = Session(key=key)
+            contents = {"stream": {"text": text}, **(told if text == "genuine" else {})}
+            for msg_type, content in contents.items():
+                message = session.msg(msg_type, content, parent={"msg_id": "id"})
+                await kernel.send_multipart(session.serialize(message))
+        async with asyncio.timeout(60):
+            await request.done.wait()
+        await client.close()
+        kernel.close()
+        reader.close()
+    assert request.outputs.result().text == "genuine"
 
 
 @pytest.mark.parametrize("remotely", [False, True])
