@@ -173,6 +173,11 @@ class Settings:
         "Seconds without an action after which a browser is closed until the next one, which finds "
         "its tabs, cookies and local storage again; 0 for never.",
     )
+    browser_freeze_seconds: float = _setting(
+        0.0,
+        "Seconds without an action or a watcher after which the pages of a headless browser stand "
+        "still, as on a machine that sleeps, until the next one; 0 for never.",
+    )
     browser_cdp_url: str | None = _setting(
         None,
         "DevTools address of a running browser to use instead of starting one.",

@@ -61,6 +61,7 @@ class BrowserEnv:
         blocked_origins: Iterable[str] = (),
         secrets: Iterable[str] = (),
         idle_seconds: float | None = None,
+        freeze_seconds: float | None = None,
     ) -> None:
         """Prepare a browser.
 
@@ -91,6 +92,7 @@ class BrowserEnv:
             secrets: Texts that are hidden in all observations and errors.
             idle_seconds: After how long without a step the browser is closed until the next one,
                 which finds its tabs, cookies and local storage again; None for never.
+            freeze_seconds: The same until the pages of a headless browser stand still meanwhile.
 
         Raises:
             BrowserError: A task, an origin or the storage state cannot be used.
@@ -106,6 +108,7 @@ class BrowserEnv:
             device=device or "",
             har_path=os.path.abspath(har_path) if har_path else "",
             video_path=os.path.abspath(video_path) if video_path else "",
+            freeze_seconds=freeze_seconds or 0.0,
             cdp_url=cdp_url or "",
             allowed_origins=tuple(allowed_origins),
             blocked_origins=tuple(blocked_origins),
@@ -258,8 +261,7 @@ class BrowserEnv:
             "The browser ended unexpectedly during this action and was started anew: "
             f"{self._supervisor.lost_state}. The action was not repeated."
         )
-        observation["last_action"] = action
-        observation["last_action_error"] = f"Error: {reason}"
+        observation |= {"last_action": action, "last_action_error": f"Error: {reason}"}
         observation["notices"].insert(0, reason)
         return observation
 

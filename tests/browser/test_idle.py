@@ -1,9 +1,17 @@
-"""A browser that nobody uses is closed, and goes on where it was."""
+"""A browser that nobody uses stands still or is closed, and goes on where it was."""
 
 from __future__ import annotations
 
+import psutil
+
 from oh_jupyter.browser import BrowserEnv
-from oh_jupyter.testing import wait_until
+from oh_jupyter.testing import descendants, wait_until
+
+
+def workers() -> set[psutil.Process]:
+    """The workers of all browsers that run."""
+    ends = ["oh_jupyter.browser.worker.main"]
+    return set(descendants(lambda process: process.cmdline()[-1:] == ends))
 
 
 def test_an_idle_browser_is_closed_and_opens_its_tabs_again(site) -> None:
@@ -20,3 +28,23 @@ def test_an_idle_browser_is_closed_and_opens_its_tabs_again(site) -> None:
         assert seen["open_pages_urls"] == [first, f"{first}?second"]
         assert seen["active_page_index"] == 0
         assert env.evaluate("document.cookie + localStorage.x") == "who=aday"
+
+
+def test_idle_pages_are_frozen_until_somebody_acts_or_looks(site) -> None:
+    page = site.put("/busy", "<!doctype html><title>busy</title><input value=typed>")
+    others = workers()
+    with BrowserEnv(freeze_seconds=0.1) as env:
+        env.step(f'goto("{page}")', include=())
+        (worker,) = workers() - others
+
+        def frozen() -> list[psutil.Process]:
+            return descendants(lambda p: p.status() == psutil.STATUS_STOPPED, of=worker.pid)
+
+        for use in (lambda: env.step("noop(0)")["screenshot"], lambda: env.watch(seconds=60)):
+            wait_until(frozen, what="the idle pages' rest")
+            assert env.check_alive()
+            assert use()
+            assert env.evaluate("document.querySelector('input').value") == "typed"
+        wait_until(frozen, what="the idle pages' rest")
+        left = frozen()
+    assert not psutil.wait_procs(left, timeout=60)[1]

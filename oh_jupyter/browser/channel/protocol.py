@@ -42,6 +42,7 @@ class LaunchSettings:
     device: str = ""
     har_path: str = ""
     video_path: str = ""
+    freeze_seconds: float = 0.0
     cdp_url: str = ""
     allowed_origins: tuple[str, ...] = ()
     blocked_origins: tuple[str, ...] = ()

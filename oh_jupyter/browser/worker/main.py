@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from oh_jupyter.browser.channel.pipe import WorkerEnd, run_worker
+from oh_jupyter.browser.worker.freeze import IdleFreezer
 from oh_jupyter.browser.worker.launch import limit_driver_memory
 from oh_jupyter.browser.worker.operations import (
     act,
@@ -64,6 +65,7 @@ class RequestDispatcher:
     """Runs requests as tasks: pings at once, operations one after the other."""
 
     def __init__(self, session: BrowserSession, parent: WorkerEnd, ended: asyncio.Event) -> None:
+        self.freezer = IdleFreezer(session)
         self._session = session
         self._parent = parent
         self._ended = ended
@@ -98,13 +100,14 @@ class RequestDispatcher:
         return True
 
     async def _operate(self, number: int, request: dict[str, Any]) -> None:
-        if request["op"] in ASIDE:
-            await self._answer(number, request)
-            return
-        async with self._operation_lock:
-            await self._answer(number, request)
-            # Within the lock: a page that is collecting its garbage is slow to act on.
-            await self._session.release_resources()
+        with self.freezer.in_use():
+            if request["op"] in ASIDE:
+                await self._answer(number, request)
+                return
+            async with self._operation_lock:
+                await self._answer(number, request)
+                # Within the lock: a page that is collecting its garbage is slow to act on.
+                await self._session.release_resources()
 
     async def _answer(self, number: int, request: dict[str, Any]) -> None:
         try:
@@ -145,7 +148,7 @@ async def _serve(parent: WorkerEnd) -> int:
     parent.listen(receive)
     parent.started()
     await ended.wait()
-    with contextlib.suppress(TimeoutError):
+    with contextlib.suppress(TimeoutError), dispatcher.freezer.in_use():
         await asyncio.wait_for(session.close(), settings.close_seconds)
     return 0
 

@@ -38,11 +38,11 @@ class Watchdog:
 
     async def answers(self, question: Awaitable[Any]) -> bool:
         """Wait for an answer, which an error is as well; False once the page counts as hung."""
-        start, before = time.monotonic(), await self._cpu_seconds()
+        start, before = time.monotonic(), await self.cpu_seconds()
         task = asyncio.ensure_future(question)
         try:
             while not (await asyncio.wait([task], timeout=MEASURE_INTERVAL_SECONDS))[0]:
-                waited, now = time.monotonic() - start, await self._cpu_seconds()
+                waited, now = time.monotonic() - start, await self.cpu_seconds()
                 used = max((now[pid] - before.get(pid, 0.0) for pid in now), default=waited)
                 if used >= HUNG_CPU_SECONDS or waited >= HUNG_WALL_SECONDS:
                     return task.done()
@@ -53,7 +53,7 @@ class Watchdog:
                 task.exception()
         return True
 
-    async def _cpu_seconds(self) -> dict[int, float]:
+    async def cpu_seconds(self) -> dict[int, float]:
         """Processor time of each renderer by process id; empty where the browser does not tell."""
         with contextlib.suppress(Exception):
             if self._browser is not None and self._session is None:
