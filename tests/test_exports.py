@@ -89,7 +89,7 @@ PUBLIC = {
     ],
     "oh_jupyter.testing": [
         *("CellRunnerContract", "FileStoreContract", "LiveKernel", "LiveServer", "descendants"),
-        *("live_kernel", "live_server", "run_server", "wait_until"),
+        *("live_kernel", "live_server", "run_server", "suspended", "wait_until"),
     ],
 }
 

@@ -16,6 +16,7 @@ import pytest
 
 from oh_jupyter.errors import ChildStartError, OhJupyterError
 from oh_jupyter.process import PIPE, spawn
+from oh_jupyter.testing import suspended
 
 DETACHED = "setsid sleep 987 & (nohup setsid sleep 987 >/dev/null 2>&1 &) ; sleep 987 & "
 
@@ -135,10 +136,9 @@ def test_two_requests_to_end_that_arrive_together_leave_nothing() -> None:
     child.stdout.readline()
     guardian = psutil.Process(psutil.Process(child.pid).ppid())
     below = guardian.children(recursive=True)
-    guardian.suspend()
-    child.begin_termination(0.2)
-    child.begin_termination(0.2)
-    guardian.resume()
+    with suspended(guardian):
+        child.begin_termination(0.2)
+        child.begin_termination(0.2)
     child.terminate(0.2)
     child.stdout.close()
     wait_until_gone(below)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TypeVar
 
 import psutil
@@ -29,6 +30,7 @@ __all__ = [
     "live_kernel",
     "live_server",
     "run_server",
+    "suspended",
     "wait_until",
 ]
 
@@ -78,3 +80,28 @@ def descendants(
             if is_wanted(process):
                 found.append(process)
     return found
+
+
+@contextmanager
+def suspended(*processes: psutil.Process) -> Iterator[None]:
+    """Suspend processes for the block.
+
+    The system carries the signal out some time after it was sent: the block begins when it has.
+
+    Args:
+        processes: Those that stand still; any of them may be ended in the block.
+    """
+    for process in processes:
+        process.suspend()
+    try:
+        for process in processes:
+            wait_until(partial(_stands_still, process), what=f"the stop of {process.pid}")
+        yield
+    finally:
+        for process in processes:
+            with suppress(psutil.NoSuchProcess):
+                process.resume()
+
+
+def _stands_still(process: psutil.Process) -> bool:
+    return bool(process.status() == psutil.STATUS_STOPPED)

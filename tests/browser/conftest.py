@@ -17,7 +17,7 @@ import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.executable import find_executable
-from oh_jupyter.testing import descendants
+from oh_jupyter.testing import descendants, suspended
 
 WORDS = "the tide was high and nobody had read the table of the harbour that day"
 SHOP = """<title>Shop</title><form role=search><input type=search aria-label=Search>
@@ -186,13 +186,8 @@ def stalled_worker() -> Callable[[], AbstractContextManager[None]]:
             lambda process: process.cmdline()[-1:] == ["oh_jupyter.browser.worker.main"]
         )
         assert workers
-        for process in workers:
-            process.suspend()
-        try:
+        with suspended(*workers):
             yield
-        finally:
-            for process in workers:
-                process.resume()
 
     return stalled
 

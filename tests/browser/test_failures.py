@@ -21,7 +21,7 @@ from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser.channel.tempdir import TempDir
 from oh_jupyter.browser.worker.session import MAX_TABS
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
-from oh_jupyter.testing import descendants, wait_until
+from oh_jupyter.testing import descendants, suspended, wait_until
 
 
 @pytest.fixture
@@ -238,11 +238,11 @@ def test_a_stopped_worker_is_replaced(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.start()
     process = worker_process()
-    process.suspend()
-    with pytest.raises(BrowserTimeoutError):
-        env.step("noop(0)", timeout=0.5)
-    assert not env.check_alive(0.5)
-    seen = env.step(f'goto("{page}")')
+    with suspended(process):
+        with pytest.raises(BrowserTimeoutError):
+            env.step("noop(0)", timeout=0.5)
+        assert not env.check_alive(0.5)
+        seen = env.step(f'goto("{page}")')
     assert "fine" in seen["text_content"]
     assert "started anew" in seen["notices"][0]
     assert not process.is_running()

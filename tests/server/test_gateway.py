@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import psutil
 import pytest
 import requests
 from leaving_client import asked
@@ -36,7 +37,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from oh_jupyter.cells.remote import RemoteKernel
 from oh_jupyter.client import Fleet, RuntimeClient
-from oh_jupyter.testing import LiveServer, run_server, wait_until
+from oh_jupyter.testing import LiveServer, run_server, suspended, wait_until
 from oh_jupyter.testing.server import TOKEN, run_command
 
 ENTERPRISE = shutil.which(
@@ -354,11 +355,8 @@ def test_a_restart_ends_what_waits_for_the_kernel(ours, pool, tmp_path) -> None:
 @BOTH_KINDS
 def test_a_suspended_kernel_is_reported_and_found_again(ours) -> None:
     pid = int(ours.cell("import os; os.getpid()"))
-    os.kill(pid, signal.SIGSTOP)
-    try:
+    with suspended(psutil.Process(pid)):
         status, answer = ours.act("run", command="true")
-    finally:
-        os.kill(pid, signal.SIGCONT)
     assert status == 504
     assert "has not answered" in answer["detail"]
     assert int(ours.cell("import os; os.getpid()")) == pid

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 import oh_jupyter
 from oh_jupyter.errors import KernelError
 from oh_jupyter.server.links import KernelLink, kernel_link, pending
 from oh_jupyter.server.state import state_of
+from oh_jupyter.testing import suspended
 
 HOLD_THE_GIL = "import ctypes; open({begun!r}, 'w').close(); ctypes.PyDLL(None).open({gate!r}, 0)"
 """Code during which no other thread of the kernel runs, until somebody writes to a FIFO."""
@@ -42,12 +43,8 @@ async def kernel_pid(act: Any, kernel: str) -> int:
 
 @asynccontextmanager
 async def stopped(pid: int) -> AsyncIterator[None]:
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        with impatience():
-            yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
+    with suspended(psutil.Process(pid)), impatience():
+        yield
 
 
 def appending(file: Path, text: str) -> dict[str, Any]:
