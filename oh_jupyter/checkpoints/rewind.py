@@ -195,26 +195,32 @@ def _permission_changes(
     git: Git, now: Snapshot, turns: Sequence[Turn], present: dict[str, Entry]
 ) -> dict[str, int]:
     """Permission bits that the turns changed and nobody else since, as they were before."""
-    wanted: dict[str, int] = {}
+    wanted: dict[str, int | None] = {}
     for begin, end, others in reversed(turns):
-        usual = (begin.file_mode, begin.program_mode), (end.file_mode, end.program_mode)
-        paths = begin.modes.keys() | end.modes.keys()
-        if usual[0] != usual[1]:  # those of most files were changed
-            paths |= _present(git, end).keys()
-        for path in paths:
-            entry = present.get(path)
-            if entry is None or not entry.is_file:
-                continue
-            before, after = begin.permissions(path, entry), end.permissions(path, entry)
-            is_there = wanted.get(path, now.permissions(path, entry))
-            if before != after == is_there and path not in others:
+        changed = differences(git, begin.tree, end.tree)
+        paths = begin.modes.keys() | end.modes.keys() | changed.keys()
+        if (begin.file_mode, begin.program_mode) != (end.file_mode, end.program_mode):
+            paths |= _present(git, end).keys()  # those of most files were changed
+        for path in paths - others:
+            is_there = wanted[path] if path in wanted else _mode(now, path, present.get(path))
+            as_it_was = Entry("100755" if is_there and is_there & 0o100 else "100644", "")
+            old, new = changed.get(path, (as_it_was, as_it_was))
+            before, after = _mode(begin, path, old), _mode(end, path, new)
+            if before != after == is_there:
                 wanted[path] = before
     return {
         path: mode
         for path, mode in wanted.items()
-        if mode != now.permissions(path, present[path])
+        if mode is not None
+        and path in present
+        and mode != _mode(now, path, present[path])
         and bool(mode & 0o100) == (present[path].mode == "100755")
     }
+
+
+def _mode(snapshot: Snapshot, path: str, entry: Entry | None) -> int | None:
+    """Permission bits of a file in a snapshot; None where there is none."""
+    return snapshot.permissions(path, entry) if entry is not None and entry.is_file else None
 
 
 def _merge(

@@ -97,6 +97,25 @@ def test_a_killed_rewind_is_finished_by_the_next(root, checkpoints, seed):
     assert contents(root) == then
 
 
+def test_a_file_that_is_made_again_keeps_its_permissions(root, checkpoints):
+    """Whatever permissions most files had while it was not there."""
+
+    def make(*names: str, mode: int) -> None:
+        for name in names:
+            (root / name).write_text("the same\n")
+            (root / name).chmod(mode)
+
+    make("again", mode=0o644)
+    then = contents(root)
+    turn = checkpoints.begin("turn")
+    (root / "again").unlink()
+    make("a", "b", "c", mode=0o444)
+    checkpoints.begin("another")
+    make("again", "d", "e", "f", mode=0o644)
+    checkpoints.rewind(turn.id)
+    assert contents(root) == then
+
+
 def test_many_files_at_once(root, checkpoints):
     for i in range(1000):
         (root / f"{i}.txt").write_text(f"{i}\n")

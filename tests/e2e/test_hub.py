@@ -15,9 +15,11 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import psutil
 import pytest
 import requests
 from tornado.httpclient import HTTPRequest
@@ -25,7 +27,7 @@ from tornado.websocket import websocket_connect
 
 from oh_jupyter.client import Fleet, RuntimeClient
 from oh_jupyter.errors import ServerError
-from oh_jupyter.testing import wait_until
+from oh_jupyter.testing import descendants, wait_until
 
 PROXY = os.environ.get("CONFIGURABLE_HTTP_PROXY") or shutil.which("configurable-http-proxy")
 ADMIN = "token-of-the-service-that-administers"
@@ -147,8 +149,13 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
     try:
         yield Hub(url, log)
     finally:
+        below = descendants(lambda process: True, of=process.pid)
         process.terminate()
         process.wait(120)
+        # Where node is started by another program, the hub ends that one only.
+        for left in below:
+            with suppress(psutil.NoSuchProcess):
+                left.kill()
         drain.join()
         process.stdout.close()
         print("".join(log))
