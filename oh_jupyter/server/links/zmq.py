@@ -68,8 +68,9 @@ class ZmqLink(KernelLink):
     def _connect_anew(self) -> None:
         """Leave a connection that a kernel may be deaf for since its start.
 
-        There the main thread of ipykernel touches sockets that other threads read already, so
-        that now and then a connection that came in that moment is never heard.
+        Seen once in a thousand starts under load: the kernel answered whoever connected later.
+        There ipykernel's main thread touches sockets that other threads read already, which may
+        be the cause.
         """
         self._close_stream("control")
         self._stream("control")
