@@ -17,6 +17,16 @@ from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 from oh_jupyter.errors import ConfigError
+from oh_jupyter.messages import (
+    DECISION_MESSAGE,
+    EVENT_MESSAGE,
+    KERNEL_INFO_FIELD,
+    RECEIVED_MESSAGE,
+    REPLY_MESSAGE,
+    REQUEST_MESSAGE,
+    SILENT_FIELD,
+    TURN_MESSAGE,
+)
 
 __all__ = [
     "DECISION_MESSAGE",
@@ -37,33 +47,8 @@ __all__ = [
     "state_home",
 ]
 
-KERNEL_INFO_FIELD = "oh_jupyter"
-"""Field of the kernel_info_reply on the control channel by which a kernel shows that the
-extension is loaded: one that does not know our requests logs an error for each."""
-
-REQUEST_MESSAGE = "oh_jupyter_request"
-"""Type of the one control-channel request; its content names an operation."""
-
-SILENT_FIELD = "oh_jupyter_silent"
-"""Metadata of a request whose sender needs no busy and idle status; frontends wait for them."""
-
-RECEIVED_MESSAGE = "oh_jupyter_received"
-"""Type of the message by which the kernel says that it begins with a request."""
-
-REPLY_MESSAGE = "oh_jupyter_reply"
-"""Type of the reply to it, sent when the operation is done."""
-
-EVENT_MESSAGE = "oh_jupyter_event"
-"""Type of the IOPub message that tells every frontend of an Action or Observation."""
-
 OUTPUT_LIMIT = 30_000
 """Characters that an Observation holds of a cell's output; of a shell's it is as many."""
-
-DECISION_MESSAGE = "oh_jupyter_decision"
-"""Type of the IOPub message that tells every frontend what was decided on a waiting Action."""
-
-TURN_MESSAGE = "oh_jupyter_turn"
-"""Type of the IOPub message that tells every frontend what a guest agent says and does."""
 
 SESSION_KEY_VARIABLE = "SESSION_API_KEY"
 """Environment variable of the key that clients of OpenHands' protocol send."""

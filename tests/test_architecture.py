@@ -16,7 +16,7 @@ from oh_jupyter import errors
 PACKAGE = Path(oh_jupyter.__file__).parent
 
 ROOMS = {"storage", "editor", "shell", "browser", "skills", "checkpoints"}
-BASE = {"errors", "_version", "ansi", "background", "schema"}
+BASE = {"errors", "_version", "ansi", "background", "messages", "schema"}
 LOW = BASE | {"events", "config", "process", "locks", "edit_lock"}
 MAY_IMPORT = {
     "errors": set(),
@@ -26,6 +26,7 @@ MAY_IMPORT = {
     "edit_lock": BASE | {"locks"},
     "ansi": set(),
     "background": set(),
+    "messages": set(),
     "schema": set(),
     "events": BASE,
     "config": BASE,

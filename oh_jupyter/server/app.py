@@ -17,12 +17,12 @@ from traitlets import Bool, Float, Int, Unicode
 
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
-from oh_jupyter.config import REQUEST_MESSAGE, Settings, read_settings
+from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, read_settings
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.logs import set_up_logging
+from oh_jupyter.messages import REQUEST_MESSAGE
 from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.handlers import HANDLERS
-from oh_jupyter.server.handlers.base import SESSION_KEY_VARIABLE
 from oh_jupyter.server.handlers.workspace import WORKSPACE_HANDLERS
 from oh_jupyter.server.limits import Limits, RateLimit
 from oh_jupyter.server.mcp.endpoints import Endpoints

@@ -9,7 +9,7 @@ from typing import Any
 from jupyter_client.session import Session
 
 from oh_jupyter.agents import AgentTurn, ToolCall
-from oh_jupyter.config import DECISION_MESSAGE, EVENT_MESSAGE, TURN_MESSAGE
+from oh_jupyter.messages import DECISION_MESSAGE, EVENT_MESSAGE, TURN_MESSAGE
 from oh_jupyter.runtime.confirmation import Decision
 
 __all__ = ["Broadcast", "TurnBroadcast", "clipped", "turn_fields"]

@@ -23,10 +23,6 @@ import oh_jupyter.kernel.control.runtime_rpc
 import oh_jupyter.kernel.control.store_rpc  # noqa: F401 - its operations register
 from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
-from oh_jupyter.config import (
-    RECEIVED_MESSAGE,
-    REPLY_MESSAGE,
-)
 from oh_jupyter.errors import (
     GenerationChangedError,
     KernelError,
@@ -42,6 +38,7 @@ from oh_jupyter.kernel.control.rpc import (
     failure,
     find_operation,
 )
+from oh_jupyter.messages import RECEIVED_MESSAGE, REPLY_MESSAGE
 from oh_jupyter.runtime import Runtime
 
 if TYPE_CHECKING:

@@ -18,6 +18,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 
 from oh_jupyter.background import run_in_background
+from oh_jupyter.config import SESSION_KEY_VARIABLE
 from oh_jupyter.errors import (
     CheckpointError,
     ConfirmationError,
@@ -44,12 +45,11 @@ from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink
 from oh_jupyter.server.state import ServerState, state_of
 
-__all__ = ["SESSION_KEY_HEADER", "SESSION_KEY_VARIABLE", "OhHandler"]
+__all__ = ["SESSION_KEY_HEADER", "OhHandler"]
 
 T = TypeVar("T")
 
 SESSION_KEY_HEADER = "X-Session-API-Key"
-SESSION_KEY_VARIABLE = "SESSION_API_KEY"
 
 PERSONA_HEADERS = {"persona": "X-JupyterAI-Persona-Id", "chat": "X-Jupyter-Chat-Id"}
 """By what Jupyter AI says which of its personas uses our tools, and in which chat."""

@@ -23,8 +23,9 @@ from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from oh_jupyter.background import run_in_background
+from oh_jupyter.config import SESSION_KEY_VARIABLE
 from oh_jupyter.errors import KernelError, WireError
-from oh_jupyter.server.handlers.base import SESSION_KEY_VARIABLE, OhHandler
+from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.handlers.files import UploadHandler
 from oh_jupyter.server.state import state_of
 from oh_jupyter.server.workspace import CommandLog, static_command

@@ -20,7 +20,6 @@ from jupyter_client.session import Session
 
 from oh_jupyter import errors
 from oh_jupyter.background import run_in_background
-from oh_jupyter.config import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD
 from oh_jupyter.errors import (
     ExtensionMissingError,
     GenerationChangedError,
@@ -31,6 +30,7 @@ from oh_jupyter.errors import (
     RequestExpiredError,
     WireError,
 )
+from oh_jupyter.messages import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 

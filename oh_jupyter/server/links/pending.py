@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from oh_jupyter.config import RECEIVED_MESSAGE
+from oh_jupyter.messages import RECEIVED_MESSAGE
 
 __all__ = ["PING_INTERVAL_SECONDS", "RECEIVED_GRACE_SECONDS", "PendingReplies"]
 
