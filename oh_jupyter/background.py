@@ -18,11 +18,12 @@ _tasks: set[asyncio.Task[Any]] = set()
 """Held until they end: an asyncio loop holds its tasks weakly."""
 
 
-def run_in_background(work: Coroutine[Any, Any, Any]) -> None:
+def run_in_background(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
     """Start a task whose failure nobody needs to hear of; it is logged for debugging."""
     task = asyncio.get_running_loop().create_task(work)
     _tasks.add(task)
     task.add_done_callback(_ended)
+    return task
 
 
 def _ended(task: asyncio.Task[Any]) -> None:

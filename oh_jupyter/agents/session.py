@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,19 +25,16 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from oh_jupyter._version import __version__
+from oh_jupyter.agents.changes import find_changes
 from oh_jupyter.agents.children import END_GRACE_SECONDS, child_environment, end_child, start_child
 from oh_jupyter.agents.client import TOOL_SERVER, RuntimeClient
 from oh_jupyter.agents.registry import AgentCommand
 from oh_jupyter.agents.tool_server import ToolServer, save_open_documents
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
-from oh_jupyter.editor import FileEditor
-from oh_jupyter.errors import AgentError, EditorError
+from oh_jupyter.errors import AgentError
 from oh_jupyter.events import (
-    Event,
     EventSource,
-    FileEditObservation,
-    FileWriteObservation,
     MessageAction,
 )
 from oh_jupyter.process import PIPE, Child
@@ -255,8 +250,10 @@ class AgentSession:
             finally:
                 self._client.end()
                 self._record(turn)
-                self._executor.turns.end(turn.checkpoint)
-            await self._find_changes(turn, first_id)
+                ended = self._executor.turns.end(turn.checkpoint)
+            if ended is not None:
+                await asyncio.wait({ended})
+            await self._executor.in_thread(find_changes, turn, self._executor, first_id)
             on_change(turn)
             return turn
 
@@ -328,17 +325,6 @@ class AgentSession:
         if turn.text:
             self._executor.events.add_event(MessageAction(turn.text), "agent")
 
-    async def _find_changes(self, turn: AgentTurn, first_id: int) -> None:
-        events = self._executor.events
-
-        def find() -> None:
-            paths = _edited_paths(events.search(start=first_id + 1))
-            if paths:
-                turn.changed_files = _changed_files(self._executor.editor, paths, turn.began)
-                turn.diff = _unified_diff(self._executor.editor, turn.changed_files)
-
-        await self._executor.in_thread(find)
-
     async def close(self) -> None:
         """End the agent and all of its processes."""
         if self._keeping is not None:
@@ -369,40 +355,3 @@ def _told(problem: acp.RequestError) -> str:
     if isinstance(details, dict | list):
         details = json.dumps(details)
     return ": ".join(str(part) for part in (problem, details) if part)[:2000]
-
-
-def _edited_paths(events: Iterable[Event]) -> list[str]:
-    """The files that the edits among events name, in the order of their first edit."""
-    paths: dict[str, None] = {}
-    for event in events:
-        if isinstance(event, FileWriteObservation):
-            paths[event.path] = None
-        elif isinstance(event, FileEditObservation) and event.diff:
-            named = [
-                line[4:].partition("\t")[0]
-                for line in event.diff.splitlines()
-                if line.startswith(("+++ ", "--- "))
-            ]
-            paths |= dict.fromkeys(path for path in (event.path, *named) if os.path.isabs(path))
-    return [path for path in paths if not os.path.isdir(path)]
-
-
-def _changed_files(editor: FileEditor, paths: Iterable[str], since: float) -> dict[str, int]:
-    """Paths with the number of edits since a time, in seconds since the epoch, that still hold."""
-    counts: dict[str, int] = {}
-    for path in paths:
-        with suppress(EditorError, OSError):
-            entries = editor.history(path)
-            count = sum(entry.time >= since and not entry.undone for entry in entries)
-            if count:
-                counts[path] = count
-    return counts
-
-
-def _unified_diff(editor: FileEditor, changed: dict[str, int]) -> str:
-    """One diff of all changed files; a file that others have changed since is left out."""
-    diffs = []
-    for path, count in changed.items():
-        with suppress(EditorError, OSError):
-            diffs.append(editor.diff(path, count))
-    return "\n".join(diff.rstrip("\n") for diff in diffs if diff)

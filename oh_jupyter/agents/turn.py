@@ -89,8 +89,10 @@ class AgentTurn:
         usage: Tokens by kind, where the agent tells them.
         cost: What the turn has cost, in ``currency``; None where the agent does not tell.
         currency: ISO 4217 code.
-        diff: Unified diff of all files that were changed through the runtime.
-        changed_files: Paths of these files, each with the number of its edits.
+        diff: Unified diff of the files that were changed, by edits or otherwise.
+        changed_files: Paths of the files with edits, each with their number.
+        changed_by_commands: Paths of the files that commands, or the agent's own tools, changed
+            without an edit; ``oh.rewind`` takes that back.
         truncated: Whether more came than is kept.
         notices: What is to be said about the turn, such as tools that are missing.
         checkpoint: Number of the checkpoint at which it began, for ``oh.rewind``; None without.
@@ -108,6 +110,7 @@ class AgentTurn:
     currency: str = ""
     diff: str = ""
     changed_files: dict[str, int] = field(default_factory=dict)
+    changed_by_commands: list[str] = field(default_factory=list)
     truncated: bool = False
     notices: list[str] = field(default_factory=list)
     checkpoint: int | None = None
@@ -127,9 +130,10 @@ class AgentTurn:
 
     def __repr__(self) -> str:
         """Name the agent, and how much it did."""
+        changed = len(self.changed_files) + len(self.changed_by_commands)
         return (
-            f"<AgentTurn {self.agent}: {len(self.steps)} steps, {len(self.changed_files)} files "
-            f"changed, {self.stop_reason or 'under way'}>"
+            f"<AgentTurn {self.agent}: {len(self.steps)} steps, {changed} files changed, "
+            f"{self.stop_reason or 'under way'}>"
         )
 
     def _room_for(self, text: str) -> str:

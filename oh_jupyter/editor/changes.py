@@ -86,6 +86,18 @@ class ChangedFile:
     by_others: bool = False
     forgotten: bool = False
 
+    @classmethod
+    def between(cls, path: Path, old: bytes | None, new: bytes | None) -> ChangedFile:
+        """A change that the history knows nothing of, by what was and what is; None for no file."""
+        return cls(
+            path, "created" if old is None else "deleted" if new is None else "changed", old, new
+        )
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether it holds, or held, what is no text."""
+        return any(b"\0" in (content or b"") for content in (self.old, self.new))
+
     @cached_property
     def old_text(self) -> str:
         r"""The text at the position, with ``\n`` line ends; "" where nothing was."""

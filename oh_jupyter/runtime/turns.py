@@ -168,12 +168,13 @@ class Turns:
             self._is_announced = True
             return None if self._turn is None else self._turn.id
 
-    def end(self, id: int | None) -> None:
-        """End a turn that ``begin`` began, unless another one began meanwhile."""
-        if self._turn is not None and self._turn.id == id:
-            self._is_announced = False
-            self._cancel_timer()
-            run_in_background(self._note_end())
+    def end(self, id: int | None) -> asyncio.Task[None] | None:
+        """End a turn that ``begin`` began, unless another one began; what notes its end."""
+        if self._turn is None or self._turn.id != id:
+            return None
+        self._is_announced = False
+        self._cancel_timer()
+        return run_in_background(self._note_end())
 
     async def mark(self, label: str) -> Checkpoint:
         """Make a checkpoint that belongs to no turn; a CheckpointError if that cannot be."""

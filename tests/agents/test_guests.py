@@ -122,6 +122,22 @@ def test_a_turn_begins_at_a_checkpoint(guests: Guests) -> None:
     assert not (guests.folder / "made-by-the-shell.txt").exists()
 
 
+def test_what_a_command_changed_is_in_the_turns_diff(guests: Guests) -> None:
+    (guests.folder / "kept.txt").write_text("kept\n")
+    (guests.folder / "old.txt").write_text("old\n")
+    turn = guests.prompt(
+        "write a.txt: x\nrun echo new > old.txt; printf '\\0' > data.bin; touch kept.txt"
+    )
+    assert list(turn.changed_files) == [str(guests.folder / "a.txt")]
+    changed = [str(guests.folder / name) for name in ("data.bin", "old.txt")]
+    assert turn.changed_by_commands == changed
+    assert "+x" in turn.diff
+    assert "-old\n+new" in turn.diff
+    assert f"created {changed[0]}: binary" in turn.diff
+    assert "3 files changed" in repr(turn)
+    assert guests.prompt("say nothing").diff == ""
+
+
 @pytest.mark.parametrize("path", ["/etc/passwd", "../elsewhere.txt", "link/x.txt"])
 def test_a_path_outside_of_the_workspace_is_refused(guests: Guests, path: str) -> None:
     (guests.folder / "link").symlink_to("/tmp")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from oh_jupyter.checkpoints import Checkpoint, RewindPlan
 from oh_jupyter.editor import ChangedFile, FileEditor, HistoryPosition
@@ -119,13 +119,12 @@ def _summary(change: ChangedFile, editor: FileEditor, is_rewound: bool) -> dict[
 
 
 def _contents(change: ChangedFile) -> dict[str, Any]:
-    binary = any(b"\0" in (content or b"") for content in (change.old, change.new))
     too_long = max(len(change.old_text), len(change.new_text)) > MAX_TEXT_CHARS
     if change.cells:
         cells = [cell._asdict() for cell in change.cells]
         return {"cells": cells, "language": _language(change.new_text or change.old_text)}
-    if binary or too_long or change.forgotten:
-        reason = "binary" if binary else "too_long" if too_long else "forgotten"
+    if change.is_binary or too_long or change.forgotten:
+        reason = "binary" if change.is_binary else "too_long" if too_long else "forgotten"
         return {"reason": reason}
     return {"old": change.old_text, "new": change.new_text}
 
@@ -219,10 +218,11 @@ def joined_changes(
         new = edited.new if edited else _read(path)
         if old == new:
             found.pop(path, None)
-        elif edited:
-            found[path] = replace(edited, kind=_kind(old, new), old=old, forgotten=False)
-        else:
-            found[path] = ChangedFile(path, _kind(old, new), old, new)
+            continue
+        change = ChangedFile.between(path, old, new)
+        if edited:
+            change = replace(edited, kind=change.kind, old=old, forgotten=False)
+        found[path] = change
     return [found[path] for path in sorted(found)]
 
 
@@ -230,7 +230,3 @@ def _read(path: Path) -> bytes | None:
     with suppress(OSError):
         return path.read_bytes()
     return None
-
-
-def _kind(old: bytes | None, new: bytes | None) -> Literal["created", "changed", "deleted"]:
-    return "created" if old is None else "deleted" if new is None else "changed"

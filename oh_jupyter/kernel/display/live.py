@@ -204,7 +204,7 @@ def _markdown(turn: AgentTurn) -> str:
     for part in turn.parts:
         blocks.append(part.strip("\n") if isinstance(part, str) else _one_line(_step(part)))
     if turn.diff:
-        count = len(turn.changed_files)
+        count = len(turn.changed_files) + len(turn.changed_by_commands)
         title = f"Changed: {count} file{'s' if count > 1 else ''}"
         blocks.append(_one_line(html.folded(title, html.diff_block(turn.diff))))
     return "\n\n".join([*blocks, *(f"*{escape(remark)}*" for remark in _remarks(turn))])

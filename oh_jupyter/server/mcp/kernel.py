@@ -46,7 +46,7 @@ class Kernel:
         router: Router,
         kernel_id: str | None,
         touch: Callable[[], None] = lambda: None,
-        changed: Callable[[], None] = lambda: None,
+        changed: Callable[[], object] = lambda: None,
     ) -> None:
         """Name a kernel; it is started and connected to when it is first asked.
 
