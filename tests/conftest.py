@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -73,3 +75,24 @@ def own_places(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+
+
+@pytest.fixture
+def mount_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """Mount a file system of so many megabytes."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(megabytes: int) -> Path:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+        try:
+            mounted = subprocess.run(command, capture_output=True).returncode == 0
+        except OSError:
+            mounted = False
+        if not mounted:
+            pytest.skip("no file system can be mounted here")
+        return folder
+
+    yield mount
+    if folder.is_mount():
+        subprocess.run(["umount", "-l", str(folder)], check=True)

@@ -179,6 +179,23 @@ class LiveKernel:
         self._sockets.cleanup()
 
 
+def text_at_end(client: BlockingKernelClient, code: str) -> str:
+    """Run a cell by a client of a kernel; what it shows at its end, as text."""
+    shown: dict[str, str] = {}
+
+    def collect(message: dict[str, Any]) -> None:
+        content, kind = message["content"], message["msg_type"]
+        if kind == "stream":
+            shown[kind] = shown.get(kind, "") + content["text"]
+        elif kind in ("display_data", "update_display_data", "execute_result"):
+            shown["display"] = content["data"].get("text/plain", "")
+        elif kind == "error":
+            shown[kind] = f"{content['ename']}: {content['evalue']}"
+
+    client.execute_interactive(code, output_hook=collect, timeout=200, allow_stdin=False)
+    return "\n".join(shown.values())
+
+
 @pytest.fixture(scope="module")
 def live_kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveKernel]:
     """Give the tests of a module one kernel with oh_jupyter.

@@ -27,6 +27,7 @@ from scripted_model import ScriptedModel
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.process import PIPE, spawn
 from oh_jupyter.testing import run_server, wait_until
+from oh_jupyter.testing.kernel import text_at_end
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -80,19 +81,7 @@ class Notebook:
 
     def execute(self, code: str) -> str:
         """Run a cell; all that it shows, as text."""
-        shown: dict[str, str] = {}
-
-        def collect(message: dict[str, Any]) -> None:
-            content, kind = message["content"], message["msg_type"]
-            if kind == "stream":
-                shown[kind] = shown.get(kind, "") + content["text"]
-            elif kind in ("display_data", "update_display_data", "execute_result"):
-                shown["display"] = content["data"].get("text/plain", "")
-            elif kind == "error":
-                shown[kind] = f"{content['ename']}: {content['evalue']}"
-
-        self.client.execute_interactive(code, output_hook=collect, timeout=200, allow_stdin=False)
-        return "\n".join(shown.values())
+        return text_at_end(self.client, code)
 
     def _ask(self, operation: str, **fields: Any) -> dict[str, Any]:
         """A request on the control channel, as the panel sends it."""

@@ -19,6 +19,7 @@ from scripted_chat import ScriptedChat
 
 from oh_jupyter.client import RuntimeClient
 from oh_jupyter.testing import run_server
+from oh_jupyter.testing.kernel import text_at_end
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.filterwarnings("default")]
 
@@ -43,19 +44,7 @@ class Notebook:
 
     def execute(self, code: str) -> str:
         """Run a cell; all that it shows at its end."""
-        shown: dict[str, str] = {}
-
-        def collect(message: dict[str, Any]) -> None:
-            content, kind = message["content"], message["msg_type"]
-            if kind == "stream":
-                shown[kind] = shown.get(kind, "") + content["text"]
-            elif kind in ("display_data", "update_display_data", "execute_result"):
-                shown["display"] = content["data"].get("text/plain", "")
-            elif kind == "error":
-                shown[kind] = f"{content['ename']}: {content['evalue']}"
-
-        self.client.execute_interactive(code, output_hook=collect, timeout=200, allow_stdin=False)
-        return "\n".join(shown.values())
+        return text_at_end(self.client, code)
 
     def when_it_waits(self, approve: bool) -> threading.Thread:
         """Decide on the first command that waits, as a person does."""

@@ -58,7 +58,7 @@ def gate(tmp_path: Path) -> Gate:
 
 
 @pytest.fixture
-def run(session: BashSession) -> Run:
+def run(session: ShellSession) -> Run:
     """Run a command and insist on a ``run`` observation."""
 
     def run(command: str, timeout: float | None = None, **arguments: object) -> object:

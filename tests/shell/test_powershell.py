@@ -46,18 +46,6 @@ def session(tmp_path: Path, env: dict[str, str]) -> Iterator[ShellSession]:
         yield running
 
 
-@pytest.fixture
-def run(session: ShellSession) -> Run:
-    def run(command: str, timeout: float | None = None, **arguments: object) -> object:
-        action = CmdRunAction(command, **arguments)  # type: ignore[arg-type]
-        action.timeout = timeout
-        observation = session.execute(action)
-        assert isinstance(observation, CmdOutputObservation), observation
-        return observation
-
-    return run  # type: ignore[return-value]
-
-
 def test_completed(run, session):
     observation = run("print('hi'); code = 3")
     metadata = observation.metadata

@@ -1,7 +1,5 @@
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Kernel, KernelMessage } from '@jupyterlab/services';
-import type { IDisposable } from '@lumino/disposable';
-import { Signal, type ISignal } from '@lumino/signaling';
 
 import type {
   Decision,
@@ -17,6 +15,7 @@ import { NotLoadedError, RuntimeGoneError, reasonOf } from './errors.js';
 import { FullCards } from './full.js';
 import { EventLog } from './log.js';
 import type { IProgress } from './progress.js';
+import { WatchedEvents } from './watched.js';
 import { isAction, parseMessage, text, type IEventMessage } from './wire.js';
 
 const MESSAGE_TYPE = 'oh_jupyter_event';
@@ -48,7 +47,8 @@ export type IWatchedSession = Pick<
 
 /** Keeps the log of one kernel: live messages, completed from history. */
 export class KernelEvents<T extends IWatchedSession = IWatchedSession>
-  implements IActivity, IDisposable
+  extends WatchedEvents
+  implements IActivity
 {
   /**
    * @param session - Of the notebook or console, or one in a fleet.
@@ -56,6 +56,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
    * @param limit - How many cards to keep.
    */
   constructor(session: T, api: Api, limit: number) {
+    super();
     this._session = session;
     this._api = api;
     this._log = new EventLog(limit);
@@ -116,28 +117,6 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
       .filter(({ confirmation }) => confirmation !== null);
   }
 
-  get isShown(): boolean {
-    return this._isShown;
-  }
-  set isShown(isShown: boolean) {
-    if (isShown !== this._isShown) {
-      this._isShown = isShown;
-      this._changed.emit();
-    }
-  }
-
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get arrived(): ISignal<this, IEventMessage> {
-    return this._arrived;
-  }
-
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
   readonly kernelOf = (): string => '';
 
   /** How many cards to keep. */
@@ -146,10 +125,9 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     this._changed.emit();
   }
 
-  dispose(): void {
-    this._isDisposed = true;
+  override dispose(): void {
+    super.dispose();
     this._confirmations.dispose();
-    Signal.clearData(this);
   }
 
   /** One request at a time: calls during a request ask once more after it. */
@@ -248,7 +226,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
   }
 
   private async _catchUp(): Promise<void> {
-    while (this._stale && !this._isDisposed) {
+    while (this._stale && !this.isDisposed) {
       this._stale = false;
       const kernelId = this._kernelId;
       try {
@@ -273,7 +251,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
       known?.kernelId === kernelId ? known.firstMissing : 0;
     while (startId !== null) {
       const page: IHistoryPage = await this._api.history(kernelId, startId);
-      if (this._isDisposed || kernelId !== this._kernelId) {
+      if (this.isDisposed || kernelId !== this._kernelId) {
         return;
       }
       this._workspaceDir = page.workspaceDir;
@@ -368,16 +346,12 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
   private readonly _log: EventLog;
   private readonly _full: FullCards;
   private readonly _confirmations: Confirmations;
-  private readonly _changed = new Signal<this, void>(this);
-  private readonly _arrived = new Signal<this, IEventMessage>(this);
   private _state: RuntimeState = 'unknown';
   private _error = '';
   private _workspaceDir = '';
   private _lastSeq = -1;
   private _watched = false;
-  private _isShown = false;
   private _stale = false;
   private _refreshing: Promise<void> | null = null;
   private _refreshWhenIdle = false;
-  private _isDisposed = false;
 }

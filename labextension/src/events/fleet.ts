@@ -1,7 +1,5 @@
 import type { ISessionContext } from '@jupyterlab/apputils';
 import type { Session } from '@jupyterlab/services';
-import type { IDisposable } from '@lumino/disposable';
-import { Signal, type ISignal } from '@lumino/signaling';
 
 import type {
   Decision,
@@ -15,7 +13,7 @@ import { isCard, type ICard } from './card.js';
 import { KernelEvents, type Api, type IWatchedSession } from './connection.js';
 import { RuntimeGoneError } from './errors.js';
 import type { IProgress } from './progress.js';
-import type { IEventMessage } from './wire.js';
+import { WatchedEvents } from './watched.js';
 
 /** Type of the sessions that a fleet has on the server. */
 const FLEET = 'fleet';
@@ -65,7 +63,7 @@ export function fleetsOf(sessions: Iterable<ISessionModel>): readonly IFleet[] {
 }
 
 /** The events of all kernels of a fleet, in the order of their times. */
-export class FleetEvents implements IActivity, IDisposable {
+export class FleetEvents extends WatchedEvents implements IActivity {
   /**
    * @param name - Of the fleet.
    * @param sessions - Those of the server; whichever is of the fleet is followed.
@@ -73,6 +71,7 @@ export class FleetEvents implements IActivity, IDisposable {
    * @param limit - How many cards to keep of each kernel.
    */
   constructor(name: string, sessions: ISessions, api: Api, limit: number) {
+    super();
     this.name = name;
     this._sessions = sessions;
     this._api = api;
@@ -107,39 +106,18 @@ export class FleetEvents implements IActivity, IDisposable {
     return this.entries.filter(({ confirmation }) => confirmation !== null);
   }
 
-  get isShown(): boolean {
-    return this._isShown;
-  }
-  set isShown(isShown: boolean) {
-    this._isShown = isShown;
-    this._changed.emit();
-  }
-
   set limit(limit: number) {
     this._limit = limit;
     this._members.forEach(({ events }) => (events.limit = limit));
   }
 
-  get changed(): ISignal<this, void> {
-    return this._changed;
-  }
-
-  get arrived(): ISignal<this, IEventMessage> {
-    return this._arrived;
-  }
-
-  get isDisposed(): boolean {
-    return this._isDisposed;
-  }
-
   /** Follow the kernels no more, which go on. */
-  dispose(): void {
-    this._isDisposed = true;
+  override dispose(): void {
+    super.dispose();
     for (const { events, session } of this._members) {
       events.dispose();
       session.dispose();
     }
-    Signal.clearData(this);
   }
 
   async refresh(): Promise<void> {
@@ -232,12 +210,8 @@ export class FleetEvents implements IActivity, IDisposable {
   private readonly _sessions: ISessions;
   private readonly _api: Api;
   private readonly _members: IMember[] = [];
-  private readonly _changed = new Signal<this, void>(this);
-  private readonly _arrived = new Signal<this, IEventMessage>(this);
   private _limit: number;
   private _entries: readonly ICard[] | null = null;
-  private _isShown = false;
-  private _isDisposed = false;
 }
 
 /** A session by itself, as it is watched in a document. */

@@ -1,18 +1,27 @@
 /** What plugins do alike: commands in the palette, settings, tabs and remarks. */
-import type { ILayoutRestorer, JupyterFrontEnd } from '@jupyterlab/application';
 import {
+  ILayoutRestorer,
+  type JupyterFrontEnd,
+  type JupyterFrontEndPlugin
+} from '@jupyterlab/application';
+import {
+  ICommandPalette,
   MainAreaWidget,
   Notification,
-  WidgetTracker,
-  type ICommandPalette
+  WidgetTracker
 } from '@jupyterlab/apputils';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
-import type { TranslationBundle } from '@jupyterlab/translation';
+import {
+  ITranslator,
+  nullTranslator,
+  type TranslationBundle
+} from '@jupyterlab/translation';
 import type { CommandRegistry } from '@lumino/commands';
 import type { Widget } from '@lumino/widgets';
 
 import { reasonOf } from '../events/errors.js';
 import { ohIcon } from '../log/icons.js';
+import { IOhRuntime } from '../tokens.js';
 
 /** Milliseconds; without them a notification is only counted in the status bar. */
 export const TOAST = { autoClose: 6000 };
@@ -86,6 +95,31 @@ export function addTab<T extends Widget>(
   });
   void restorer?.restore(tracker, { command, name: () => name });
   listCommands(palette, trans, command);
+}
+
+/** A plugin that is a tab, and needs nothing but the runtimes. */
+export function tabPlugin<T extends Widget>(
+  id: string,
+  description: string,
+  tab: (runtime: IOhRuntime, trans: TranslationBundle) => ITab<T>
+): JupyterFrontEndPlugin<void> {
+  return {
+    id,
+    description,
+    autoStart: true,
+    requires: [IOhRuntime],
+    optional: [ITranslator, ICommandPalette, ILayoutRestorer],
+    activate: (
+      app: JupyterFrontEnd,
+      runtime: IOhRuntime,
+      translator: ITranslator | null,
+      palette: ICommandPalette | null,
+      restorer: ILayoutRestorer | null
+    ): void => {
+      const trans = (translator ?? nullTranslator).load('oh_jupyter');
+      addTab(app, palette, restorer, trans, tab(runtime, trans));
+    }
+  };
 }
 
 /** A panel as a tab of the main area, without a toolbar of its own. */
