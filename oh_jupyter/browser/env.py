@@ -17,7 +17,7 @@ from oh_jupyter.browser.channel.protocol import PARTS, RECORDS, LaunchSettings
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
 from oh_jupyter.browser.evaluation.tasks import EnvTaskPage, Evaluation, Task, find_task
 from oh_jupyter.browser.storage_state import read_state, write_state
-from oh_jupyter.browser.supervisor import IdleTimer, Supervisor, WorkerGoneError
+from oh_jupyter.browser.supervisor import IdleTimer, Supervisor, WorkerGoneError, checked_seconds
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.events.masking import SecretMasker
 
@@ -95,7 +95,7 @@ class BrowserEnv:
             freeze_seconds: The same until the pages of a headless browser stand still meanwhile.
 
         Raises:
-            BrowserError: A task, an origin or the storage state cannot be used.
+            BrowserError: A task, origin, storage state or number of seconds cannot be used.
         """
         settings = LaunchSettings(
             executable=os.fspath(executable_path or ""),
@@ -108,7 +108,7 @@ class BrowserEnv:
             device=device or "",
             har_path=os.path.abspath(har_path) if har_path else "",
             video_path=os.path.abspath(video_path) if video_path else "",
-            freeze_seconds=freeze_seconds or 0.0,
+            freeze_seconds=checked_seconds("freeze_seconds", freeze_seconds),
             cdp_url=cdp_url or "",
             allowed_origins=tuple(allowed_origins),
             blocked_origins=tuple(blocked_origins),
@@ -131,7 +131,7 @@ class BrowserEnv:
         self._current_token: object = None
         self._cancelled_token: object = None
         self._person_notice = ""
-        self._idle = IdleTimer(idle_seconds, self._suspend)
+        self._idle = IdleTimer(checked_seconds("idle_seconds", idle_seconds), self._suspend)
         self._recorded: deque[str] = deque(maxlen=MAX_RECORDED_ACTIONS)
         _living.add(self)
 
@@ -178,9 +178,9 @@ class BrowserEnv:
             include: Which parts to compute, of ``protocol.PARTS`` and ``protocol.RECORDS``;
                 None for all of the former.
             cwd: Where relative paths of files to upload begin; None for the current directory.
-            nearby: Of a page of more than 6,000 elements or a million characters, describe only
-                what is in the viewport and a screen around it, and give its text in pieces
-                (``page_text(start)``); ``left_out`` and ``text_range`` then say what is missing.
+            nearby: Describe only what is in the viewport and a screen around it: of a page of
+                more than 6,000 elements or a million characters (its text then comes in pieces),
+                and of a longer tree than 30,000; ``left_out`` and ``text_range`` say what is not.
             token: What :meth:`interrupt` knows this step by.
 
         Returns:

@@ -20,7 +20,14 @@ from oh_jupyter.browser.executable import find_executable
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError, ChildStartError
 from oh_jupyter.process import PIPE, Child, spawn
 
-__all__ = ["IdleTimer", "Supervisor", "WorkerGoneError", "WorkerProcess", "WorkerSettingsError"]
+__all__ = [
+    "IdleTimer",
+    "Supervisor",
+    "WorkerGoneError",
+    "WorkerProcess",
+    "WorkerSettingsError",
+    "checked_seconds",
+]
 
 
 class WorkerGoneError(BrowserError):
@@ -393,3 +400,16 @@ class IdleTimer:
     def _cancel(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+
+def checked_seconds(name: str, seconds: float | None) -> float:
+    """Check after how many seconds something happens; 0 for never."""
+    if seconds is None:
+        return 0.0
+    # Written like this since NaN is neither.
+    if not (isinstance(seconds, int | float) and 0 <= seconds <= threading.TIMEOUT_MAX):
+        raise BrowserError(
+            f"{name} is {seconds!r}, which is no number of seconds. Give one of 0 or more, "
+            "or None for never."
+        )
+    return seconds

@@ -13,7 +13,7 @@ from typing import Any
 from oh_jupyter.browser.channel.addresses import shortened_url, shortened_urls
 from oh_jupyter.browser.channel.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.channel.language import parse_actions
-from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
+from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS, MAX_CONTENT_CHARS
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.browser.tree_text import flatten_axtree
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError
@@ -26,10 +26,6 @@ from oh_jupyter.events import (
 )
 
 __all__ = ["MAX_CONTENT_CHARS", "browse"]
-
-MAX_CONTENT_CHARS = 30_000
-"""Characters of a page that an agent reads; of a larger tree it gets what is in sight, and of
-what is larger still the beginning."""
 
 PAGES_DIR = ".browser_pages"
 SCREENSHOTS_DIR = ".browser_screenshots"
@@ -198,14 +194,20 @@ def _notices(found: Mapping[str, Any]) -> str:
     )
 
 
-def _bounded(text: str, whole: str, workspace_dir: str, start: int | None = None) -> str:
+def _bounded(
+    text: str,
+    whole: str,
+    workspace_dir: str,
+    start: int | None = None,
+    what: str = "The whole page",
+) -> str:
     """Cut what is too long to be read at once, and say where the whole is."""
     if len(text) <= MAX_CONTENT_CHARS:
         return text
     end = text.rfind("\n", MAX_CONTENT_CHARS // 2, MAX_CONTENT_CHARS)
     end = MAX_CONTENT_CHARS if end < 0 else end
     path = _saved(whole.encode("utf-8"), workspace_dir, PAGES_DIR, "page", ".txt")
-    where = "" if path is None else f" The whole page is in the file {path}."
+    where = "" if path is None else f" {what} is in the file {path}."
     reads = "page_text(0) reads the text" if start is None else f"page_text({start + end}) reads on"
     return (
         f"{text[:end]}\n[{len(text) - end} of {len(text)} characters are left out here.{where} "
@@ -263,7 +265,8 @@ def _tree_content(
         )
     content += VISIBLE_TREE_HEADER if observation.filter_visible_only else COMPLETE_TREE_HEADER
     content += f"{BID_NOTE}============== BEGIN accessibility tree ==============\n"
-    text = _bounded(text, whole, workspace_dir)
+    what = "What is nearby" if left_out else "The whole page"
+    text = _bounded(text, whole, workspace_dir, what=what)
     if left_out:
         text += f"\n[{left_out} elements further away are left out. scroll(0, 600) brings them "
         text += f"near, page_text(0) reads the text, {FIND_HINT}.]"

@@ -125,7 +125,7 @@ def prepared(env: BrowserEnv, address: str, calls: str) -> str:
 
 
 def stepped(env: BrowserEnv, calls: str, include: tuple[str, ...] | None) -> None:
-    seen = env.step(calls, include=include)
+    seen = env.step(calls, include=include, nearby=include is not None)
     assert seen["last_action_error"] == "", seen["last_action_error"]
 
 

@@ -198,6 +198,35 @@ def test_of_a_large_page_an_agent_sees_what_is_nearby(env: BrowserEnv, site, tmp
     assert f"[{found[1]}] button 'row 3333'" in flatten_axtree(whole["axtree_object"])
 
 
+def test_of_a_tree_that_is_longer_than_what_is_read_only_what_is_nearby_is_asked_for(
+    env: BrowserEnv, site, tmp_path: Path
+):
+    """Nothing is missing that the visible part of the whole tree has."""
+    rows = "".join(
+        f"<li><h3>Row {number}</h3><p>a line <b>of {number}</b><a href=#{number}>to {number}</a>"
+        f"<button aria-label='Add {number}'>+</button><input placeholder='how many'>"
+        for number in range(500)
+    )
+    frame = "<iframe title=inner srcdoc='<p>in a frame<button>there</button>'></iframe>"
+    url = site.put("/", f"<title>Rows</title><h1>All</h1>{frame}<ul>{rows}</ul>")
+    parts = {"axtree_object", "extra_element_properties"}
+    for calls in (f'goto("{url}")', "scroll(0, 9000)"):
+        seen = interact(env, calls, tmp_path)
+        whole = env.step("noop(0)", include=parts)
+        tree, properties = whole["axtree_object"], whole["extra_element_properties"]
+        form = {"with_clickable": True, "skip_generic": False}
+        visible = flatten_axtree(tree, properties, visible_only=True, **form)
+        assert len(flatten_axtree(tree, properties, **form)) > MAX_CONTENT_CHARS
+        content = {line.strip() for line in seen.content.splitlines()}
+        shown = {line.strip() for line in visible.splitlines()}
+        # The whole tree also holds the root of a frame of which nothing is in sight.
+        assert shown - content <= {"RootWebArea '', url='about:srcdoc'"}
+        assert "elements further away are left out" in seen.content
+        assert "Row 499" not in seen.content
+        near = env.step("noop(0)", include=parts, nearby=True)["axtree_object"]["nodes"]
+        assert len(near) < len(tree["nodes"]) / 3
+
+
 def test_of_a_text_without_end_an_agent_reads_what_is_in_sight(
     env: BrowserEnv, site, tmp_path: Path
 ):

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from typing import Any
+
 import psutil
+import pytest
 
 from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.errors import BrowserError
 from oh_jupyter.testing import descendants, wait_until
 
 
@@ -48,3 +53,10 @@ def test_idle_pages_are_frozen_until_somebody_acts_or_looks(site) -> None:
         wait_until(frozen, what="the idle pages' rest")
         left = frozen()
     assert not psutil.wait_procs(left, timeout=60)[1]
+
+
+@pytest.mark.parametrize("name", ["idle_seconds", "freeze_seconds"])
+@pytest.mark.parametrize("seconds", ["x", -1, math.nan, math.inf])
+def test_what_is_no_number_of_seconds_is_refused(name: str, seconds: Any) -> None:
+    with pytest.raises(BrowserError, match=f"{name} is {seconds!r}, .* or None for never"):
+        BrowserEnv(**{name: seconds})

@@ -247,6 +247,12 @@ def test_what_is_no_origin_is_refused(text: str):
         BrowserEnv(allowed_origins=[text])
 
 
+@pytest.mark.parametrize("text", ["javascript:alert(1)", "data:text/html,x", "mailto:a@b"])
+def test_other_addresses_are_not_taken_for_a_host_and_a_port(text: str):
+    with pytest.raises(BrowserError, match=r"is not an origin\. Examples: https:"):
+        BrowserEnv(blocked_origins=[text])
+
+
 def test_console_and_requests_are_recorded_where_they_are_asked_for(site):
     site.put("/data", "data")
     page = site.put(

@@ -31,6 +31,7 @@ LOCAL_SCHEMES = frozenset(
 DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 HTTP_SCHEMES = {"ws": "http", "wss": "https"}
 WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss"}
+ORIGIN_EXAMPLES = "Examples: https://example.org, *.example.org, http://localhost:8888, file://"
 UNREACHABLE_PROXY_HOST = "blocked.invalid"
 """A proxy that does not exist: where requests go that may go nowhere."""
 
@@ -55,7 +56,10 @@ class _Pattern:
             parts = urlsplit(f"//{rest}")
             port = parts.port
         except ValueError as error:
-            raise BrowserError(f"{text!r} is not an origin: {error}.") from None
+            # Of other addresses, such as javascript:alert(1), what follows is no port.
+            is_port = separator or rest.rpartition(":")[2].isdecimal()
+            why = f": {error}." if is_port else "."
+            raise BrowserError(f"{text!r} is not an origin{why} {ORIGIN_EXAMPLES}") from None
         extra = parts.query or parts.fragment or parts.username is not None
         is_host = _HOST.fullmatch(parts.hostname or "") and not rest.endswith(":")
         is_known = scheme in ("", "file", *DEFAULT_PORTS)
@@ -65,10 +69,7 @@ class _Pattern:
             or not is_known
             or not (is_host or (scheme == "file" and not parts.hostname))
         ):
-            raise BrowserError(
-                f"{text!r} is not an origin. Examples: https://example.org, *.example.org, "
-                "http://localhost:8888, file://"
-            )
+            raise BrowserError(f"{text!r} is not an origin. {ORIGIN_EXAMPLES}")
         if port is None and scheme in DEFAULT_PORTS:
             port = DEFAULT_PORTS[scheme]
         return cls(scheme, parts.hostname or "", port)

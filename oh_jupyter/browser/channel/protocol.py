@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CLOSE_SECONDS", "GET_GOAL", "GET_REWARDS", "PARTS", "RECORDS", "LaunchSettings"]
+__all__ = [
+    "CLOSE_SECONDS",
+    "GET_GOAL",
+    "GET_REWARDS",
+    "MAX_CONTENT_CHARS",
+    "PARTS",
+    "RECORDS",
+    "LaunchSettings",
+]
 
 PARTS = (
     "screenshot",
@@ -19,6 +27,9 @@ PARTS = (
 """The parts of an observation that can be left out, since they cost time."""
 RECORDS = ("console_messages", "network_requests")
 """Parts of an observation that have to be asked for."""
+MAX_CONTENT_CHARS = 30_000
+"""Characters of a page that an agent reads; of a larger tree it gets what is in sight or near,
+and of what is larger still the beginning."""
 GET_GOAL, GET_REWARDS = "GET_EVAL_GOAL", "GET_EVAL_REWARDS"
 """Actions of OpenHands' evaluation that ask for the goal and for the rewards so far."""
 

@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from oh_jupyter.browser.worker.bids import BidRegistry, FrameBids
 from oh_jupyter.browser.worker.nearby import (
     FIND,
+    MAX_DRAWN,
     PAGE_TEXT,
-    SIZE,
+    TOO_LARGE,
     backend_ids,
     nearby_document,
     nearby_tree,
@@ -140,14 +141,24 @@ class PageInspector:
         self.documents_shown += 1
 
     async def capture(
-        self, *, probe: bool = True, accessibility: bool = True, nearby: bool = False
+        self,
+        *,
+        probe: bool = True,
+        accessibility: bool = True,
+        nearby: bool = False,
+        max_tree_chars: int = 0,
     ) -> CapturedFrame:
         """Look at all frames, or nearby in a large page, and give bids to what has none."""
+        # If a number is given, of a tree with more characters only what is nearby.
         sessions = [self.session, *await self._other_sessions()]
-        if nearby and await self._evaluate_first(SIZE):
+        large = await self._evaluate_first(f"{TOO_LARGE}({max_tree_chars})") if nearby else ""
+        if large == "page":
             looks = [self._capture_nearby(session, accessibility) for session in sessions]
         else:
-            looks = [self._capture_session(session, probe, accessibility) for session in sessions]
+            looks = [
+                self._capture_session(session, probe, accessibility, large or "")
+                for session in sessions
+            ]
         answers = await asyncio.gather(
             *looks,
             return_exceptions=True,
@@ -265,14 +276,10 @@ class PageInspector:
         loaders = await _loaders(session)
         target = _Target(session, loaders, [], {}, {}, next(iter(loaders)))
         for frame, loader in loaders.items():
-            probe = await self._probe(session, frame, loader, nearby=True)
-            held = await self._evaluate(session, frame, loader, "nearby", by_value=False)
-            if probe is None or held is None:
+            probe = await self._probe(session, frame, loader, "page")
+            objects = await self._nearby_objects(session, frame, loader)
+            if probe is None or objects is None:
                 continue
-            listed = await session.send(
-                "Runtime.getProperties", {"objectId": held["objectId"], "ownProperties": True}
-            )
-            objects = [i["value"]["objectId"] for i in listed["result"] if i["name"].isdigit()]
             ids = await backend_ids(session, objects)
             target.probes[frame] = probe
             document = nearby_document(frame, probe, ids)
@@ -284,27 +291,63 @@ class PageInspector:
                         around.content_documents[index] = len(target.documents)
             target.documents.append(document)
             if accessibility:
-                tree = nearby_tree(session, frame, probe, objects, ids)
+                places = dict(enumerate(objects)), dict(enumerate(ids))
+                tree = nearby_tree(session, frame, probe, *places)
                 target.trees[frame] = asyncio.ensure_future(tree)
                 await target.trees[frame]
         return target
 
-    async def _capture_session(self, session: Any, probe: bool, accessibility: bool) -> _Target:
+    async def _nearby_objects(self, session: Any, frame: str, loader: str) -> list[str] | None:
+        """Get hold of the elements that the last probe has found nearby."""
+        held = await self._evaluate(session, frame, loader, "nearby", by_value=False)
+        if held is None:
+            return None
+        listed = await session.send(
+            "Runtime.getProperties", {"objectId": held["objectId"], "ownProperties": True}
+        )
+        return [each["value"]["objectId"] for each in listed["result"] if each["name"].isdigit()]
+
+    async def _near_tree(
+        self, session: Any, frame: str, loader: str, probe: dict[str, Any] | None
+    ) -> list[dict[str, Any]]:
+        """Fetch of a tree too large to be read what is nearby."""
+        with contextlib.suppress(Exception):  # the frame went away in between
+            objects = await self._nearby_objects(session, frame, loader)
+            if objects and probe:
+                ids = await backend_ids(session, objects)
+                places = [*probe["roots"], *probe["spine"]]
+                by_place = (dict(zip(places, each, strict=True)) for each in (objects, ids))
+                return await nearby_tree(session, frame, probe, *by_place)
+        return []
+
+    async def _capture_session(
+        self, session: Any, probe: bool, accessibility: bool, large: str
+    ) -> _Target:
         loaders = await _loaders(session)
         # The probes are asked for right before the snapshot, so that little can change between.
         probing = asyncio.gather(
-            *(self._probe(session, *item) if probe else _no_probe() for item in loaders.items())
+            *(
+                self._probe(session, *item, large) if probe or large else _no_probe()
+                for item in loaders.items()
+            )
         )
         await asyncio.sleep(0)
         taken = await send_large(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
         size = sum(len(document["nodes"]["nodeName"]) for document in taken["documents"])
-        if size > LARGE_PAGE_NODES:
-            # Its trees take long: the rest is prepared here while the browser makes them.
-            await probing
-        trees = {
-            frame: asyncio.ensure_future(accessibility_tree(session, frame))
-            for frame in (loaders if accessibility else ())
-        }
+        if large:
+            probes = dict(zip(loaders, await probing, strict=True))
+            looks = {
+                frame: self._near_tree(session, frame, loader, probes[frame])
+                for frame, loader in loaders.items()
+            }
+        else:
+            if size > LARGE_PAGE_NODES:
+                # Its trees take long: the rest is prepared here while the browser makes them.
+                await probing
+            looks = {
+                frame: accessibility_tree(session, frame) for frame in loaders if accessibility
+            }
+        trees = {frame: asyncio.ensure_future(look) for frame, look in looks.items()}
         documents = documents_of(taken)
         measured = await probing
         return _Target(
@@ -317,10 +360,10 @@ class PageInspector:
         )
 
     async def _probe(
-        self, session: Any, frame_id: str, loader: str, *, nearby: bool = False
+        self, session: Any, frame_id: str, loader: str, large: str
     ) -> dict[str, Any] | None:
         answer = await self._evaluate(
-            session, frame_id, loader, f"{PROBE}({'true' if nearby else 'false'})"
+            session, frame_id, loader, f"{PROBE}({json.dumps(large)}, {MAX_DRAWN})"
         )
         measured = answer.get("value") if answer else None
         value: dict[str, Any] | None = json.loads(measured) if measured else None

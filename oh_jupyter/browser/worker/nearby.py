@@ -2,27 +2,53 @@
 
 Snapshot and accessibility tree of 20,000 elements take the browser itself ten seconds, and those
 of 50 MB of text take gigabytes; so such a page is asked only about the elements that ``probe.js``
-has found nearby, and for its text piece by piece.
+has found nearby, and for its text piece by piece. Of a smaller page whose tree is longer than what
+an agent reads, only the tree is cut like this: that of 5,000 elements is most of a step.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 from oh_jupyter.browser.worker.snapshot import SnapshotDocument
 
-__all__ = ["FIND", "PAGE_TEXT", "SIZE", "backend_ids", "nearby_document", "nearby_tree"]
+__all__ = [
+    "FIND",
+    "MAX_DRAWN",
+    "PAGE_TEXT",
+    "TOO_LARGE",
+    "backend_ids",
+    "nearby_document",
+    "nearby_tree",
+]
 
 MAX_ELEMENTS, MAX_CHARS = 6_000, 1_000_000
 """Elements and characters of text from which on a page is too large to be described as a whole."""
-SIZE = f"""(() => {{
+MAX_DRAWN = 500
+"""Elements nearby that are described, the viewport's first."""
+MIN_LINE_CHARS = 12
+"""Characters of a line of the tree besides the name, at the least."""
+TOO_LARGE = f"""((maxTreeChars) => {{
   const walker = document.createTreeWalker(document, NodeFilter.SHOW_TEXT);
   let chars = 0;
   while (chars <= {MAX_CHARS} && walker.nextNode()) chars += walker.currentNode.length;
-  return chars > {MAX_CHARS} || document.getElementsByTagName("*").length > {MAX_ELEMENTS};
-}})()"""
+  const all = [...document.getElementsByTagName("*")];
+  if (chars > {MAX_CHARS} || all.length > {MAX_ELEMENTS}) return "page";
+  if (!maxTreeChars || !document.body) return "";
+  const inViewport = all.filter((element) => {{
+    const {{ top, right, bottom, left }} = element.getBoundingClientRect();
+    return bottom > top && right > left && bottom > 0 && right > 0 &&
+      top < innerHeight && left < innerWidth;
+  }});
+  const lines = [...document.querySelectorAll("a, button, input, option")].filter(
+    (element) => element.checkVisibility({{ visibilityProperty: true }}));
+  const treeChars = document.body.innerText.length + {MIN_LINE_CHARS} * lines.length;
+  return treeChars > maxTreeChars && inViewport.length <= {MAX_DRAWN} ? "tree" : "";
+}})"""
+"""What is too large to be described as a whole: the page, its tree, or nothing."""
 PAGE_TEXT = """(([start, limit]) => {
   const INLINE = new Set(("a abbr b bdi bdo button cite code em font i ins kbd label mark q s " +
     "samp small span strong sub sup time u var").split(" "));
@@ -109,7 +135,11 @@ def nearby_document(frame_id: str, probe: dict[str, Any], ids: list[int]) -> Sna
 
 
 async def nearby_tree(
-    session: Any, frame_id: str, probe: dict[str, Any], objects: list[str], ids: list[int]
+    session: Any,
+    frame_id: str,
+    probe: dict[str, Any],
+    objects: Mapping[int, str],
+    ids: Mapping[int, int],
 ) -> list[dict[str, Any]]:
     """Fetch the accessibility nodes of the elements nearby, below the document's own."""
     with contextlib.suppress(Exception):  # the frame went away in between
@@ -141,7 +171,7 @@ def _joined(
     root: dict[str, Any],
     found: dict[int, list[dict[str, Any]]],
     probe: dict[str, Any],
-    ids: list[int],
+    ids: Mapping[int, int],
 ) -> list[dict[str, Any]]:
     """Join the nodes of subtrees and of the elements around them into one tree."""
     nodes = {root["nodeId"]: root}

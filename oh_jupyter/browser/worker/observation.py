@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
+from oh_jupyter.browser.channel.protocol import MAX_CONTENT_CHARS
 from oh_jupyter.browser.worker.marks import (
     CLICKABLE_BY_NATURE,
     MARKED_BY_TAG_ALONE,
@@ -49,12 +50,14 @@ async def _look(
     """Look once; also tell whether all that was found is of one state of the page."""
     inspector = await session.inspector()
     looks = wanted - {"screenshot"}
+    is_tree = "axtree_object" in wanted and not wanted & {"dom_object", "text_content"}
     picture = _screenshot(inspector.session) if wanted & SCREENSHOT_PARTS else _empty()
     capture = (
         inspector.capture(
             probe=bool(wanted & PROBE_PARTS),
             accessibility="axtree_object" in wanted,
             nearby=nearby,
+            max_tree_chars=MAX_CONTENT_CHARS if is_tree else 0,
         )
         if looks
         else _empty()
@@ -81,8 +84,8 @@ async def _look(
     }
     if not isinstance(root, CapturedFrame):
         return observation, True
-    if root.probe and "total" in root.probe:
-        observation["left_out"] = root.probe["total"] - len(root.probe["tags"])
+    if root.probe and "leftOut" in root.probe:
+        observation["left_out"] = root.probe["leftOut"]
         if "text_content" in wanted:
             piece = await inspector.page_text(session.text_start, MAX_TEXT_CHARS)
             observation["text_content"] = piece.pop("text")

@@ -1,10 +1,10 @@
 // Runs in an isolated world of one frame and changes nothing: measures every element, or, of a
-// page too large for that, those nearby: in the viewport and a screen above and below.
+// page too large for that, the first `maxDrawn` nearby: in the viewport, then a screen above and
+// below. Of a page of which only the tree is too large, it measures all, and finds those.
 // The elements come in the order of the flat tree, so that they can be matched with a
 // DevTools snapshot; `parents` holds indices into the same list.
-(async (isNearby) => {
+(async (tooLarge, maxDrawn) => {
   const INTERSECTION_TIMEOUT_MS = 300; // ms to wait for intersections before they are calculated instead
-  const MAX_DRAWN = 500; // elements nearby, the viewport's first
   const MAX_UNDRAWN = 1000; // options and the like, in those
   const MAX_SUBTREE_CHARS = 20_000; // of text in an element that is described with all it holds
   const MAX_VISIBLE_CHARS = 4_000; // of text in one that is not
@@ -39,7 +39,7 @@
       box.right > 0 && box.left < innerWidth;
     let drawn = 0, undrawn = 0;
     for (const margin of [0, innerHeight]) {
-      for (let i = 0; i < all.length && drawn < MAX_DRAWN; i++) {
+      for (let i = 0; i < all.length && drawn < maxDrawn; i++) {
         if (kept[i] || !isWithin(boxes[i], margin)) continue;
         drawn++;
         for (let at = i; at >= 0 && !kept[at]; at = parents[at]) kept[at] = true;
@@ -54,7 +54,7 @@
   };
 
   // Of the kept elements: `roots` hold nothing but kept ones, and are in none that does; `spine`
-  // are those around them. All are numbered among the kept ones.
+  // are those around them. All are numbered among those that are measured.
   const divide = (all, parents, kept) => {
     const sizes = new Array(all.length).fill(1);
     const held = kept.map(Number), chars = new Array(all.length).fill(0);
@@ -70,7 +70,7 @@
     const places = new Map(), roots = [], spine = [];
     for (let i = 0, end = 0; i < all.length; i++) {
       if (!kept[i]) continue;
-      const place = places.size;
+      const place = tooLarge === "tree" ? i : places.size;
       places.set(i, place);
       if (i < end) continue;
       if (held[i] === sizes[i] && chars[i] <= MAX_SUBTREE_CHARS) {
@@ -173,13 +173,17 @@
 
   const { all, parents } = flatTree();
   // As text, since one long string passes through the layers above faster than many values.
-  if (!isNearby) return JSON.stringify(await measure(all, parents));
+  if (!tooLarge) return JSON.stringify(await measure(all, parents));
   const kept = nearby(all, parents);
   const { places, roots, spine } = divide(all, parents, kept);
-  const elements = (globalThis.nearby = all.filter((_, i) => kept[i]));
-  const above = parents.filter((_, i) => kept[i]).map((parent) => places.get(parent) ?? -1);
+  const isTree = tooLarge === "tree";
+  const elements = isTree ? all : all.filter((_, i) => kept[i]);
+  const above = isTree ? parents :
+    parents.filter((_, i) => kept[i]).map((parent) => places.get(parent) ?? -1);
+  const measured = await measure(elements, above);
+  globalThis.nearby = isTree ? [...roots, ...spine].map((i) => all[i]) : elements;
   return JSON.stringify({
-    ...(await measure(elements, above)),
-    roots, spine, total: all.length, inSight: textInSight(elements, spine),
+    ...measured, roots, spine, leftOut: all.length - places.size,
+    inSight: textInSight(elements, spine),
   });
 })
