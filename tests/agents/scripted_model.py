@@ -13,11 +13,14 @@ __all__ = ["ScriptedModel"]
 class ScriptedModel:
     """Answers each request of the conversation with the next step of the script.
 
-    A step is a text, or a tool's name with its arguments.
+    A step is a text, or a tool's name with its arguments. Where the last message has a text of
+    ``replies``, its reply is the answer, and no step is taken: an agent that was interrupted may
+    ask once more at any time.
     """
 
     def __init__(self) -> None:
         self.steps: list[str | tuple[str, dict[str, Any]]] = []
+        self.replies: dict[str, str] = {}
         self.requests: list[dict[str, Any]] = []
         self._lock = threading.Lock()
         model = self
@@ -65,6 +68,10 @@ class ScriptedModel:
     def _next(self, body: dict[str, Any]) -> str | tuple[str, dict[str, Any]]:
         with self._lock:
             self.requests.append(body)
+            last = json.dumps((body.get("messages") or body.get("input") or [""])[-1])
+            for text, reply in self.replies.items():
+                if text in last:
+                    return reply
             return self.steps.pop(0) if self.steps else "done"
 
     def small_talk(self, body: dict[str, Any]) -> bytes:

@@ -41,6 +41,11 @@ def outputs(kernel: LiveKernel, code: str) -> list[dict[str, Any]]:
     return [message for message in shown if message["msg_type"] in kinds]
 
 
+def test_a_prompt_is_taken_as_it_is_typed(kernel: LiveKernel) -> None:
+    (*_, last) = outputs(kernel, "%oh_agent scripted what's {in} $HOME # here?")
+    assert "\n\nwhat's {in} $HOME # here?" in last["content"]["data"]["text/plain"]
+
+
 def test_a_turn_is_one_display_that_is_updated(kernel: LiveKernel) -> None:
     shown = outputs(
         kernel,

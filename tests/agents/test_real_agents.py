@@ -202,8 +202,9 @@ def test_an_interrupt_ends_what_it_runs(notebook: Notebook, agent: str) -> None:
     interrupting = notebook.interrupt_when(begun)
     assert "KeyboardInterrupt" in notebook.execute(f"%oh_agent --new {agent} wait")
     interrupting.join()
-    notebook.model.steps[:] = ["Here I am again."]
-    assert "Here I am again." in notebook.execute(f"%oh_agent {agent} go on")
+    notebook.model.steps.clear()
+    notebook.model.replies["Are you there?"] = "Here I am again."
+    assert "Here I am again." in notebook.execute(f"%oh_agent {agent} Are you there?")
     assert notebook._ask("status")["runtime"]["running"] == []
 
 

@@ -181,6 +181,13 @@ def test_an_open_bracket_in_a_command_is_no_python(kernel) -> None:
     assert kernel.execute("%%oh_run\necho '('\n") == "("
 
 
+def test_a_line_may_end_in_a_question_mark(kernel) -> None:
+    assert kernel.execute("%oh_run echo Are you there?") == "Are you there?"
+    assert kernel.execute("if True:\n    o = oh_run echo really??  \no.content") == "'really??'"
+    assert "pinfo" in kernel.execute("get_ipython().transform_cell('%oh_run?')")
+    assert kernel.execute('len("""\n%oh_run is it?\n""")') == "16"
+
+
 def test_the_store_keeps_things(kernel) -> None:
     kernel.execute("%%oh_store put notes/a.txt\nfirst\n")
     (kernel.directory / "b.bin").write_bytes(bytes(range(256)))
