@@ -19,7 +19,7 @@ __all__ = ["TOOLS_CHANGED", "make_server"]
 TOOLS_CHANGED = "notifications/tools/list_changed"
 """The notification that says that there are other tools."""
 
-LONGEST_TTL_MS = 2**31 - 1
+MAX_TTL_MS = 2**31 - 1
 """What stands for no limit: the SDK leaves null out, without which clients refuse the task."""
 
 _initialized: ContextVar[anyio.Event] = ContextVar("_initialized")
@@ -136,5 +136,5 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
 def _task(found: dict[str, Any]) -> dict[str, Any]:
     """A task as 2025-11-25 tells it: its result is asked for by itself."""
     told = {name: value for name, value in found.items() if name not in ("result", "inputRequests")}
-    ttl_ms = told.pop("ttlMs") or LONGEST_TTL_MS
+    ttl_ms = told.pop("ttlMs") or MAX_TTL_MS
     return {**told, "ttl": ttl_ms, "pollInterval": told.pop("pollIntervalMs")}

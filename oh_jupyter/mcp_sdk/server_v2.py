@@ -26,7 +26,7 @@ LIST_TTL_MS = 60_000
 TASKS = "io.modelcontextprotocol/tasks"
 """The extension by which a call outlives its client."""
 
-PATIENCE_SECONDS = 1.0
+TASK_DELAY_SECONDS = 1.0
 """Seconds until a call is a task: what is quicker need not be asked for."""
 
 
@@ -59,7 +59,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
         call = ToolCall(params.name, arguments, scope, report if _wants_progress(ctx) else None)
         if not _knows_tasks(ctx):
             return types.CallToolResult.model_validate(await tools.call_tool(call))
-        found = await tools.begin_task(call, PATIENCE_SECONDS)
+        found = await tools.begin_task(call, TASK_DELAY_SECONDS)
         if "taskId" in found:
             return {**found, "resultType": "task"}
         return types.CallToolResult.model_validate(found)

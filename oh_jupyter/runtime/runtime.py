@@ -183,12 +183,12 @@ class Runtime:
 
 def setting_faults(settings: Settings) -> Iterator[tuple[str, OhJupyterError]]:
     """What a runtime would refuse of its settings, by their names; store and webhook left out."""
-    foreign = [name for name in settings.plugins if name not in ALL_PLUGINS]
+    custom = [name for name in settings.plugins if name not in ALL_PLUGINS]
     checks: dict[str, Callable[[], object]] = {
         "checkpoints": lambda: check_choice("checkpoints", settings.checkpoints),
         "confirmation": lambda: check_choice("confirmation", settings.confirmation),
         "mcp_servers": lambda: parse_servers(settings.mcp_servers),
-        "plugins": lambda: make_plugins(foreign),
+        "plugins": lambda: make_plugins(custom),
         "username": lambda: shell_user(settings),
     }
     for name, check in checks.items():

@@ -163,6 +163,7 @@ def test_a_file_is_made_edited_viewed_and_restored(kernel) -> None:
         ("oh.run('pwd', cwd='/nowhere')", "cwd is for static commands: add is_static, or put cd"),
         ("oh.store.read('nothing')", "StoreNotFoundError"),
         ("%oh_run", "say what to run: %oh_run COMMAND"),
+        ("%oh_run -t -3 ls", "argument -t/--timeout: '-3' is no number of seconds"),
         ("%%oh_edit insert x 99\nbody", "arguments: 99. Did you mean --line 99?"),
         ("%oh_edit view x 5 9", "arguments: 5 9. Did you mean --range 5 9?"),
         ("oh.execute({'action': 'fly'})", "fly"),

@@ -110,7 +110,7 @@ class _FileState(Enum):
 
 @dataclass(frozen=True)
 class _Leftover:
-    """A file whose change was prepared and not settled."""
+    """A file whose change was prepared and not committed."""
 
     history: FileHistory
     intended: Timeline

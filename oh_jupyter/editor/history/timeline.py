@@ -214,7 +214,7 @@ def _rebase(undone: tuple[Step, ...], external: Step, blobs: Blobs) -> list[Step
 _MAX_CACHED = 16  # timelines in memory; each may have all the steps of a file
 
 _START = b'{"token": "'
-_TOKEN_LENGTH = 16
+_TOKEN_CHARS = 16
 _MAX_HEAD_BYTES = 32 * 1024  # two paths of the greatest length, escaped
 _HEAD = re.compile(
     rb'\{"token": "\w+", "version": 1, "path": ("(?:[^"\\]|\\.)*")'
@@ -240,7 +240,7 @@ class TimelineFiles:
         except FileNotFoundError:
             return None
         with stream:
-            start = stream.read(len(_START) + _TOKEN_LENGTH)
+            start = stream.read(len(_START) + _TOKEN_CHARS)
             token = start[len(_START) :] if start.startswith(_START) else b""
             with self._lock:
                 timeline = self._known.get(token)
@@ -263,7 +263,7 @@ class TimelineFiles:
 
     def write(self, file: Path, timeline: Timeline, path: Path, **more: str | None) -> int:
         """Write a timeline in one step; the number of bytes."""
-        token = os.urandom(_TOKEN_LENGTH // 2).hex().encode()
+        token = os.urandom(_TOKEN_CHARS // 2).hex().encode()
         head = json.dumps({"version": 1, "path": str(path), **more})
         body = f"{head[:-1]}, {timeline.dumps()[1:]}".encode()
         data = _START + token + b'", ' + body[1:]

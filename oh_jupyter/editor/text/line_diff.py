@@ -13,7 +13,7 @@ from itertools import compress, count, islice, takewhile
 from operator import contains, ne
 from typing import Any, AnyStr
 
-_BLOCK_SIZE = 64 * 1024  # compared at once; small enough to stay in the processor's cache
+_BLOCK_BYTES = 64 * 1024  # compared at once; small enough to stay in the processor's cache
 _MAX_STORED_CELLS = 1 << 28  # pairs of lines, a bit each; above it halves are solved (32 MiB)
 _MAX_CELLS = 1 << 33  # above it, which takes seconds, lines count as changed
 _ANCHOR_LINES = (2, 4, 16)
@@ -132,7 +132,7 @@ def _common_run(old: Sequence[Any], new: Sequence[Any], i: int, j: int) -> int:
         known += step
         if i + known >= len(old) or j + known >= len(new):
             return min(len(old) - i, len(new) - j)
-        step = min(2 * step, _BLOCK_SIZE)
+        step = min(2 * step, _BLOCK_BYTES)
     for a, b in zip(
         old[i + known : i + known + step], new[j + known : j + known + step], strict=False
     ):
@@ -164,7 +164,7 @@ def common_ends(old: AnyStr, new: AnyStr) -> tuple[int, int]:
 def _common_prefix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
     """Length of the common prefix, at most ``limit``."""
     # Slices are compared in C. At the first difference the step shrinks until it is found.
-    known, step = 0, _BLOCK_SIZE
+    known, step = 0, _BLOCK_BYTES
     while known < limit and step:
         end = min(known + step, limit)
         if old[known:end] == new[known:end]:
@@ -176,7 +176,7 @@ def _common_prefix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
 
 def _common_suffix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
     """Length of the common suffix, at most ``limit``."""
-    known, step = 0, _BLOCK_SIZE
+    known, step = 0, _BLOCK_BYTES
     n, m = len(old), len(new)
     while known < limit and step:
         end = min(known + step, limit)

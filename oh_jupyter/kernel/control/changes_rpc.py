@@ -157,18 +157,15 @@ async def _mark(request: Request) -> Reply:
 async def _rewind(request: Request) -> Reply:
     """Undo the turns since a checkpoint, or tell what that would do."""
     executor, fields = request.runtime.executor, request.fields
-    id, everything = fields.get("id"), fields.get("everything", False)
-    source, path = fields.get("source", "agent"), fields.get("path")
+    id, source, path = fields.get("id"), fields.get("source", "agent"), fields.get("path")
     if id is not None and (not isinstance(id, int) or isinstance(id, bool)):
         raise WireError("'id' must be the number of a checkpoint, or null for the last turn", "id")
-    for name in ("everything", "preview"):
-        if not isinstance(fields.get(name, False), bool):
-            raise WireError(f"{name!r} must be true or false", name)
+    everything, is_preview = request.flag("everything"), request.flag("preview")
     if path is not None and not isinstance(path, str):
         raise WireError("'path' must name a file, or be null for all", "path")
     if source not in ("agent", "user"):
         raise WireError("'source' must be 'agent' or 'user'", "source")
-    if not fields.get("preview", False):
+    if not is_preview:
         plan = await executor.rewind(id, source, everything=everything, path=path)
         return Reply(body=encode_json(_plan_fields(plan)))
     if id is None:

@@ -38,13 +38,8 @@ async def _prompt(request: Request) -> Reply:
     agent, oh = request.fields.get("agent"), request.oh
     if agent is not None and not isinstance(agent, str):
         raise WireError("'agent' must be a name, or null for the one that was asked last", "agent")
-    flags = {}
-    for name in ("new", "resume"):
-        flags[name] = request.fields.get(name, False)
-        if not isinstance(flags[name], bool):
-            raise WireError(f"{name!r} must be true or false", name)
-    text = request.text("text")
-    turn = await oh.agents.prompt(text, agent, context=oh.agent_context, **flags)
+    new, resume, text = request.flag("new"), request.flag("resume"), request.text("text")
+    turn = await oh.agents.prompt(text, agent, context=oh.agent_context, new=new, resume=resume)
     return Reply(body=encode_json(turn_fields(turn)))
 
 

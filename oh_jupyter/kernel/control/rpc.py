@@ -33,6 +33,13 @@ class Request:
             raise WireError(f"{name!r} must be a string", name)
         return value
 
+    def flag(self, name: str) -> bool:
+        """Whether a field says yes; a WireError if it says neither yes nor no."""
+        value = self.fields.get(name, False)
+        if not isinstance(value, bool):
+            raise WireError(f"{name!r} must be true or false", name)
+        return value
+
     def json(self, name: str = "body") -> Any:
         """The parsed body; a WireError that names a field if there is none."""
         if not self.buffers:

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import re
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from argparse import (
+    ArgumentParser,
+    ArgumentTypeError,
+    Namespace,
+    RawDescriptionHelpFormatter,
+)
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import wraps
@@ -15,6 +20,8 @@ from IPython.core.error import UsageError
 from IPython.core.magic_arguments import argument, magic_arguments
 from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
+from oh_jupyter.events.fields import check_seconds
+
 __all__ = [
     "Command",
     "leading_options",
@@ -23,6 +30,7 @@ __all__ = [
     "parse_line",
     "parse_words",
     "print_help",
+    "seconds",
     "unquoted",
     "wants_help",
 ]
@@ -57,6 +65,14 @@ class _PlainHelp(RawDescriptionHelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return super()._fill_text(text.replace("``", ""), width, indent)
+
+
+def seconds(text: str) -> float:
+    """The value of an option that is a number of seconds."""
+    try:
+        return check_seconds(float(text), "seconds")
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is no number of seconds") from None
 
 
 def magic_options(

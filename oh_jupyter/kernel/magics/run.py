@@ -11,7 +11,7 @@ from oh_jupyter.events import Observation
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.completion import complete_path
-from oh_jupyter.kernel.magics.options import leading_options, magic_options, print_help
+from oh_jupyter.kernel.magics.options import leading_options, magic_options, print_help, seconds
 from oh_jupyter.shell.replies import NOTHING_TO_RETRIEVE
 
 __all__ = ["RunMagics"]
@@ -41,7 +41,7 @@ class RunMagics(OhMagics):
         """,
         is_leading=True,
     )
-    @argument("-t", "--timeout", type=float, metavar="SECONDS", help="hard time limit")
+    @argument("-t", "--timeout", type=seconds, metavar="SECONDS", help="hard time limit")
     @argument("-i", "--input", action="store_true", help="send it to the running command")
     @argument("-b", "--blocking", action="store_true", help="wait however long it is silent")
     @argument("-s", "--static", action="store_true", help="in a fresh shell, thrown away after")

@@ -25,6 +25,7 @@ from oh_jupyter.kernel.magics.options import (
     Command,
     magic_options,
     parse_line,
+    seconds,
     unquoted,
 )
 from oh_jupyter.storage import FileStore, get_file_store
@@ -115,7 +116,7 @@ class StoreMagics(OhMagics):
     @argument("--delete", action="store_true", help="sync: delete what the source does not have")
     @argument("--checksum", action="store_true", help="sync: compare contents, not times")
     @argument("--force", action="store_true", help="replay: also what is superseded")
-    @argument("--timeout", type=float, metavar="S", help="flush: seconds to wait at most")
+    @argument("--timeout", type=seconds, metavar="S", help="flush: seconds to wait at most")
     @argument("command", choices=_COMMANDS, metavar="COMMAND", help="what to do")
     @argument("args", nargs="*", metavar="PATH", help="what to do it with; see above")
     @line_cell_magic

@@ -81,8 +81,7 @@ class ListFilesHandler(OhHandler):
         path = body.get("path") if isinstance(body, dict) else body
         if not isinstance(body, dict) or not isinstance(path, str | None):
             raise WireError('The body must be {"path": "..."}, or {}', "path")
-        link = await self.link(kernel_id)
-        reply = await link.request("list_files", {"path": path})
+        reply = await self.ask(kernel_id, "list_files", {"path": path})
         self.finish_json(reply.fields["names"])
 
 
@@ -111,8 +110,7 @@ class RequestHandler(OhHandler):
     async def delete(self, key: str) -> None:
         """Cancel it, if it is not done."""
         self.state.results.find(key, self.principal).task.cancel()
-        self.set_status(204)
-        self.finish()
+        self.finish_empty()
 
     def _seconds(self) -> float:
         text = self.get_query_argument("wait", "0")
@@ -138,8 +136,7 @@ class UnsavedHandler(OhHandler):
     async def post(self) -> None:
         """Ask all windows to save, and wait for them."""
         await self.state.unsaved.save()
-        self.set_status(204)
-        self.finish()
+        self.finish_empty()
 
     @web.authenticated
     @authorized("write", resource="contents")
@@ -156,5 +153,4 @@ class UnsavedHandler(OhHandler):
             frozenset(str(path) for path in paths),
             answered if isinstance(answered, int) else None,
         )
-        self.set_status(204)
-        self.finish()
+        self.finish_empty()

@@ -42,10 +42,10 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.server.http_errors import reason_of
-from oh_jupyter.server.links import KernelLink
+from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.state import ServerState, state_of
 
-__all__ = ["SESSION_KEY_HEADER", "OhHandler"]
+__all__ = ["SESSION_KEY_HEADER", "OhHandler", "is_session_key"]
 
 T = TypeVar("T")
 
@@ -101,6 +101,12 @@ def _session_key_identity() -> SessionKeyIdentityProvider:
     return SessionKeyIdentityProvider()
 
 
+def is_session_key(key: str) -> bool:
+    """Whether it is the key that OpenHands' clients send, where one is set."""
+    expected = os.environ.get(SESSION_KEY_VARIABLE, "")
+    return bool(expected) and hmac.compare_digest(key.encode(), expected.encode())
+
+
 @web.stream_request_body
 class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     """Base of the handlers.
@@ -130,11 +136,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         header, so like Jupyter's own token it cannot be forged by another site, and the same
         requests are free of the XSRF check.
         """
-        expected = os.environ.get(SESSION_KEY_VARIABLE, "")
         given = self.request.headers.get(SESSION_KEY_HEADER, "")
-        self.by_session_key = bool(expected) and hmac.compare_digest(
-            given.encode(), expected.encode()
-        )
+        self.by_session_key = is_session_key(given)
         if given and not self.by_session_key and "Authorization" not in self.request.headers:
             # Clients of OpenHands have one header for whatever key they were given.
             self.request.headers["Authorization"] = f"token {given}"
@@ -241,6 +244,19 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             return await self.state.router.default()
         return self.state.router.link(kernel_id)
 
+    async def ask(
+        self,
+        kernel_id: str | None,
+        operation: str,
+        fields: dict[str, Any] | None = None,
+        body: bytes | None = None,
+        *,
+        load: bool = True,
+    ) -> Reply:
+        """The reply of a kernel that the user may execute code in, None for the default one."""
+        link = await self.link(kernel_id)
+        return await link.request(operation, fields, body, load=load)
+
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of work that is cancelled when the client leaves."""
         task = self._work = asyncio.get_running_loop().create_task(work)
@@ -328,6 +344,11 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             self.log.debug("oh_jupyter: %s", exc_info[1])
         else:
             super().log_exception(*exc_info)
+
+    def finish_empty(self) -> None:
+        """Say that it is done."""
+        self.set_status(204)
+        self.finish()
 
     def finish_json(self, body: bytes | str | dict[str, Any] | list[Any]) -> None:
         """Send JSON, encoded already or to be encoded."""

@@ -121,6 +121,5 @@ class EventHandler(OhHandler):
     @authorized("read", resource="oh_jupyter:events")
     async def get(self, event_id: str, kernel_id: str | None = None) -> None:
         """Send the wire form of one event, screenshot and all."""
-        link = await self.link(kernel_id)
-        reply = await link.request("event", {"id": int(event_id)}, load=False)
+        reply = await self.ask(kernel_id, "event", {"id": int(event_id)}, load=False)
         self.finish_json(reply.body or b"null")

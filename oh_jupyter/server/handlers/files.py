@@ -110,7 +110,7 @@ class StreamedUploadHandler(OhHandler):
         """Begin the upload with what the request says of it."""
         raise NotImplementedError
 
-    async def settle(self) -> None:
+    async def complete(self) -> None:
         """Have the whole body put in its place, or forgotten; what went wrong with it is raised."""
         try:
             if self.problem is not None:
@@ -119,7 +119,7 @@ class StreamedUploadHandler(OhHandler):
                 await self.start()
             await self.end()
         except Exception:
-            await self.abandon()
+            await self.discard()
             raise
 
     async def send(self, piece: bytes) -> None:
@@ -136,8 +136,8 @@ class StreamedUploadHandler(OhHandler):
         self.state.activity.touch()
         reply = await link.request(operation, fields)
         self._target = _Target(link, reply.fields["id"], reply.fields["generation"])
-        if self.client_has_left:  # while the kernel was asked, so that nothing was there to abandon
-            await self.abandon()
+        if self.client_has_left:  # while the kernel was asked, so that nothing was there to discard
+            await self.discard()
 
     async def end(self) -> None:
         """All contents are there: have them put in their place."""
@@ -145,7 +145,7 @@ class StreamedUploadHandler(OhHandler):
         await self._under_way().request("finish")
         self._target = None
 
-    async def abandon(self) -> None:
+    async def discard(self) -> None:
         """Have the kernel forget what it got."""
         target, self._target = self._target, None
         if target is not None:
@@ -166,7 +166,7 @@ class StreamedUploadHandler(OhHandler):
 
     def on_connection_close(self) -> None:
         """Forget what will not be ended: the client went away."""
-        run_in_background(self.abandon())
+        run_in_background(self.discard())
         super().on_connection_close()
 
 
@@ -190,7 +190,7 @@ class UploadHandler(StreamedUploadHandler):
     async def post(self, kernel_id: str | None = None) -> None:
         """Put the file in its place."""
         self.check_form()
-        await self.settle()
+        await self.complete()
         self.finish_json(
             {
                 "filename": self._form.filename,
@@ -397,18 +397,15 @@ class StoreHandler(StreamedUploadHandler):
     @authorized("write", resource="oh_jupyter:store")
     async def put(self, path: str = "", kernel_id: str | None = None) -> None:
         """Keep the body as a file, which becomes visible as a whole."""
-        await self.settle()
-        self.set_status(204)
-        self.finish()
+        await self.complete()
+        self.finish_empty()
 
     @web.authenticated
     @authorized("write", resource="oh_jupyter:store")
     async def delete(self, path: str = "", kernel_id: str | None = None) -> None:
         """Delete a file, or a directory with all that is in it."""
-        link = await self.link(kernel_id)
-        await link.request("delete_from_store", {"path": path.rstrip("/")})
-        self.set_status(204)
-        self.finish()
+        await self.ask(kernel_id, "delete_from_store", {"path": path.rstrip("/")})
+        self.finish_empty()
 
     @web.authenticated
     @authorized("write", resource="oh_jupyter:store")
@@ -417,10 +414,8 @@ class StoreHandler(StreamedUploadHandler):
         target = self.path_argument("to")
         if target is None:
             raise WireError("Say what it is to be called: ?to=new/path", "to")
-        link = await self.link(kernel_id)
-        await link.request("rename_in_store", {"path": path.rstrip("/"), "to": target})
-        self.set_status(204)
-        self.finish()
+        await self.ask(kernel_id, "rename_in_store", {"path": path.rstrip("/"), "to": target})
+        self.finish_empty()
 
     async def start(self) -> None:
         """Name the file."""

@@ -92,8 +92,7 @@ class UpdateMcpServerHandler(OhHandler):
         servers = self.json_body()
         if not isinstance(servers, list):
             raise web.HTTPError(400, "Request must be a list of MCP tools to sync")
-        link = await self.link(kernel_id)
-        reply = await link.request("update_mcp_server", body=self.body)
+        reply = await self.ask(kernel_id, "update_mcp_server", body=self.body)
         await self.state.mcp.tools_changed(kernel_id)
         self.finish_json(
             {

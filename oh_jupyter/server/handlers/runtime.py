@@ -39,8 +39,7 @@ class SkillsHandler(OhHandler):
     @authorized("read", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
         """List name, signature and docstring of each."""
-        link = await self.link(kernel_id)
-        reply = await link.request("skills")
+        reply = await self.ask(kernel_id, "skills")
         self.finish_json(reply.fields["skills"])
 
 
@@ -51,8 +50,7 @@ class ScreenshotHandler(OhHandler):
     @authorized("read", resource="oh_jupyter:events")
     async def get(self, kind: str, kernel_id: str | None = None) -> None:
         """Send a PNG."""
-        link = await self.link(kernel_id)
-        page = json.loads((await link.request("page", load=False)).body or b"{}")
+        page = json.loads((await self.ask(kernel_id, "page", load=False)).body or b"{}")
         picture = str(page["extras"].get(kind) or "")
         if not picture:
             raise web.HTTPError(404, f"The last page has no {kind}")
@@ -68,8 +66,7 @@ class MarksHandler(OhHandler):
     @authorized("read", resource="oh_jupyter:events")
     async def get(self, kernel_id: str | None = None) -> None:
         """Send the address, the focused element, and the properties of elements by bid."""
-        link = await self.link(kernel_id)
-        page = json.loads((await link.request("page", load=False)).body or b"{}")
+        page = json.loads((await self.ask(kernel_id, "page", load=False)).body or b"{}")
         extras = page["extras"]
         self.finish_json(
             {
@@ -99,8 +96,7 @@ class ConfirmationsHandler(OhHandler):
         if not self.state.router.is_linked(kernel_id):
             self.finish_json([])
             return
-        link = await self.link(kernel_id)
-        reply = await link.request("confirmations", load=False)
+        reply = await self.ask(kernel_id, "confirmations", load=False)
         self.finish_json(reply.fields["waiting"])
 
 
@@ -124,7 +120,6 @@ class ConfirmHandler(OhHandler):
             raise WireError('The body must be {"approve": true} or {"approve": false}', "approve")
         if body["approve"] and not self.state.confirmation_over_rest:
             raise web.HTTPError(403, NOT_OVER_REST)
-        link = await self.link(kernel_id)
         why, for_session = body.get("why", ""), body.get("for_session", False)
         if not isinstance(why, str):
             raise WireError("'why' must be a text", "why")
@@ -137,16 +132,15 @@ class ConfirmHandler(OhHandler):
             "why": why,
             "for_session": for_session,
         }
-        await link.request("confirm", fields, load=False)
-        self.set_status(204)
-        self.finish()
+        await self.ask(kernel_id, "confirm", fields, load=False)
+        self.finish_empty()
 
 
 NO_PROXY = "pip install jupyter-server-proxy into the server's environment, and restart the server"
 
 
 class _FromKernel(OhHandler):
-    async def ask(self, kernel_id: str | None) -> dict[str, Any]:
+    async def plugin(self, kernel_id: str | None) -> dict[str, Any]:
         """``token``, ``url`` and ``problem``, each possibly None, as a kernel's runtime tells them.
 
         The default kernel is started only if its settings ask for the plugin.
@@ -154,9 +148,8 @@ class _FromKernel(OhHandler):
         wanted = self.state.wants_vscode
         if kernel_id is None and not wanted and self.state.router.default_kernel_id is None:
             return {}
-        link = await self.link(kernel_id)
         try:
-            reply = await link.request("vscode", load=kernel_id is None and wanted)
+            reply = await self.ask(kernel_id, "vscode", load=kernel_id is None and wanted)
         except ExtensionMissingError:
             return {}
         return reply.fields
@@ -170,7 +163,7 @@ class VSCodeTokenHandler(_FromKernel):
     @authorized("execute", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
         """Send ``{"token": "<uuid>"}``, or ``{"token": null}`` where VS Code does not run."""
-        self.finish_json({"token": (await self.ask(kernel_id)).get("token")})
+        self.finish_json({"token": (await self.plugin(kernel_id)).get("token")})
 
 
 class VSCodeHandler(_FromKernel):
@@ -180,7 +173,7 @@ class VSCodeHandler(_FromKernel):
     @authorized("execute", resource="oh_jupyter:actions")
     async def get(self, kernel_id: str | None = None) -> None:
         """Send ``{"url": ..., "token": ..., "problem": ...}``; what there is not is null."""
-        found = await self.ask(kernel_id)
+        found = await self.plugin(kernel_id)
         url, problem = found.get("url"), found.get("problem")
         extensions = self.serverapp.extension_manager.extensions if self.serverapp else {}
         if url and "jupyter_server_proxy" not in extensions:
@@ -197,8 +190,7 @@ class CheckpointsHandler(OhHandler):
     @authorized("read", resource="oh_jupyter:events")
     async def get(self, kernel_id: str | None = None) -> None:
         """List them, the oldest first."""
-        link = await self.link(kernel_id)
-        reply = await link.request("checkpoints")
+        reply = await self.ask(kernel_id, "checkpoints")
         self.finish_json(reply.body or b"null")
 
     @web.authenticated
@@ -208,8 +200,7 @@ class CheckpointsHandler(OhHandler):
         body = self.json_body()
         if not isinstance(body, dict) or not isinstance(body.get("label"), str):
             raise WireError('The body must be {"label": "..."}', "label")
-        link = await self.link(kernel_id)
-        reply = await link.request("mark_checkpoint", {"label": body["label"]})
+        reply = await self.ask(kernel_id, "mark_checkpoint", {"label": body["label"]})
         self.finish_json(reply.body or b"null")
 
 
@@ -225,6 +216,5 @@ class RewindHandler(OhHandler):
             raise WireError('The body must be a JSON object such as {"id": 12}', "body")
         known = ("id", "everything", "preview", "source", "path")
         fields = {name: body[name] for name in known if name in body}
-        link = await self.link(kernel_id)
-        reply = await link.request("rewind", fields)
+        reply = await self.ask(kernel_id, "rewind", fields)
         self.finish_json(reply.body or b"null")

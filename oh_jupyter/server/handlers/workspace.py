@@ -23,9 +23,8 @@ from tornado import web
 from tornado.websocket import WebSocketClosedError, WebSocketHandler
 
 from oh_jupyter.background import run_in_background
-from oh_jupyter.config import SESSION_KEY_VARIABLE
 from oh_jupyter.errors import KernelError, WireError
-from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.base import OhHandler, is_session_key
 from oh_jupyter.server.handlers.files import UploadHandler
 from oh_jupyter.server.state import state_of
 from oh_jupyter.server.workspace import CommandLog, static_command
@@ -181,7 +180,7 @@ class UploadFileHandler(UploadHandler):
     async def post(self, kernel_id: str | None = None) -> None:
         """Put the file in its place."""
         self.check_form()
-        await self.settle()
+        await self.complete()
         self.finish_json({"success": True, "file_size": self.sent_bytes})
 
     async def start(self) -> None:
@@ -290,7 +289,7 @@ class BashEventsSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):  # typ
         )
         if key and "Authorization" not in self.request.headers:
             self.request.headers["Authorization"] = f"token {key}"
-        self._admitted = _is_session_key(key)
+        self._admitted = is_session_key(key)
         prepared: Any = super().prepare(*args, **kwargs)
         await ensure_async(prepared)
 
@@ -328,7 +327,7 @@ class BashEventsSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):  # typ
         except (ValueError, LookupError, TypeError):
             key = ""
         token = str(getattr(self.identity_provider, "token", ""))
-        if _is_session_key(key) or (token and hmac.compare_digest(key.encode(), token.encode())):
+        if is_session_key(key) or (token and hmac.compare_digest(key.encode(), token.encode())):
             self._follow()
         else:
             self.close(4001, "Invalid API Key")
@@ -359,11 +358,6 @@ class BashEventsSocket(WebSocketMixin, WebSocketHandler, JupyterHandler):  # typ
         if self._end is not None:
             self._end()
         super().on_close()
-
-
-def _is_session_key(key: str) -> bool:
-    expected = os.environ.get(SESSION_KEY_VARIABLE, "")
-    return bool(expected) and hmac.compare_digest(key.encode(), expected.encode())
 
 
 _OF_A_KERNEL: list[tuple[str, type[Any]]] = [
