@@ -410,6 +410,12 @@ def secret_variables() -> set[str]:
     return {variable for metadata in secret for variable in metadata["variables"]}
 
 
+def environment_without_secrets() -> dict[str, str]:
+    """Our environment without what is the operator's secret; an agent's own keys are in it."""
+    withheld = {SESSION_KEY_VARIABLE, *secret_variables()}
+    return {name: value for name, value in os.environ.items() if name not in withheld}
+
+
 def _from_toml(
     path: str | os.PathLike[str] | None, environ: Mapping[str, str]
 ) -> list[tuple[str, Any, str]]:

@@ -62,6 +62,9 @@ error renders as that one line; the traceback stays reachable with ``%tb``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 __all__ = [
     "AgentError",
     "AgentNotFoundError",
@@ -393,3 +396,15 @@ class GatewayError(KernelError):
 
 class ExtensionMissingError(KernelError):
     """The kernel answers, but oh_jupyter cannot be loaded into it."""
+
+
+def error_from_fields(name: str, message: str, fields: Mapping[str, Any]) -> OhJupyterError | None:
+    """The error that JSON tells of by its class's name; None if that is none of ours."""
+    cls = globals().get(name)
+    if not (isinstance(cls, type) and issubclass(cls, OhJupyterError)):
+        return None
+    if issubclass(cls, WireError):
+        return cls(message, str(fields.get("field") or ""))
+    if issubclass(cls, KernelTimeoutError):
+        return cls(message, fields.get("withdrawn") is True)
+    return cls(message)

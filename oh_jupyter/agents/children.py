@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from oh_jupyter.background import exempt_from_debugger
-from oh_jupyter.config import SESSION_KEY_VARIABLE, secret_variables
 from oh_jupyter.process import Child, spawn
 
-__all__ = ["InThread", "child_environment", "end_child", "start_child", "start_thread"]
+__all__ = ["InThread", "end_child", "start_child", "start_thread"]
 
 END_GRACE_SECONDS = 1.0
 
@@ -66,9 +64,3 @@ def start_thread(function: Callable[..., object], *args: Any) -> threading.Threa
     exempt_from_debugger(thread)
     thread.start()
     return thread
-
-
-def child_environment() -> dict[str, str]:
-    """Our environment without what is the operator's secret; an agent's own keys are in it."""
-    withheld = {SESSION_KEY_VARIABLE, *secret_variables()}
-    return {name: value for name, value in os.environ.items() if name not in withheld}

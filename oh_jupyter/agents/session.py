@@ -26,12 +26,13 @@ from pydantic import ValidationError
 
 from oh_jupyter._version import __version__
 from oh_jupyter.agents.changes import find_changes
-from oh_jupyter.agents.children import END_GRACE_SECONDS, child_environment, end_child, start_child
+from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
 from oh_jupyter.agents.client import TOOL_SERVER, RuntimeClient
 from oh_jupyter.agents.registry import AgentCommand
 from oh_jupyter.agents.tool_server import ToolServer, save_open_documents
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
+from oh_jupyter.config import environment_without_secrets
 from oh_jupyter.errors import AgentError
 from oh_jupyter.events import (
     EventSource,
@@ -65,7 +66,7 @@ class AgentSession:
         self.turns = 0
         self.problem = ""
         self._executor = executor
-        environment = child_environment()
+        environment = environment_without_secrets()
         self._client = RuntimeClient(executor, environment)
         self._environment = environment
         self._busy = asyncio.Lock()

@@ -11,8 +11,12 @@ from urllib.parse import quote
 
 import httpx
 
-from oh_jupyter import errors
-from oh_jupyter.errors import KernelTimeoutError, OhJupyterError, ServerError, WireError
+from oh_jupyter.errors import (
+    OhJupyterError,
+    ServerError,
+    WireError,
+    error_from_fields,
+)
 from oh_jupyter.events import Event
 from oh_jupyter.events.wire import from_wire
 
@@ -188,13 +192,8 @@ def _failure(status: int, body: bytes) -> OhJupyterError:
         data = {}
     data = data if isinstance(data, dict) else {}
     detail = str(data.get("detail") or data.get("message") or f"The server answered {status}")
-    cls = getattr(errors, str(data.get("error")), None)
-    if isinstance(cls, type) and issubclass(cls, WireError):
-        return cls(detail, str(data.get("field") or ""))
-    if isinstance(cls, type) and issubclass(cls, KernelTimeoutError):
-        return cls(detail, data.get("withdrawn") is True)
-    if isinstance(cls, type) and issubclass(cls, OhJupyterError):
-        return cls(detail)
+    if known := error_from_fields(str(data.get("error")), detail, data):
+        return known
     # Jupyter asks for an XSRF token where the other one is wrong.
     if status == 403 and (detail.endswith(("Forbidden", "Invalid API Key")) or "_xsrf" in detail):
         detail += ". Check the token"

@@ -6,8 +6,8 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
-from oh_jupyter.errors import WireError
-from oh_jupyter.events.action import Action, ActionSecurityRisk
+from oh_jupyter.errors import NotRunnableError, WireError
+from oh_jupyter.events.action import ACTIONS, Action, ActionSecurityRisk
 from oh_jupyter.events.event import Event
 from oh_jupyter.schema import Schema, field_types, is_required, type_schema
 
@@ -33,6 +33,28 @@ def build(cls: type, values: dict[str, Any], where: str, *, ignore_unknown: bool
         if name in hints
     }
     return cls(**checked)
+
+
+def validate(action: Action) -> None:
+    """Bring the fields of an Action into their types' form; NotRunnableError, WireError."""
+    if not action.runnable:
+        runnable = ", ".join(sorted(kind for kind, cls in ACTIONS.items() if cls.runnable))
+        raise NotRunnableError(
+            f"An action of type {action.kind!r} cannot be executed. Types that can: {runnable}",
+            "action",
+        )
+    kind: Any = type(action)
+    for name, hint in _own_fields(kind).items():
+        setattr(action, name, check_field(getattr(action, name), hint, f"args.{name}"))
+    if action.timeout is not None:
+        action.timeout = check_seconds(action.timeout, "timeout")
+
+
+@cache
+def _own_fields(kind: Any) -> dict[str, Any]:
+    """Type hints of the fields that belong neither to the log nor to all Actions."""
+    common = {*field_types(Event), "timeout"}
+    return {name: hint for name, hint in field_types(kind).items() if name not in common}
 
 
 def check_field(value: Any, hint: Any, name: str, *, ignore_unknown: bool = False) -> Any:

@@ -37,7 +37,7 @@ class OfferedTools(Protocol):
         """Carry a call out, and give its ``CallToolResult``."""
         ...
 
-    async def begin_task(self, call: ToolCall, patience_seconds: float) -> dict[str, Any]:
+    async def begin_task(self, call: ToolCall, delay_seconds: float) -> dict[str, Any]:
         """Begin a call that outlives its client: its result if it is quick, or its task.
 
         Tasks are told as the extension io.modelcontextprotocol/tasks does.

@@ -86,7 +86,7 @@ def make_server(tools: OfferedTools, changes: ChangeBus, **description: Any) -> 
         arguments, scope = dict(params.arguments or {}), context.request.scope
         call = ToolCall(params.name, arguments, scope, None if token is None else report)
         if params.task is not None:
-            begun = await tools.begin_task(call, patience_seconds=0)
+            begun = await tools.begin_task(call, delay_seconds=0)
             if "taskId" in begun:
                 created = types.CreateTaskResult.model_validate({"task": _task(begun)})
                 return types.ServerResult(created)

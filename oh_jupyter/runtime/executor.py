@@ -37,6 +37,7 @@ from oh_jupyter.events import (
     Observation,
 )
 from oh_jupyter.events.action import progress
+from oh_jupyter.events.fields import validate
 from oh_jupyter.runtime.confirmation import Confirmations, dry_run
 from oh_jupyter.runtime.mcp import McpProxy, parse_servers
 from oh_jupyter.runtime.plugin_set import PluginSet
@@ -51,7 +52,6 @@ from oh_jupyter.runtime.resources import (
 from oh_jupyter.runtime.takeover import Takeover
 from oh_jupyter.runtime.tools import ToolRegistry, skill_tools
 from oh_jupyter.runtime.turns import Turns
-from oh_jupyter.runtime.validation import validate
 
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
@@ -344,9 +344,9 @@ class ActionExecutor:
         if not self.settings.enable_browser:
             return ErrorObservation(NO_BROWSER)
         if acting_principal.get() == "agent":
-            patience = action.timeout or BROWSE_TIMEOUT_SECONDS
-            if not await self.takeover.until_free(patience):
-                return ErrorObservation(BROWSER_HELD.format(patience))
+            timeout = action.timeout or BROWSE_TIMEOUT_SECONDS
+            if not await self.takeover.until_free(timeout):
+                return ErrorObservation(BROWSER_HELD.format(timeout))
         browser = self.browser
         try:
             observation = await self.in_thread(browse, action, browser, self.workspace_dir)

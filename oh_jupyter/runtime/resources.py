@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from oh_jupyter.config import SESSION_KEY_VARIABLE, Settings, secret_variables
+from oh_jupyter.config import Settings, environment_without_secrets
 from oh_jupyter.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -73,14 +73,13 @@ def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
     from oh_jupyter.shell import BashSession, PowerShellSession
 
     session = PowerShellSession if os.name == "nt" else BashSession
-    withheld = {SESSION_KEY_VARIABLE, *secret_variables()}
     limit = settings.max_memory_gb
     return session(
         workspace_dir,
         shell_user(settings),
         settings.no_change_timeout_seconds,
         None if limit is None else int(limit * 1024),
-        env={name: value for name, value in os.environ.items() if name not in withheld},
+        env=environment_without_secrets(),
         path_directory=(
             os.path.dirname(os.path.abspath(sys.executable))
             if settings.shell_kernel_python

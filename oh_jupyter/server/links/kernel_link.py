@@ -18,7 +18,6 @@ from typing import Any, ClassVar, cast
 
 from jupyter_client.session import Session
 
-from oh_jupyter import errors
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import (
     ExtensionMissingError,
@@ -26,9 +25,8 @@ from oh_jupyter.errors import (
     KernelDiedError,
     KernelError,
     KernelTimeoutError,
-    OhJupyterError,
     RequestExpiredError,
-    WireError,
+    error_from_fields,
 )
 from oh_jupyter.messages import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
@@ -432,13 +430,8 @@ def raise_failure(fields: Mapping[str, Any]) -> None:
     """Raise the error that the content of a reply tells of, of the same class as in the kernel."""
     if fields.get("status") != "error":
         return
-    cls = getattr(errors, str(fields.get("ename")), KernelError)
     message = str(fields.get("evalue") or "The runtime gave no reason")
-    if isinstance(cls, type) and issubclass(cls, WireError):
-        raise cls(message, str(fields.get("field") or ""))
-    if isinstance(cls, type) and issubclass(cls, OhJupyterError):
-        raise cls(message)
-    raise KernelError(message)
+    raise error_from_fields(str(fields.get("ename")), message, fields) or KernelError(message)
 
 
 def loading_with(settings: Mapping[str, Any], confirmation: str | None = None) -> str:

@@ -159,7 +159,7 @@ class McpEndpoint:
         under_way.set(looks)
         return await _while_there(call, self._work(call), looks)
 
-    async def begin_task(self, call: ToolCall, patience_seconds: float) -> Result:
+    async def begin_task(self, call: ToolCall, delay_seconds: float) -> Result:
         """Begin a call that outlives its client, see ``OfferedTools``."""
         try:
             task = self._tasks.start(call.scope[CALLER].principal, self._work(call))
@@ -168,7 +168,7 @@ class McpEndpoint:
 
         async def first_look() -> Result:
             try:
-                await task.wait(patience_seconds)
+                await task.wait(delay_seconds)
             except asyncio.CancelledError:  # nobody was told its id
                 task.stored.task.cancel()
                 raise
