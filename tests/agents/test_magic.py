@@ -134,6 +134,9 @@ def test_a_name_with_a_slip_is_not_sent_to_the_agent_in_use(kernel: LiveKernel) 
     assert "There is no agent 'claudee'. Did you mean claude? Agents: claude, " in expected
     assert kernel.execute("%oh_agent claudee hello") == expected
     assert "Say which agent" in kernel.execute('%oh_agent "hello"')
+    shown = kernel.execute("%oh_agent what is x?")
+    assert "Name one of " in shown
+    assert "first: %oh_agent claude what is x?" in shown
 
 
 @pytest.mark.parametrize("turn", ["'x'", "None"])

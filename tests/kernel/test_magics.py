@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 
 import pytest
 
@@ -166,6 +167,8 @@ def test_a_file_is_made_edited_viewed_and_restored(kernel) -> None:
         ("%oh_run -t -3 ls", "argument -t/--timeout: '-3' is no number of seconds"),
         ("%%oh_edit insert x 99\nbody", "arguments: 99. Did you mean --line 99?"),
         ("%oh_edit view x 5 9", "arguments: 5 9. Did you mean --range 5 9?"),
+        ("%oh_edit view x two", "unrecognized arguments: two. %oh_edit view --help tells how"),
+        ("%oh_edit /etc/hosts", "say what to do with it, such as %oh_edit view /etc/hosts"),
         ("oh.execute({'action': 'fly'})", "fly"),
         ("oh.read('/no/such/file').content", "File not found"),
     ],
@@ -187,6 +190,23 @@ def test_a_line_may_end_in_a_question_mark(kernel) -> None:
     assert kernel.execute("if True:\n    o = oh_run echo really??  \no.content") == "'really??'"
     assert "pinfo" in kernel.execute("get_ipython().transform_cell('%oh_run?')")
     assert kernel.execute('len("""\n%oh_run is it?\n""")') == "16"
+
+
+def test_each_line_of_a_cell_shows_its_value(kernel) -> None:
+    cell = """
+        %oh_run echo one
+        %oh_run echo quiet;
+        for n in range(2):
+            %oh_run echo within
+        kept = %oh_run echo kept
+        %oh_run echo last
+    """
+    assert kernel.execute(textwrap.dedent(cell)) == "onewithinwithinlast"
+    kernel.execute("get_ipython().ast_node_interactivity = 'none'")
+    assert kernel.execute("%oh_run echo one\n%oh_run echo two") == ""
+    kernel.execute("get_ipython().ast_node_interactivity = 'all'")
+    assert kernel.execute("%oh_run echo one\n%oh_run echo two") == "onetwo"
+    kernel.execute("get_ipython().ast_node_interactivity = 'last_expr'")
 
 
 def test_the_store_keeps_things(kernel) -> None:

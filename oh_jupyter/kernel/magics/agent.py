@@ -128,9 +128,16 @@ class AgentMagics(OhMagics):
         if word in self.oh.agents.known():
             return word, unquoted(more)
         if re.fullmatch(r"[\w-]+", word):  # a name with a slip shall not be taken for a prompt
-            if self.oh.agents.current is None or re.fullmatch(r"(['\"]).*\1", more):
+            meant = resembled(word, self.oh.agents.known())
+            if re.fullmatch(r"(['\"]).*\1", more) or (meant and self.oh.agents.current is None):
                 return word, unquoted(more)
-            if meant := resembled(word, self.oh.agents.known()):
+            if self.oh.agents.current is None:
+                known = ", ".join(self.oh.agents.known())
+                raise AgentNotFoundError(
+                    f"There is no agent {word!r}, and none is at work that could be meant. Name "
+                    f"one of {known} first: %oh_agent claude {whole}"
+                )
+            if meant:
                 raise AgentNotFoundError(
                     f"There is no agent {word!r}. Did you mean {meant}? To send these words as a "
                     f'prompt, put quotes around them all: %oh_agent "{whole}"'

@@ -132,6 +132,9 @@ class EditMagics(OhMagics):
         if cell is None and line.rstrip().endswith(";"):
             self.oh_edit(line.rstrip()[:-1])
             return None
+        word = line.strip()
+        if word not in _COMMANDS and os.path.isfile(unquoted(self.expand(word))):
+            raise UsageError(f"say what to do with it, such as %oh_edit view {word}")
         options = parse_line(self.oh_edit, line)
         if options.path is None and options.command not in _ANYWHERE:
             raise UsageError(f"say which file: %oh_edit {options.command} PATH")

@@ -11,6 +11,7 @@ from IPython.core.completer import CompletionContext, context_matcher
 from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.kernel.magics import MAGICS
+from oh_jupyter.kernel.magics.transforms import MagicTransforms
 
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
@@ -20,7 +21,6 @@ __all__ = ["LazyMagics", "RecentCells"]
 
 # A line may begin with an assignment, and the sign of a magic may be left out.
 _MAGIC = re.compile(r"\s*(?:[\w, ]+=\s*)?%{0,2}(oh_\w+)\s")
-_QUESTION = re.compile(r"(\s*(?:[\w, ]+=\s*)?)%?(oh_\w+)[ \t]+(\S.*\?)\s*")
 _NOTHING = {"completions": [], "matched_fragment": "", "suppress": False}
 
 
@@ -68,8 +68,7 @@ class LazyMagics:
         def matcher(context: CompletionContext) -> Any:
             return self._match(context)
 
-        self._transforms: list[Any] = shell.input_transformers_cleanup
-        self._transforms.append(_keep_questions)
+        self._transforms = MagicTransforms(shell)
         self._matcher: Any = matcher
         self._matchers: list[Any] = shell.Completer.custom_matchers
         self._matchers.append(matcher)
@@ -103,29 +102,13 @@ class LazyMagics:
     def close(self) -> None:
         """Take all magics out of the shell again."""
         self._matchers.remove(self._matcher)
-        self._transforms.remove(_keep_questions)
+        self._transforms.close()
         self._recent_cells.close()
         for magics in self._loaded.values():
             magics.close()
         for name, (_, _, kinds) in MAGICS.items():
             for kind in kinds:
                 self._table[kind].pop(name, None)
-
-
-def _keep_questions(lines: list[str]) -> list[str]:
-    """Call the magics whose arguments end in a question mark, which IPython takes for its help."""
-    text = "".join(lines)
-    if "?" not in text or text.lstrip().startswith("%%") or '"""' in text or "'''" in text:
-        return lines
-    return [_kept_question(line) for line in lines]
-
-
-def _kept_question(line: str) -> str:
-    found = _QUESTION.fullmatch(line)
-    if found is None or found[2] not in MAGICS:
-        return line
-    before, name, arguments = found.groups()
-    return f"{before}get_ipython().run_line_magic({name!r}, {arguments!r})\n"
 
 
 class _Stub:

@@ -189,7 +189,8 @@ def parse_words(
     if unknown:
         extra = " ".join(unknown)
         number = _option_of_numbers(parser, command) if command and unknown[0].isdecimal() else ""
-        meant = f". Did you mean {number} {extra}?" if number else ""
+        usage = f"%{parser.prog} {found.command} --help tells how it is used" if command else ""
+        meant = f". Did you mean {number} {extra}?" if number else usage and f". {usage}"
         parser.error(f"unrecognized arguments: {extra}{meant}")
     return found
 
