@@ -118,12 +118,40 @@ def page(context: BrowserContext) -> Iterator[Page]:
         page.close()
 
 
+# Loading JupyterLab costs more than most tests do in it.
+OPEN_IN_ITS_PLACE = """async path => {
+    const { commands, shell } = jupyterapp;
+    for (const widget of [...shell.widgets('main')]) widget.dispose();
+    await commands.execute('docmanager:open', { path });
+    await commands.execute('oh-jupyter:show-log');
+}"""
+
+
+@pytest.fixture(scope="module")
+def page_of_the_module(context: BrowserContext) -> Page:
+    return context.new_page()
+
+
+@pytest.fixture
+def kept_page(context: BrowserContext, page_of_the_module: Page) -> Iterator[Page]:
+    """A page that the tests of a module share: JupyterLab stays, what is open in it is closed."""
+    yield page_of_the_module
+    page_of_the_module.unroute_all(behavior="wait")
+    for page in context.pages[1:]:
+        if page is not page_of_the_module:
+            page.close()
+
+
 @pytest.fixture
 def open_notebook(lab: Lab, page: Page) -> Any:
     """Open a notebook in JupyterLab, and the panel beside it."""
 
     def open_notebook(name: str) -> Page:
-        page.goto(f"{lab.url}/lab/tree/{name}?reset&token={TOKEN}")
+        is_in_lab = page.url.startswith(f"{lab.url}/lab")
+        if is_in_lab:
+            page.evaluate(OPEN_IN_ITS_PLACE, name)
+        else:
+            page.goto(f"{lab.url}/lab/tree/{name}?reset&token={TOKEN}")
         page.locator(".jp-NotebookPanel:visible .jp-Cell").first.wait_for()
         page.wait_for_function("jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel")
         page.evaluate(
@@ -133,7 +161,8 @@ def open_notebook(lab: Lab, page: Page) -> Any:
                 await context.session.kernel.info;
             }"""
         )
-        page.locator('.lm-TabBar-tab[data-id="oh-jupyter-log"]').click()
+        if not is_in_lab:
+            page.locator('.lm-TabBar-tab[data-id="oh-jupyter-log"]').click()
         page.locator("#oh-jupyter-log").wait_for()
         return page
 

@@ -10,7 +10,12 @@ from typing import Any
 
 import pytest
 from live_tab import DIRTY, SOURCES, Tab, expect_no_dialog
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
+
+
+@pytest.fixture
+def page(kept_page: Page) -> Page:
+    return kept_page
 
 
 def test_an_agents_edits_show_at_once_and_keep_what_is_typed(open_tab) -> None:
