@@ -118,12 +118,12 @@ def page(context: BrowserContext) -> Iterator[Page]:
         page.close()
 
 
-# Loading JupyterLab costs more than most tests do in it.
-OPEN_IN_ITS_PLACE = """async path => {
-    const { commands, shell } = jupyterapp;
-    for (const widget of [...shell.widgets('main')]) widget.dispose();
-    await commands.execute('docmanager:open', { path });
-    await commands.execute('oh-jupyter:show-log');
+OPEN = """async path => {
+    await jupyterapp.commands.execute('docmanager:open', { path });
+    await jupyterapp.commands.execute('oh-jupyter:show-log');
+}"""
+CLOSE_ALL = """() => {
+    for (const widget of [...jupyterapp.shell.widgets('main')]) widget.dispose();
 }"""
 
 
@@ -134,9 +134,10 @@ def page_of_the_module(context: BrowserContext) -> Page:
 
 @pytest.fixture
 def kept_page(context: BrowserContext, page_of_the_module: Page) -> Iterator[Page]:
-    """A page that the tests of a module share: JupyterLab stays, what is open in it is closed."""
+    """A page of which JupyterLab stays for the next test: loading it costs more than most do."""
     yield page_of_the_module
     page_of_the_module.unroute_all(behavior="wait")
+    page_of_the_module.evaluate(CLOSE_ALL)
     for page in context.pages[1:]:
         if page is not page_of_the_module:
             page.close()
@@ -149,7 +150,7 @@ def open_notebook(lab: Lab, page: Page) -> Any:
     def open_notebook(name: str) -> Page:
         is_in_lab = page.url.startswith(f"{lab.url}/lab")
         if is_in_lab:
-            page.evaluate(OPEN_IN_ITS_PLACE, name)
+            page.evaluate(OPEN, name)
         else:
             page.goto(f"{lab.url}/lab/tree/{name}?reset&token={TOKEN}")
         page.locator(".jp-NotebookPanel:visible .jp-Cell").first.wait_for()
