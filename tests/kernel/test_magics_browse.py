@@ -58,6 +58,11 @@ def test_a_page_is_shown_and_is_a_value(kernel, url: str):
     assert kernel.execute("'# Harbour' in page.content, page.error") == "(True, False)"
     (card,) = shown(kernel, f"%oh_browse --no-picture {url}")
     assert "What an agent reads" in card["text/html"]
+    picture, card = shown(kernel, "%oh_browse")
+    assert picture["image/png"]
+    assert card["text/plain"] == url
+    kernel.execute("%oh_browse close")
+    assert "say where to go" in kernel.execute("%oh_browse")
 
 
 def test_an_error_stands_before_its_picture(kernel, url: str):
@@ -198,6 +203,7 @@ def test_an_agent_is_evaluated(kernel):
         ("%oh_browse save /nowhere/state.json", "Name a file in a folder that you may write to"),
         ("%oh_browse session ../etc", "cannot be the name of a session"),
         ("%oh_browse close nobody", "there is no session 'nobody'"),
+        ("%oh_browse click 12", 'an action is written as a call: %oh_browse click("12")'),
         ("%oh_browse txt", "there is no command 'txt'"),
         ("%oh_browse look at this", "neither an address nor a command"),
         ("%oh_browse ./none.html", "there is no file"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -15,6 +16,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument
 from IPython.display import display
+from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
 import oh_jupyter.kernel.display.html as html
 from oh_jupyter.events import Observation
@@ -95,7 +97,7 @@ class BrowseMagics(OhMagics):
         [FILE.py]`` make a Playwright script and a magic of what is done; ``pick`` is the
         bid of the element that you click; ``session [NAME]`` changes to a browser of its
         own; ``status``; ``close``. ``eval TASK … --agent FUNCTION`` tries tasks, ``eval
-        show FILE`` shows what came of it (see ``eval --help``).
+        show FILE`` shows what came of it (see ``eval --help``). Alone it shows the page.
         """
         # The command eval has a help of its own.
         if not _EVAL.match(line) and wants_help(self.oh_browse, line):
@@ -104,7 +106,10 @@ class BrowseMagics(OhMagics):
         if options.help:
             return self.oh_browse("--help")
         if cell is None and not rest:
-            raise UsageError('say where to go: %oh_browse URL, or what to do: click("12")')
+            sessions = self.oh.call(self.oh.browsers.status)
+            if not any(each["current"] and each["alive"] for each in sessions):
+                raise UsageError('say where to go: %oh_browse URL, or what to do: click("12")')
+            rest = "noop(0)"
         word, _, arguments = rest.partition(" ")
         if cell is None and word in self._commands:
             if arguments.strip() and word not in _WITH_ARGUMENT:
@@ -134,6 +139,8 @@ class BrowseMagics(OhMagics):
             if not os.path.exists(path):
                 raise UsageError(f"there is no file {path}")
             return path
+        if call := _as_call(text):
+            raise UsageError(f"an action is written as a call: %oh_browse {call}")
         if re.search(r"\s", text):
             raise UsageError(
                 f"{text!r} is neither an address nor a command. Commands: "
@@ -331,3 +338,13 @@ def login_arguments(line: str) -> tuple[str, str]:
     if name is None or not url or " " in url:
         raise UsageError("it is %oh_browse login URL --as NAME")
     return url, name[1]
+
+
+def _as_call(text: str) -> str:
+    """An action that is written as a command, as the call that it should be; "" if it is none."""
+    from oh_jupyter.browser.channel.language import SIGNATURES
+
+    name, *arguments = arg_split(text)
+    if name not in SIGNATURES:
+        return ""
+    return f"{name}({', '.join(json.dumps(each, ensure_ascii=False) for each in arguments)})"
