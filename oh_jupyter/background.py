@@ -1,17 +1,27 @@
-"""Work beside the caller: tasks that nobody awaits, and threads with or without a loop."""
+"""Work beside the caller: tasks that nobody awaits, threads with or without a loop, watchers."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
-__all__ = ["LoopThread", "exempt_from_debugger", "run_in_background", "start_thread", "wait_while"]
+__all__ = [
+    "LoopThread",
+    "QueueThread",
+    "Watchers",
+    "exempt_from_debugger",
+    "run_in_background",
+    "start_thread",
+    "wait_while",
+]
 
 T = TypeVar("T")
+P = ParamSpec("P")
 logger = logging.getLogger(__name__)
 
 _tasks: set[asyncio.Task[Any]] = set()
@@ -30,6 +40,23 @@ def _ended(task: asyncio.Task[Any]) -> None:
     _tasks.discard(task)
     if not task.cancelled() and task.exception() is not None:
         logger.debug("A background task failed: %s", task.exception())
+
+
+class Watchers(Generic[P]):
+    """Callbacks that are told of something, on the thread on which it happens."""
+
+    def __init__(self) -> None:
+        self._callbacks: list[Callable[P, object]] = []
+
+    def add(self, callback: Callable[P, object]) -> Callable[[], None]:
+        """Have it told from now on; what is returned ends that."""
+        self._callbacks.append(callback)
+        return lambda: self._callbacks.remove(callback)
+
+    def tell(self, *args: P.args, **kwargs: P.kwargs) -> None:
+        """Tell all."""
+        for callback in list(self._callbacks):
+            callback(*args, **kwargs)
 
 
 async def wait_while(
@@ -57,12 +84,41 @@ def exempt_from_debugger(thread: threading.Thread) -> None:
     thread.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
 
 
-def start_thread(target: Callable[[], object], name: str) -> threading.Thread:
+def start_thread(target: Callable[..., object], name: str, *args: Any) -> threading.Thread:
     """Start a daemon thread that a debugger leaves alone when it stops all others."""
-    thread = threading.Thread(target=target, name=name, daemon=True)
+    thread = threading.Thread(target=target, name=name, args=args, daemon=True)
     exempt_from_debugger(thread)
     thread.start()
     return thread
+
+
+class QueueThread(ABC):
+    """A daemon thread that takes from a queue, begun with the first item and woken by others."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    @abstractmethod
+    def _run(self) -> None:
+        """Take items until ``_stopped``."""
+
+    def _wake(self) -> None:
+        """Tell the thread, and who waits for it, of a change; ``_changed`` is held."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            self._thread.start()
+        self._changed.notify_all()
+
+    def _stopped(self) -> bool:
+        return self._thread is not threading.current_thread()
+
+    def stop(self) -> None:
+        """End the thread after the item that it is at. A later one starts it again."""
+        with self._changed:
+            self._thread = None
+            self._changed.notify_all()
 
 
 class LoopThread:

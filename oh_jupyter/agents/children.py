@@ -7,12 +7,14 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from oh_jupyter.background import exempt_from_debugger
+from oh_jupyter.background import start_thread
 from oh_jupyter.process import Child, spawn
 
-__all__ = ["InThread", "end_child", "start_child", "start_thread"]
+__all__ = ["InThread", "end_child", "start_child"]
 
 END_GRACE_SECONDS = 1.0
+THREAD_NAME = "oh_jupyter-agent"
+"""Of what blocks for as long as it takes, which no pool has room for."""
 
 InThread = Callable[..., Coroutine[Any, Any, Any]]
 """``ActionExecutor.in_thread``."""
@@ -55,12 +57,4 @@ def _discard(child: Child) -> None:
 def end_child(child: Child) -> None:
     """End a child and all of its descendants, and reap it, without waiting."""
     child.begin_termination(END_GRACE_SECONDS)
-    start_thread(child.terminate, END_GRACE_SECONDS)
-
-
-def start_thread(function: Callable[..., object], *args: Any) -> threading.Thread:
-    """Run blocking code beside the loop for as long as it takes, which no pool has room for."""
-    thread = threading.Thread(target=function, args=args, name="oh_jupyter-agent", daemon=True)
-    exempt_from_debugger(thread)
-    thread.start()
-    return thread
+    start_thread(child.terminate, THREAD_NAME, END_GRACE_SECONDS)

@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from oh_jupyter.agents.children import END_GRACE_SECONDS, InThread, start_child, start_thread
+from oh_jupyter.agents.children import END_GRACE_SECONDS, THREAD_NAME, InThread, start_child
+from oh_jupyter.background import start_thread
 from oh_jupyter.config import OUTPUT_LIMIT
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation, CmdRunAction, Observation
 from oh_jupyter.process import PIPE, Child
@@ -98,7 +99,7 @@ class Terminal:
             self.started.set_result(None)
 
         def watch() -> None:
-            reader = start_thread(self._read, child.stdout)
+            reader = start_thread(self._read, THREAD_NAME, child.stdout)
             self.returncode = child.wait()
             reader.join(OUTPUT_GRACE_SECONDS)
             with suppress(RuntimeError):  # the loop may be closed
@@ -106,7 +107,7 @@ class Terminal:
             child.terminate(END_GRACE_SECONDS)
             reader.join()
 
-        start_thread(watch)
+        start_thread(watch, THREAD_NAME)
         try:
             await exited.wait()
         finally:

@@ -18,7 +18,8 @@ import acp
 from acp.schema import SessionNotification
 from pydantic import ValidationError
 
-from oh_jupyter.agents.children import start_thread
+from oh_jupyter.agents.children import THREAD_NAME
+from oh_jupyter.background import start_thread
 from oh_jupyter.process import Child
 
 __all__ = ["ChildTransport", "connect"]
@@ -88,9 +89,9 @@ class ChildTransport:
         self._stray_lines = 0
         self._last_words = b""
         self._closed = False
-        start_thread(self._read, child.stdout)
-        start_thread(self._write, child.stdin)
-        self._listener = start_thread(self._listen, child.stderr)
+        start_thread(self._read, THREAD_NAME, child.stdout)
+        start_thread(self._write, THREAD_NAME, child.stdin)
+        self._listener = start_thread(self._listen, THREAD_NAME, child.stderr)
 
     @property
     def last_words(self) -> str:

@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
+from oh_jupyter.background import start_thread
 from oh_jupyter.browser.channel.pipe import read_frame, write_frame
 from oh_jupyter.browser.channel.protocol import CLOSE_SECONDS, LaunchSettings
 from oh_jupyter.browser.channel.tempdir import TempDir
@@ -65,12 +66,7 @@ class WorkerProcess:
         self._lock = threading.Lock()
         self._count = 0
         self._gone = False
-        reader = threading.Thread(target=self._read, name="oh_jupyter browser", daemon=True)
-        # A breakpoint in a notebook must not stop this thread.
-        reader.pydev_do_not_trace = True  # type: ignore[attr-defined]
-        reader.is_pydev_daemon_thread = True  # type: ignore[attr-defined]
-        self._reader = reader
-        reader.start()
+        self._reader = start_thread(self._read, "oh_jupyter browser")
 
     def is_alive(self) -> bool:
         """Tell whether the process is still there."""

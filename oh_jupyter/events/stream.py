@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
+from oh_jupyter.background import QueueThread
 from oh_jupyter.errors import RuntimeClosedError, StorageError, StorePathError, WireError
 from oh_jupyter.events.blobs import MAX_INLINE_CHARS, has_blobs, join_blobs
 from oh_jupyter.events.event import Event, EventSource
@@ -34,15 +35,14 @@ Subscriber = Callable[[Event], object]
 """What can subscribe: it gets the event; what it returns is ignored."""
 
 
-class Subscribers:
+class Subscribers(QueueThread):
     """Calls each subscriber with each event once, in order and with secrets masked."""
 
     def __init__(self, masker: SecretMasker) -> None:
+        super().__init__("oh-subscribers")
         self._masker = masker
-        self._changed = threading.Condition()
         self._callbacks: dict[object, Subscriber] = {}
         self._queue: deque[tuple[int, Event, dict[str, Any], list[object]]] = deque()
-        self._thread: threading.Thread | None = None
         self._published = self._delivered = 0  # events, counted
 
     def add(self, callback: Subscriber) -> Callable[[], None]:
@@ -64,12 +64,7 @@ class Subscribers:
                 return
             self._published += 1
             self._queue.append((self._published, copy.deepcopy(event), wire, list(self._callbacks)))
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="oh-subscribers", daemon=True
-                )
-                self._thread.start()
-            self._changed.notify_all()
+            self._wake()
 
     def flush(self, timeout: float | None) -> bool:
         """Wait until what was published is delivered; False if that took ``timeout`` seconds."""
@@ -78,12 +73,6 @@ class Subscribers:
                 return True
             last = self._published
             return self._changed.wait_for(lambda: self._delivered >= last, timeout)
-
-    def stop(self) -> None:
-        """End the thread after the event it is at. A later event starts it again."""
-        with self._changed:
-            self._thread = None
-            self._changed.notify_all()
 
     def _run(self) -> None:
         while True:
@@ -104,9 +93,6 @@ class Subscribers:
             with self._changed:
                 self._delivered = number
                 self._changed.notify_all()
-
-    def _stopped(self) -> bool:
-        return self._thread is not threading.current_thread()
 
 
 _SOURCES = get_args(EventSource)

@@ -9,11 +9,11 @@ import contextlib
 import logging
 import os
 import re
-import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from oh_jupyter.background import QueueThread
 from oh_jupyter.errors import StorageError
 from oh_jupyter.events.blobs import split_blobs
 from oh_jupyter.events.event import Event
@@ -29,7 +29,7 @@ _FILE_NAME = re.compile(r"(\d+)\.json")
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600  # permissions
 
 
-class EventWriter:
+class EventWriter(QueueThread):
     """Writes the events of one session's folder, in order and in the background.
 
     When another process has taken an id, ``on_taken`` is called with a function that gives later
@@ -44,6 +44,7 @@ class EventWriter:
         on_taken: Callable[[Callable[[], int]], None],
         max_inline_chars: int,
     ) -> None:
+        super().__init__("oh-event-writer")
         self._store = store
         self._on_taken = on_taken
         self._folder = folder
@@ -52,9 +53,7 @@ class EventWriter:
         self._max_inline_chars = max_inline_chars
         self._is_prepared = False
         self._masker = masker
-        self._changed = threading.Condition()
         self._unwritten: dict[int, tuple[Event, EncodedEvent]] = {}
-        self._thread: threading.Thread | None = None
         self._error: Exception | None = None
         self._put = self._written = 0  # events, counted: their ids may change
         self._requested = self._attempted = 0  # attempts that were wanted, and that are over
@@ -78,12 +77,7 @@ class EventWriter:
             self._unwritten[int(encoded.wire["id"])] = (event, encoded)
             self._put += 1
             self._requested += 1
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="oh-event-writer", daemon=True
-                )
-                self._thread.start()
-            self._changed.notify_all()
+            self._wake()
 
     def unwritten(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
         """Masked wire forms, by id, of those of the events whose files are not written yet."""
@@ -121,12 +115,6 @@ class EventWriter:
             f"({error or f'not done within {timeout} s'}); they are kept and tried again."
         ) from error
 
-    def stop(self) -> None:
-        """End the thread after the file that it is writing. A later event starts it again."""
-        with self._changed:
-            self._thread = None
-            self._changed.notify_all()
-
     def _run(self) -> None:
         while True:
             with self._changed:
@@ -149,9 +137,6 @@ class EventWriter:
 
     def _wanted(self) -> bool:
         return bool(self._unwritten) and (self._error is None or self._requested > self._attempted)
-
-    def _stopped(self) -> bool:
-        return self._thread is not threading.current_thread()
 
     def _write(self, id: int, encoded: EncodedEvent) -> Exception | None:
         try:

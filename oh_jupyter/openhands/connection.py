@@ -19,8 +19,6 @@ __all__ = ["Connection", "KernelConnection", "ServerConnection", "connect", "con
 
 CANCELLED = "The action was cancelled."
 
-Start = Callable[[Coroutine[Any, Any, Observation]], Future[Observation]]
-
 
 class Connection(Protocol):
     """A way to have Actions carried out as an agent's."""

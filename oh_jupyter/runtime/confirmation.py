@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from oh_jupyter.background import Watchers
 from oh_jupyter.config import check_choice
 from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.events import (
@@ -158,21 +159,16 @@ class Confirmations:
         self._workspace_dir = workspace_dir
         self.allowed: set[tuple[str, str]] = set()
         self._waiting: dict[int, tuple[PendingAction, asyncio.Future[Decision]]] = {}
-        self._watchers: list[Callable[[int, Decision], None]] = []
-        self._askers: list[Callable[[], None]] = []
+        self._on_decision: Watchers[[int, Decision]] = Watchers()
+        self._on_question: Watchers[[]] = Watchers()
 
     def on_decision(self, callback: Callable[[int, Decision], None]) -> None:
         """Have the id of each decided Action told on the loop, and the decision."""
-        self._watchers.append(callback)
+        self._on_decision.add(callback)
 
     def on_question(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Have it told on the loop when other Actions wait than before; the result ends that."""
-        self._askers.append(callback)
-        return lambda: self._askers.remove(callback)
-
-    def _tell_askers(self) -> None:
-        for callback in list(self._askers):
-            callback()
+        return self._on_question.add(callback)
 
     @property
     def waiting(self) -> dict[int, PendingAction]:
@@ -207,7 +203,7 @@ class Confirmations:
         id = action.id if action.id is not None else -1
         pending = PendingAction(action, tuple(reasons), loop.time() + self._timeout_seconds)
         self._waiting[id] = (pending, future)
-        self._tell_askers()
+        self._on_question.tell()
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 decision = await future
@@ -218,7 +214,7 @@ class Confirmations:
             )
         finally:
             del self._waiting[id]
-            self._tell_askers()
+            self._on_question.tell()
         if progress is not None:
             progress.decide(decision.by)
         if not decision.approved:
@@ -238,8 +234,7 @@ class Confirmations:
         future = self._waiting[id][1]
         if not future.done():
             future.set_result(decision)
-            for callback in self._watchers:
-                callback(id, decision)
+            self._on_decision.tell(id, decision)
 
 
 def _decided_before(action: Action) -> Observation | None:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, cast
 
-from oh_jupyter.background import wait_while
+from oh_jupyter.background import Watchers, wait_while
 from oh_jupyter.events import Action
 from oh_jupyter.events.action import Progress
 
@@ -32,7 +32,7 @@ class ActionProgress(Progress):
         self._decided_by = ""
         self._queued: float | None = None
         self._begun: float | None = None
-        self._lookers: set[Callable[[], None]] = set()
+        self._watchers: Watchers[[]] = Watchers()
 
     @property
     def is_queued(self) -> bool:
@@ -56,13 +56,11 @@ class ActionProgress(Progress):
 
     def put_out(self) -> None:
         """Wake whoever looks."""
-        for wake in tuple(self._lookers):
-            wake()
+        self._watchers.tell()
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Subscribe to changes, told on the thread that made them; what is returned ends that."""
-        self._lookers.add(wake)
-        return lambda: self._lookers.discard(wake)
+        return self._watchers.add(wake)
 
     def handling(self) -> dict[str, Any] | None:
         """What came before it began, as its Observation tells it; None if nothing."""

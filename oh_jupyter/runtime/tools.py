@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+from oh_jupyter.background import Watchers
 from oh_jupyter.events import ErrorObservation, MCPAction, MCPObservation, Observation
 
 __all__ = ["Tool", "ToolRegistry", "ToolSource", "skill_tools"]
@@ -34,19 +35,17 @@ class ToolRegistry:
     def __init__(self, in_thread: Callable[..., Awaitable[Any]]) -> None:
         self._in_thread = in_thread
         self._sources: dict[str, ToolSource] = {}
-        self._watchers: list[Callable[[], None]] = []
+        self._watchers: Watchers[[]] = Watchers()
         self.version = 0
 
     def changed(self) -> None:
         """Take note that a source has other tools than before; from any thread."""
         self.version += 1
-        for callback in list(self._watchers):
-            callback()
+        self._watchers.tell()
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Subscribe to changes, told on the thread that made them; what is returned ends that."""
-        self._watchers.append(callback)
-        return lambda: self._watchers.remove(callback)
+        return self._watchers.add(callback)
 
     def add(self, name: str, source: ToolSource) -> None:
         """Add a source of tools such as ``skills``, or replace the one of that name."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from oh_jupyter.background import Watchers
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.links import KernelLink
 
@@ -61,7 +62,7 @@ class CommandLog:
     def __init__(self) -> None:
         self._events: dict[str, Event] = {}
         self._tasks: dict[str, asyncio.Task[Event]] = {}
-        self._listeners: list[Callable[[Event], None]] = []
+        self._watchers: Watchers[[Event]] = Watchers()
 
     def start(
         self, link: KernelLink, command: str, cwd: str | None, timeout_seconds: float
@@ -89,8 +90,7 @@ class CommandLog:
         self._events[event["id"]] = event
         while len(self._events) > MAX_EVENTS:
             del self._events[next(iter(self._events))]
-        for listener in list(self._listeners):
-            listener(event)
+        self._watchers.tell(event)
         return event
 
     async def ended(self, key: str) -> Event:
@@ -123,8 +123,7 @@ class CommandLog:
 
     def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
         """Have each new event told until the function that is returned is called."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
+        return self._watchers.add(listener)
 
     def close(self) -> None:
         """Stop everything: the server ends."""

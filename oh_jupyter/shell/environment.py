@@ -43,9 +43,8 @@ def shell_environment(
     env: Mapping[str, str], always: Mapping[str, str], user: str | None
 ) -> dict[str, str]:
     """The environment of a shell; another user gets a HOME and a name of its own (ShellError)."""
-    prepared = {name: value for name, value in env.items() if name not in EXCLUDED_VARIABLES} | {
-        **always
-    }
+    prepared = {name: value for name, value in env.items() if name not in EXCLUDED_VARIABLES}
+    prepared.update(always)
     if user is not None:
         if os.name != "posix":
             raise ShellError(

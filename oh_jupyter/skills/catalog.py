@@ -12,6 +12,7 @@ from importlib.metadata import entry_points
 from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeVar
 
+from oh_jupyter.background import Watchers
 from oh_jupyter.errors import SkillError
 from oh_jupyter.schema import parameters_schema
 
@@ -57,7 +58,7 @@ _UNDOCUMENTED = "file_editor"  # agents know it from its own tool description
 _logger = logging.getLogger(__name__)
 _registered: dict[str, Callable[..., Any]] = {}
 _removed: set[str] = set()
-_watchers: list[Callable[[], None]] = []
+_watchers: Watchers[[]] = Watchers()
 
 
 class Skill(NamedTuple):
@@ -83,13 +84,7 @@ def on_change(callback: Callable[[], None]) -> Callable[[], None]:
     Returns:
         What ends that.
     """
-    _watchers.append(callback)
-    return lambda: _watchers.remove(callback)
-
-
-def _changed() -> None:
-    for callback in list(_watchers):
-        callback()
+    return _watchers.add(callback)
 
 
 def register(function: _Function, name: str | None = None) -> _Function:
@@ -112,7 +107,7 @@ def register(function: _Function, name: str | None = None) -> _Function:
         raise TypeError(f"a skill is a function with a name, not {function!r}")
     _registered[name] = function
     _removed.discard(name)
-    _changed()
+    _watchers.tell()
     return function
 
 
@@ -132,7 +127,7 @@ def add(target: str) -> str:
         if target not in _removed:
             raise SkillError(f"There is no function {target!r}. Write module:function.")
         _removed.discard(target)
-        _changed()
+        _watchers.tell()
         return target
     module, _, name = target.partition(":")
     try:
@@ -157,7 +152,7 @@ def remove(name: str) -> None:
     find(name)
     _registered.pop(name, None)
     _removed.add(name)
-    _changed()
+    _watchers.tell()
 
 
 def available() -> dict[str, Callable[..., Any]]:

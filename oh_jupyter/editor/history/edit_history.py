@@ -26,7 +26,7 @@ from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.errors import EditorError
 from oh_jupyter.locks import file_lock
 
-_MEASURED_FRACTION = 16
+_MEASURED_FRACTION = 1 / 16
 _FREED_FRACTION = 0.1
 
 
@@ -44,7 +44,7 @@ class HistoryQuota:
         """Count bytes that were written; call it while no lock of a file is held."""
         with self._lock:
             self._unmeasured += size
-            if size == 0 or self._unmeasured < self._max_bytes / _MEASURED_FRACTION:
+            if size == 0 or self._unmeasured < self._max_bytes * _MEASURED_FRACTION:
                 return
             self._unmeasured = 0
         with suppress(OSError):  # the edit is made; the next one tries again
