@@ -12,7 +12,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import TextIO
 
 from oh_jupyter.events.masking import HIDDEN, SecretMasker
 
@@ -105,23 +104,16 @@ def set_up_logging(
     return undo
 
 
-def log_json_lines(
-    secrets: Secrets,
-    fields: Mapping[str, str],
-    stream: TextIO | None = None,
-    environ: Mapping[str, str] | None = None,
-) -> Callable[[], None]:
-    """Have our modules write JSON lines to a stream, if that is asked for.
+def log_json_lines(secrets: Secrets, fields: Mapping[str, str]) -> Callable[[], None]:
+    """Have our modules write JSON lines to standard error, if that is asked for.
 
-    The stream is the process's real standard error by default, since that of a kernel belongs to
-    its cells; the fields, such as the kernel's id, are in each line. The function that is
-    returned puts everything back.
+    It is the process's real one, since that of a kernel belongs to its cells; the fields, such as
+    the kernel's id, are in each line. The function that is returned puts everything back.
     """
-    stream = stream or sys.__stderr__
-    if stream is None or not _asked_for(environ):
+    if sys.__stderr__ is None or not _asked_for():
         return lambda: None
     modules = logging.getLogger(PACKAGE_LOGGER)
-    handler = logging.StreamHandler(stream)
+    handler = logging.StreamHandler(sys.__stderr__)
     handler.setFormatter(JsonFormatter(secrets, fields))
     before = modules.propagate
     modules.addHandler(handler)
@@ -134,6 +126,6 @@ def log_json_lines(
     return undo
 
 
-def _asked_for(environ: Mapping[str, str] | None) -> bool:
+def _asked_for(environ: Mapping[str, str] | None = None) -> bool:
     environ = os.environ if environ is None else environ
     return environ.get(LOG_JSON_VARIABLE, "").strip().lower() in {"1", "true", "yes"}

@@ -17,6 +17,7 @@ from oh_jupyter.errors import PluginError
 if TYPE_CHECKING:
     from oh_jupyter.cells.zmq import KernelClient
 
+_NAME = "python3"
 PORT_RANGE = range(40000, 50000)
 """Where OpenHands looks for free ports for its kernel."""
 
@@ -27,17 +28,8 @@ _MAX_START_ATTEMPTS = 5
 class SubprocessKernel:
     """Starts a kernel at its first cell and runs cells in it."""
 
-    def __init__(
-        self,
-        kernel_name: str = "python3",
-        *,
-        directory: str | None = None,
-        ports: range = PORT_RANGE,
-    ) -> None:
-        """Choose a kernelspec, the working directory, and where its five ports are looked for."""
-        self._name = kernel_name
-        self._directory = directory
-        self._ports = ports
+    def __init__(self) -> None:
+        """Start nothing yet."""
         self._manager: Any = None
         self._client: KernelClient | None = None
         self._lock = asyncio.Lock()
@@ -58,11 +50,11 @@ class SubprocessKernel:
         from oh_jupyter.cells.zmq import KernelClient
 
         for attempt in range(_MAX_START_ATTEMPTS):
-            manager = AsyncKernelManager(kernel_name=self._name, ip="127.0.0.1", cache_ports=False)
-            for channel, port in zip(_CHANNELS, _free_ports(self._ports), strict=False):
+            manager = AsyncKernelManager(kernel_name=_NAME, ip="127.0.0.1", cache_ports=False)
+            for channel, port in zip(_CHANNELS, _free_ports(), strict=False):
                 setattr(manager, channel, port)
             try:
-                await manager.start_kernel(cwd=self._directory)
+                await manager.start_kernel()
                 self._manager = manager
                 provisioner: Any = manager.provisioner
                 loop = asyncio.get_running_loop()
@@ -83,9 +75,7 @@ class SubprocessKernel:
                     raise
             except Exception as problem:
                 await self.close()
-                raise PluginError(
-                    f"Kernel {self._name!r} cannot be started: {problem}"
-                ) from problem
+                raise PluginError(f"Kernel {_NAME!r} cannot be started: {problem}") from problem
 
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
@@ -123,9 +113,9 @@ class SubprocessKernel:
             await manager.shutdown_kernel(now=True)
 
 
-def _free_ports(ports: range) -> Iterator[int]:
+def _free_ports() -> Iterator[int]:
     """Ports that nobody listens on, in random order."""
-    for port in random.sample(ports, len(ports)):
+    for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

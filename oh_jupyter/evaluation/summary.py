@@ -47,11 +47,9 @@ class TaskSummary:
         return self.solved / self.trials
 
 
-def wilson_interval(
-    solved: int, trials: int, confidence: float = CONFIDENCE
-) -> tuple[float, float]:
+def wilson_interval(solved: int, trials: int) -> tuple[float, float]:
     """The confidence interval of a share, by Wilson's score, which holds for few trials, too."""
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
     rate, spread = solved / trials, z * z / trials
     middle = (rate + spread / 2) / (1 + spread)
     half = z * sqrt(rate * (1 - rate) / trials + spread / trials / 4) / (1 + spread)

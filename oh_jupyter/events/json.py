@@ -21,9 +21,10 @@ MAX_INTEGER = 2**64
 """Integers must be smaller, as in the JSON of the event log."""
 
 _ESCAPED_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_TOO_DEEP = f"The body is nested too deeply: at most {MAX_DEPTH} levels"
 
 
-def parse_json(data: bytes, field: str = "body") -> Any:
+def parse_json(data: bytes) -> Any:
     """Read JSON in UTF-8, with or without a byte order mark (WireError says what is wrong)."""
     try:
         value = json.loads(
@@ -35,15 +36,15 @@ def parse_json(data: bytes, field: str = "body") -> Any:
         )
     except UnicodeDecodeError as problem:
         raise WireError(
-            f"The {field} is not UTF-8: {problem.reason} at {problem.start}", field
+            f"The body is not UTF-8: {problem.reason} at {problem.start}", "body"
         ) from None
     except RecursionError:
-        raise WireError(_too_deep(field), field) from None
+        raise WireError(_TOO_DEEP, "body") from None
     except ValueError as problem:
-        raise WireError(f"The {field} is not JSON: {problem}", field) from None
-    _check_depth(value, field)
+        raise WireError(f"The body is not JSON: {problem}", "body") from None
+    _check_depth(value)
     if _ESCAPED_SURROGATE.search(data):
-        _check_texts(value, field)
+        _check_texts(value)
     return value
 
 
@@ -56,10 +57,6 @@ def encode_json(data: Any) -> bytes:
         return orjson.dumps(data, default=str)
     except TypeError:  # integers of more than 64 bits, lone surrogates, keys that are no strings
         return json.dumps(data, default=str).encode()
-
-
-def _too_deep(field: str) -> str:
-    return f"The {field} is nested too deeply: at most {MAX_DEPTH} levels"
 
 
 def _integer(text: str) -> int:
@@ -94,7 +91,7 @@ def _inside(value: Any) -> Iterator[Any]:
     return iter(value if isinstance(value, list) else ())
 
 
-def _check_depth(value: Any, field: str) -> None:
+def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
         level = [
@@ -102,15 +99,15 @@ def _check_depth(value: Any, field: str) -> None:
         ]
         if not level:
             return
-    raise WireError(_too_deep(field), field)
+    raise WireError(_TOO_DEEP, "body")
 
 
-def _check_texts(value: Any, field: str) -> None:
+def _check_texts(value: Any) -> None:
     waiting = [value]
     while waiting:
         each = waiting.pop()
         texts = [each, *(each if isinstance(each, dict) else ())]
         for text in texts:
             if isinstance(text, str) and any("\ud800" <= char <= "\udfff" for char in text):
-                raise WireError(f"A text in the {field} has half of a surrogate pair", field)
+                raise WireError("A text in the body has half of a surrogate pair", "body")
         waiting += _inside(each)

@@ -43,7 +43,10 @@ class Chunk(NamedTuple):
         return "\n".join(numbered)
 
 
-def closest_chunks(lines: list[str], draft: str, count: int = 3, first: int = 1) -> list[Chunk]:
+_SHOWN_CHUNKS = 3
+
+
+def closest_chunks(lines: list[str], draft: str, first: int = 1) -> list[Chunk]:
     """Chunks of 20 lines with the longest common subsequences with a draft, as in OpenHands."""
     parts = [lines[start : start + CHUNK_LINES] for start in range(0, len(lines), CHUNK_LINES)]
     texts = ["\n".join(part) for part in parts]
@@ -53,7 +56,7 @@ def closest_chunks(lines: list[str], draft: str, count: int = 3, first: int = 1)
             zip(parts, texts, common_lengths(texts, draft), strict=True)
         )
     ]
-    return sorted(chunks, key=lambda chunk: -chunk.similarity)[:count]
+    return sorted(chunks, key=lambda chunk: -chunk.similarity)[:_SHOWN_CHUNKS]
 
 
 MAX_LINES = 300

@@ -274,9 +274,9 @@ _indexes: dict[str, _Index] = {}
 _lock = threading.Lock()  # one at a time: parsers are shared
 
 
-def repository(root: str | None = None) -> Graph:
-    """The graph of a repository as it is now; only files that changed are parsed again."""
-    place = os.path.realpath(root or os.environ.get("REPO_PATH") or ".")
+def repository() -> Graph:
+    """The graph of the repository as it is now; only files that changed are parsed again."""
+    place = os.path.realpath(os.environ.get("REPO_PATH") or ".")
     if not os.path.isdir(place):
         raise SkillError(
             f"There is no repository at {place}. Set REPO_PATH to the directory of one."

@@ -23,6 +23,7 @@ from oh_jupyter.storage.webhook.outbox import Outbox, OutboxFullError
 _log = logging.getLogger(__name__)
 _LATE_SECONDS = 0.02
 _MAX_REPLACED = 100
+_MAX_CHANGES = 100_000
 _PATH_LOCKS = 64
 
 
@@ -38,7 +39,7 @@ class BatchPolicy:
 class DeliveryQueue:
     """The changes that wait for a receiver, and the thread that dispatches them.
 
-    Beyond ``max_bytes`` (by default 1 GiB in a file, else 256 MiB) the oldest are dropped, first
+    Beyond 1 GiB in a file, else 256 MiB, the oldest are dropped, first
     those that a later change of their path makes pointless.
     """
 
@@ -48,18 +49,14 @@ class DeliveryQueue:
         batch_policy: BatchPolicy,
         *,
         outbox: Outbox | None = None,
-        retry_policy: RetryPolicy | None = None,
-        max_bytes: int | None = None,
-        max_changes: int = 100_000,
     ) -> None:
         self.outbox = Outbox() if outbox is None else outbox
         self.durable = self.outbox.path is not None
         self._send = send
         self._batch_policy = batch_policy
-        self._max_changes = max_changes
-        self._retry_policy = retry_policy or RetryPolicy(durable=self.durable)
+        self._retry_policy = RetryPolicy(durable=self.durable)
         # In a file there may be changes of days.
-        self._max_bytes = max_bytes or (1 << 30 if self.durable else 1 << 28)
+        self._max_bytes = 1 << 30 if self.durable else 1 << 28
         self._reset()
         _close_at_exit(self)
         if self.durable:
@@ -140,11 +137,11 @@ class DeliveryQueue:
                 self._fresh.append(number)
                 self._count(number, change)
             if (
-                self._unchecked[0] > self._max_changes // 50
+                self._unchecked[0] > _MAX_CHANGES // 50
                 or self._unchecked[1] > self._max_bytes // 50
             ):
                 self._unchecked = [0, 0]
-                self._dispatcher.evict(self._max_changes, self._max_bytes)
+                self._dispatcher.evict(_MAX_CHANGES, self._max_bytes)
             # Once awake, the thread looks itself whether more has come.
             if is_first or self._is_full or self._stopping:
                 self._wake_up()
