@@ -13,10 +13,6 @@ STARTS = re.compile(r"diff --git |--- .|@@")
 
 _RANGES = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NULL = "/dev/null"
-_EXTENDED = re.compile(
-    r"(index|similarity index|dissimilarity index|old mode|new mode|new file mode|"
-    r"deleted file mode|rename from|rename to|copy from|copy to|Index:|=====)"
-)
 
 
 @dataclass

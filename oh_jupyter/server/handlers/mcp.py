@@ -24,12 +24,10 @@ class _Base(OhHandler):
     async def admit(self, **kwargs: Any) -> None:
         """Let clients in that send the session key as a bearer token, as OpenHands' do."""
         authorization = self.request.headers.get("Authorization", "")
-        if authorization.lower().startswith(_BEARER) and not self._names_session_key():
+        shows_key = SESSION_KEY_HEADER in self.request.headers
+        if authorization.lower().startswith(_BEARER) and not shows_key:
             self.request.headers[SESSION_KEY_HEADER] = authorization[len(_BEARER) :].strip()
         await super().admit(**kwargs)
-
-    def _names_session_key(self) -> bool:
-        return SESSION_KEY_HEADER in self.request.headers
 
     async def serve(self, kernel_id: str | None, transport: str) -> None:
         """Hand the request to the endpoint."""
