@@ -44,7 +44,17 @@ LARGE = "<!doctype html>" + "".join(
     f"<div><a href=#{i}>link {i}</a><span>text {i}</span></div>" for i in range(1667)
 )
 FRAMES = "<!doctype html>" + "<iframe src=/small></iframe>" * 4
+ROWS = "<!doctype html>" + "".join(
+    f"<div><a href=#{i}>link {i}</a><span>text {i}</span></div>" for i in range(6667)
+)
+WORDS = "the tide was high and nobody had read the table of the harbour " * 16
 PAGES = {"/small": SMALL, "/large": LARGE, "/frames": FRAMES}
+HUGE_PAGES = {
+    "20,000 elements": ("/rows", lambda: ROWS),
+    "50 MB of text": ("/words", lambda: "<!doctype html>" + f"<p>{WORDS}</p>" * 49_000),
+}
+HUGE_STEPS = 5
+HUGE_TIMEOUT_MS = 120_000
 
 
 EFFECTS = {
@@ -270,6 +280,51 @@ def print_memory(
     print(f"{'all':40}" + "".join(f"{f'{first} -> {last}':>22}" for first, last in totals))
 
 
+async def base_huge(address: str) -> tuple[float, float, int]:
+    """Seconds of goto and of a screenshot, and bytes, of the baseline; more takes gigabytes."""
+    async with async_playwright() as playwright:
+        browser, page, _ = await launched(playwright)
+        begin = time.perf_counter()
+        await page.goto(address, timeout=HUGE_TIMEOUT_MS)
+        first = time.perf_counter() - begin
+        await page.screenshot(timeout=HUGE_TIMEOUT_MS)
+        later = [await seconds(page.screenshot(timeout=HUGE_TIMEOUT_MS)) for _ in range(HUGE_STEPS)]
+        used = memory_by_kind(psutil.Process()).total()
+        await browser.close()
+    return first, statistics.median(later), used
+
+
+def huge(address: str) -> tuple[float, float, int]:
+    """Seconds of goto and of a step once it is loaded, and bytes, of ours as on the wire."""
+    with BrowserEnv() as env:
+        env.start()
+        begin = time.perf_counter()
+        stepped(env, f'goto("{address}")', TREE_PARTS)
+        first = time.perf_counter() - begin
+        env.evaluate(
+            "() => document.readyState === 'complete' || "
+            "new Promise(done => addEventListener('load', () => done(true)))"
+        )
+        stepped(env, "noop(0)", TREE_PARTS)
+        later = []
+        for _ in range(HUGE_STEPS):
+            begin = time.perf_counter()
+            stepped(env, "noop(0)", TREE_PARTS)
+            later.append(time.perf_counter() - begin)
+        return first, statistics.median(later), memory_by_kind().total()
+
+
+def print_huge(site: str) -> None:
+    print(f"\n{'huge pages: goto, a later step, memory':40}", end="")
+    print(f"{'raw, only a screenshot':>32}{'BrowserEnv':>32}")
+    for name, (path, page) in HUGE_PAGES.items():
+        PAGES[path] = page()
+        cells = ""
+        for first, later, used in (asyncio.run(base_huge(site + path)), huge(site + path)):
+            cells += f"{f'{first:.2f} s, {later:.2f} s, {used >> 20} MB':>32}"
+        print(f"{name:40}{cells}")
+
+
 def gym(site: str) -> dict[str, Any]:
     """The same steps and effects by BrowserGym, as OpenHands starts it."""
     from oh_jupyter.browser.channel.protocol import LaunchSettings
@@ -361,6 +416,7 @@ def main() -> None:
     print_times({start: base_start, **base}, columns)
     print_freshness(freshness)
     print_memory(asyncio.run(base_memory(site)), memory(site))
+    print_huge(site)
     server.shutdown()
 
 

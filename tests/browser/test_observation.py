@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.channel.protocol import PARTS
 from oh_jupyter.errors import BrowserError
 
@@ -350,3 +350,27 @@ def test_a_text_is_in_sight_where_its_inline_element_is(show, tree):
     assert whole.count("generic") == 1, "nothing is listed for what only holds a text"
     below = whole[whole.index("paragraph") :]
     assert re.findall(r"(?:StaticText|button) '(\w)'", below) == list("abcde")
+
+
+def test_frames_that_come_go_and_change_are_looked_at(env: BrowserEnv, show, bid):
+    """Also a page that was small in the look before, and no longer is."""
+    seen = show(
+        """<button onclick="const f = document.createElement('iframe');
+          f.srcdoc = '<button>inner'; document.body.prepend(f)">add</button>
+        <button onclick="document.querySelector('iframe').srcdoc = '<a href=#>other'">swap</button>
+        <button onclick="document.querySelector('iframe').remove()">remove</button>
+        <button onclick="document.body.append(...Array.from({length: 2500}, () =>
+          document.createElement('input')))">grow</button>"""
+    )
+    for calls, present, absent in (
+        ("add", ["button 'inner'"], []),
+        ("swap", ["link 'other'"], ["button 'inner'"]),
+        ("remove", ["button 'add'"], ["link 'other'"]),
+        ("grow", ["textbox ''"], []),
+    ):
+        seen = env.step(f'click("{bid(seen, calls)}")')
+        tree = flatten_axtree(seen["axtree_object"])
+        assert all(text in tree for text in present)
+        assert not any(text in tree for text in absent)
+    assert len(seen["extra_element_properties"]) > 2500
+    assert tree.count("textbox ''") == 2500

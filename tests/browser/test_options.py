@@ -153,6 +153,12 @@ def test_a_device(site):
         assert "iPhone" in env.evaluate("navigator.userAgent")
         assert env.evaluate("innerWidth") < 1000
         assert env.evaluate("navigator.maxTouchPoints") > 0
+        seen = env.step("noop(0)", include=["screenshot", "set_of_marks"])
+        density, width = env.evaluate("[devicePixelRatio, screen.width]")
+        assert density > 1
+        for picture in (seen["screenshot"], seen["set_of_marks"]):
+            data = base64.b64decode(picture.partition(",")[2])
+            assert Image.open(io.BytesIO(data)).width == density * width
     with BrowserEnv(device="iPhon 13") as env, pytest.raises(BrowserError, match="iPhone 13"):
         env.start()
 

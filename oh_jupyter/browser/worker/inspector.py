@@ -10,13 +10,18 @@ import asyncio
 import contextlib
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.worker.bids import BidRegistry, FrameBids
+from oh_jupyter.browser.worker.devtools import (
+    accessibility_trees,
+    detach,
+    read_loaders,
+    send_large,
+)
 from oh_jupyter.browser.worker.nearby import (
     FIND,
     MAX_DRAWN,
@@ -37,43 +42,16 @@ from oh_jupyter.errors import BrowserActionError
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, ElementHandle, Frame, Page
 
-__all__ = ["PageInspector", "detach"]
+__all__ = ["PageInspector"]
 
 
-async def send_large(session: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """Send a command whose answer is large.
-
-    Playwright's public method walks the answer in search of its own objects, which are never
-    there; for the tree of 5,000 elements that is a third of the whole step. Where the method
-    below it is not as expected, the public one does.
-    """
-    inner = getattr(session, "_impl_obj", None)
-    names = set(signature(inner.send).parameters) if inner is not None else set()
-    if inner is not None and {"method", "params"} <= names:
-        extra = {"timeout": None} if "timeout" in names else {}
-        answer: dict[str, Any] = await inner.send(method=method, params=parameters, **extra)
-        return answer
-    answer = await session.send(method, parameters)
-    return answer
-
-
-async def accessibility_tree(session: Any, frame_id: str) -> list[dict[str, Any]]:
-    """Fetch the accessibility nodes of a frame."""
-    parameters = {"frameId": frame_id}
-    try:
-        answer = await send_large(session, "Accessibility.getFullAXTree", parameters)
-    except Exception:  # the frame went away in between
-        return []
-    nodes: list[dict[str, Any]] = answer["nodes"]
-    return nodes
-
-
-async def detach(session: CDPSession) -> None:
-    """Let go of a session, which may have ended by itself."""
-    with contextlib.suppress(Exception):
-        await session.detach()
-
-
+FRAME_EVENTS = (
+    "Page.documentOpened",
+    "Page.frameAttached",
+    "Page.frameDetached",
+    "Page.frameNavigated",
+)
+"""After which a session's frames or their documents may be others."""
 WORLD_NAME = "oh_jupyter"
 LARGE_PAGE_NODES = 2000
 """Nodes from which on a page is large."""
@@ -109,6 +87,9 @@ class PageInspector:
         self.documents_shown = 0
         self._differences: tuple[object, int] = (None, 0)
         self._worlds: dict[tuple[int, str, str], int] = {}
+        self._changes = 0
+        self._shown_loaders: dict[CDPSession, dict[str, str]] = {}
+        self._small: set[CDPSession] = set()
         self._frame_sessions: dict[Frame, CDPSession | None] = {}
         self._detaching: set[asyncio.Task[None]] = set()
         page.on("framenavigated", self._forget_session)
@@ -131,9 +112,14 @@ class PageInspector:
         """Open a DevTools session to a page."""
         session = await page.context.new_cdp_session(page)
         inspector = cls(page, session)
-        session.on("Page.frameNavigated", inspector._document_shown)
-        await session.send("Page.enable")
+        await inspector._listen(session)
         return inspector
+
+    async def _listen(self, session: CDPSession) -> None:
+        session.on("Page.frameNavigated", self._document_shown)
+        for event in FRAME_EVENTS:
+            session.on(event, self._frames_changed)
+        await session.send("Page.enable")
 
     def _document_shown(self, event: dict[str, Any]) -> None:
         # Only navigations to another document are reported by this event.
@@ -243,9 +229,8 @@ class PageInspector:
         except Exception:  # in the process of the frame around it, or already gone
             self._frame_sessions[frame] = None
             return
-        session.on("Page.frameNavigated", self._document_shown)
         with contextlib.suppress(Exception):
-            await session.send("Page.enable")
+            await self._listen(session)
             self._frame_sessions[frame] = session
 
     async def page_text(self, start: int, limit: int) -> dict[str, Any]:
@@ -258,7 +243,7 @@ class PageInspector:
         """Scroll to a text, or to where it stands next; which of how many places that is."""
         question = f"{FIND}({json.dumps(text)})"
         for session in [self.session, *await self._other_sessions()]:
-            for frame in (await _loaders(session)).items():
+            for frame in (await self._shown(session)).items():
                 answer = await self._evaluate(session, *frame, question)
                 if answer and answer.get("value"):
                     number, count = answer["value"]
@@ -267,13 +252,13 @@ class PageInspector:
 
     async def _evaluate_first(self, expression: str) -> Any:
         """Evaluate an expression in the page itself."""
-        main = next(iter((await _loaders(self.session)).items()))
+        main = next(iter((await self._shown(self.session)).items()))
         answer = await self._evaluate(self.session, *main, expression)
         return answer.get("value") if answer else None
 
     async def _capture_nearby(self, session: Any, accessibility: bool) -> _Target:
         """Look at what is in sight of each frame, and around it."""
-        loaders = await _loaders(session)
+        loaders = await self._shown(session)
         target = _Target(session, loaders, [], {}, {}, next(iter(loaders)))
         for frame, loader in loaders.items():
             probe = await self._probe(session, frame, loader, "page")
@@ -323,41 +308,63 @@ class PageInspector:
     async def _capture_session(
         self, session: Any, probe: bool, accessibility: bool, large: str
     ) -> _Target:
-        loaders = await _loaders(session)
+        loaders = await self._shown(session)
         # The probes are asked for right before the snapshot, so that little can change between.
-        probing = asyncio.gather(
-            *(
-                self._probe(session, *item, large) if probe or large else _no_probe()
-                for item in loaders.items()
-            )
+        asked = loaders if probe or large else {}
+        probing = self._probing(session, asked, large)
+        await asyncio.sleep(0)
+        taking = asyncio.ensure_future(
+            send_large(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
         )
         await asyncio.sleep(0)
-        taken = await send_large(session, "DOMSnapshot.captureSnapshot", {"computedStyles": []})
+        wanted = loaders if accessibility and not large else {}
+        # At once if these documents were small before: each round trip counts in a small step.
+        was_small = session in self._small
+        trees = accessibility_trees(session, wanted) if was_small else {}
+        taken = await taking
+        # What is told of frames before the answer has happened before the snapshot.
+        loaders = await self._shown(session)
         size = sum(len(document["nodes"]["nodeName"]) for document in taken["documents"])
+        is_small = size <= LARGE_PAGE_NODES
+        (self._small.add if is_small else self._small.discard)(session)
+        if not is_small or large:
+            # Its trees take long: the rest is prepared here while the browser makes them.
+            await probing
+            if trees:
+                # They have kept the probes waiting, which then know less.
+                await asyncio.gather(*trees.values())
+                probing = self._probing(session, asked, large)
         if large:
-            probes = dict(zip(loaders, await probing, strict=True))
-            looks = {
-                frame: self._near_tree(session, frame, loader, probes[frame])
-                for frame, loader in loaders.items()
+            probes = dict(zip(asked, await probing, strict=True))
+            trees = {
+                frame: asyncio.ensure_future(self._near_tree(session, frame, loader, probes[frame]))
+                for frame, loader in asked.items()
             }
-        else:
-            if size > LARGE_PAGE_NODES:
-                # Its trees take long: the rest is prepared here while the browser makes them.
-                await probing
-            looks = {
-                frame: accessibility_tree(session, frame) for frame in loaders if accessibility
-            }
-        trees = {frame: asyncio.ensure_future(look) for frame, look in looks.items()}
+        elif not was_small:
+            trees = accessibility_trees(session, wanted)
         documents = documents_of(taken)
-        measured = await probing
-        return _Target(
-            session=session,
-            loaders=loaders,
-            documents=documents,
-            probes=dict(zip(loaders, measured, strict=True)),
-            trees=trees,
-            root=next(iter(loaders)),
-        )
+        probes = dict(zip(asked, await probing, strict=True))
+        return _Target(session, loaders, documents, probes, trees, next(iter(loaders)))
+
+    async def _shown(self, session: Any) -> dict[str, str]:
+        """List a session's frames and documents; anew only after an event has told of another."""
+        if session not in self._shown_loaders:
+            changes = self._changes
+            loaders = await read_loaders(session)
+            if changes != self._changes:
+                return loaders
+            self._shown_loaders[session] = loaders
+        return self._shown_loaders[session]
+
+    def _frames_changed(self, _event: dict[str, Any]) -> None:
+        self._changes += 1
+        self._shown_loaders.clear()
+        self._small.clear()
+
+    def _probing(
+        self, session: Any, loaders: Mapping[str, str], large: str
+    ) -> asyncio.Future[list[dict[str, Any] | None]]:
+        return asyncio.gather(*(self._probe(session, *each, large) for each in loaders.items()))
 
     async def _probe(
         self, session: Any, frame_id: str, loader: str, large: str
@@ -456,18 +463,3 @@ class PageInspector:
                     owners, captured,
                 )  # fmt: skip
         return frame
-
-
-async def _loaders(session: Any) -> dict[str, str]:
-    """List the frames of a session, the outermost first, with the identity of their documents."""
-    loaders: dict[str, str] = {}
-    branches = [(await session.send("Page.getFrameTree"))["frameTree"]]
-    while branches:
-        branch = branches.pop()
-        loaders[branch["frame"]["id"]] = branch["frame"].get("loaderId", "")
-        branches.extend(branch.get("childFrames", ()))
-    return loaders
-
-
-async def _no_probe() -> None:
-    return None

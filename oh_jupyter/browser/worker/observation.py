@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ async def _look(
     inspector = await session.inspector()
     looks = wanted - {"screenshot"}
     is_tree = "axtree_object" in wanted and not wanted & {"dom_object", "text_content"}
-    picture = _screenshot(inspector.session) if wanted & SCREENSHOT_PARTS else _empty()
+    picture = _screenshot(session, inspector.session) if wanted & SCREENSHOT_PARTS else _empty()
     capture = (
         inspector.capture(
             probe=bool(wanted & PROBE_PARTS),
@@ -107,13 +108,16 @@ async def _title(page: Any) -> str:
     return title
 
 
-async def _screenshot(session: Any) -> str:
+async def _screenshot(session: BrowserSession, devtools: Any) -> str:
     """Take the viewport as it is; Playwright's own adds waits that were done already."""
-    parameters = {"format": "png", "optimizeForSpeed": True}
     try:
-        taken = await asyncio.wait_for(
-            session.send("Page.captureScreenshot", parameters), SCREENSHOT_TIMEOUT_SECONDS
-        )
+        async with asyncio.timeout(SCREENSHOT_TIMEOUT_SECONDS):
+            if session.settings.device:
+                # The density of a device is known to Playwright's session alone.
+                picture = await session.page.screenshot(caret="initial", timeout=0)
+                return f"data:image/png;base64,{base64.b64encode(picture).decode()}"
+            parameters = {"format": "png", "optimizeForSpeed": True}
+            taken = await devtools.send("Page.captureScreenshot", parameters)
     except TimeoutError:
         return ""
     return f"data:image/png;base64,{taken['data']}"

@@ -10,7 +10,7 @@ from typing import Any
 from oh_jupyter.browser.channel.language import Call, parse_actions
 from oh_jupyter.browser.channel.protocol import RECORDS
 from oh_jupyter.browser.worker.actions import perform
-from oh_jupyter.browser.worker.inspector import detach
+from oh_jupyter.browser.worker.devtools import detach
 from oh_jupyter.browser.worker.observation import observe
 from oh_jupyter.browser.worker.session import BrowserSession
 from oh_jupyter.browser.worker.settle import (
