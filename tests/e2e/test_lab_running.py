@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from pictures import take_pictures
-from playwright.sync_api import Locator, Page, Response, expect
+from playwright.sync_api import APIResponse, Locator, Page, Response, Route, expect
 
 from oh_jupyter.testing import wait_until
 
@@ -75,7 +75,19 @@ def test_a_runtime_without_an_open_notebook_is_listed_and_ended(
     take_pictures(page, "running-lone")
     end(shell)
     expect(shell).to_have_count(0)
+
+    held: list[tuple[Route, APIResponse]] = []
+    address = f"**/kernels/{lone_kernel}/server_info*"
+    page.route(address, lambda route: held.append((route, route.fetch())), times=1)
+    page.locator("#jp-running-sessions").get_by_role("button", name="Refresh List").click()
+    # Playwright's callbacks are called while it is asked for something.
+    wait_until(lambda: page.evaluate("true") and held, what="the question")
     end(item)
+    expect(item).to_have_count(0)
+    question = f"/oh_jupyter/kernels/{lone_kernel}/events?limit=0"
+    with page.expect_response(lambda response: question in response.url):
+        for route, answer in held:
+            route.fulfill(response=answer)
     expect(item).to_have_count(0)
     info = lab.request(f"oh_jupyter/kernels/{lone_kernel}/server_info")
     assert info["runtime"] is None

@@ -68,14 +68,14 @@ async def test_who_has_no_token_is_told_how_to_send_it(
 class TestRateLimit:
     @pytest.fixture
     def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:
-        return {**jp_server_config, "OhJupyter": {"rate_limit": 20}}
+        return {**jp_server_config, "OhJupyter": {"rate_limit": 1}}
 
     async def test_refused_requests_break_no_connection(
         self, mcp_url: str, jp_auth_header: dict[str, str]
     ) -> None:
         statuses = []
         async with httpx.AsyncClient(headers=jp_auth_header, timeout=60) as client:
-            for _ in range(120):
+            for _ in range(40):
                 answer = await client.get(f"{mcp_url}/alive")
                 statuses.append(answer.status_code)
                 if answer.status_code == 429:

@@ -139,7 +139,10 @@ export class RuntimesManager implements IRunningSessions.IManager {
     };
   }
 
-  /** Take runtimes out of their kernels; these need not be asked whether they are gone. */
+  /**
+   * Take runtimes out of their kernels: they are gone from the list at once. Who was asked before
+   * may answer after that as if they were there, so all are asked again.
+   */
   private _unload(entries: readonly IRuntimeEntry[]): void {
     for (const entry of entries) {
       this._connected(entry.kernel, unload).then(() => {
@@ -147,6 +150,7 @@ export class RuntimesManager implements IRunningSessions.IManager {
         this._put(
           this._entries.filter(({ kernel }) => kernel.id !== entry.kernel.id)
         );
+        this.refreshRunning();
       }, this._onFailure);
     }
   }
