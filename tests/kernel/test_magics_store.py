@@ -44,6 +44,8 @@ def test_folders_go_in_and_out(kernel) -> None:
     assert (out / "large").stat().st_size == 20_000_000
     assert kernel.execute("p = %oh_store get box/deep/1.txt\np.read_text()") == "'1'"
     assert "no file ./nothing" in kernel.execute("%oh_store put x ./nothing/there")
+    assert "%oh_store put hosts /etc/hosts" in kernel.execute("%oh_store put /etc/hosts")
+    assert "not from both" in kernel.execute("%%oh_store put x /etc/hosts\ny")
     assert not (kernel.directory / "nothing").exists()
     kernel.execute("%oh_store rm box")
 

@@ -209,11 +209,15 @@ class StoreMagics(OhMagics):
     def _put(self, args: list[str], cell: str | None) -> Table:
         if not args:
             raise UsageError("put needs a path in the store")
-        if (len(args) == 1) == (cell is None):
-            raise UsageError(
-                "put takes its contents from one place: a FILE, or the body of a %%oh_store cell"
-            )
         path = args[0]
+        if len(args) == 1 and cell is None:
+            name, file = (os.path.basename(path), path) if os.path.isfile(path) else (path, "FILE")
+            raise UsageError(
+                f"say what is put where: %oh_store put {name} {file}, or %%oh_store put {name} with "
+                "the text in the cell"
+            )
+        if len(args) > 1 and cell is not None:
+            raise UsageError("put takes its contents from a FILE or from the cell, not from both")
         if cell is not None:
             self.store.write(path, cell)
             return entry_table([self.store.info(path)])
