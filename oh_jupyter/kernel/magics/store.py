@@ -213,8 +213,8 @@ class StoreMagics(OhMagics):
         if len(args) == 1 and cell is None:
             name, file = (os.path.basename(path), path) if os.path.isfile(path) else (path, "FILE")
             raise UsageError(
-                f"say what is put where: %oh_store put {name} {file}, or %%oh_store put {name} with "
-                "the text in the cell"
+                f"say what is put where: %oh_store put {name} {file}, or %%oh_store put {name} "
+                "with the text in the cell"
             )
         if len(args) > 1 and cell is not None:
             raise UsageError("put takes its contents from a FILE or from the cell, not from both")
