@@ -157,7 +157,7 @@ def test_a_file_is_made_edited_viewed_and_restored(kernel) -> None:
         ("%oh_store cat", "needs a path"),
         ("%oh_store cat no-such-entry", "no-such-entry"),
         ("%oh_store cat ../../etc/passwd", "StorePathError"),
-        ("%oh_store put x", "one place"),
+        ("%oh_store put x", "say what is put where: %oh_store put x FILE"),
         ("%oh_skills no_such_skill", "no skill"),
         ("%oh_log --last many", "invalid int"),
         ("oh.run(5)", "args.command"),
