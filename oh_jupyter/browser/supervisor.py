@@ -66,6 +66,7 @@ class WorkerProcess:
         self._lock = threading.Lock()
         self._count = 0
         self._gone = False
+        self.needs_ping = False
         self._reader = start_thread(self._read, "oh_jupyter browser")
 
     def is_alive(self) -> bool:
@@ -83,18 +84,10 @@ class WorkerProcess:
             self._answers[number] = answer
             if message["op"] in ("ping", "start", "watch", "pick"):
                 self._uncancellable.add(number)
-            try:
-                write_frame(self._input.fileno(), {**message, "id": number})
-            except (OSError, ValueError):
-                self._answers.pop(number, None)
-                # Known here before its output is read to the end: the next request starts anew.
-                self._gone = True
-                raise WorkerGoneError("The browser process has ended.") from None
-            except BaseException:
-                # Interrupted in the middle of a frame: nothing that follows could be understood.
-                self._gone = True
-                raise
+        is_sent = False
         try:
+            self._send({**message, "id": number})
+            is_sent = True
             return answer.result(timeout + grace)
         except BrowserError:
             raise
@@ -105,8 +98,20 @@ class WorkerProcess:
                 f"The browser did not answer within {timeout:g} s; the step was cancelled: {what}"
             ) from None
         except BaseException:
+            # Interrupted in the middle of a frame, nothing that follows would be understood.
+            self.needs_ping = self.needs_ping or not is_sent
             self._give_up(number)
             raise
+
+    def _send(self, message: dict[str, Any]) -> None:
+        with self._lock:
+            try:
+                write_frame(self._input.fileno(), message)
+            except (OSError, ValueError):
+                self._answers.pop(message["id"], None)
+                # Known here before its output is read to the end: the next request starts anew.
+                self._gone = True
+                raise WorkerGoneError("The browser process has ended.") from None
 
     def interrupt(self) -> None:
         """Give up what is being waited for, except the start and signs of life."""
@@ -202,7 +207,6 @@ class Supervisor:
         self._start_timeout = TASK_START_TIMEOUT_SECONDS if settings.task else START_TIMEOUT_SECONDS
         self._worker: WorkerProcess | None = None
         self._tempdir: TempDir | None = None
-        self._needs_ping = False
         self._tabs: dict[str, Any] | None = None
 
     @property
@@ -227,8 +231,8 @@ class Supervisor:
         if self.is_closed:
             raise BrowserError("The browser environment is closed; make a new BrowserEnv.")
         worker = self._worker
-        if worker is not None and self._needs_ping and worker.is_alive():
-            self._needs_ping = False
+        if worker is not None and worker.needs_ping and worker.is_alive():
+            worker.needs_ping = False
             try:
                 worker.request({"op": "ping"}, PING_TIMEOUT_SECONDS)
             except BrowserError:
@@ -238,7 +242,6 @@ class Supervisor:
         if worker is not None:
             worker.end()
             self.restart_notice = f"The browser had ended and was started anew: {self.lost_state}."
-        self._needs_ping = False
         worker = self._start_worker()
         if self.is_closed:
             # Closed by another thread meanwhile, which found nothing to end.
@@ -274,7 +277,7 @@ class Supervisor:
         try:
             return worker.request(dict(request), timeout, grace)
         except BrowserTimeoutError:
-            self._needs_ping = True
+            worker.needs_ping = True
             raise
         except WorkerGoneError:
             self._refuse_if_closed()

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser import BrowserEnv, supervisor
 from oh_jupyter.browser.channel.tempdir import TempDir
 from oh_jupyter.browser.worker.session import MAX_TABS
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
@@ -75,8 +75,15 @@ def killed(part: str) -> bool:
     for process in victims:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(victims, timeout=60)
+    wait_until(lambda: all(map(is_dead, victims)))
     return bool(victims)
+
+
+def is_dead(process: psutil.Process) -> bool:
+    """Whether a process has ended, though it may wait for the one above to be told of it."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    return True
 
 
 def each_part(parts: Iterable[str], *, fast: set[str]) -> Any:
@@ -201,6 +208,33 @@ def test_interrupt_ends_the_step_and_not_the_browser(env: BrowserEnv, site):
     assert browser.is_running()
 
 
+@pytest.mark.parametrize("bytes_written", [None, 2], ids=["whole", "torn"])
+def test_an_interrupt_while_a_request_is_written(
+    env: BrowserEnv, site, monkeypatch: pytest.MonkeyPatch, bytes_written: int | None
+) -> None:
+    env.step(f'goto("{site.put("/fine", "<p>fine")}")')
+
+    if bytes_written is not None:
+        monkeypatch.setattr(supervisor, "PING_TIMEOUT_SECONDS", 0.1)
+    interrupting = pytest.MonkeyPatch()
+
+    def write_and_interrupt(descriptor: int, message: dict[str, Any]) -> None:
+        interrupting.undo()
+        if bytes_written is None:
+            supervisor.write_frame(descriptor, message)
+        else:
+            os.write(descriptor, b"\0" * bytes_written)
+        raise KeyboardInterrupt
+
+    interrupting.setattr(supervisor, "write_frame", write_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        env.step("noop(0)")
+    if bytes_written is None:
+        assert "fine" in env.step("noop(0)")["text_content"]
+    else:
+        assert "started anew" in env.step("noop(0)")["notices"][0]
+
+
 def test_a_step_is_given_up_from_another_thread(env: BrowserEnv, site):
     page = site.put("/fine", "<p>fine")
     env.step(f'goto("{page}")')
@@ -257,7 +291,7 @@ def test_nothing_is_left_in_the_folder_for_temporary_files(site, victim):
 
 PARENT = """
 import sys
-from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser import BrowserEnv, supervisor
 env = BrowserEnv()
 env.step("noop(0)")
 print("ready", flush=True)
