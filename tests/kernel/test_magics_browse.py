@@ -65,6 +65,21 @@ def test_a_page_is_shown_and_is_a_value(kernel, url: str):
     assert "say where to go" in kernel.execute("%oh_browse")
 
 
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("''", "the address is empty"),
+        ("what's up", "neither an address nor a command"),
+        ('fill a5 "green tea"', 'fill("a5", "green tea")'),
+        ("fill a5 it's", 'fill("a5", "it\'s")'),
+    ],
+)
+def test_what_cannot_be_an_address_is_told_in_one_line(kernel, line: str, told: str):
+    output = kernel.execute(f"%oh_browse {line}")
+    assert told in output
+    assert output.startswith("UsageError")
+
+
 def test_an_error_stands_before_its_picture(kernel, url: str):
     kernel.execute(f"%oh_browse --no-picture {url}")
     error, picture, card = shown(kernel, '%oh_browse click("no-such-bid")')

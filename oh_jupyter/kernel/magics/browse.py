@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,6 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_cell_magic, magics_class, no_var_expand
 from IPython.core.magic_arguments import argument
 from IPython.display import display
-from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
 import oh_jupyter.kernel.display.html as html
 from oh_jupyter.events import Observation
@@ -131,7 +131,9 @@ class BrowseMagics(OhMagics):
 
     def _address(self, text: str) -> str:
         """What a person types into an address bar: with a scheme, or the path of a file."""
-        text = text.strip().strip("'\"")
+        typed, text = text, text.strip().strip("'\"")
+        if not text:
+            raise UsageError("the address is empty: it is %oh_browse URL")
         if re.match(r"[a-z][a-z0-9+.-]*:(?!\d)", text):
             return text
         path = os.path.join(self.oh.status()["workspace_dir"], os.path.expanduser(text))
@@ -139,7 +141,7 @@ class BrowseMagics(OhMagics):
             if not os.path.exists(path):
                 raise UsageError(f"there is no file {path}")
             return path
-        if call := _as_call(text):
+        if call := _as_call(typed):
             raise UsageError(f"an action is written as a call: %oh_browse {call}")
         if re.search(r"\s", text):
             raise UsageError(
@@ -344,7 +346,11 @@ def _as_call(text: str) -> str:
     """An action that is written as a command, as the call that it should be; "" if it is none."""
     from oh_jupyter.browser.channel.language import SIGNATURES
 
-    name, *arguments = arg_split(text)
+    name, *rest = text.split(maxsplit=1)
     if name not in SIGNATURES:
         return ""
+    try:
+        arguments = shlex.split(rest[0]) if rest else []
+    except ValueError:  # an apostrophe in a text
+        arguments = rest[0].split()
     return f"{name}({', '.join(json.dumps(each, ensure_ascii=False) for each in arguments)})"
