@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["strip_ansi"]
-
 _SEQUENCE = re.compile(
     r"\x1b(?:\][^\x07\x1b]*(?:\x07|\x1b\\)|\[[0-?]*[ -/]*[@-~]|[PX^_][^\x1b]*\x1b\\|[ -/]*[0-~])"
 )

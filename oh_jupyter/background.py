@@ -10,16 +10,6 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, Generic, ParamSpec, TypeVar
 
-__all__ = [
-    "LoopThread",
-    "QueueThread",
-    "Watchers",
-    "exempt_from_debugger",
-    "run_in_background",
-    "start_thread",
-    "wait_while",
-]
-
 T = TypeVar("T")
 P = ParamSpec("P")
 logger = logging.getLogger(__name__)

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from oh_jupyter.events import Event
     from oh_jupyter.server.running import RunningServer
 
-__all__ = ["main"]
-
 INTERRUPTED_EXIT_CODE = 130
 """Exit status of a program that Ctrl-C has ended."""
 

@@ -20,8 +20,6 @@ from oh_jupyter._version import __version__
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import ConfigError, OhJupyterError
 
-__all__ = ["Check", "examine"]
-
 PROGRAM_SECONDS = 20.0
 """How long a program may take to tell its version."""
 

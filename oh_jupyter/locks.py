@@ -13,8 +13,6 @@ import threading
 import time
 from collections.abc import Iterator
 
-__all__ = ["file_lock", "is_locked_file", "thread_lock"]
-
 _FIRST_POLL_SECONDS = 0.001
 _MAX_POLL_SECONDS = 0.05
 _FLAGS = (

@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 
 from oh_jupyter.events.masking import HIDDEN, SecretMasker
 
-__all__ = ["JsonFormatter", "SecretFormatter", "log_json_lines", "set_up_logging"]
-
 LOG_JSON_VARIABLE = "LOG_JSON"
 """Environment variable that asks for JSON lines, as in OpenHands."""
 

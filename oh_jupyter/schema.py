@@ -11,17 +11,6 @@ from functools import cache
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-__all__ = [
-    "Schema",
-    "documented_names",
-    "field_types",
-    "fields_schema",
-    "is_required",
-    "parameters_schema",
-    "summary",
-    "type_schema",
-]
-
 Schema = dict[str, Any]
 """A JSON schema (2020-12, as OpenAPI 3.1 and MCP have it)."""
 

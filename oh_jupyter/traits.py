@@ -25,14 +25,6 @@ from traitlets.config import Configurable
 from oh_jupyter.config import Settings, load_settings
 from oh_jupyter.errors import OhJupyterError
 
-__all__ = [
-    "KernelTraits",
-    "SettingsTraits",
-    "explicit_settings",
-    "settings_from_traits",
-    "show_settings",
-]
-
 
 def _trait(hint: Any, help: str, choices: tuple[str, ...]) -> TraitType[Any, Any]:
     """The trait of a field: None means that it was not set here."""

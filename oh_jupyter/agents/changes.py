@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from oh_jupyter.editor import FileEditor
     from oh_jupyter.runtime.executor import ActionExecutor
 
-__all__ = ["find_changes"]
-
 MAX_COMPARED_FILES = 100
 """Of how many files that commands changed the contents are compared."""
 

@@ -10,8 +10,6 @@ from typing import Any
 from oh_jupyter.background import start_thread
 from oh_jupyter.process import Child, spawn
 
-__all__ = ["InThread", "end_child", "start_child"]
-
 END_GRACE_SECONDS = 1.0
 THREAD_NAME = "oh_jupyter-agent"
 """Of what blocks for as long as it takes, which no pool has room for."""

@@ -63,8 +63,6 @@ from oh_jupyter.events import (
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
 
-__all__ = ["TOOL_SERVER", "RuntimeClient"]
-
 TOOL_SERVER = "oh"
 """The name under which an agent gets our MCP server."""
 

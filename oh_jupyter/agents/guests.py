@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from oh_jupyter.events import EventSource
     from oh_jupyter.runtime import ActionExecutor
 
-__all__ = ["GuestAgents"]
-
 MAX_TURNS = 50
 
 NO_SERVER = (

@@ -18,8 +18,6 @@ from acp.schema import (
 
 from oh_jupyter.events import Action, ActionSecurityRisk, CmdRunAction, FileEditAction, MCPAction
 
-__all__ = ["answer", "asked_action", "edited_paths", "is_our_tool"]
-
 _APPROVE = ("allow_once", "allow_always")
 _REJECT = ("reject_once", "reject_always")
 

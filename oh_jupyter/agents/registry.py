@@ -14,8 +14,6 @@ from typing import Any
 
 from oh_jupyter.errors import AgentError, AgentNotFoundError
 
-__all__ = ["ENTRY_POINT_GROUP", "AgentCommand", "find_agent", "known_agents", "resembled"]
-
 MIN_RESEMBLANCE = 0.8
 """Ratio of difflib from which a word is taken for a name with a slip."""
 

@@ -43,9 +43,6 @@ from oh_jupyter.process import PIPE, Child
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
 
-__all__ = ["AgentSession"]
-
-
 NPX_TIMEOUT_SECONDS = 300.0
 CANCEL_TIMEOUT_SECONDS = 5.0
 """How long an agent may take to end a cancelled turn, before it is ended itself."""

@@ -21,8 +21,6 @@ from oh_jupyter.process import PIPE, Child
 if TYPE_CHECKING:
     from typing import IO
 
-__all__ = ["Terminal", "command_line"]
-
 MAX_OUTPUT_BYTES = 1024**2
 """What is kept of a command's output where the agent sets no limit."""
 

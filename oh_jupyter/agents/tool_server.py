@@ -10,8 +10,6 @@ from typing import Any
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import AgentError
 
-__all__ = ["ToolServer", "list_tools", "save_open_documents"]
-
 TIMEOUT_SECONDS = 30.0
 PROTOCOL_VERSION = "2025-06-18"
 

@@ -22,8 +22,6 @@ from oh_jupyter.agents.children import THREAD_NAME
 from oh_jupyter.background import start_thread
 from oh_jupyter.process import Child
 
-__all__ = ["ChildTransport", "connect"]
-
 MAX_MESSAGE_BYTES = 32 * 1024**2
 MAX_STRAY_LINES = 1000
 """Lines that are no message which a child may write, such as what a library prints."""

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["AgentTurn", "FileDiff", "Picture", "PlanEntry", "ToolCall"]
-
 MAX_TEXT_CHARS = 200_000
 MAX_TOOL_CALLS = 500
 MAX_OUTPUT_CHARS = 20_000

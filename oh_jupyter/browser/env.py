@@ -21,8 +21,6 @@ from oh_jupyter.browser.supervisor import IdleTimer, Supervisor, WorkerGoneError
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.events.masking import SecretMasker
 
-__all__ = ["BrowserEnv"]
-
 WORKER_MODULE, GYM_WORKER_MODULE = (
     "oh_jupyter.browser.worker.main",
     "oh_jupyter.browser.evaluation.gym_worker",

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from oh_jupyter.errors import BrowserNotFoundError
 
-__all__ = ["EXECUTABLE_VARIABLE", "find_executable", "install_browser"]
-
 EXECUTABLE_VARIABLE = "OH_JUPYTER_BROWSER"
 """Environment variable that names the browser's executable."""
 

@@ -12,8 +12,6 @@ from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.config import Settings, state_home
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["DEFAULT_NAME", "BrowserPool"]
-
 DEFAULT_NAME = "default"
 """Name of the browser that is there from the beginning."""
 

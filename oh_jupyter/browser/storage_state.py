@@ -10,8 +10,6 @@ from typing import Any
 
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["read_state", "write_state"]
-
 
 def write_state(state: Mapping[str, Any], path: str | os.PathLike[str]) -> None:
     """Write a storage state to a file that only its owner can read."""

@@ -21,15 +21,6 @@ from oh_jupyter.browser.executable import find_executable
 from oh_jupyter.errors import BrowserError, BrowserTimeoutError, ChildStartError
 from oh_jupyter.process import PIPE, Child, spawn
 
-__all__ = [
-    "IdleTimer",
-    "Supervisor",
-    "WorkerGoneError",
-    "WorkerProcess",
-    "WorkerSettingsError",
-    "checked_seconds",
-]
-
 
 class WorkerGoneError(BrowserError):
     """The worker process ended."""

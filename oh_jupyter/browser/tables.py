@@ -9,8 +9,6 @@ from typing import Any
 from oh_jupyter.browser.env import BrowserEnv
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["read_elements", "read_forms", "read_links", "read_tables"]
-
 TABLES_SCRIPT = """() => [...document.querySelectorAll("table")].map((table) => {
   const rows = [], heads = [];
   [...table.rows].forEach((row, y) => {

@@ -7,8 +7,6 @@ from typing import Any
 
 from oh_jupyter.browser.channel.addresses import shortened_url
 
-__all__ = ["MIN_VISIBILITY", "flatten_axtree"]
-
 MIN_VISIBILITY = 0.5
 """Share of an element that has to be in sight for it to count as visible."""
 

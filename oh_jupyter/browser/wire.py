@@ -25,8 +25,6 @@ from oh_jupyter.events import (
     FileDownloadObservation,
 )
 
-__all__ = ["MAX_CONTENT_CHARS", "browse"]
-
 PAGES_DIR = ".browser_pages"
 SCREENSHOTS_DIR = ".browser_screenshots"
 PAGE_PARTS = ("screenshot", "set_of_marks", "text_content", "focused_element_bid")

@@ -26,8 +26,6 @@ from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.locks import file_lock, thread_lock
 
-__all__ = ["Checkpoint", "Checkpoints"]
-
 LOCK_SECONDS = 60.0
 MAX_CHECKPOINTS = 100
 

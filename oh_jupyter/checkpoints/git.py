@@ -10,8 +10,6 @@ from pathlib import Path
 
 from oh_jupyter.errors import CheckpointError
 
-__all__ = ["Git", "joined", "read_blobs", "split"]
-
 TIMEOUT_SECONDS = 120.0
 
 _CONFIG = {

@@ -15,16 +15,6 @@ from oh_jupyter.checkpoints.git import Git, joined
 from oh_jupyter.checkpoints.snapshot import Entry, Snapshot, differences
 from oh_jupyter.errors import CheckpointError
 
-__all__ = [
-    "PathChange",
-    "RewindPlan",
-    "Turn",
-    "apply",
-    "plan_exact",
-    "plan_turns",
-    "turn_changes",
-]
-
 Kind = Literal["create", "restore", "merge", "delete", "permissions"]
 
 

@@ -13,8 +13,6 @@ from typing import NamedTuple
 from oh_jupyter.checkpoints.git import Git, joined, split
 from oh_jupyter.errors import CheckpointError
 
-__all__ = ["Entry", "Snapshot", "differences", "take"]
-
 _MAX_LEFT_OUT = 1000
 _FIRST_PACK = 500
 """As many new files at once go into one pack; a file of its own for each takes longer."""

@@ -29,8 +29,6 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.events.wire import from_wire, observation_from_wire, to_wire
 
-__all__ = ["AsyncRuntimeClient"]
-
 
 class AsyncRuntimeClient:
     """`RuntimeClient` for an event loop: the same methods, arguments, results and errors.

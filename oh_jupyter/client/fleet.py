@@ -31,8 +31,6 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.events import Event
 
-__all__ = ["AsyncFleetKernels", "Fleet", "FleetEvent", "FleetKernels", "FleetResult"]
-
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -20,8 +20,6 @@ from oh_jupyter.errors import (
 from oh_jupyter.events import Event
 from oh_jupyter.events.wire import from_wire
 
-__all__ = ["BROKEN", "Connection", "SentEvents", "new_request_id", "parsed"]
-
 BROKEN = (httpx.RemoteProtocolError, httpx.ReadError)
 """What the HTTP library raises when a connection breaks while an answer is waited for."""
 

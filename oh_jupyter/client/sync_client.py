@@ -19,8 +19,6 @@ from oh_jupyter.events import Action, Event, Observation
 
 T = TypeVar("T")
 
-__all__ = ["RuntimeClient", "wait_in"]
-
 
 def wait_in(
     portal: BlockingPortal, work: Callable[..., Awaitable[T]], *args: Any, **options: Any

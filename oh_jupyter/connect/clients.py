@@ -12,8 +12,6 @@ from typing import Any
 from oh_jupyter.connect.entries import Place
 from oh_jupyter.server.running import RunningServer
 
-__all__ = ["CLIENTS", "NAME", "Client", "Connection"]
-
 NAME = "oh-jupyter"
 """What our server is called in every client; Gemini's policies cannot name one with a "_"."""
 

@@ -22,8 +22,6 @@ from oh_jupyter.server.running import (
     server_at,
 )
 
-__all__ = ["add_arguments", "connect"]
-
 CHECK_SECONDS = 30.0
 """Seconds until the server must have answered an agent's first message."""
 

@@ -16,8 +16,6 @@ import oh_jupyter.connect.toml_text as toml_text
 import oh_jupyter.connect.yaml_text as yaml_text
 from oh_jupyter.errors import ConfigError
 
-__all__ = ["Place", "remove_entry", "set_entry", "show_entry"]
-
 OURS = frozenset(
     (
         *("type", "transport", "name", "command", "args", "env", "url", "httpUrl"),

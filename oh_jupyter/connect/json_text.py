@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from json.decoder import JSONDecoder, scanstring  # type: ignore[attr-defined]
 from typing import Any
 
-__all__ = ["dump", "load", "remove", "replace"]
-
 _COMMENT = re.compile(r'"(?:\\.|[^"\\])*"|(//[^\r\n]*|/\*.*?\*/)', re.DOTALL)
 _TRAILING_COMMA = re.compile(r'"(?:\\.|[^"\\])*"|(,)(?=\s*[}\]])')
 _SPACE = re.compile(r"\s*")

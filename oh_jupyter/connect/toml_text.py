@@ -8,8 +8,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["dump", "load", "remove", "replace"]
-
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _HEADER = re.compile(r"^[ \t]*\[([^\[\]]+)\][ \t]*(?:#.*)?$")
 _ANY_HEADER = re.compile(r"^[ \t]*\[")

@@ -6,8 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = ["dump", "load", "remove", "replace"]
-
 _TOP_KEY = r"^{key}[ \t]*:(?P<value>[^\r\n]*)\r?$"
 
 

@@ -14,8 +14,6 @@ from oh_jupyter.browser.evaluation import Task
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome
 from oh_jupyter.events import BrowseInteractiveAction, BrowserOutputObservation
 
-__all__ = ["Browsers", "play_in_browser"]
-
 TRACE_FILE = "trace.zip"
 
 

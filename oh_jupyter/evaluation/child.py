@@ -17,8 +17,6 @@ from typing import Any
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, EvaluationError, OhJupyterError
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome, PlayedTask
 
-__all__ = ["FILES", "OUTCOME", "REQUEST", "Player", "main"]
-
 REQUEST, OUTCOME, FILES = "request.pickle", "outcome.json", "files"
 """What is in the folder: what to do, what came of it, and the files that are kept."""
 

@@ -13,9 +13,6 @@ from oh_jupyter.events import Event
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import to_wire
 
-__all__ = ["Agent", "AgentLabAgent", "EpisodeLog", "Outcome", "PlayedTask", "Trial"]
-
-
 Agent = Callable[[dict[str, Any]], Any]
 """Gets an observation, with ``goal``, and returns the next action; "" or None to give up."""
 

@@ -19,8 +19,6 @@ from typing import Any
 from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation.episode import Agent, EpisodeLog, Outcome
 
-__all__ = ["PREFIX", "RepositoryTask", "load_instances", "match_repository_tasks"]
-
 PREFIX = "repository/"
 PATCH_FILE, TESTS_FILE = "model.patch", "tests.txt"
 TESTS_TIMEOUT_SECONDS = 600.0

@@ -16,8 +16,6 @@ from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation.episode import EVENTS_FILE, Trial
 from oh_jupyter.storage import FileStore, get_file_store
 
-__all__ = ["Results"]
-
 LINES_INTERVAL_SECONDS = 1.0
 """The file of all results is written as a whole, so not for each of many that come at once."""
 

@@ -30,8 +30,6 @@ from oh_jupyter.evaluation.repository_task import PREFIX, match_repository_tasks
 from oh_jupyter.evaluation.results import Results
 from oh_jupyter.evaluation.worker import Children, EpisodeRequest, make_trial, run_episode
 
-__all__ = ["DEFAULT_TIMEOUT_SECONDS", "find_tasks", "run_trials"]
-
 DEFAULT_TIMEOUT_SECONDS = 600.0
 
 

@@ -11,8 +11,6 @@ from typing import Any
 from oh_jupyter.errors import EvaluationError
 from oh_jupyter.evaluation.episode import Trial
 
-__all__ = ["TaskSummary", "plot_success", "summarize", "wilson_interval"]
-
 CONFIDENCE = 0.95
 ALL = "all"
 

@@ -23,8 +23,6 @@ from oh_jupyter.evaluation.episode import Trial
 from oh_jupyter.evaluation.results import Results
 from oh_jupyter.process import Child, spawn
 
-__all__ = ["Children", "EpisodeRequest", "make_trial", "run_episode"]
-
 MAX_SAID_CHARS = 200
 
 

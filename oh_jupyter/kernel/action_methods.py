@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime.replay import ReplayStep
     from oh_jupyter.storage import FileStore
 
-__all__ = ["ActionMethods"]
-
 T = TypeVar("T")
 
 SIGNS_OF_LIFE = {

@@ -13,9 +13,6 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.agents import ToolServer
 
-__all__ = ["agent_context", "find_tool_server"]
-
-
 MAX_NAMES = 50
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime import Runtime
     from oh_jupyter.runtime.confirmation import PendingAction
 
-__all__ = ["Oh"]
-
 MAX_VARIABLE_SNAPSHOTS = 3
 VARIABLES_STAY = "The kernel's variables stay as they are."
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from oh_jupyter.kernel.control.handler import ControlHandler
     from oh_jupyter.runtime import Runtime
 
-__all__ = ["OBSERVATION_TYPES", "LoadedExtension", "load", "loaded", "unload"]
-
 _ATTRIBUTE = "_oh_jupyter"
 _TURN_TYPE = ("oh_jupyter.agents.turn", "AgentTurn")
 

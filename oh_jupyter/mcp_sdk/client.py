@@ -18,8 +18,6 @@ if major() == 1:
 else:
     import mcp_types as types
 
-__all__ = ["Session", "default_environment"]
-
 LIST_CHANGED = "notifications/tools/list_changed"
 
 CANCEL_SECONDS = 2.0

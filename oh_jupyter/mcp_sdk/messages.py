@@ -9,8 +9,6 @@ from mcp.shared.message import SessionMessage
 
 from oh_jupyter.mcp_sdk import major
 
-__all__ = ["content_objects", "decode", "encode"]
-
 if major() == 1:
     from mcp.types import JSONRPCMessage
 

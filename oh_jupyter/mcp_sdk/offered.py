@@ -10,8 +10,6 @@ from typing import Any, Protocol
 import anyio
 import anyio.lowlevel
 
-__all__ = ["ChangeBus", "OfferedTools", "ToolCall"]
-
 
 @dataclass(frozen=True)
 class ToolCall:

@@ -18,8 +18,6 @@ if major() == 1:
 else:
     from oh_jupyter.mcp_sdk.server_v2 import TOOLS_CHANGED, make_server
 
-__all__ = ["ToolServer"]
-
 Receive = Callable[[], Awaitable[Any]]
 Send = Callable[[Any], Awaitable[None]]
 

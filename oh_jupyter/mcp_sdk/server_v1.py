@@ -14,8 +14,6 @@ from mcp.shared.message import SessionMessage
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolCall
 
-__all__ = ["TOOLS_CHANGED", "make_server"]
-
 TOOLS_CHANGED = "notifications/tools/list_changed"
 """The notification that says that there are other tools."""
 

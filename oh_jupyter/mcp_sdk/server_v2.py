@@ -14,8 +14,6 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.mcp_sdk.offered import ChangeBus, OfferedTools, ToolCall
 
-__all__ = ["TOOLS_CHANGED", "make_server"]
-
 TOOLS_CHANGED = ToolsListChanged()
 """The event of the SDK that says that there are other tools."""
 

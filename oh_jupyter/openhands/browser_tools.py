@@ -15,8 +15,6 @@ from oh_jupyter.openhands.tools import RuntimeExecutor, contents, failed, regist
 if TYPE_CHECKING:
     from openhands.sdk.conversation.state import ConversationState
 
-__all__ = ["KernelBrowserToolSet"]
-
 SCROLL_PIXELS = 600
 MAX_CONTENT_CHARS = 30_000
 FIRST_FRAME_INDEX = 100_000

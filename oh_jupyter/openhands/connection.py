@@ -15,8 +15,6 @@ from oh_jupyter.events import Action, ErrorObservation, Observation
 if TYPE_CHECKING:
     from oh_jupyter.runtime import Runtime
 
-__all__ = ["Connection", "KernelConnection", "ServerConnection", "connect", "connection"]
-
 CANCELLED = "The action was cancelled."
 
 

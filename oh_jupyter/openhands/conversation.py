@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from openhands.sdk.conversation import LocalConversation
 
-__all__ = ["run"]
-
 
 def run(conversation: LocalConversation) -> None:
     """Run a conversation until the agent is done, and let the main thread run the agent's cells.

@@ -33,17 +33,6 @@ from oh_jupyter.openhands.connection import Interruptible, connection
 if TYPE_CHECKING:
     from openhands.sdk.conversation.state import ConversationState
 
-__all__ = [
-    "IPythonTool",
-    "KernelFileEditorTool",
-    "KernelTerminalTool",
-    "NotebookTool",
-    "RuntimeExecutor",
-    "contents",
-    "failed",
-    "register",
-]
-
 ActionT = TypeVar("ActionT", bound=Action)
 ObservationT = TypeVar("ObservationT", bound=Observation)
 

@@ -28,9 +28,6 @@ from oh_jupyter.events import (
 )
 from oh_jupyter.runtime.progress import ActionProgress
 
-__all__ = ["RULES", "Confirmations", "Decision", "PendingAction", "dry_run", "risks"]
-
-
 _BEGIN = r"(?:^|[\s;&|(!`'\"])"
 
 RULES: tuple[tuple[str, str], ...] = (

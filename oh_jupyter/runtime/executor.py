@@ -64,9 +64,6 @@ if TYPE_CHECKING:
     from oh_jupyter.shell import ShellSession
     from oh_jupyter.storage import FileStore
 
-__all__ = ["ActionExecutor", "acting_principal"]
-
-
 acting_principal: ContextVar[EventSource] = ContextVar("acting_principal", default="agent")
 """Who really asked for the Action that is being carried out."""
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from oh_jupyter.errors import TransferError
 
-__all__ = ["check_replaceable", "kind_name", "list_directory", "virtual_devices"]
-
 
 def list_directory(path: str | None, workspace_dir: str) -> list[str]:
     """Names in a directory: directories first, with a slash; each group without regard to case.

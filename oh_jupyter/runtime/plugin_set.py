@@ -13,8 +13,6 @@ from oh_jupyter.errors import PluginError
 if TYPE_CHECKING:
     from oh_jupyter.plugins import JupyterPlugin, Plugin
 
-__all__ = ["PluginSet"]
-
 logger = logging.getLogger(__name__)
 
 

@@ -11,8 +11,6 @@ from oh_jupyter.background import Watchers, wait_while
 from oh_jupyter.events import Action
 from oh_jupyter.events.action import Progress
 
-__all__ = ["ActionProgress", "RunningActions"]
-
 MIN_QUEUED_SECONDS = 0.1
 """What is less is not worth a word."""
 

@@ -18,9 +18,6 @@ from oh_jupyter.events.stream import EventStream
 from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.runtime.runtime import Runtime
 
-__all__ = ["ReplayStep", "Replayer", "comparable_text"]
-
-
 _DAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _VOLATILE = [

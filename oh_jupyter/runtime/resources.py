@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from oh_jupyter.shell import ShellSession
 
-__all__ = ["make_shell", "memory_usage", "prepare_workspace", "shell_owner", "shell_user"]
-
 
 def shell_user(settings: Settings) -> str | None:
     """The user that the shell has to change to, None for the kernel's own; a ConfigError."""

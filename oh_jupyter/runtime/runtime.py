@@ -28,9 +28,6 @@ from oh_jupyter.storage.spool import spool_while_unreachable
 if TYPE_CHECKING:
     from oh_jupyter.events import Action, EventSource, Observation
 
-__all__ = ["Runtime", "RuntimeThread", "setting_faults"]
-
-
 T = TypeVar("T")
 
 CLOSE_TIMEOUT_SECONDS = 10.0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-__all__ = ["Takeover"]
-
 LAPSE_SECONDS = 60.0
 """How long the browser stays taken over when nobody looks at it any more."""
 

@@ -12,8 +12,6 @@ from typing import Any
 from oh_jupyter.background import Watchers
 from oh_jupyter.events import ErrorObservation, MCPAction, MCPObservation, Observation
 
-__all__ = ["Tool", "ToolRegistry", "ToolSource", "skill_tools"]
-
 
 @dataclass(frozen=True)
 class Tool:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan
     from oh_jupyter.shell import ShellSession, ShellSnapshot
 
-__all__ = ["Turns"]
-
 logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 2.0

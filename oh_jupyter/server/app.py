@@ -32,8 +32,6 @@ from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
 from oh_jupyter.traits import SettingsTraits, explicit_settings
 
-__all__ = ["OhJupyter"]
-
 
 class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
     """The OpenHands action-execution protocol on the kernels of this server."""

@@ -11,8 +11,6 @@ from jupyter_server.utils import ensure_async
 from oh_jupyter.server.saves import OrderedSaves
 from oh_jupyter.server.unsaved import DOCUMENTS_EVENT
 
-__all__ = ["SharedDocuments"]
-
 ROOM_EVENT = "https://schema.jupyter.org/jupyter_collaboration/session/v1"
 MERGED_TYPES = ("file", "notebook")
 

@@ -20,8 +20,6 @@ from jupyter_server.gateway.managers import GatewayMappingKernelManager
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import KernelDiedError, KernelError
 
-__all__ = ["DefaultKernel"]
-
 MAX_PAUSE_SECONDS = 60.0
 """Time between two attempts, at most; after the first failure it is a second."""
 

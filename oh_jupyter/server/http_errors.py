@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from tornado import web
 
-__all__ = ["reason_of"]
-
 
 def reason_of(problem: web.HTTPError) -> str:
     """The message of an error, or its status in words; tornado keeps it as a format string."""

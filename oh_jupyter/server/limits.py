@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 
 from oh_jupyter.errors import LimitExceededError, TransferTooLargeError
 
-__all__ = ["ConcurrencyLimit", "Limits", "RateLimit", "is_input"]
-
 BURST_SECONDS = 1.0
 """Seconds' worth of requests that may come at once."""
 

@@ -19,8 +19,6 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.server.links import Reply
 
-__all__ = ["ID_HEADER", "RETENTION_SECONDS", "ResultStore", "StoredResult"]
-
 ID_HEADER = "X-Request-ID"
 """Header by which a client names its request; the answer has it, too."""
 

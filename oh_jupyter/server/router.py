@@ -20,8 +20,6 @@ from oh_jupyter.server.limits import Limits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink
 from oh_jupyter.server.links.kernel_link import loading_with
 
-__all__ = ["Router"]
-
 KERNEL_EVENTS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 
 logger = logging.getLogger(__name__)

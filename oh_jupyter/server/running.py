@@ -13,15 +13,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, ServerError, ServerNotFoundError
 
-__all__ = [
-    "NOT_RUNNING",
-    "RunningServer",
-    "find_server",
-    "is_local",
-    "problem_of_answer",
-    "server_at",
-]
-
 PROBE_SECONDS = 5.0
 """Seconds until a server must have told which notebooks are open."""
 

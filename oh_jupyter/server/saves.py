@@ -16,8 +16,6 @@ from tornado import web
 
 from oh_jupyter.edit_lock import held_by_saver
 
-__all__ = ["EXPECTED_HASH", "OrderedSaves"]
-
 EXPECTED_HASH = "oh_jupyter_expected_hash"
 """Field of a PUT to /api/contents: the hash of the file that is to be replaced."""
 

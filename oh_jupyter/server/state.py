@@ -20,8 +20,6 @@ from oh_jupyter.server.workspace import CommandLog
 if TYPE_CHECKING:
     from oh_jupyter.server.mcp.endpoints import Endpoints
 
-__all__ = ["Activity", "ServerState", "state_of"]
-
 SETTINGS_KEY = "oh_jupyter_state"
 
 

@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
-__all__ = ["DOCUMENTS_EVENT", "UnsavedDocuments"]
-
 DOCUMENTS_EVENT = "urn:oh-jupyter:documents:v1"
 
 SAVE_TIMEOUT_SECONDS = 10.0

@@ -13,8 +13,6 @@ from oh_jupyter.background import Watchers
 from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.links import KernelLink
 
-__all__ = ["CommandLog", "static_command"]
-
 MAX_EVENTS = 2000
 """Events that are kept of a kernel; of more, the oldest are forgotten."""
 

@@ -23,8 +23,6 @@ from oh_jupyter.skills.repo.graph import (
     repository,
 )
 
-__all__ = ["explore_tree_structure", "get_entity_contents", "search_code_snippets"]
-
 MODES = ("complete", "code_snippet", "preview", "fold")
 """How much of a hit is shown, from all to nothing but its name."""
 

@@ -22,8 +22,6 @@ from oh_jupyter.errors import BrowserError
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Page, Request, Route
 
-__all__ = ["OriginFilter", "shortened_url", "shortened_urls"]
-
 LOCAL_SCHEMES = frozenset(
     {"about", "blob", "chrome-error", "chrome-extension", "data", "javascript"}
 )

@@ -18,8 +18,6 @@ from oh_jupyter.browser.channel.addresses import shortened_url
 if TYPE_CHECKING:
     from playwright.async_api import Download, Page
 
-__all__ = ["DownloadSaver", "file_extension", "move_downloads_to_workspace", "unused_path"]
-
 DOWNLOADS_DIR = ".downloads"
 OFFICE_EXTENSIONS = {"word": ".docx", "xl": ".xlsx", "ppt": ".pptx"}
 """Extension by a directory in the archive."""

@@ -18,8 +18,6 @@ from typing import Any
 
 from oh_jupyter.errors import BrowserActionError
 
-__all__ = ["SIGNATURES", "Call", "parse_actions"]
-
 MAX_NUMBER = 1e7
 """Pixels or milliseconds: no page and no patience is larger; infinities break the browser."""
 BUTTONS = ("left", "middle", "right")

@@ -19,8 +19,6 @@ from typing import Any, NoReturn
 from oh_jupyter.browser.channel.protocol import LaunchSettings
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["WorkerEnd", "first_line", "read_frame", "run_worker", "write_frame"]
-
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 LENGTH_HEADER = struct.Struct("!I")
 

@@ -5,16 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "CLOSE_SECONDS",
-    "GET_GOAL",
-    "GET_REWARDS",
-    "MAX_CONTENT_CHARS",
-    "PARTS",
-    "RECORDS",
-    "LaunchSettings",
-]
-
 PARTS = (
     "screenshot",
     "set_of_marks",

@@ -17,8 +17,6 @@ import threading
 import time
 from pathlib import Path
 
-__all__ = ["TempDir"]
-
 PREFIX = "oh_browser_"
 LOCK_NAME = "owner"
 MAX_ROOT_BYTES = 30

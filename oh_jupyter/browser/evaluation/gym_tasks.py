@@ -20,8 +20,6 @@ from typing import Any
 
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["import_tasks", "is_gym_task", "list_tasks", "miniwob_url"]
-
 PREFIX = "browsergym/"
 MINIWOB_VARIABLE = "MINIWOB_URL"
 """Environment variable with the address of the folder of MiniWoB's pages."""

@@ -29,8 +29,6 @@ from oh_jupyter.browser.worker.page_text import to_text
 from oh_jupyter.browser.worker.snapshot import documents_of
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["main"]
-
 PLAYWRIGHT_TIMEOUT_MS = 100_000
 """Milliseconds that OpenHands gives Playwright's calls in evaluations."""
 

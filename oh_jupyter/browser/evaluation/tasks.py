@@ -22,20 +22,6 @@ from oh_jupyter.errors import BrowserError
 if TYPE_CHECKING:
     from oh_jupyter.browser.env import BrowserEnv
 
-__all__ = [
-    "TASKS",
-    "EnvTaskPage",
-    "Evaluation",
-    "GoalPart",
-    "PageTask",
-    "Task",
-    "TaskPage",
-    "Verdict",
-    "answer_as_observation",
-    "find_task",
-    "match_tasks",
-]
-
 GoalPart = dict[str, Any]
 """A piece of a goal: ``{"type": "text", "text": …}`` or ``{"type": "image_url", "image_url": …}``,
 where the last is an address or ``{"url": …}``."""

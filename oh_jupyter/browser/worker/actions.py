@@ -15,8 +15,6 @@ from oh_jupyter.browser.worker.pdf_view import show_pdf
 from oh_jupyter.browser.worker.session import MAX_TABS, BrowserSession
 from oh_jupyter.errors import BrowserActionError
 
-__all__ = ["perform"]
-
 ACTIONABILITY_TIMEOUT_MS = 500
 """Milliseconds that an element has to become ready for an action."""
 BUSY_PAGE_TIMEOUT_MS = 10_000

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any
 
-__all__ = ["BidRegistry", "FrameBids", "frame_letters"]
-
 MAX_REMOVED_ELEMENTS = 50_000
 """Elements of one document that are remembered though they were taken out of it."""
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession
 
-__all__ = ["accessibility_trees", "detach", "read_loaders", "send_large"]
-
 
 async def send_large(session: Any, method: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """Send a command whose answer is large.

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from oh_jupyter.browser.worker.session import BrowserSession
 
-__all__ = ["IdleFreezer"]
-
 
 class IdleFreezer:
     """Stops the processes of a browser's pages some seconds after its last use.

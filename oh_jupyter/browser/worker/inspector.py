@@ -42,9 +42,6 @@ from oh_jupyter.errors import BrowserActionError
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, ElementHandle, Frame, Page
 
-__all__ = ["PageInspector"]
-
-
 FRAME_EVENTS = (
     "Page.documentOpened",
     "Page.frameAttached",

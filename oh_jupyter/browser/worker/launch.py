@@ -18,8 +18,6 @@ from oh_jupyter.errors import BrowserError
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright
 
-__all__ = ["OpenedBrowser", "limit_driver_memory", "open_browser"]
-
 DRIVER_PRELOAD = Path(__file__).with_name("driver_limits.cjs")
 CHROMIUM_ARGUMENTS = (
     # Start-up and idle traffic that a closed network would only let time out.

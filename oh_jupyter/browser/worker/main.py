@@ -35,8 +35,6 @@ from oh_jupyter.browser.worker.operations import (
 from oh_jupyter.browser.worker.session import BrowserSession
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["main"]
-
 PING_TIMEOUT_SECONDS = 10.0
 
 Operation = Callable[[BrowserSession, dict[str, Any]], Awaitable[Any]]

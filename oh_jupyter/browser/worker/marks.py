@@ -13,16 +13,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = [
-    "CLICKABLE_BY_NATURE",
-    "MARKED_BY_TAG_ALONE",
-    "MARKED_TAGS",
-    "MIN_AREA_PX2",
-    "draw_marks",
-    "mark_elements",
-    "png_bytes",
-]
-
 MARKED_TAGS = frozenset(
     {"INPUT", "TEXTAREA", "SELECT", "BUTTON", "A", "IFRAME", "VIDEO", "LI", "TD", "OPTION"}
 )

@@ -15,16 +15,6 @@ from typing import Any
 
 from oh_jupyter.browser.worker.snapshot import SnapshotDocument
 
-__all__ = [
-    "FIND",
-    "MAX_DRAWN",
-    "PAGE_TEXT",
-    "TOO_LARGE",
-    "backend_ids",
-    "nearby_document",
-    "nearby_tree",
-]
-
 MAX_ELEMENTS, MAX_CHARS = 6_000, 1_000_000
 """Elements and characters of text from which on a page is too large to be described as a whole."""
 MAX_DRAWN = 500

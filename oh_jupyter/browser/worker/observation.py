@@ -22,8 +22,6 @@ from oh_jupyter.browser.worker.snapshot import CapturedFrame, SnapshotDocument, 
 if TYPE_CHECKING:
     from oh_jupyter.browser.worker.session import BrowserSession
 
-__all__ = ["observe"]
-
 PROBE_PARTS = frozenset({"set_of_marks", "extra_element_properties", "focused_element_bid"})
 SCREENSHOT_PARTS = frozenset({"screenshot", "set_of_marks"})
 SCREENSHOT_TIMEOUT_SECONDS = 10.0

@@ -20,25 +20,6 @@ from oh_jupyter.browser.worker.settle import (
 )
 from oh_jupyter.errors import BrowserActionError, BrowserError
 
-__all__ = [
-    "act",
-    "bid_of",
-    "evaluate",
-    "load",
-    "marks",
-    "pick",
-    "read_script",
-    "renew",
-    "reopen",
-    "run_step",
-    "start_script",
-    "start_trace",
-    "stop_trace",
-    "storage_state",
-    "tabs",
-    "watch",
-]
-
 DOWNLOAD_TIMEOUT_SECONDS = 15.0
 """Seconds that a step waits for the downloads it has set off."""
 PASSIVE_ACTIONS = frozenset({"noop", "page_text", "send_msg_to_user", "report_infeasible"})

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 
 from oh_jupyter.browser.worker.snapshot import ELEMENT, TEXT, SnapshotDocument
 
-__all__ = ["to_text"]
-
 SKIPPED_TAGS = frozenset({"SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "TITLE"})
 VOID_TAGS = frozenset({"AREA", "BASE", "BR", "COL", "EMBED", "HR", "IMG", "INPUT", "LINK", "META"})
 ATTRIBUTED_TAGS = frozenset({"A", "ABBR", "IMG", "OL"})

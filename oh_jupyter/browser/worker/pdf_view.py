@@ -20,8 +20,6 @@ from oh_jupyter.errors import BrowserError
 if TYPE_CHECKING:
     from playwright.async_api import Route
 
-__all__ = ["pdf_to_html", "show_pdf"]
-
 MAX_PAGES = 50
 PIXELS_PER_POINT = 1.5
 """Picture dots per PDF point."""

@@ -13,8 +13,6 @@ from oh_jupyter.errors import BrowserError
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, ConsoleMessage, Request, Response, WebError
 
-__all__ = ["Recorder", "ScriptRecorder"]
-
 MAX_ENTRIES = 1000
 """Entries of each kind that are kept; the first ones say most."""
 HEAD = """from playwright.sync_api import sync_playwright

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from oh_jupyter.browser.worker.session import BrowserSession
 
-__all__ = ["FRAME_INTERVAL_SECONDS", "Screencast"]
-
 FRAME_INTERVAL_SECONDS = 0.2
 """Time between two pictures of a page that changes all the time."""
 LINGER_SECONDS = 3.0

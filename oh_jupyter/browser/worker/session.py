@@ -34,8 +34,6 @@ if TYPE_CHECKING:
         Page,
     )
 
-__all__ = ["DOCUMENTS_PER_COLLECTION", "MAX_TABS", "BrowserSession"]
-
 DOCUMENTS_PER_COLLECTION = 25
 """Documents that a tab shows, frames included, until the ones before are collected: over 500 pages
 with frames its process grew from 40 to 300 MB, since Chromium collects only when it is idle."""

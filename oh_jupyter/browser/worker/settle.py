@@ -20,8 +20,6 @@ from weakref import WeakSet
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, CDPSession, Frame, Page, Request
 
-__all__ = ["ActivityTracker", "NavigationLoopError", "PageUnresponsiveError", "Watchdog"]
-
 HUNG_CPU_SECONDS = 3.0
 """Processor time that a renderer uses without answering until its page counts as hung."""
 HUNG_WALL_SECONDS = 10.0

@@ -12,13 +12,6 @@ from typing import Any
 
 from oh_jupyter.browser.worker.bids import FrameBids
 
-__all__ = [
-    "CapturedFrame",
-    "SnapshotDocument",
-    "documents_of",
-    "match_elements",
-]
-
 ELEMENT, TEXT = 1, 3
 UNSET_VALUES = {
     "BUTTON": "", "DATA": "", "LI": "0", "METER": "0", "OPTION": None, "PROGRESS": "0",

@@ -19,8 +19,6 @@ from typing import BinaryIO
 from oh_jupyter.browser.worker.screencast import FRAME_INTERVAL_SECONDS, Screencast
 from oh_jupyter.errors import BrowserError
 
-__all__ = ["open_video", "record_video"]
-
 QUALITY = 60
 LAST_PICTURE_MILLISECONDS = 1000
 """How long the last picture is shown: how things ended is what people look for."""

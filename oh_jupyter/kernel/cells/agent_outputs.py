@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["chunked_streams", "replied_at_once", "without_output_history"]
-
 
 class _DiscardingHistory(dict[int, list[Any]]):
     """A history that gives out a list for each cell, and keeps none."""

@@ -19,9 +19,6 @@ from oh_jupyter.cells.outputs import OutputCollector
 from oh_jupyter.kernel.cells.agent_outputs import without_output_history
 from oh_jupyter.kernel.cells.main_thread import interrupt_main_thread
 
-__all__ = ["run_inline", "run_nested"]
-
-
 T = TypeVar("T")
 
 

@@ -19,8 +19,6 @@ from typing import Any, Generic, TypeVar
 
 from oh_jupyter.errors import RuntimeClosedError
 
-__all__ = ["MainThreadCall", "MainThreadWait", "interrupt_main_thread"]
-
 
 def interrupt_main_thread() -> None:
     """Raise KeyboardInterrupt in the main thread; shell, browser and others never see it."""

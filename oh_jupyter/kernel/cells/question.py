@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
     from oh_jupyter.runtime.confirmation import PendingAction
 
-__all__ = ["asked_in_cell"]
-
 MAX_PROMPT_CHARS = 2000
 YES = ("y", "yes")
 NO = ("", "n", "no")

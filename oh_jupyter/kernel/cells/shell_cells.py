@@ -26,8 +26,6 @@ from oh_jupyter.kernel.cells.inline import run_inline
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
 from oh_jupyter.runtime.executor import acting_principal
 
-__all__ = ["ShellCells"]
-
 
 class ShellCells:
     """Runs cells on the main thread, if it is waiting for us, else through the kernel."""

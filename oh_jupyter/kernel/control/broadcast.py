@@ -12,9 +12,6 @@ from oh_jupyter.agents import AgentTurn, ToolCall
 from oh_jupyter.messages import DECISION_MESSAGE, EVENT_MESSAGE, TURN_MESSAGE
 from oh_jupyter.runtime.confirmation import Decision
 
-__all__ = ["Broadcast", "TurnBroadcast", "clipped", "turn_fields"]
-
-
 MAX_CHARS = 4000
 """Longest string that is broadcast; the whole event can be asked for."""
 

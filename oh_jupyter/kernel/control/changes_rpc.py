@@ -21,9 +21,6 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Reply, Request, operation
 from oh_jupyter.runtime.executor import ActionExecutor
 
-__all__ = ["joined_changes", "session_changes"]
-
-
 MAX_TEXT_CHARS = 1_000_000
 """Longest text that is sent to be compared."""
 

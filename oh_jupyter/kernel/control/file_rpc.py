@@ -11,8 +11,6 @@ from oh_jupyter.kernel.control.rpc import Reply, Request, operation
 if TYPE_CHECKING:
     from oh_jupyter.runtime.transfers import StoreSink
 
-__all__: list[str] = []
-
 
 @operation("upload")
 async def _upload(request: Request) -> Reply:

@@ -44,9 +44,6 @@ from oh_jupyter.runtime import Runtime
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
 
-__all__ = ["RESTORE_DELAY_SECONDS", "ControlHandler", "ShortSwitchInterval"]
-
-
 SHORT_INTERVAL_SECONDS = 0.0001
 
 RESTORE_DELAY_SECONDS = 5.0

@@ -14,8 +14,6 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.broadcast import turn_fields
 from oh_jupyter.kernel.control.rpc import Reply, Request, operation
 
-__all__: list[str] = []
-
 ACT_TIMEOUT_SECONDS = 60.0
 MAX_WATCH_SECONDS = 60.0
 

@@ -14,8 +14,6 @@ from oh_jupyter.runtime import Runtime
 if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
 
-__all__ = ["Operation", "Reply", "ReplyCache", "Request", "failure", "find_operation", "operation"]
-
 
 @dataclass(frozen=True)
 class Request:

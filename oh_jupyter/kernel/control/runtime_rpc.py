@@ -19,8 +19,6 @@ from oh_jupyter.runtime import list_directory
 from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
 
-__all__: list[str] = []
-
 _actions_by_key: WeakValueDictionary[str, Action] = WeakValueDictionary()
 """The Actions that are carried out, by the keys of the requests for them."""
 

@@ -16,8 +16,6 @@ from typing import Literal
 
 from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines
 
-__all__ = ["Tone", "badge", "card", "diff_block", "folded", "heading", "output_block", "table"]
-
 Tone = Literal["ok", "error", "info", "dry-run"]
 
 _NO_MATHEMATICS = "mathjax_ignore tex2jax_ignore"

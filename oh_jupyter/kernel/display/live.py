@@ -20,9 +20,6 @@ import oh_jupyter.kernel.display.html as html
 from oh_jupyter.agents import AgentTurn, ToolCall
 from oh_jupyter.kernel.display.table import number_text
 
-__all__ = ["LiveTurn", "notice", "turn_bundle"]
-
-
 NOTICE_DELAY_SECONDS = 1.0
 UPDATE_INTERVAL_SECONDS = 0.2
 _ONE_MAGIC = re.compile(r"(\w+\s*=\s*)?%oh_")

@@ -24,9 +24,6 @@ from oh_jupyter.events import (
 from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines, is_dry_run, readable_diff
 from oh_jupyter.shell.replies import HINT
 
-__all__ = ["Diff", "coloured", "observation_html", "observation_text", "screenshot", "shown_text"]
-
-
 _COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
 """Dim, green, red: by what a terminal calls them."""
 

@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Table", "number_text", "size_text"]
-
-
 _DIGITS = 3
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
 

@@ -10,9 +10,6 @@ from typing import Literal
 
 from oh_jupyter.events import FileEditObservation
 
-__all__ = ["Hunk", "LineKind", "diff_lines", "is_dry_run", "parse_diff", "place", "readable_diff"]
-
-
 LineKind = Literal["header", "place", "added", "removed", "context"]
 """What a line of a diff is; ``place`` is the line that begins a hunk."""
 

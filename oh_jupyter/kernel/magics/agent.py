@@ -28,8 +28,6 @@ from oh_jupyter.kernel.magics.options import (
     unquoted,
 )
 
-__all__ = ["AgentMagics"]
-
 _CONVERSATION = ("--new", "--continue")
 _COMMANDS = {
     "fix": Command(

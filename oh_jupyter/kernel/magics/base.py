@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
     from oh_jupyter.kernel.magics.lazy import RecentCells
 
-__all__ = ["OhMagics", "bar_class", "progress_bar", "silenced_by_semicolon"]
-
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 

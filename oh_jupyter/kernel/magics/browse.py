@@ -27,9 +27,6 @@ from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.browse_completion import BrowseCompletion
 from oh_jupyter.kernel.magics.options import leading_options, magic_options, wants_help
 
-__all__ = ["BrowseMagics"]
-
-
 PICTURE_WIDTH_PX = 760
 """Width of the picture in a cell, in CSS pixels; the page's is 1280."""
 DOWNLOADS_DIR = ".downloads"

@@ -13,8 +13,6 @@ from oh_jupyter.events import BrowserOutputObservation, Event
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.magics.completion import Completion, complete_path
 
-__all__ = ["BrowseCompletion"]
-
 MAX_ADDRESSES = 200
 """Addresses that are remembered."""
 _WORD = re.compile(r"\S*\Z")

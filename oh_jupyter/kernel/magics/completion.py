@@ -12,8 +12,6 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.kernel.magics.options import option_values
 
-__all__ = ["Completion", "Finder", "complete_path", "one_of"]
-
 Finder = Callable[[str], list[str]]
 """What may become of the beginning of an argument."""
 

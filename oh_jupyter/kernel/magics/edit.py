@@ -23,9 +23,6 @@ from oh_jupyter.kernel.magics.options import (
     unquoted,
 )
 
-__all__ = ["EditMagics"]
-
-
 _WRITING = ("--dry-run", "--lint")
 _COMMANDS = {
     "view": Command(

@@ -20,8 +20,6 @@ from oh_jupyter.kernel.magics.options import parse_words
 if TYPE_CHECKING:
     from oh_jupyter.evaluation import Results, Trial
 
-__all__ = ["run_evaluation"]
-
 COLUMNS = ("task", "seed", "reward", "steps", "seconds", "error", "ended")
 SUMMARY_COLUMNS = ("task", "solved", "of", "", "95 % interval", "steps", "seconds", "unfinished")
 BAR_CHARS = 20

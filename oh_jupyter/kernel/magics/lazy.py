@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from oh_jupyter.kernel.api import Oh
     from oh_jupyter.kernel.magics.base import OhMagics
 
-__all__ = ["LazyMagics", "RecentCells"]
-
 # A line may begin with an assignment, and the sign of a magic may be left out.
 _MAGIC = re.compile(r"\s*(?:[\w, ]+=\s*)?%{0,2}(oh_\w+)\s")
 _NOTHING = {"completions": [], "matched_fragment": "", "suppress": False}

@@ -21,9 +21,6 @@ from oh_jupyter.kernel.magics.base import OhMagics
 from oh_jupyter.kernel.magics.completion import one_of
 from oh_jupyter.kernel.magics.options import magic_options, parse_line, unquoted
 
-__all__ = ["ConfirmMagics", "LogMagics", "session_log", "stored_sessions"]
-
-
 _SOURCES = ("agent", "user", "environment")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 

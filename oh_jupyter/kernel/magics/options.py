@@ -22,19 +22,6 @@ from IPython.utils.process import arg_split  # type: ignore[attr-defined]
 
 from oh_jupyter.events.fields import check_seconds
 
-__all__ = [
-    "Command",
-    "leading_options",
-    "magic_options",
-    "option_values",
-    "parse_line",
-    "parse_words",
-    "print_help",
-    "seconds",
-    "unquoted",
-    "wants_help",
-]
-
 _WIDTH_CHARS = 80
 
 

@@ -22,8 +22,6 @@ from oh_jupyter.kernel.magics.options import magic_options, parse_line
 if TYPE_CHECKING:
     from oh_jupyter.runtime.replay import ReplayStep
 
-__all__ = ["Replay", "ReplayMagics"]
-
 
 class Replay(Sequence[dict[str, Any]]):
     """What came of a session the second time: shown as a table, used as dicts."""

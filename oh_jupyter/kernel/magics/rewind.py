@@ -20,8 +20,6 @@ from oh_jupyter.kernel.magics.options import magic_options, parse_line
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import RewindPlan
 
-__all__ = ["RewindMagics"]
-
 
 @magics_class
 class RewindMagics(OhMagics):

@@ -14,8 +14,6 @@ from oh_jupyter.kernel.magics.completion import complete_path
 from oh_jupyter.kernel.magics.options import leading_options, magic_options, print_help, seconds
 from oh_jupyter.shell.replies import NOTHING_TO_RETRIEVE
 
-__all__ = ["RunMagics"]
-
 
 @magics_class
 class RunMagics(OhMagics):

@@ -18,8 +18,6 @@ from oh_jupyter.kernel.magics.base import OhMagics, silenced_by_semicolon
 from oh_jupyter.kernel.magics.completion import one_of
 from oh_jupyter.kernel.magics.options import Command, magic_options, parse_line
 
-__all__ = ["SkillsMagics"]
-
 _COMMANDS = {
     "add": Command(
         "FUNCTION",

@@ -41,9 +41,6 @@ if TYPE_CHECKING:
         WebHookFileStore,
     )
 
-__all__ = ["StoreMagics"]
-
-
 _COMMANDS = {
     "use": Command(
         "[URL]",

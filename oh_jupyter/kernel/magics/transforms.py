@@ -11,8 +11,6 @@ from IPython.display import display
 
 from oh_jupyter.kernel.magics import MAGICS
 
-__all__ = ["MagicTransforms", "show_value"]
-
 _QUESTION = re.compile(r"(\s*(?:[\w, ]+=\s*)?)%?(oh_\w+)[ \t]+(\S.*\?)\s*")
 _SHOW = f"__import__({__name__!r}, fromlist=['show_value']).show_value"
 

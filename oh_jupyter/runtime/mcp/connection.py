@@ -17,8 +17,6 @@ from oh_jupyter.runtime.mcp.servers import McpServer
 if TYPE_CHECKING:
     from oh_jupyter.mcp_sdk.client import Session
 
-__all__ = ["Connection"]
-
 START_TIMEOUT_SECONDS = 50.0
 """A package may have to be downloaded first."""
 

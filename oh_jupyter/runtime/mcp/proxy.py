@@ -15,8 +15,6 @@ from oh_jupyter.runtime.mcp.connection import Connection, InThread
 from oh_jupyter.runtime.mcp.servers import McpServer
 from oh_jupyter.runtime.tools import Tool
 
-__all__ = ["McpProxy", "McpTool"]
-
 SYNC_TIMEOUT_SECONDS = 15.0
 """How long a client is kept waiting for servers that do not answer."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from oh_jupyter.errors import WireError
 
-__all__ = ["McpServer", "parse_servers"]
-
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _KEYS = ("name", "command", "args", "env")
 

@@ -19,8 +19,6 @@ from oh_jupyter.background import start_thread
 from oh_jupyter.mcp_sdk.messages import decode, encode
 from oh_jupyter.process import Child
 
-__all__ = ["pipes", "read_lines"]
-
 MAX_MESSAGE_BYTES = 64 * 1024**2
 
 READ_BYTES = 65536

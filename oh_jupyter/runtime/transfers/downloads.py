@@ -19,8 +19,6 @@ from typing import IO
 from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.runtime.file_system import kind_name, virtual_devices
 
-__all__ = ["check_file", "check_source", "file_pieces", "zipped"]
-
 PIECE_BYTES = 1024 * 1024
 """How much is read at once, and about as much is sent at once."""
 

@@ -17,8 +17,6 @@ from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.runtime.transfers.downloads import PIECE_BYTES, check_source, zipped
 from oh_jupyter.runtime.transfers.uploads import Upload
 
-__all__ = ["Sink", "StoreSink", "Transfers", "store_pieces"]
-
 IDLE_SECONDS = 600.0
 """A transfer of which nothing was heard for so long is ended."""
 

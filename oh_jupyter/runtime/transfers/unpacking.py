@@ -18,8 +18,6 @@ from pathlib import Path, PurePosixPath
 from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.file_system import check_replaceable
 
-__all__ = ["unpack"]
-
 _PIECE_BYTES = 1024 * 1024
 _MAX_MEMBERS = 100_000
 

@@ -15,8 +15,6 @@ from oh_jupyter.errors import TransferError, TransferTooLargeError
 from oh_jupyter.runtime.file_system import check_replaceable
 from oh_jupyter.runtime.transfers.unpacking import unpack
 
-__all__ = ["Upload"]
-
 
 class Upload:
     """One file on its way in. It is written beside its place and moved there at the end."""

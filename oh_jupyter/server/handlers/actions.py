@@ -12,8 +12,6 @@ from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.links import Reply, acting
 from oh_jupyter.server.result_store import ID_HEADER, StoredResult
 
-__all__ = ["ExecuteActionHandler", "ListFilesHandler", "RequestHandler", "UnsavedHandler"]
-
 
 class ExecuteActionHandler(OhHandler):
     """POST an Action, get its Observation.

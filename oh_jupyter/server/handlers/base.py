@@ -45,8 +45,6 @@ from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink, Reply
 from oh_jupyter.server.state import ServerState, state_of
 
-__all__ = ["SESSION_KEY_HEADER", "OhHandler", "is_session_key"]
-
 T = TypeVar("T")
 
 SESSION_KEY_HEADER = "X-Session-API-Key"

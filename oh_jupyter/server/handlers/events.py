@@ -14,9 +14,6 @@ from oh_jupyter.errors import OhJupyterError, WireError
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.links import KernelLink
 
-__all__ = ["EventHandler", "EventsHandler"]
-
-
 HEARTBEAT_SECONDS = 15.0
 """Seconds of silence after which a line is sent that only says that the stream is alive."""
 

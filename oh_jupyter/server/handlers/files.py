@@ -24,16 +24,6 @@ from oh_jupyter.errors import (
 from oh_jupyter.server.handlers.base import OhHandler
 from oh_jupyter.server.links import KernelLink
 
-__all__ = [
-    "DownloadHandler",
-    "FileForm",
-    "StoreHandler",
-    "StreamedUploadHandler",
-    "UploadHandler",
-    "ViewHandler",
-]
-
-
 PIECE_BYTES = 1024 * 1024
 """Bytes that go to the kernel in one message."""
 

@@ -15,9 +15,6 @@ from oh_jupyter._version import __version__
 from oh_jupyter.errors import KernelError
 from oh_jupyter.server.handlers.base import OhHandler
 
-__all__ = ["AliveHandler", "OpenApiHandler", "ServerInfoHandler"]
-
-
 OPENAPI = Path(__file__).parent.with_name("openapi.yaml")
 """The description of the REST interface."""
 

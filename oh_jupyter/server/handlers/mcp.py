@@ -11,8 +11,6 @@ from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler
 from oh_jupyter.server.mcp.asgi import Exchange
 from oh_jupyter.server.mcp.toolbox import skills_shown
 
-__all__ = ["McpHandler", "McpMessagesHandler", "McpSseHandler", "UpdateMcpServerHandler"]
-
 _BEARER = "bearer "
 
 

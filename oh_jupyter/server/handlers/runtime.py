@@ -12,19 +12,6 @@ from tornado import web
 from oh_jupyter.errors import ExtensionMissingError, WireError
 from oh_jupyter.server.handlers.base import OhHandler
 
-__all__ = [
-    "CheckpointsHandler",
-    "ConfirmHandler",
-    "ConfirmationsHandler",
-    "MarksHandler",
-    "RewindHandler",
-    "ScreenshotHandler",
-    "SkillsHandler",
-    "VSCodeHandler",
-    "VSCodeTokenHandler",
-]
-
-
 NOT_OVER_REST = (
     "Actions are approved in JupyterLab's panel or with %oh_confirm in the notebook, not over "
     "REST, where an agent could approve its own. c.OhJupyter.confirmation_over_rest = True in the "

@@ -29,8 +29,6 @@ from oh_jupyter.server.handlers.files import UploadHandler
 from oh_jupyter.server.state import state_of
 from oh_jupyter.server.workspace import CommandLog, static_command
 
-__all__ = ["WORKSPACE_HANDLERS"]
-
 COMMAND_SECONDS = 300.0
 """Seconds that a command may take which says nothing of that; the SDK's default."""
 

@@ -45,9 +45,6 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.server.links.kernel_link import LOAD_EXTENSION, Buffers, KernelLink
 
-__all__ = ["GatewayLink"]
-
-
 MAX_CONNECTION_ATTEMPTS = 3
 """Times that a connection is tried which breaks before it is there."""
 

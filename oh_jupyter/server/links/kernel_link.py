@@ -32,8 +32,6 @@ from oh_jupyter.messages import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 
-__all__ = ["LOAD_EXTENSION", "KernelLink", "Reply", "acting", "loading_with"]
-
 LOAD_EXTENSION = "%load_ext oh_jupyter"
 """The cell that loads it into a kernel that was started without it."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from oh_jupyter.messages import RECEIVED_MESSAGE
 
-__all__ = ["PING_INTERVAL_SECONDS", "RECEIVED_GRACE_SECONDS", "PendingReplies"]
-
 PING_INTERVAL_SECONDS = 2.0
 """Pause between pings while somebody waits."""
 

@@ -15,8 +15,6 @@ from jupyter_client.session import Session
 from oh_jupyter.errors import KernelDiedError
 from oh_jupyter.server.links.kernel_link import LOAD_EXTENSION, Buffers, KernelLink
 
-__all__ = ["ZmqLink"]
-
 
 class ZmqLink(KernelLink):
     """Requests on the sockets of one kernel."""

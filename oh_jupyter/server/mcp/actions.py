@@ -22,8 +22,6 @@ from oh_jupyter.server.mcp.kernel import Kernel
 from oh_jupyter.server.mcp.results import Result, of_observation, raised
 from oh_jupyter.server.mcp.toolbox import Caller, Tool
 
-__all__ = ["action_tools"]
-
 _RISKS = {"low": 0, "medium": 1, "high": 2}
 
 _SHARED: dict[str, Schema] = {

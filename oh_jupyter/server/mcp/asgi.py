@@ -13,8 +13,6 @@ from typing import Any
 from tornado.iostream import StreamClosedError
 from tornado.web import RequestHandler
 
-__all__ = ["Asgi", "Exchange"]
-
 Message = MutableMapping[str, Any]
 Asgi = Callable[
     [Message, Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]],

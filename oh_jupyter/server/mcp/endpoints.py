@@ -29,8 +29,6 @@ from oh_jupyter.server.unsaved import UnsavedDocuments
 if TYPE_CHECKING:
     from oh_jupyter.mcp_sdk.server import ToolServer
 
-__all__ = ["Endpoints", "McpEndpoint"]
-
 T = TypeVar("T")
 
 CALLER = "oh_jupyter.caller"

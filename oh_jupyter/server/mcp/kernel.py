@@ -16,8 +16,6 @@ from oh_jupyter.server.mcp.results import Result, of_observation, result, text, 
 from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema, skills_shown
 from oh_jupyter.server.router import Router
 
-__all__ = ["Kernel", "KernelTools", "Look", "state_tools", "under_way"]
-
 WATCH_INTERVAL_SECONDS = 60.0
 """Seconds after which a watch looks whether anybody still listens."""
 

@@ -25,8 +25,6 @@ import httpx
 from oh_jupyter.errors import OhJupyterError, ServerError
 from oh_jupyter.server.running import RunningServer, is_local, problem_of_answer
 
-__all__ = ["run"]
-
 CONNECT_SECONDS = 30.0
 """Seconds until a server must have been reached."""
 

@@ -32,8 +32,6 @@ from oh_jupyter.server.mcp.results import (
 )
 from oh_jupyter.server.mcp.toolbox import Caller, Tool, schema
 
-__all__ = ["notebook_tools"]
-
 _NOTEBOOK = {
     "type": "string",
     "description": "Path of the notebook, or the end of it. Default: the notebook of this kernel, "

@@ -17,17 +17,6 @@ from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.saves import OrderedSaves
 
-__all__ = [
-    "Cell",
-    "Document",
-    "LiveDocument",
-    "Notebooks",
-    "OpenNotebook",
-    "Reference",
-    "StoredDocument",
-    "new_cell",
-]
-
 
 @dataclass(frozen=True)
 class OpenNotebook:

@@ -14,23 +14,6 @@ from typing import Any
 from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.server.mcp.notebooks import Cell
 
-__all__ = [
-    "MAX_TEXT_CHARS",
-    "Result",
-    "blob",
-    "bounded",
-    "cell_blocks",
-    "failure",
-    "image",
-    "named",
-    "of_observation",
-    "raised",
-    "result",
-    "text",
-    "text_alone",
-]
-
-
 Result = dict[str, Any]
 """A ``CallToolResult`` of the MCP specification, as JSON."""
 

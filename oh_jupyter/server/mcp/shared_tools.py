@@ -20,8 +20,6 @@ from oh_jupyter.server.mcp.results import Result
 from oh_jupyter.server.mcp.toolbox import Tool, Toolbox
 from oh_jupyter.server.state import state_of
 
-__all__ = ["tool_specs"]
-
 PREFIX = "oh_"
 """Before our names: other packages' tools are in the same list."""
 

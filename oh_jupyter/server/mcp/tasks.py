@@ -17,8 +17,6 @@ from oh_jupyter.server.mcp.kernel import Look, under_way
 from oh_jupyter.server.mcp.results import Result, failure
 from oh_jupyter.server.result_store import RETENTION_SECONDS, ResultStore, StoredResult
 
-__all__ = ["CallTask", "CallTasks", "for_approval", "look"]
-
 POLL_INTERVAL_MS = 1000
 """Pause between two looks of a client."""
 

@@ -15,8 +15,6 @@ from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.mcp.results import Result, bounded, failure
 
-__all__ = ["Caller", "Source", "Tool", "Toolbox", "schema", "skills_shown"]
-
 logger = logging.getLogger(__name__)
 
 _META = {"anthropic/alwaysLoad": True}
