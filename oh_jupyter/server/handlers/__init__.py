@@ -3,38 +3,8 @@
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from oh_jupyter.server.handlers.actions import (
-    ExecuteActionHandler,
-    ListFilesHandler,
-    RequestHandler,
-    UnsavedHandler,
-)
-from oh_jupyter.server.handlers.base import OhHandler
-from oh_jupyter.server.handlers.events import EventHandler, EventsHandler
-from oh_jupyter.server.handlers.files import (
-    DownloadHandler,
-    StoreHandler,
-    UploadHandler,
-    ViewHandler,
-)
-from oh_jupyter.server.handlers.info import AliveHandler, OpenApiHandler, ServerInfoHandler
-from oh_jupyter.server.handlers.mcp import (
-    McpHandler,
-    McpMessagesHandler,
-    McpSseHandler,
-    UpdateMcpServerHandler,
-)
-from oh_jupyter.server.handlers.runtime import (
-    CheckpointsHandler,
-    ConfirmationsHandler,
-    ConfirmHandler,
-    MarksHandler,
-    RewindHandler,
-    ScreenshotHandler,
-    SkillsHandler,
-    VSCodeHandler,
-    VSCodeTokenHandler,
-)
+from oh_jupyter.server.handlers import actions, events, files, info, mcp, runtime
+from oh_jupyter.server.handlers.base import OhHandler, Routes
 
 __all__ = ["HANDLERS"]
 
@@ -52,37 +22,18 @@ class NotFoundHandler(OhHandler):
 
 
 # On the default kernel, and on an open notebook's.
-_OF_A_KERNEL: list[tuple[str, type[OhHandler]]] = [
-    (r"/alive", AliveHandler),
-    (r"/server_info", ServerInfoHandler),
-    (r"/execute_action", ExecuteActionHandler),
-    (r"/list_files", ListFilesHandler),
-    (r"/upload_file", UploadHandler),
-    (r"/download_files", DownloadHandler),
-    (r"/view", ViewHandler),
-    (r"/events", EventsHandler),
-    (r"/events/(?P<event_id>\d{1,15})", EventHandler),
-    (r"/confirmations", ConfirmationsHandler),
-    (r"/confirmations/(?P<event_id>\d{1,15})", ConfirmHandler),
-    (r"/checkpoints", CheckpointsHandler),
-    (r"/rewind", RewindHandler),
-    (r"/skills", SkillsHandler),
-    (r"/store/(?P<path>.*)", StoreHandler),
-    (r"/browser/(?P<kind>screenshot|set_of_marks)", ScreenshotHandler),
-    (r"/browser/marks", MarksHandler),
-    (r"/mcp", McpHandler),
-    (r"/mcp/sse", McpSseHandler),
-    (r"/mcp/messages/", McpMessagesHandler),
-    (r"/update_mcp_server", UpdateMcpServerHandler),
-    (r"/vscode", VSCodeHandler),
-    (r"/vscode/connection_token", VSCodeTokenHandler),
+_OF_A_KERNEL = [
+    route
+    for module in (actions, events, files, info, mcp, runtime)
+    for route in module.KERNEL_ROUTES
 ]
 
-HANDLERS: list[tuple[str, type[OhHandler]]] = [
-    (r"/oh_jupyter/openapi\.yaml", OpenApiHandler),
-    (r"/oh_jupyter/unsaved", UnsavedHandler),
-    (r"/oh_jupyter/requests/(?P<key>[^/]+)", RequestHandler),
-    (r"/oh_jupyter/viewer/(?P<view_key>[\w-]+)/view", ViewHandler),
+HANDLERS: Routes = [
+    *(
+        (f"/oh_jupyter{path}", handler)
+        for module in (actions, files, info)
+        for path, handler in module.SERVER_ROUTES
+    ),
     *((f"/oh_jupyter{path}", handler) for path, handler in _OF_A_KERNEL),
     *(
         (rf"/oh_jupyter/kernels/(?P<kernel_id>[\w-]+){path}", handler)

@@ -8,7 +8,7 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from oh_jupyter.errors import KernelTimeoutError, WireError
-from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.base import OhHandler, Routes
 from oh_jupyter.server.links import Reply, acting
 from oh_jupyter.server.result_store import ID_HEADER, StoredResult
 
@@ -152,3 +152,13 @@ class UnsavedHandler(OhHandler):
             answered if isinstance(answered, int) else None,
         )
         self.finish_empty()
+
+
+KERNEL_ROUTES: Routes = [
+    (r"/execute_action", ExecuteActionHandler),
+    (r"/list_files", ListFilesHandler),
+]
+SERVER_ROUTES: Routes = [
+    (r"/unsaved", UnsavedHandler),
+    (r"/requests/(?P<key>[^/]+)", RequestHandler),
+]

@@ -352,3 +352,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         """Send JSON, encoded already or to be encoded."""
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(body) if isinstance(body, dict | list) else body)
+
+
+Routes = list[tuple[str, type[OhHandler]]]
+"""Patterns of addresses, and their handlers: ``KERNEL_ROUTES`` below a kernel's address."""

@@ -11,7 +11,7 @@ from tornado import web
 from tornado.iostream import StreamClosedError
 
 from oh_jupyter.errors import OhJupyterError, WireError
-from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.base import OhHandler, Routes
 from oh_jupyter.server.links import KernelLink
 
 HEARTBEAT_SECONDS = 15.0
@@ -120,3 +120,9 @@ class EventHandler(OhHandler):
         """Send the wire form of one event, screenshot and all."""
         reply = await self.ask(kernel_id, "event", {"id": int(event_id)}, load=False)
         self.finish_json(reply.body or b"null")
+
+
+KERNEL_ROUTES: Routes = [
+    (r"/events", EventsHandler),
+    (r"/events/(?P<event_id>\d{1,15})", EventHandler),
+]

@@ -21,7 +21,7 @@ from oh_jupyter.errors import (
     TransferTooLargeError,
     WireError,
 )
-from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.base import OhHandler, Routes
 from oh_jupyter.server.links import KernelLink
 
 PIECE_BYTES = 1024 * 1024
@@ -411,3 +411,14 @@ class StoreHandler(StreamedUploadHandler):
         """Name the file."""
         fields: dict[str, Any] = {"path": self.path_kwargs.get("path") or ""}
         await self.begin(self.path_kwargs.get("kernel_id"), "upload_to_store", **fields)
+
+
+KERNEL_ROUTES: Routes = [
+    (r"/upload_file", UploadHandler),
+    (r"/download_files", DownloadHandler),
+    (r"/view", ViewHandler),
+    (r"/store/(?P<path>.*)", StoreHandler),
+]
+SERVER_ROUTES: Routes = [
+    (r"/viewer/(?P<view_key>[\w-]+)/view", ViewHandler),
+]

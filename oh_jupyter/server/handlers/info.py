@@ -13,7 +13,7 @@ from tornado import web
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import KernelError
-from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.base import OhHandler, Routes
 
 OPENAPI = Path(__file__).parent.with_name("openapi.yaml")
 """The description of the REST interface."""
@@ -107,3 +107,12 @@ class OpenApiHandler(OhHandler):
     async def get(self) -> None:
         """Send it as YAML (RFC 9512)."""
         self.finish(_contents(), set_content_type="application/yaml")
+
+
+KERNEL_ROUTES: Routes = [
+    (r"/alive", AliveHandler),
+    (r"/server_info", ServerInfoHandler),
+]
+SERVER_ROUTES: Routes = [
+    (r"/openapi\.yaml", OpenApiHandler),
+]

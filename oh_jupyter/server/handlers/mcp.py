@@ -7,7 +7,7 @@ from typing import Any
 from jupyter_server.auth.decorator import authorized
 from tornado import web
 
-from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler
+from oh_jupyter.server.handlers.base import SESSION_KEY_HEADER, OhHandler, Routes
 from oh_jupyter.server.mcp.asgi import Exchange
 from oh_jupyter.server.mcp.toolbox import skills_shown
 
@@ -96,3 +96,11 @@ class UpdateMcpServerHandler(OhHandler):
                 "router_error_log": str(reply.fields["router_error_log"]),
             }
         )
+
+
+KERNEL_ROUTES: Routes = [
+    (r"/mcp", McpHandler),
+    (r"/mcp/sse", McpSseHandler),
+    (r"/mcp/messages/", McpMessagesHandler),
+    (r"/update_mcp_server", UpdateMcpServerHandler),
+]

@@ -10,7 +10,7 @@ from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from oh_jupyter.errors import ExtensionMissingError, WireError
-from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.base import OhHandler, Routes
 
 NOT_OVER_REST = (
     "Actions are approved in JupyterLab's panel or with %oh_confirm in the notebook, not over "
@@ -205,3 +205,16 @@ class RewindHandler(OhHandler):
         fields = {name: body[name] for name in known if name in body}
         reply = await self.ask(kernel_id, "rewind", fields)
         self.finish_json(reply.body or b"null")
+
+
+KERNEL_ROUTES: Routes = [
+    (r"/confirmations", ConfirmationsHandler),
+    (r"/confirmations/(?P<event_id>\d{1,15})", ConfirmHandler),
+    (r"/checkpoints", CheckpointsHandler),
+    (r"/rewind", RewindHandler),
+    (r"/skills", SkillsHandler),
+    (r"/browser/(?P<kind>screenshot|set_of_marks)", ScreenshotHandler),
+    (r"/browser/marks", MarksHandler),
+    (r"/vscode", VSCodeHandler),
+    (r"/vscode/connection_token", VSCodeTokenHandler),
+]
