@@ -13,7 +13,7 @@
   const LOOP_ROUNDS = 5; // one delay in this many rounds ...
   const LOOP_WINDOW_MS = 2500; // ... within so many ms is a polling loop
   const { setTimeout, clearTimeout, setInterval, clearInterval } = window;
-  const { requestAnimationFrame, MutationObserver, Map } = window;
+  const { requestAnimationFrame, HTMLAnchorElement, MutationObserver, Map } = window;
   const { toString } = Function.prototype;
   const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect;
   const now = performance.now.bind(performance);
@@ -22,6 +22,7 @@
   const intervals = new Map(); // timer id -> its delay, and when it was set
   let lastFrame = -Infinity; // time at which the page last asked for a frame
   let undrawn = window !== window.top; // gets no animation frames, as far as is known
+  let files = []; // clicks on links to files since the last look
   const rounds = new Map(); // delay -> times at which timers of that delay were set
 
   // Timers of one delay that are set before the first of them fires are one round.
@@ -106,7 +107,18 @@
     },
   });
 
-  // Resolves, with whether the page has asked to be closed, after one frame in which nothing
+  // Chromium tells of such a download when the server has answered, and not before.
+  window.addEventListener(
+    "click",
+    (event) => {
+      const link = event.composedPath().find((each) => each instanceof HTMLAnchorElement);
+      if (link && link.href && link.hasAttribute("download")) files.push(event);
+    },
+    true,
+  );
+
+  // Resolves, with whether the page has asked to be closed and how many files it has asked for,
+  // after one frame in which nothing
   // changed and no short timer is pending or has just fired (the request or navigation that it
   // has set off is announced a moment later), and at the latest after `limit` ms, not counting
   // those by which timers came late on a busy machine, if they are no more. Without waiting
@@ -148,7 +160,9 @@
         }
         observer.disconnect();
         document.removeEventListener("scroll", note, true);
-        resolve(window.closed);
+        const downloads = files.filter((event) => !event.defaultPrevented).length;
+        files = [];
+        resolve({ closes: window.closed, downloads });
       };
       let lastLook = start;
       let reached = -Infinity; // timers that were due before this have fired

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from playwright.async_api import (
         BrowserContext,
         Dialog,
+        Download,
         ElementHandle,
         FileChooser,
         Page,
@@ -285,7 +286,7 @@ class BrowserSession:
         if page not in self._active:
             page.on("close", self._forget)
             page.on("dialog", self._dialog_opened)
-            page.on("download", self.saver.begin)
+            page.on("download", self._download_begun)
             page.on("crash", self._page_crashed)
             page.on("framenavigated", self.tracker.page_shown)
             # While anybody listens, choosers are intercepted; to begin with it only when an
@@ -331,6 +332,10 @@ class BrowserSession:
                 "The page asked for a file and got none: use upload_file(bid, path) instead of "
                 "the click."
             )
+
+    def _download_begun(self, download: Download) -> None:
+        self.saver.begin(download)
+        self.tracker.download_begun()
 
     def _page_crashed(self, page: Page) -> None:
         self._crashed.add(page)

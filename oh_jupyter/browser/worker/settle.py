@@ -127,6 +127,7 @@ class ActivityTracker:
         self._changed = asyncio.Event()
         self._windows = 0
         self._last_window = 0.0
+        self._downloads = 0
         self._visits: Counter[Page] = Counter()
         self._silent_frames: WeakSet[Frame] = WeakSet()
         self._complete: WeakSet[Page] = WeakSet()
@@ -145,6 +146,7 @@ class ActivityTracker:
         self._navigations.clear()
         self._visits.clear()
         self._windows = 0
+        self._downloads = 0
 
     def window_opens(self, _event: Any = None) -> None:
         """Note that a page has asked for a new window, which is not there yet."""
@@ -155,6 +157,11 @@ class ActivityTracker:
         """Note that a new window is there."""
         self._windows = max(0, self._windows - 1)
         self._last_window = time.monotonic()
+        self._changed.set()
+
+    def download_begun(self) -> None:
+        """Note that a download that was asked for is under way."""
+        self._downloads -= 1
         self._changed.set()
 
     def _started(self, request: Request) -> None:
@@ -196,6 +203,8 @@ class ActivityTracker:
         deadline = start + max(self._pending.values(), default=0.0)
         if self._windows:
             deadline = max(deadline, self._last_window + REQUEST_TIMEOUT_SECONDS)
+        if self._downloads > 0:
+            deadline = max(deadline, start + REQUEST_TIMEOUT_SECONDS)
         return min(deadline, start + NAVIGATION_TIMEOUT_SECONDS)
 
     def navigates(self, page: Page) -> bool:
@@ -305,8 +314,9 @@ class ActivityTracker:
         # A frame that navigates or goes away cannot be asked.
         with contextlib.suppress(Exception):
             options = {"limit": QUIET_TIMEOUT_MS, "wait": wait}
-            closes = await frame.evaluate(SETTLE, [self._secret, options])
-            if closes and frame is frame.page.main_frame and not frame.page.is_closed():
+            asked = await frame.evaluate(SETTLE, [self._secret, options])
+            self._downloads += asked["downloads"]
+            if asked["closes"] and frame is frame.page.main_frame and not frame.page.is_closed():
                 await frame.page.wait_for_event("close", timeout=CLOSE_TIMEOUT_MS)
 
     async def _wait_change(self, deadline: float) -> bool:
