@@ -54,6 +54,7 @@
         ├── KernelTimeoutError          it did not answer in time
         ├── RequestExpiredError         it answered too late to begin; nothing was done
         ├── GatewayError                the gateway that runs it cannot be reached, or refuses
+        │   └── GatewayTimeoutError     the gateway does not connect to it in time
         └── ExtensionMissingError       it answers, but oh_jupyter is not in its environment
 
 Every message says what happened, where, and what to do next. In a notebook an
@@ -86,6 +87,7 @@ __all__ = [
     "FileChangedError",
     "FileValidationError",
     "GatewayError",
+    "GatewayTimeoutError",
     "GenerationChangedError",
     "KernelDiedError",
     "KernelError",
@@ -392,6 +394,10 @@ class RequestExpiredError(KernelError):
 
 class GatewayError(KernelError):
     """The gateway that runs the kernel cannot be reached, or refuses the connection."""
+
+
+class GatewayTimeoutError(GatewayError):
+    """The gateway does not connect to the kernel in time: it hangs, or does not start."""
 
 
 class ExtensionMissingError(KernelError):

@@ -14,7 +14,7 @@ from typing import Any
 from jupyter_server.gateway.managers import GatewayKernelManager
 
 from oh_jupyter.background import run_in_background
-from oh_jupyter.errors import KernelDiedError, KernelNotFoundError
+from oh_jupyter.errors import GatewayTimeoutError, KernelDiedError, KernelNotFoundError
 from oh_jupyter.server.default_kernel import DefaultKernel
 from oh_jupyter.server.limits import Limits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink
@@ -116,13 +116,12 @@ class Router:
     async def default(self) -> KernelLink:
         """The link to the default kernel, started if it is not there; KernelError if not."""
         failures = self._default.failures
-        link = await self._default_link()
-        if failures or link.ever_answered or not isinstance(link, ZmqLink):
-            return link
         try:
-            await link.ask("kernel_info_request", {})
+            link = await self._default_link()
+            if not failures and not link.ever_answered and isinstance(link, ZmqLink):
+                await link.ask("kernel_info_request", {})
         except KernelDiedError:
-            if self._default.failures != 1:
+            if failures or self._default.failures != 1:
                 raise
             return await self._default_link(retry=True)
         return link
@@ -142,6 +141,12 @@ class Router:
                 if not link.ever_answered:
                     raise self._default.failed("ended") from None
                 link = self.link(await self._default.start())
+            except GatewayTimeoutError:
+                if link.ever_answered:
+                    raise
+                self._drop(link.kernel_id)
+                self._end(link.kernel_id)
+                raise self._default.failed("did not begin") from None
             if link.answered:
                 self._default.answered()
             return link

@@ -50,6 +50,7 @@ does. It is the real one where there is one, on the PATH or in OH_JUPYTER_TEST_G
 BOTH_KINDS = pytest.mark.parametrize("gateway", ["subprotocol", OLD_WAY], indirect=True)
 """For what depends on how messages are written. The rest takes the same way through any gateway."""
 
+KERNEL_COMMAND = (sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}")
 MEGABYTE = ("x" * 79 + "\n") * 13107
 
 
@@ -99,32 +100,35 @@ class Ours(Server):
 
 
 @contextmanager
-def run_ours(gateway: str, folder: Path, *options: str, token: str = TOKEN) -> Iterator[Ours]:
+def run_ours(
+    gateway: str, folder: Path, *options: str, token: str = TOKEN, **variables: str | None
+) -> Iterator[Ours]:
     folder.mkdir(exist_ok=True)
     there = (f"--gateway-url={gateway}", f"--GatewayClient.auth_token={token}")
     # Enterprise Gateway starts no kernels for root.
-    variables = {"KERNEL_USERNAME": "someone", "OH_JUPYTER_CONFIRMATION": None}
+    variables |= {"KERNEL_USERNAME": "someone", "OH_JUPYTER_CONFIRMATION": None}
     with run_server(folder, *there, *options, environment=variables) as server:
         yield Ours(server)
 
 
 @contextmanager
-def run_gateway(kind: str, folder: Path, port: int | None = None) -> Iterator[Server]:
+def run_gateway(
+    kind: str, folder: Path, port: int | None = None, command: tuple[str, ...] = KERNEL_COMMAND
+) -> Iterator[Server]:
     spec = folder / "share" / "kernels" / "there" / "kernel.json"
     spec.parent.mkdir(parents=True, exist_ok=True)
-    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    spec.write_text(json.dumps({"argv": argv, "display_name": "there", "language": "python"}))
+    spec.write_text(json.dumps({"argv": command, "display_name": "there", "language": "python"}))
     kernels = "--MultiKernelManager.default_kernel_name=there"
     variables = {"JUPYTER_PATH": str(folder / "share")}
     if kind == "enterprise":
-        command = [
+        start = [
             str(ENTERPRISE), "--ip=127.0.0.1", kernels,
             f"--port={port or free_port()}",  # it cannot tell which one it got
             "--EnterpriseGatewayApp.list_kernels=True",
         ]  # fmt: skip
         runtime = {"JUPYTER_RUNTIME_DIR": str(folder / "run"), "JUPYTER_NO_CONFIG": "1"}
         environment = {**os.environ, **runtime, **variables, "EG_AUTH_TOKEN": TOKEN}
-        running = run_command(command, folder, environment)
+        running = run_command(start, folder, environment)
     else:
         old_way = ["--ZMQChannelsWebsocketConnection.kernel_ws_protocol="]
         options = [kernels, *(old_way if kind == "json" else ())]
@@ -577,6 +581,21 @@ def test_a_kernel_that_the_gateway_restarts(cut, gateway, tmp_path, pool, how: s
     assert "state of its runtime is lost" in answer["detail"]
     assert ours.cell("6 * 7") == "42"
     assert done.read_text() == "x"
+
+
+def test_a_default_kernel_that_hangs_at_its_start_is_replaced(tmp_path) -> None:
+    code = (
+        f"import pathlib, runpy, time; path = pathlib.Path({str(tmp_path / 'first')!r})\n"
+        "if not path.exists(): path.touch(); time.sleep(600)\n"
+        "runpy.run_module('ipykernel_launcher', run_name='__main__')"
+    )
+    command = (sys.executable, "-c", code, "-f", "{connection_file}")
+    folder = tmp_path / "gateway"
+    with run_gateway("subprotocol", folder, command=command) as gateway:
+        soon = "--GatewayClient.request_timeout=6"
+        with run_ours(gateway.url, tmp_path / "ours", soon, KERNEL_LAUNCH_TIMEOUT="4") as ours:
+            assert ours.cell("6 * 7") == "42"
+            wait_until(lambda: len(gateway.ask("GET", "api/kernels").json()) == 1)
 
 
 def test_a_wrong_token_is_reported(gateway, tmp_path) -> None:

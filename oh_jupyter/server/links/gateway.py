@@ -38,6 +38,7 @@ from tornado.websocket import (
 
 from oh_jupyter.errors import (
     GatewayError,
+    GatewayTimeoutError,
     KernelDiedError,
     KernelNotFoundError,
     OhJupyterError,
@@ -138,7 +139,7 @@ class GatewayLink(KernelLink):
             if problem.code == 404:
                 raise self._not_there() from None
             if isinstance(problem, HTTPTimeoutError):
-                raise GatewayError(
+                raise GatewayTimeoutError(
                     f"The gateway at {client.url} did not connect to kernel {self.kernel_id} in "
                     "time: the kernel hangs, or does not start. The gateway's log may say why"
                 ) from problem
