@@ -23,6 +23,9 @@ from oh_jupyter.browser.worker.session import MAX_TABS
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
 from oh_jupyter.testing import descendants, suspended, wait_until
 
+SLOW = pytest.mark.slow
+"""Of what is like another one that is not."""
+
 
 @pytest.fixture
 def env() -> Iterator[BrowserEnv]:
@@ -40,7 +43,7 @@ def worker_process() -> psutil.Process:
 
 
 def test_windows_without_end(env: BrowserEnv, site):
-    many = "for (let i = 0; i < 30; i++) window.open('/fine')"
+    many = "for (let i = 0; i < 22; i++) window.open('/fine')"
     site.put("/fine", "<p>fine")
     page = site.put("/many", f'<button onclick="{many}">b</button>')
     # What has been observed says when it opens windows, so that they are waited for.
@@ -87,14 +90,13 @@ def is_dead(process: psutil.Process) -> bool:
 
 
 def each_part(parts: Iterable[str], *, fast: set[str]) -> Any:
-    """Each way to die; those that are like another one are slow."""
-    slow = pytest.mark.slow
+    """Each way to die."""
     return pytest.mark.parametrize(
-        "part", [part if part in fast else pytest.param(part, marks=slow) for part in parts]
+        "part", [part if part in fast else pytest.param(part, marks=SLOW) for part in parts]
     )
 
 
-@each_part(PARTS_OF_THE_CHAIN, fast={"guardian", "worker", "browser", "renderer"})
+@each_part(PARTS_OF_THE_CHAIN, fast={"worker", "browser"})
 def test_each_part_of_the_chain_is_killed_in_turn(env: BrowserEnv, site, part: str):
     page = site.put("/fine", "<p>fine")
     other = site.put("/other", "<p>other")
@@ -150,6 +152,7 @@ def test_what_is_lost_is_said_truly(site, tmp_path: Path):
             assert env.evaluate("document.cookie + localStorage.kept") == "kept=12"
 
 
+@SLOW
 def test_a_task_goes_on_after_a_crash(site):
     with BrowserEnv("oh_jupyter/click-button", seed=4) as env:
         before = env.step("noop(0)")
@@ -271,7 +274,14 @@ def test_a_long_name_of_the_folder_for_temporary_files_does_no_harm(tmp_path, mo
 
 
 @pytest.mark.usefixtures("own_temporary_folder")
-@pytest.mark.parametrize("victim", [browser_process, worker_process, None])
+@pytest.mark.parametrize(
+    "victim",
+    [
+        worker_process,
+        pytest.param(browser_process, marks=SLOW),
+        pytest.param(None, marks=SLOW, id="nobody"),
+    ],
+)
 def test_nothing_is_left_in_the_folder_for_temporary_files(site, victim):
     before = leftovers()
     page = site.put("/get", b"data", Content_Disposition="attachment; filename=data.bin")
@@ -301,7 +311,7 @@ if sys.argv[1] == "wait":
 
 
 @pytest.mark.usefixtures("own_temporary_folder")
-@pytest.mark.parametrize("end", ["kill", "exit"])
+@pytest.mark.parametrize("end", ["kill", pytest.param("exit", marks=SLOW)])
 def test_nothing_outlives_the_parent(end: str):
     before = leftovers()
     root = Path(__file__).resolve().parents[2]

@@ -123,7 +123,14 @@ def lists(site, forbidden: Forbidden) -> tuple[dict[str, list[str]], ...]:
     )
 
 
-@pytest.mark.parametrize("which", [0, 1, None], ids=["allowed", "blocked", "neither"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param(0, id="allowed"),
+        pytest.param(1, id="blocked", marks=pytest.mark.slow),
+        pytest.param(None, id="neither"),
+    ],
+)
 def test_nothing_gets_through(site, forbidden: Forbidden, hop: str, which: int | None):
     socket = forbidden.origin.replace("http", "ws")
     page = site.put("/all", EVERYTHING.format(there=forbidden.origin, hop=hop, socket=socket))

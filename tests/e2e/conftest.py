@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sys
 import urllib.request
@@ -199,7 +200,7 @@ def open_tab(lab, open_notebook, write_notebook, request):
 
     def open_tab(*sources: str) -> Tab:
         # Its own file: the editor would tell of changes since another test.
-        name = f"{request.node.name}.ipynb"
+        name = re.sub(r"\W", "-", request.node.name) + ".ipynb"
         write_notebook(name, *sources)
         tab = Tab(lab, open_notebook(name), name)
         tab.act("run", command="true")

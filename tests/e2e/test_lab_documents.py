@@ -306,5 +306,6 @@ def interleave(tab: Tab, steps: int, seed: int) -> None:
     assert [word for word in person.written + agent.written if word not in text] == []
 
 
-def test_person_and_agent_lose_nothing(open_tab) -> None:
-    interleave(open_tab("# zero", "# one", "# two"), 60, seed=1)
+@pytest.mark.parametrize("steps", [24, pytest.param(60, marks=pytest.mark.slow)])
+def test_person_and_agent_lose_nothing(open_tab, steps: int) -> None:
+    interleave(open_tab("# zero", "# one", "# two"), steps, seed=1)

@@ -137,7 +137,10 @@ async def test_a_wrong_token_starts_nothing(ask, jp_serverapp) -> None:
     assert not list(jp_serverapp.kernel_manager.list_kernel_ids())
 
 
-@pytest.mark.parametrize("how", ["killed", "restarted", "shut down"])
+@pytest.mark.parametrize(
+    "how",
+    ["killed", *(pytest.param(how, marks=pytest.mark.slow) for how in ("restarted", "shut down"))],
+)
 async def test_a_server_ends_with_its_kernel(
     ask, act, plain_kernel, jp_serverapp, how: str
 ) -> None:

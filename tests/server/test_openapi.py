@@ -120,10 +120,6 @@ def test_schemas_refuse_what_is_refused(cls: type[Event]) -> None:
                 from_wire(data)
 
 
-ENDLESS = "These answers are streams that end with the session; test_mcp.py follows them."
-NOT_FUZZED = {"mcpStream": ENDLESS, "mcpStreamOnKernel": ENDLESS}
-NOT_FUZZED |= {"mcpSse": ENDLESS, "mcpSseOnKernel": ENDLESS}
-
 # Credentials are the matter of test_authorization.py.
 PUBLIC = {**DOCUMENT, "security": [], "components": {**DOCUMENT["components"]}}
 del PUBLIC["components"]["securitySchemes"]
@@ -223,12 +219,19 @@ def confine(case: Any, place: str, known: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "operation",
-    sorted(
-        (operation for operation in OPERATIONS if name_of(operation) not in ENDLESS),
-        # Whatever saves afterwards waits for the windows that it makes up.
-        key=lambda operation: operation.label == "PUT /oh_jupyter/unsaved",
-    ),
-    ids=lambda operation: operation.label,
+    [
+        pytest.param(
+            operation,
+            id=operation.label,
+            # The same handlers, with a kernel named.
+            marks=[pytest.mark.slow] if "{kernel_id}" in operation.path else [],
+        )
+        for operation in sorted(
+            (operation for operation in OPERATIONS if name_of(operation) not in ENDLESS),
+            # Whatever saves afterwards waits for the windows that it makes up.
+            key=lambda operation: operation.label == "PUT /oh_jupyter/unsaved",
+        )
+    ],
 )
 def test_whatever_is_sent_is_answered_as_described(
     operation: Any, live_server: Any, known: dict[str, Any]
