@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 FRAME_INTERVAL_SECONDS = 0.2
 """Time between two pictures of a page that changes all the time."""
-LINGER_SECONDS = 3.0
+STOP_DELAY_SECONDS = 3.0
 """How long pictures are taken after the last watcher has gone."""
 TITLE_TIMEOUT_SECONDS = 1.0
 
@@ -68,7 +68,7 @@ class Screencast:
             self._watchers -= 1
             if not self._watchers:
                 loop = asyncio.get_running_loop()
-                self._stop_timer = loop.call_later(LINGER_SECONDS, self._stop_later)
+                self._stop_timer = loop.call_later(STOP_DELAY_SECONDS, self._stop_later)
 
     async def _follow_active_tab(self) -> None:
         async with self._starting:

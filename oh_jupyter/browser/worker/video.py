@@ -20,7 +20,7 @@ from oh_jupyter.browser.worker.screencast import FRAME_INTERVAL_SECONDS, Screenc
 from oh_jupyter.errors import BrowserError
 
 QUALITY = 60
-LAST_PICTURE_MILLISECONDS = 1000
+LAST_PICTURE_MS = 1000
 """How long the last picture is shown: how things ended is what people look for."""
 UNKNOWN_SIZE = b"\x01" + b"\xff" * 7
 HEADER, SEGMENT, INFO, TRACKS, CLUSTER = 0x1A45DFA3, 0x18538067, 0x1549A966, 0x1654AE6B, 0x1F43B675
@@ -82,7 +82,7 @@ async def record_video(screencast: Screencast, file: BinaryIO) -> None:
         with file, contextlib.suppress(OSError):
             if number != known and picture:
                 writer.add(picture, passed())
-            writer.close(passed() + LAST_PICTURE_MILLISECONDS)
+            writer.close(passed() + LAST_PICTURE_MS)
 
 
 class VideoWriter:

@@ -261,12 +261,12 @@ def is_test_file(id: str) -> bool:
 _MAX_BYTES = 1024 * 1024  # larger sources are generated, and nobody reads them
 _SKIPPED = {"__pycache__", "node_modules", "site-packages", "_index_data"}
 
-_Stamp = tuple[int, int, int]
+_Fingerprint = tuple[int, int, int]
 
 
 @dataclass
 class _Index:
-    stamps: dict[str, _Stamp] = field(default_factory=dict)
+    fingerprints: dict[str, _Fingerprint] = field(default_factory=dict)
     graph: Graph = field(default_factory=lambda: Graph({}))
 
 
@@ -283,17 +283,17 @@ def repository() -> Graph:
         )
     with _lock:
         index = _indexes.setdefault(place, _Index())
-        found = {path: (stamp, language) for path, stamp, language in _sources(place)}
-        stamps = {path: stamp for path, (stamp, _) in found.items()}
-        if stamps != index.stamps:
+        found = {path: (fingerprint, language) for path, fingerprint, language in _sources(place)}
+        fingerprints = {path: fingerprint for path, (fingerprint, _) in found.items()}
+        if fingerprints != index.fingerprints:
             files = {}
-            for path, (stamp, language) in found.items():
-                if index.stamps.get(path) == stamp and path in index.graph.files:
+            for path, (fingerprint, language) in found.items():
+                if index.fingerprints.get(path) == fingerprint and path in index.graph.files:
                     files[path] = index.graph.files[path]
                 elif source := _parse(place, path, language):
                     files[path] = source
             index.graph = Graph(files)
-            index.stamps = stamps
+            index.fingerprints = fingerprints
         return index.graph
 
 
@@ -307,7 +307,7 @@ def _parse(root: str, path: str, language: Language) -> SourceFile | None:
     return parse_source(path, file.text, language) if file is not None else None
 
 
-def _sources(root: str) -> Iterator[tuple[str, _Stamp, Language]]:
+def _sources(root: str) -> Iterator[tuple[str, _Fingerprint, Language]]:
     """Walk the repository: no links, no hidden folders, no environments."""
     folders = [""]
     while folders:
