@@ -15,8 +15,10 @@ import pytest
 pytest_plugins = ["pytest_jupyter.jupyter_server", "oh_jupyter.testing"]
 
 
+BUSY_FOLDERS = ("e2e", "browser")
+"""Of tests whose browsers keep a processor busy; those of the others wait half of the time."""
 FOLDERS_WITH_LONG_FILES = (
-    *("e2e", "browser", "server", "agents", "client", "kernel", "shell"),
+    *("server", "agents", "client", "kernel", "shell"),
     *("checkpoints", "editor", "storage", "evaluation"),
 )
 
@@ -33,10 +35,20 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with long files, so that workers that have a file each end at about the same time."""
-    last = len(FOLDERS_WITH_LONG_FILES)
-    rank = {name: place for place, name in enumerate(FOLDERS_WITH_LONG_FILES)}
-    items.sort(key=lambda item: rank.get(item.path.parent.name, last))
+    """Let busy files take turns with others, and each begin with the long ones.
+
+    So the processors of several workers are used all the time, and all end at about the same time.
+    """
+    order = [*BUSY_FOLDERS, *FOLDERS_WITH_LONG_FILES]
+    rank = {name: place for place, name in enumerate(order)}
+    files = sorted(
+        dict.fromkeys(item.path for item in items),
+        key=lambda path: rank.get(path.parent.name, len(order)),
+    )
+    busy = [path for path in files if path.parent.name in BUSY_FOLDERS]
+    others = [path for path in files if path.parent.name not in BUSY_FOLDERS]
+    turn = {path: n / len(group) for group in (busy, others) for n, path in enumerate(group)}
+    items.sort(key=lambda item: (turn[item.path], item.path))
 
 
 def pytest_collection_finish() -> None:
