@@ -56,7 +56,8 @@ class SpoolingFileStore(FileStore):
         self._lock = threading.Lock()
         self._is_away = False
         self._refused: set[str] = set()  # paths at which the store has something else
-        self._retry = threading.Event()
+        self._abandoned = threading.Event()
+        weakref.finalize(self, self._abandoned.set)
         self._thread: threading.Thread | None = None
         if self.pending():
             self._start_delivery()
@@ -227,18 +228,23 @@ class SpoolingFileStore(FileStore):
         if self._thread is None:
             self._thread = threading.Thread(
                 target=_deliver_until_done,
-                args=(weakref.ref(self), self._retry),
+                args=(weakref.ref(self), self._abandoned),
                 name="oh-spool",
                 daemon=True,
             )
             self._thread.start()
 
 
-def _deliver_until_done(store: weakref.ref[SpoolingFileStore], retry: threading.Event) -> None:
+def _deliver_until_done(store: weakref.ref[SpoolingFileStore], abandoned: threading.Event) -> None:
     pause = _FIRST_PAUSE_SECONDS
-    while not retry.wait(pause):
+    while not abandoned.wait(pause):
         spooling = store()
-        if spooling is None or spooling.deliver():
+        if spooling is None:
             return
+        try:
+            if spooling.deliver():
+                return
+        except Exception:  # a full disk of ours, say: what waits is still to be sent
+            _log.warning("What waits for %r is tried again", spooling.file_store, exc_info=True)
         del spooling
         pause = min(2 * pause, _MAX_PAUSE_SECONDS)

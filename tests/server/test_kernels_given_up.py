@@ -13,6 +13,7 @@ import pytest
 
 from oh_jupyter.errors import KernelDiedError
 from oh_jupyter.server.default_kernel import DefaultKernel
+from oh_jupyter.server.links import Transfer
 from oh_jupyter.server.state import state_of
 
 DIE = "import os; os._exit(7)"
@@ -71,6 +72,18 @@ async def test_an_open_kernel_is_given_up(act, ask, plain_kernel) -> None:
     assert (await ask("kernels", plain_kernel, "alive"))[0] == 404
     status, answer = await act("run", "no-such-kernel", command="true")
     assert (status, answer["detail"][:25]) == (404, "There is no kernel 'no-su")
+
+
+async def test_a_download_whose_kernel_died_is_not_looked_for_in_the_next_one(
+    act, plain_kernel, jp_serverapp, tmp_path
+) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    link = link_to(jp_serverapp, plain_kernel)
+    begun = await link.request("download_file", {"path": str(tmp_path / "file")})
+    assert (await act("run_ipython", plain_kernel, code=DIE))[0] == 503
+    assert (await act("run", plain_kernel, command="true"))[0] == 200
+    with pytest.raises(KernelDiedError, match="state of its runtime is lost"):
+        await Transfer(link, begun).request("receive")
 
 
 async def test_the_default_kernel_is_replaced(act, ask, jp_serverapp) -> None:

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import os
 import socket
 import threading
@@ -134,6 +135,23 @@ def test_nobody_answers(monkeypatch):
     monkeypatch.setenv("AWS_S3_ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(StoreAccessError, match="cannot be reached"):
         S3FileStore("bucket").read("f")
+
+
+def test_what_answers_is_no_http_server(monkeypatch):
+    def answer(server):
+        with contextlib.suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(1)
+                    connection.sendall(b"\xff\x00\x00\x00\x00\x00\x00\x00\x01\x7f")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("AWS_S3_ENDPOINT", f"127.0.0.1:{server.getsockname()[1]}")
+        threading.Thread(target=answer, args=(server,), daemon=True).start()
+        with pytest.raises(StoreAccessError, match=r"cannot be reached .*; check the endpoint"):
+            S3FileStore("bucket").exists("f")
+        server.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A store that is away: the log goes on, is kept on disk, and arrives when it is back."""
 
 import contextlib
+import logging
 import socket
 import threading
 
@@ -125,6 +126,37 @@ def test_a_store_that_hangs_is_not_waited_for(tmp_path, monkeypatch, caplog):
     assert not hanging.is_set()
     assert "did not answer" in caplog.text
     hanging.set()
+
+
+def test_what_cannot_be_sent_now_is_sent_later(tmp_path, monkeypatch, caplog):
+    server = Absent()
+    store = SpoolingFileStore(server, str(tmp_path / "spool"))
+    failing = [OSError("no space left"), ValueError("a fault of a backend")]
+
+    def create(path, contents):
+        if failing:
+            raise failing.pop()
+        create_here(path, contents)
+
+    store.create("a", "x")
+    create_here = server.create
+    monkeypatch.setattr(server, "create", create)
+    server.away = False
+    wait_until(lambda: server.files == {"a": "x"})
+    assert "is tried again" in caplog.text
+    assert "no space left" in caplog.text
+
+
+def test_a_store_that_nobody_uses_any_more_is_not_asked(tmp_path, monkeypatch):
+    # pytest keeps what is logged: an error, in whose traceback the store is.
+    monkeypatch.setattr(logging.getLogger(spool.__name__), "disabled", True)
+    monkeypatch.setattr(spool, "_FIRST_PAUSE_SECONDS", 600)
+    store = SpoolingFileStore(Absent(), str(tmp_path / "spool"))
+    store.create("a", "x")
+    thread = store._thread
+    assert thread is not None
+    del store
+    wait_until(lambda: not thread.is_alive())
 
 
 def test_stores_of_this_machine_need_none(tmp_path):

@@ -42,7 +42,7 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.server.http_errors import reason_of
-from oh_jupyter.server.links import KernelLink, Reply
+from oh_jupyter.server.links import KernelLink, Reply, Transfer
 from oh_jupyter.server.state import ServerState, state_of
 
 T = TypeVar("T")
@@ -280,16 +280,16 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             self._work.cancel()
         super().on_connection_close()
 
-    async def send_pieces(self, link: KernelLink, key: str) -> None:
+    async def send_pieces(self, download: Transfer) -> None:
         """Send what a kernel has to give, each piece when the one before was taken."""
         try:
-            while piece := (await link.request("receive", {"id": key}, load=False)).body:
+            while piece := (await download.request("receive")).body:
                 self.write(piece)
                 await self.flush()
             # By itself Jupyter would call an empty one JSON.
             self.finish(set_content_type=self._headers["Content-Type"])
         except StreamClosedError:
-            run_in_background(link.request("give_up", {"id": key}, load=False))
+            run_in_background(download.request("give_up"))
         except OhJupyterError:
             if not self._headers_written:
                 raise

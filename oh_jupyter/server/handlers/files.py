@@ -5,7 +5,6 @@ from __future__ import annotations
 import hmac
 import mimetypes
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
@@ -22,27 +21,13 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.server.handlers.base import OhHandler, Routes
-from oh_jupyter.server.links import KernelLink
+from oh_jupyter.server.links import Transfer
 
 PIECE_BYTES = 1024 * 1024
 """Bytes that go to the kernel in one message."""
 
 FORM_OVERHEAD_BYTES = 64 * 1024
 """Bytes of a form that are not the file's, at most."""
-
-
-@dataclass(frozen=True)
-class _Target:
-    """An upload in the runtime that has begun it; another one knows nothing of it."""
-
-    link: KernelLink
-    id: str
-    generation: str
-
-    async def request(self, operation: str, body: bytes | None = None) -> None:
-        """Ask for the next step of it."""
-        fields, generation = {"id": self.id}, self.generation
-        await self.link.request(operation, fields, body, load=False, generation=generation)
 
 
 @web.stream_request_body
@@ -55,7 +40,7 @@ class StreamedUploadHandler(OhHandler):
 
     async def admit(self, **kwargs: Any) -> None:
         """Refuse what will be refused before the body is sent."""
-        self._target: _Target | None = None
+        self._transfer: Transfer | None = None
         self.problem: Exception | None = None
         await super().admit(**kwargs)
         if not self.is_upload():
@@ -86,7 +71,7 @@ class StreamedUploadHandler(OhHandler):
             return
         try:
             for piece in self.pieces(chunk):
-                if self._target is None:
+                if self._transfer is None:
                     await self.start()
                 await self.send(piece)
         except Exception as problem:  # raised here, it would only break the connection
@@ -105,7 +90,7 @@ class StreamedUploadHandler(OhHandler):
         try:
             if self.problem is not None:
                 raise self.problem
-            if self._target is None:  # the file is empty
+            if self._transfer is None:  # the file is empty
                 await self.start()
             await self.end()
         except Exception:
@@ -125,7 +110,7 @@ class StreamedUploadHandler(OhHandler):
         link = await self.link(kernel_id)
         self.state.activity.touch()
         reply = await link.request(operation, fields)
-        self._target = _Target(link, reply.fields["id"], reply.fields["generation"])
+        self._transfer = Transfer(link, reply)
         if self.client_has_left:  # while the kernel was asked, so that nothing was there to discard
             await self.discard()
 
@@ -133,26 +118,26 @@ class StreamedUploadHandler(OhHandler):
         """All contents are there: have them put in their place."""
         await self._send_waiting()
         await self._under_way().request("finish")
-        self._target = None
+        self._transfer = None
 
     async def discard(self) -> None:
         """Have the kernel forget what it got."""
-        target, self._target = self._target, None
-        if target is not None:
+        transfer, self._transfer = self._transfer, None
+        if transfer is not None:
             with suppress(OhJupyterError):
-                await target.request("give_up")
+                await transfer.request("give_up")
 
-    def _under_way(self) -> _Target:
-        if self._target is None:
+    def _under_way(self) -> Transfer:
+        if self._transfer is None:
             raise TransferNotFoundError("The client went away; its upload was given up")
-        return self._target
+        return self._transfer
 
     async def _send_waiting(self) -> None:
-        target = self._under_way()
+        transfer = self._under_way()
         body = b"".join(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
         if body:
-            await target.request("send", body)
+            await transfer.request("send", body)
 
     def on_connection_close(self) -> None:
         """Forget what will not be ended: the client went away."""
@@ -231,7 +216,7 @@ class DownloadHandler(OhHandler):
         reply = await link.request("download", {"path": path})
         self.set_header("Content-Type", "application/zip")
         self.set_header("Content-Disposition", _attachment(f"{reply.fields['name']}.zip"))
-        await self.send_pieces(link, reply.fields["id"])
+        await self.send_pieces(Transfer(link, reply))
 
 
 def _attachment(name: str) -> str:
@@ -339,7 +324,7 @@ class ViewHandler(OhHandler):
         self.set_header("Content-Type", _type_of(str(reply.fields["name"])))
         self.set_header("X-Content-Type-Options", "nosniff")
         self.set_header("Cache-Control", "no-store")
-        await self.send_pieces(link, reply.fields["id"])
+        await self.send_pieces(Transfer(link, reply))
 
 
 def _type_of(name: str) -> str:
@@ -381,7 +366,7 @@ class StoreHandler(StreamedUploadHandler):
         reply = await link.request("download_from_store", {"path": path})
         self.set_header("Content-Type", "application/octet-stream")
         self.set_header("X-Content-Type-Options", "nosniff")
-        await self.send_pieces(link, reply.fields["id"])
+        await self.send_pieces(Transfer(link, reply))
 
     @web.authenticated
     @authorized("write", resource="oh_jupyter:store")

@@ -26,6 +26,7 @@ from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import KernelError, WireError
 from oh_jupyter.server.handlers.base import OhHandler, is_session_key
 from oh_jupyter.server.handlers.files import UploadHandler
+from oh_jupyter.server.links import Transfer
 from oh_jupyter.server.state import state_of
 from oh_jupyter.server.workspace import CommandLog, static_command
 
@@ -201,7 +202,7 @@ class DownloadFileHandler(OhHandler):
         reply = await link.request("download_file", {"path": path})
         self.set_header("Content-Type", "application/octet-stream")
         self.set_header("X-Content-Type-Options", "nosniff")
-        await self.send_pieces(link, reply.fields["id"])
+        await self.send_pieces(Transfer(link, reply))
 
 
 class GitHandler(OhHandler):

@@ -2,6 +2,7 @@
 
 from oh_jupyter.server.links.gateway import GatewayLink
 from oh_jupyter.server.links.kernel_link import KernelLink, Reply, acting
+from oh_jupyter.server.links.transfer import Transfer
 from oh_jupyter.server.links.zmq import ZmqLink
 
-__all__ = ["GatewayLink", "KernelLink", "Reply", "ZmqLink", "acting"]
+__all__ = ["GatewayLink", "KernelLink", "Reply", "Transfer", "ZmqLink", "acting"]

@@ -30,6 +30,7 @@ _NO_ROUTE = {
     "ConnectTimeoutError",
     "ConnectionClosedError",
     "EndpointConnectionError",
+    "HTTPClientError",
     "ReadTimeoutError",
     "ServerDisconnectedError",
     "ServerTimeoutError",
@@ -335,7 +336,7 @@ async def within(call: Coroutine[Any, Any, Any], size: int = 0) -> Any:
 
 def _was_there(error: BaseException) -> bool:
     """Tell whether a server refused to create a file because there is one."""
-    text = f"{error} {getattr(error, 'code', '')}".lower()
+    text = f"{error} {_service_code(error)}".lower()
     return "precondition" in text or "412" in text
 
 
@@ -382,7 +383,8 @@ def _service_code(error: BaseException) -> str:
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         return str(response.get("Error", {}).get("Code", ""))
-    return str(getattr(error, "code", ""))
+    # aiohttp's errors have a "code", too, which warns that it is deprecated.
+    return str(getattr(error, "status", None) or getattr(error, "code", ""))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
