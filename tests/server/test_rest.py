@@ -93,11 +93,20 @@ async def test_files_are_listed(ask, act, jp_root_dir) -> None:
 
 
 @pytest.mark.shared_server
-async def test_looking_at_events_loads_nothing_into_a_kernel(ask, plain_kernel) -> None:
+async def test_looking_at_events_loads_nothing_into_a_kernel(
+    act, ask, jp_fetch, plain_kernel
+) -> None:
     status, answer = await ask("kernels", plain_kernel, "events")
     assert status == 424
     assert "%load_ext oh_jupyter" in answer["detail"]
     assert (await ask("kernels", plain_kernel, "events", "0"))[0] == 424
+    for what in ("events", "confirmations"):
+        where = ("oh_jupyter", "kernels", plain_kernel, what)
+        answer = await jp_fetch(*where, params={"if_loaded": "true"})
+        assert (answer.code, answer.body) == (204, b"")
+    await act("run", plain_kernel, command="true")
+    looked_for = {"if_loaded": "true"}
+    assert await ask("kernels", plain_kernel, "confirmations", params=looked_for) == (200, [])
 
 
 @pytest.mark.shared_server

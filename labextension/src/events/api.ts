@@ -59,7 +59,8 @@ export class EventsApi {
   async history(kernelId: string, startId: number): Promise<IHistoryPage> {
     const query = URLExt.objectToQueryString({
       start_id: startId,
-      limit: PAGE_SIZE
+      limit: PAGE_SIZE,
+      if_loaded: true
     });
     const reply = await this._ask(kernelId, `events${query}`);
     if (
@@ -94,7 +95,7 @@ export class EventsApi {
 
   /** The Actions that wait for a person. */
   async confirmations(kernelId: string): Promise<readonly IWaiting[]> {
-    const reply = await this._ask(kernelId, 'confirmations');
+    const reply = await this._ask(kernelId, 'confirmations?if_loaded=true');
     if (!Array.isArray(reply)) {
       throw new Error('The server sent confirmations of an unknown form.');
     }
@@ -199,7 +200,12 @@ export async function requestOfKernel(
   throw new Error(`${response.status} ${reason}`.trim());
 }
 
-/** The JSON of such an answer; null if it is none. */
+/**
+ * The JSON of such an answer; null if it is none.
+ *
+ * What is only looked for is asked of every kernel, with `if_loaded`: browser and
+ * server would log an error for each kernel without a runtime.
+ */
 export async function askRuntime(
   settings: ServerConnection.ISettings,
   kernelId: string,
@@ -207,5 +213,8 @@ export async function askRuntime(
   init: RequestInit = {}
 ): Promise<unknown> {
   const response = await requestOfKernel(settings, kernelId, path, init);
+  if (response.status === 204) {
+    throw new NotLoadedError('oh_jupyter is not loaded in this kernel.');
+  }
   return response.json().catch(() => null);
 }

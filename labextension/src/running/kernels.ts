@@ -47,8 +47,9 @@ export async function hasRuntime(
 ): Promise<boolean> {
   try {
     const signal = AbortSignal.timeout(ANSWER_TIMEOUT_MS);
-    // What waits is asked of every kernel, and told as nothing of those without a runtime.
-    await askRuntime(settings, id, 'events?limit=0', { signal });
+    // What waits is told as nothing of kernels without a runtime.
+    const path = 'events?limit=0&if_loaded=true';
+    await askRuntime(settings, id, path, { signal });
     return true;
   } catch {
     return false;

@@ -301,6 +301,10 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer an error as FastAPI would, which OpenHands' clients read, and as Jupyter does."""
         problem = kwargs.get("exc_info", (None, None, None))[1]
+        if isinstance(problem, ExtensionMissingError) and self.flag("if_loaded"):
+            # Who only looks into a person's kernel asks so: it is no failure to find nothing.
+            self.finish_empty()
+            return
         detail = self._reason
         if isinstance(problem, OhJupyterError):
             status_code = next(code for cls, code in _STATUS if isinstance(problem, cls))
