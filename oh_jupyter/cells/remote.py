@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from jupyter_client.session import Session, json_packer
@@ -12,6 +13,7 @@ from jupyter_client.session import Session, json_packer
 from oh_jupyter.background import run_in_background
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, execute_content
+from oh_jupyter.cells.turns import CellTurns
 from oh_jupyter.errors import PluginError
 
 WATCH_INTERVAL_SECONDS = 2.0
@@ -40,6 +42,7 @@ class RemoteKernel:
         self._socket: Any = None
         self._reader: asyncio.Task[None] | None = None
         self._pending: dict[str, CellRequest] = {}
+        self._turns = CellTurns(self._interrupt)
         self._lock = asyncio.Lock()
         self.python_interpreter_path = ""
 
@@ -82,32 +85,24 @@ class RemoteKernel:
         return await self._run(code, timeout, silent)
 
     async def _run(self, code: str, timeout: float | None, silent: bool) -> CellOutput:
+        return await self._turns.run(partial(self._send, code, silent), timeout)
+
+    async def _send(self, code: str, silent: bool) -> CellRequest:
+        if self._socket is None:
+            raise self._connection_lost()
         message = self._session.msg("execute_request", execute_content(code, silent))
         request = CellRequest(message["header"]["msg_id"], silent)
-        watch: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._pending[request.msg_id] = request
+        frame = json_packer({**message, "buffers": [], "channel": "shell"}).decode()
         try:
-            frame = json_packer({**message, "buffers": [], "channel": "shell"}).decode()
             await self._socket.send_str(frame)
-            watch = asyncio.create_task(self._watch(request))
-            timed_out = await request.wait(timeout, self._interrupt)
-        finally:
-            watch.cancel()
-            if request.on_begin is None:
-                self._pending.pop(request.msg_id, None)
-        if request.status == "lost":
-            raise PluginError(f"The connection to the kernel at {self._url} was lost")
-        return request.outputs.result(timed_out)
+        except OSError as problem:
+            self._pending.pop(request.msg_id, None)
+            raise self._connection_lost() from problem
+        run_in_background(self._watch(request))
+        return request
 
-    async def _interrupt(self, msg_id: str) -> None:
-        request = self._pending.get(msg_id)
-        if request is not None and not request.has_begun:
-            # Now it would end the cell of somebody else, or be lost on its way.
-            request.on_begin = lambda: run_in_background(self._interrupt_kernel())
-        else:
-            await self._interrupt_kernel()
-
-    async def _interrupt_kernel(self) -> None:
+    async def _interrupt(self) -> None:
         if self._http is not None:
             async with self._http.post(f"{self._kernels(str(self._id))}/interrupt"):
                 pass
@@ -116,14 +111,19 @@ class RemoteKernel:
         """Ask after the kernel while a cell runs: a server says nothing when it is gone."""
         import aiohttp
 
-        while not request.done.is_set():
-            await asyncio.sleep(WATCH_INTERVAL_SECONDS)
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(WATCH_INTERVAL_SECONDS):
+                    await request.done.wait()
+                return
             try:
                 async with self._http.get(self._kernels(str(self._id))):
                     pass
             except aiohttp.ClientError:
-                request.status = "lost"
-                request.done.set()
+                request.fail(self._connection_lost())
+
+    def _connection_lost(self) -> PluginError:
+        return PluginError(f"The connection to the kernel at {self._url} was lost")
 
     async def _read(self) -> None:
         """Hand messages to the cells they belong to, until the connection ends."""
@@ -135,9 +135,12 @@ class RemoteKernel:
                     request.handle(message["header"]["msg_type"], message["content"])
                     if request.done.is_set():
                         self._pending.pop(request.msg_id, None)
+        self._lose_all()
+
+    def _lose_all(self) -> None:
         for request in self._pending.values():
-            request.status = "lost"
-            request.done.set()
+            request.fail(self._connection_lost())
+        self._pending.clear()
 
     async def close(self) -> None:
         """Disconnect, and end the kernel if we started it."""
@@ -145,6 +148,7 @@ class RemoteKernel:
         if reader is not None:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
+        self._lose_all()
         http, self._http, self._socket = self._http, None, None
         if http is None:
             return

@@ -42,30 +42,42 @@ class CellRequest:
         self._progress = progress.get()
         self.outputs = OutputCollector()
         self.status = ""
-        self.has_begun = False
-        self.on_begin: Callable[[], object] | None = None
+        self.begun = asyncio.Event()
+        self._given_up = False
+        self._problem: Exception | None = None
         self.replied = False
         self.idle = False
         self.done = asyncio.Event()
 
     async def wait(
-        self, timeout: float | None, interrupt: Callable[[str], Awaitable[object]]
+        self, timeout: float | None, interrupt: Callable[[CellRequest], Awaitable[object]]
     ) -> bool:
         """Wait for reply and idle; True if it was interrupted after ``timeout`` seconds."""
         try:
             async with asyncio.timeout(timeout):
                 await self.done.wait()
-            return False
         except TimeoutError:
-            await interrupt(self.msg_id)
+            await self._give_up(interrupt)
             # Code may catch the interrupt and go on: then this is all there is to tell.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(INTERRUPT_GRACE_SECONDS):
-                    await self.done.wait()
+            await self.wait_after_interrupt()
             return True
         except asyncio.CancelledError:
-            await interrupt(self.msg_id)
+            await self._give_up(interrupt)
             raise
+        if self._problem is not None:
+            raise self._problem
+        return False
+
+    async def wait_after_interrupt(self) -> None:
+        """Wait until it ends, but no longer than a cell gets to end after an interrupt."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(INTERRUPT_GRACE_SECONDS):
+                await self.done.wait()
+
+    async def _give_up(self, interrupt: Callable[[CellRequest], Awaitable[object]]) -> None:
+        self._given_up = True
+        self._look_whether_done()
+        await interrupt(self)
 
     def handle(self, msg_type: str, content: dict[str, Any]) -> None:
         """Take a message that has the request as its parent."""
@@ -78,9 +90,20 @@ class CellRequest:
             if msg_type == "execute_input":
                 self._progress.begin()
             self.outputs.add_message(msg_type, content)
-        if msg_type == self._begins_with and not self.idle and not self.has_begun:
-            self.has_begun = True
-            if self.on_begin is not None:
-                self.on_begin()
-        if self.replied and self.idle:
-            self.done.set()
+        if msg_type == self._begins_with and not self.idle:
+            self.begun.set()
+        self._look_whether_done()
+
+    def _look_whether_done(self) -> None:
+        # An interrupt before the code of the cell keeps ipykernel from replying.
+        if self.idle and (self.replied or self._given_up):
+            self._end()
+
+    def fail(self, problem: Exception) -> None:
+        """End it with an error, for who waits for it."""
+        self._problem = problem
+        self._end()
+
+    def _end(self) -> None:
+        self.begun.set()
+        self.done.set()

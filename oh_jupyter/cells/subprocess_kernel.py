@@ -8,10 +8,12 @@ import json
 import random
 import socket
 import sys
-from collections.abc import Coroutine, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.cells import CellOutput
+from oh_jupyter.cells.turns import CellTurns
 from oh_jupyter.errors import PluginError
 
 if TYPE_CHECKING:
@@ -32,9 +34,9 @@ class SubprocessKernel:
         """Start nothing yet."""
         self._manager: Any = None
         self._client: KernelClient | None = None
+        self._turns = CellTurns(self._interrupt)
         self._lock = asyncio.Lock()
         self._ended: asyncio.Future[int]
-        self._interrupt: asyncio.Future[None] | None = None
         self.python_interpreter_path = sys.executable
         self.startup_cells: list[str] = []  # for a kernel that takes the place of a dead one
 
@@ -59,14 +61,12 @@ class SubprocessKernel:
                 provisioner: Any = manager.provisioner
                 loop = asyncio.get_running_loop()
                 self._ended = loop.run_in_executor(None, provisioner.process.wait)
-                self._client = KernelClient(
-                    manager.get_connection_info(), self._cancel, cancels_waiting=False
-                )
-                asked = "import sys, json; print(json.dumps(sys.executable))"
-                said = await self._while_alive(self._client.run_cell(asked, silent=False))
+                self._client = KernelClient(manager.get_connection_info())
+                self._turns = CellTurns(self._interrupt)
+                said = await self._run("import sys, json; print(json.dumps(sys.executable))")
                 self.python_interpreter_path = json.loads(said.text)
                 for code in self.startup_cells:
-                    await self._while_alive(self._client.run_cell(code, silent=True))
+                    await self._run(code, silent=True)
                 return
             except PluginError:
                 # Another program may have taken a port between our look and its use.
@@ -82,12 +82,15 @@ class SubprocessKernel:
     ) -> CellOutput:
         """Run a cell, see ``CellRunner``; the kernel is started first if need be."""
         await self.start()
-        assert self._client is not None
-        return await self._while_alive(self._client.run_cell(code, timeout=timeout, silent=silent))
+        return await self._run(code, timeout, silent)
 
-    async def _while_alive(self, cell: Coroutine[Any, Any, CellOutput]) -> CellOutput:
-        """Wait for a cell, or for the end of the kernel."""
-        running = asyncio.ensure_future(cell)
+    async def _run(
+        self, code: str, timeout: float | None = None, silent: bool = False
+    ) -> CellOutput:
+        """Wait for the end of a cell, or of the kernel."""
+        assert self._client is not None
+        send = partial(self._client.send, code, silent)
+        running = asyncio.ensure_future(self._turns.run(send, timeout))
         try:
             waiting: set[asyncio.Future[Any]] = {running, self._ended}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -99,14 +102,15 @@ class SubprocessKernel:
             await asyncio.gather(running, return_exceptions=True)
         raise PluginError("The kernel died; its state is lost, and the next cell starts another")
 
-    def _cancel(self, msg_id: str) -> None:
+    async def _interrupt(self) -> None:
         if self._manager is not None and self._manager.has_kernel:
-            self._interrupt = asyncio.ensure_future(self._manager.interrupt_kernel())
+            await self._manager.interrupt_kernel()
 
     async def close(self) -> None:
         """Shut the kernel down. A later cell starts another."""
         client, manager = self._client, self._manager
         self._client = self._manager = None
+        self._turns.close()
         if client is not None:
             await client.close()
         if manager is not None and manager.has_kernel:

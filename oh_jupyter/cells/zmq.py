@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from functools import partial
 from hmac import compare_digest
 from typing import Any
 
@@ -37,14 +36,8 @@ _CONNECTION_SECONDS = 5.0
 class KernelClient:
     """Sends cells to a kernel. It belongs to one asyncio loop."""
 
-    def __init__(
-        self, connection: Any, cancel: Callable[[str], None], *, cancels_waiting: bool = True
-    ) -> None:
-        """Make a client, which connects at its first cell; ``cancel`` interrupts the cell of an id.
-
-        Without ``cancels_waiting`` it interrupts whatever cell runs, so one that waits is not
-        cancelled.
-        """
+    def __init__(self, connection: Any) -> None:
+        """Make a client, which connects at its first cell."""
         self._channels = ConnectionFileMixin()
         self._channels.context = zmq.asyncio.Context()
         self._channels.load_connection_info(connection)
@@ -55,8 +48,6 @@ class KernelClient:
             signature_scheme=self._channels.session.signature_scheme,
             username=AGENT_USERNAME,
         )
-        self._cancel = cancel
-        self._cancels_waiting = cancels_waiting
         self._connecting = asyncio.Lock()
         self._shell: zmq.asyncio.Socket | None = None
         self._iopub: zmq.asyncio.Socket | None = None
@@ -64,16 +55,24 @@ class KernelClient:
         self._readers: list[asyncio.Task[None]] = []
 
     async def run_cell(
-        self, code: str, *, timeout: float | None = None, silent: bool = False
+        self,
+        code: str,
+        cancel: Callable[[str], None],
+        *,
+        timeout: float | None = None,
+        silent: bool = False,
     ) -> CellOutput:
-        """Run a cell to its end."""
+        """Run a cell to its end; ``cancel`` ends the one with an id, also if it waits."""
+
+        async def interrupt(request: CellRequest) -> None:
+            cancel(request.msg_id)
+
         while True:
-            request = await self._send(code, silent)
+            request = await self.send(code, silent)
             try:
-                timed_out = await request.wait(timeout, self._interrupt)
+                timed_out = await request.wait(timeout, interrupt)
             finally:
-                if request.on_begin is None:
-                    self._pending.pop(request.msg_id, None)
+                self._pending.pop(request.msg_id, None)
             # A failing cell of the person's aborts what waits behind it: that was not meant.
             if request.status != "aborted" or timed_out:
                 return request.outputs.result(timed_out)
@@ -83,14 +82,8 @@ class KernelClient:
         found = (request.outputs.last_lines(max_lines) for request in list(self._pending.values()))
         return next(filter(None, found), "")
 
-    async def _interrupt(self, msg_id: str) -> None:
-        request = self._pending.get(msg_id)
-        if self._cancels_waiting or request is None or request.has_begun:
-            self._cancel(msg_id)
-        else:
-            request.on_begin = partial(self._cancel, msg_id)
-
-    async def _send(self, code: str, silent: bool) -> CellRequest:
+    async def send(self, code: str, silent: bool) -> CellRequest:
+        """Send a cell, which runs when those before it have ended."""
         await self._connect()
         message = self._session.msg("execute_request", execute_content(code, silent))
         request = CellRequest(message["header"]["msg_id"], silent)

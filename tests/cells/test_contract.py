@@ -52,17 +52,15 @@ class TestRemoteKernel(CellRunnerContract):
 @pytest.mark.parametrize("silent", [False, True])
 def test_a_cell_has_begun_when_it_can_be_interrupted(silent: bool) -> None:
     """Before it tells its input, a kernel ignores interrupts; silent cells tell none."""
-    request, begun = CellRequest("id", silent), []
-    request.on_begin = lambda: begun.append(True)
+    request = CellRequest("id", silent)
     request.handle("status", {"execution_state": "busy"})
-    assert begun == [True] * silent
+    assert request.begun.is_set() is silent
     request.handle("execute_input", {"code": "1", "execution_count": 1})
-    request.handle("status", {"execution_state": "idle"})
-    assert begun == [True]
+    assert request.begun.is_set()
 
 
 async def test_what_another_has_signed_is_not_of_the_kernel() -> None:
-    client = KernelClient({"ip": "127.0.0.1", "key": "ours"}, cancel=lambda msg_id: None)
+    client = KernelClient({"ip": "127.0.0.1", "key": "ours"})
     with zmq.asyncio.Context() as context:
         kernel, reader = context.socket(zmq.PAIR), context.socket(zmq.PAIR)
         kernel.bind("inproc://kernel")

@@ -68,8 +68,9 @@ class ShellCells:
             )
         if self._client is None:
             connection = self._kernel.parent.get_connection_info()
-            self._client = KernelClient(connection, self._guard.cancel)
-        return await self._client.run_cell(code, timeout=timeout, silent=silent)
+            self._client = KernelClient(connection)
+        cancel = self._guard.cancel
+        return await self._client.run_cell(code, cancel, timeout=timeout, silent=silent)
 
     def _run_inline(
         self, run: partial[CellOutput], is_agents: bool, begin: Callable[[], None]

@@ -1,0 +1,114 @@
+"""Cells that are given up before they have begun: they end, and nobody else's does."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import requests
+
+from oh_jupyter.cells import CellOutput
+from oh_jupyter.cells.remote import RemoteKernel
+from oh_jupyter.cells.request import CellRequest
+from oh_jupyter.cells.turns import CellTurns
+from oh_jupyter.errors import PluginError
+from oh_jupyter.testing import LiveServer
+
+SLEEP = "import time; time.sleep(600)"
+ROUNDS = 3
+
+
+@asynccontextmanager
+async def two_clients_of_one_kernel(
+    server: LiveServer,
+) -> AsyncIterator[tuple[RemoteKernel, RemoteKernel]]:
+    kernels = f"{server.url}/api/kernels"
+    made = requests.post(kernels, json={}, headers=server.headers, timeout=60).json()["id"]
+    clients = [RemoteKernel(server.url, server.token, kernel_id=made) for _ in range(2)]
+    for client in clients:
+        await client.start()
+    try:
+        yield clients[0], clients[1]
+    finally:
+        for client in clients:
+            await client.close()
+        requests.delete(f"{kernels}/{made}", headers=server.headers, timeout=60)
+
+
+async def test_a_cell_that_waited_for_a_persons_is_ended_when_it_begins(
+    plain_server: LiveServer, tmp_path: Path
+) -> None:
+    async with two_clients_of_one_kernel(plain_server) as (person, agent):
+        for number in range(ROUNDS):
+            os.mkfifo(gate := tmp_path / f"gate{number}")
+            first = asyncio.create_task(person.run_cell(f"open({str(gate)!r}).read()"))
+            writer = await asyncio.to_thread(gate.open, "w")  # the cell has opened it, too
+            assert (await agent.run_cell(SLEEP, timeout=0.1)).timed_out
+            writer.close()
+            assert (await first).text == "''"
+            async with asyncio.timeout(60):
+                assert (await agent.run_cell("'on'")).text == "'on'"
+
+
+class DeafKernel:
+    """Takes cells and interrupts, and answers what the test says."""
+
+    def __init__(self) -> None:
+        self.requests: list[CellRequest] = []
+        self.interrupts: asyncio.Queue[None] = asyncio.Queue()
+        self.turns = CellTurns(lambda: self.interrupts.put(None))
+
+    async def send(self) -> CellRequest:
+        self.requests.append(CellRequest(str(len(self.requests))))
+        return self.requests[-1]
+
+    def run(self, timeout: float | None = None) -> asyncio.Task[CellOutput]:
+        return asyncio.create_task(self.turns.run(self.send, timeout))
+
+    def begin(self) -> None:
+        self.requests[-1].handle("status", {"execution_state": "busy"})
+        self.requests[-1].handle("execute_input", {"code": "1", "execution_count": 1})
+
+    def end(self, *, reply: bool = True) -> None:
+        if reply:
+            self.requests[-1].handle("execute_reply", {"status": "ok"})
+        self.requests[-1].handle("status", {"execution_state": "idle"})
+
+
+async def test_an_interrupt_that_is_lost_is_sent_again() -> None:
+    kernel = DeafKernel()
+    given_up = kernel.run(timeout=0)
+    assert (await given_up).timed_out
+    follower = kernel.run()
+    await asyncio.sleep(0)
+    assert kernel.interrupts.empty()
+    kernel.begin()
+    async with asyncio.timeout(60):
+        await kernel.interrupts.get()
+        await kernel.interrupts.get()
+    assert len(kernel.requests) == 1
+    # The kernel was interrupted before the code of the cell: it does not reply.
+    kernel.end(reply=False)
+    async with asyncio.timeout(60):
+        while len(kernel.requests) == 1:
+            await asyncio.sleep(0)
+        kernel.begin()
+        kernel.end()
+        await follower
+    assert kernel.interrupts.empty()
+
+
+async def test_who_waits_for_a_turn_is_told_when_the_connection_ends(
+    plain_server: LiveServer,
+) -> None:
+    async with two_clients_of_one_kernel(plain_server) as (person, _):
+        cells = [asyncio.create_task(person.run_cell(SLEEP)) for _ in range(2)]
+        await asyncio.sleep(0)
+        await person.close()
+        async with asyncio.timeout(60):
+            said = await asyncio.gather(*cells, return_exceptions=True)
+    assert [type(each) for each in said] == [PluginError] * 2
+    assert "was lost" in str(said[1])
