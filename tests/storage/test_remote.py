@@ -1,4 +1,5 @@
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -25,8 +26,19 @@ class TestDirectoriesOfFsspec(FileStoreContract):
         (tmp_path / "root").mkdir()
         return FsspecFileStore(f"local://{tmp_path}/root")
 
-    # fsspec writes its local files in place; LocalFileStore is the store for them.
-    test_a_reader_never_sees_half_a_file = None
+    def test_writers_of_one_file_take_turns(self, store):
+        """fsspec writes its local files in place, as servers of files do."""
+        versions = [str(length) * length for length in range(1, 9)]
+
+        def write(version):
+            for _ in range(200):
+                store.write("f", version)
+                seen.add(store.read("f"))
+
+        seen = set()
+        with ThreadPoolExecutor(len(versions)) as pool:
+            list(pool.map(write, versions))
+        assert seen <= set(versions)
 
 
 def test_unknown_protocol():

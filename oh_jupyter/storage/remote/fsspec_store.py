@@ -6,10 +6,12 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, cast
 
 from oh_jupyter.errors import StorageError, StoreAccessError, StoreConfigError
+from oh_jupyter.locks import thread_lock
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
 from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.paths import join, path_key
@@ -58,7 +60,8 @@ class FsspecFileStore(KeyedFileStore):
     """A store at an fsspec URL, such as ``sftp://host/dir`` or ``abfs://container/dir``.
 
     How atomic a write is, is up to the backend: object stores replace an object in one
-    step, a server of files may not.
+    step, a server of files may not. Within a process, whoever writes a file or reads all of
+    it takes turns with the others.
 
     Args:
         url: Where the root of the store is.
@@ -132,6 +135,12 @@ class FsspecFileStore(KeyedFileStore):
         except Exception as error:
             raise explain(error, repr(self), key, self._account) from error
 
+    def _turn(self, key: str) -> AbstractContextManager[None]:
+        """Exclude those threads that use the same file, where files are written in place."""
+        if self.fs.async_impl:
+            return contextlib.nullcontext()
+        return thread_lock(f"{self.url}/{key}")
+
     def _full(self, key: str) -> str:
         return f"{self.root}/{key}" if key else self.root
 
@@ -141,7 +150,7 @@ class FsspecFileStore(KeyedFileStore):
     def _put(self, key: str, data: bytes) -> None:
         with self._reached(key, writing=True):
             self._make_parents([key])
-            self._call("pipe_file", self._full(key), data, size=len(data))
+            self._pipe(key, data)
 
     def _put_new(self, key: str, data: bytes) -> None:
         """Most servers do it in one step; the look before is for those that do not."""
@@ -150,7 +159,7 @@ class FsspecFileStore(KeyedFileStore):
                 raise self._exists_already(key)
             self._make_parents([key])
             try:
-                self._call("pipe_file", self._full(key), data, mode="create", size=len(data))
+                self._pipe(key, data, mode="create")
             except FileExistsError:
                 raise self._exists_already(key) from None
             except OSError as error:
@@ -162,13 +171,19 @@ class FsspecFileStore(KeyedFileStore):
         with self._reached(key, writing=True):
             self._make_parents([key])
             size = os.path.getsize(source)
-            self._call("put_file", source, self._full(key), size=size, **self._upload_options)
+            with self._turn(key):
+                self._call("put_file", source, self._full(key), size=size, **self._upload_options)
+
+    def _pipe(self, key: str, data: bytes, **options: Any) -> None:
+        with self._turn(key):
+            self._call("pipe_file", self._full(key), data, size=len(data), **options)
 
     def _put_many(self, files: Mapping[str, bytes]) -> None:
         with self._reached("", writing=True):
             self._make_parents(files)
             if not self.fs.async_impl:
-                self.fs.pipe({self._full(key): data for key, data in files.items()})
+                for key, data in files.items():
+                    self._pipe(key, data)
                 return
             # They share the way to the server with those that go at the same time.
             size = sum(sorted(map(len, files.values()))[-MAX_CONNECTIONS:])
@@ -187,9 +202,9 @@ class FsspecFileStore(KeyedFileStore):
                 self.fs.makedirs(directory, exist_ok=True)
 
     def _get(self, key: str) -> bytes:
-        return cast(
-            bytes, self._read(key, lambda path: self.fs.cat_file(path, **self._read_options))
-        )
+        with self._turn(key):
+            read = self._read(key, lambda path: self.fs.cat_file(path, **self._read_options))
+        return cast(bytes, read)
 
     def _open_read(self, key: str) -> BinaryIO:
         options = self._stream_options
