@@ -12,8 +12,8 @@ from jupyter_client.session import Session, json_packer
 
 from oh_jupyter.background import run_in_background
 from oh_jupyter.cells import CellOutput
+from oh_jupyter.cells.queue import CellQueue
 from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, execute_content
-from oh_jupyter.cells.turns import CellTurns
 from oh_jupyter.errors import PluginError
 
 WATCH_INTERVAL_SECONDS = 2.0
@@ -42,7 +42,7 @@ class RemoteKernel:
         self._socket: Any = None
         self._reader: asyncio.Task[None] | None = None
         self._pending: dict[str, CellRequest] = {}
-        self._turns = CellTurns(self._interrupt)
+        self._queue = CellQueue(self._interrupt)
         self._lock = asyncio.Lock()
         self.python_interpreter_path = ""
 
@@ -85,7 +85,7 @@ class RemoteKernel:
         return await self._run(code, timeout, silent)
 
     async def _run(self, code: str, timeout: float | None, silent: bool) -> CellOutput:
-        return await self._turns.run(partial(self._send, code, silent), timeout)
+        return await self._queue.run(partial(self._send, code, silent), timeout)
 
     async def _send(self, code: str, silent: bool) -> CellRequest:
         if self._socket is None:

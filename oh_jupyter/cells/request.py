@@ -68,6 +68,11 @@ class CellRequest:
             raise self._problem
         return False
 
+    @property
+    def is_to_be_repeated(self) -> bool:
+        """Whether a failing cell of somebody else's aborted what waited behind it."""
+        return self.status == "aborted" and not self._given_up
+
     async def wait_after_interrupt(self) -> None:
         """Wait until it ends, but no longer than a cell gets to end after an interrupt."""
         with suppress(TimeoutError):

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.cells import CellOutput
-from oh_jupyter.cells.turns import CellTurns
+from oh_jupyter.cells.queue import CellQueue
 from oh_jupyter.errors import PluginError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class SubprocessKernel:
         """Start nothing yet."""
         self._manager: Any = None
         self._client: KernelClient | None = None
-        self._turns = CellTurns(self._interrupt)
+        self._queue = CellQueue(self._interrupt)
         self._lock = asyncio.Lock()
         self._ended: asyncio.Future[int]
         self.python_interpreter_path = sys.executable
@@ -62,7 +62,7 @@ class SubprocessKernel:
                 loop = asyncio.get_running_loop()
                 self._ended = loop.run_in_executor(None, provisioner.process.wait)
                 self._client = KernelClient(manager.get_connection_info())
-                self._turns = CellTurns(self._interrupt)
+                self._queue = CellQueue(self._interrupt)
                 said = await self._run("import sys, json; print(json.dumps(sys.executable))")
                 self.python_interpreter_path = json.loads(said.text)
                 for code in self.startup_cells:
@@ -90,7 +90,7 @@ class SubprocessKernel:
         """Wait for the end of a cell, or of the kernel."""
         assert self._client is not None
         send = partial(self._client.send, code, silent)
-        running = asyncio.ensure_future(self._turns.run(send, timeout))
+        running = asyncio.ensure_future(self._queue.run(send, timeout))
         try:
             waiting: set[asyncio.Future[Any]] = {running, self._ended}
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -110,7 +110,7 @@ class SubprocessKernel:
         """Shut the kernel down. A later cell starts another."""
         client, manager = self._client, self._manager
         self._client = self._manager = None
-        self._turns.close()
+        self._queue.close()
         if client is not None:
             await client.close()
         if manager is not None and manager.has_kernel:

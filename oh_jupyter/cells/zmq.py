@@ -73,8 +73,7 @@ class KernelClient:
                 timed_out = await request.wait(timeout, interrupt)
             finally:
                 self._pending.pop(request.msg_id, None)
-            # A failing cell of the person's aborts what waits behind it: that was not meant.
-            if request.status != "aborted" or timed_out:
+            if not request.is_to_be_repeated:
                 return request.outputs.result(timed_out)
 
     def peek(self, max_lines: int = 3) -> str:

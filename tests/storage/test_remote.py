@@ -9,8 +9,6 @@ from oh_jupyter.testing import FileStoreContract
 
 
 class TestMemoryUrl(FileStoreContract):
-    creates_in_one_step = False
-
     @pytest.fixture
     def store(self):
         return FsspecFileStore(f"memory://{uuid.uuid4().hex}/root")
@@ -18,8 +16,6 @@ class TestMemoryUrl(FileStoreContract):
 
 class TestDirectoriesOfFsspec(FileStoreContract):
     """A backend with real directories, as sftp has them."""
-
-    creates_in_one_step = False
 
     @pytest.fixture
     def store(self, tmp_path):

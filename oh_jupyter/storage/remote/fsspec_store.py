@@ -60,8 +60,8 @@ class FsspecFileStore(KeyedFileStore):
     """A store at an fsspec URL, such as ``sftp://host/dir`` or ``abfs://container/dir``.
 
     How atomic a write is, is up to the backend: object stores replace an object in one
-    step, a server of files may not. Within a process, whoever writes a file or reads all of
-    it takes turns with the others.
+    step, a server of files may not. Within a process, whoever writes a file, creates it or
+    reads all of it waits for the others.
 
     Args:
         url: Where the root of the store is.
@@ -135,7 +135,7 @@ class FsspecFileStore(KeyedFileStore):
         except Exception as error:
             raise explain(error, repr(self), key, self._account) from error
 
-    def _turn(self, key: str) -> AbstractContextManager[None]:
+    def _exclusive(self, key: str) -> AbstractContextManager[None]:
         """Exclude those threads that use the same file, where files are written in place."""
         if self.fs.async_impl:
             return contextlib.nullcontext()
@@ -154,12 +154,12 @@ class FsspecFileStore(KeyedFileStore):
 
     def _put_new(self, key: str, data: bytes) -> None:
         """Most servers do it in one step; the look before is for those that do not."""
-        with self._reached(key, writing=True):
+        with self._reached(key, writing=True), self._exclusive(key):
             if self._call("exists", self._full(key)):
                 raise self._exists_already(key)
             self._make_parents([key])
             try:
-                self._pipe(key, data, mode="create")
+                self._call("pipe_file", self._full(key), data, mode="create", size=len(data))
             except FileExistsError:
                 raise self._exists_already(key) from None
             except OSError as error:
@@ -171,12 +171,12 @@ class FsspecFileStore(KeyedFileStore):
         with self._reached(key, writing=True):
             self._make_parents([key])
             size = os.path.getsize(source)
-            with self._turn(key):
+            with self._exclusive(key):
                 self._call("put_file", source, self._full(key), size=size, **self._upload_options)
 
-    def _pipe(self, key: str, data: bytes, **options: Any) -> None:
-        with self._turn(key):
-            self._call("pipe_file", self._full(key), data, size=len(data), **options)
+    def _pipe(self, key: str, data: bytes) -> None:
+        with self._exclusive(key):
+            self._call("pipe_file", self._full(key), data, size=len(data))
 
     def _put_many(self, files: Mapping[str, bytes]) -> None:
         with self._reached("", writing=True):
@@ -202,7 +202,7 @@ class FsspecFileStore(KeyedFileStore):
                 self.fs.makedirs(directory, exist_ok=True)
 
     def _get(self, key: str) -> bytes:
-        with self._turn(key):
+        with self._exclusive(key):
             read = self._read(key, lambda path: self.fs.cat_file(path, **self._read_options))
         return cast(bytes, read)
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import requests
 
 from oh_jupyter.cells import CellOutput
+from oh_jupyter.cells.queue import CellQueue
 from oh_jupyter.cells.remote import RemoteKernel
 from oh_jupyter.cells.request import CellRequest
-from oh_jupyter.cells.turns import CellTurns
 from oh_jupyter.errors import PluginError
 from oh_jupyter.testing import LiveServer
 
@@ -54,19 +54,21 @@ async def test_a_cell_that_waited_for_a_persons_is_ended_when_it_begins(
 
 
 class DeafKernel:
-    """Takes cells and interrupts, and answers what the test says."""
+    """Answers what the test says: a real kernel loses an interrupt only now and then."""
 
     def __init__(self) -> None:
+        self.sent: asyncio.Queue[None] = asyncio.Queue()
         self.requests: list[CellRequest] = []
         self.interrupts: asyncio.Queue[None] = asyncio.Queue()
-        self.turns = CellTurns(lambda: self.interrupts.put(None))
+        self.queue = CellQueue(lambda: self.interrupts.put(None))
 
     async def send(self) -> CellRequest:
         self.requests.append(CellRequest(str(len(self.requests))))
+        self.sent.put_nowait(None)
         return self.requests[-1]
 
     def run(self, timeout: float | None = None) -> asyncio.Task[CellOutput]:
-        return asyncio.create_task(self.turns.run(self.send, timeout))
+        return asyncio.create_task(self.queue.run(self.send, timeout))
 
     def begin(self) -> None:
         self.requests[-1].handle("status", {"execution_state": "busy"})
@@ -82,6 +84,7 @@ async def test_an_interrupt_that_is_lost_is_sent_again() -> None:
     kernel = DeafKernel()
     given_up = kernel.run(timeout=0)
     assert (await given_up).timed_out
+    await kernel.sent.get()
     follower = kernel.run()
     await asyncio.sleep(0)
     assert kernel.interrupts.empty()
@@ -93,15 +96,39 @@ async def test_an_interrupt_that_is_lost_is_sent_again() -> None:
     # The kernel was interrupted before the code of the cell: it does not reply.
     kernel.end(reply=False)
     async with asyncio.timeout(60):
-        while len(kernel.requests) == 1:
-            await asyncio.sleep(0)
+        await kernel.sent.get()
         kernel.begin()
         kernel.end()
         await follower
     assert kernel.interrupts.empty()
 
 
-async def test_who_waits_for_a_turn_is_told_when_the_connection_ends(
+async def test_an_interrupt_that_is_on_its_way_meets_no_other_cell() -> None:
+    kernel, arrives = DeafKernel(), asyncio.Event()
+
+    async def interrupt() -> None:
+        await kernel.interrupts.put(None)
+        await arrives.wait()
+
+    kernel.queue = CellQueue(interrupt)
+    given_up, follower = kernel.run(timeout=0.05), kernel.run()
+    await kernel.sent.get()
+    kernel.begin()
+    async with asyncio.timeout(60):
+        await kernel.interrupts.get()
+        kernel.end()
+        for _ in range(20):  # of the loop, in which it would be sent
+            await asyncio.sleep(0)
+        assert kernel.sent.empty()
+        arrives.set()
+        assert (await given_up).timed_out
+        await kernel.sent.get()
+        kernel.begin()
+        kernel.end()
+        assert not (await follower).timed_out
+
+
+async def test_who_waits_is_told_when_the_connection_ends(
     plain_server: LiveServer,
 ) -> None:
     async with two_clients_of_one_kernel(plain_server) as (person, _):
