@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from oh_jupyter.errors import StoreConfigError
+from oh_jupyter.errors import StoreConfigError, StoreIsDirectoryError, StoreNotDirectoryError
 from oh_jupyter.storage import FsspecFileStore
 from oh_jupyter.testing import FileStoreContract
 
@@ -35,6 +35,18 @@ class TestDirectoriesOfFsspec(FileStoreContract):
         with ThreadPoolExecutor(len(versions)) as pool:
             list(pool.map(write, versions))
         assert seen <= set(versions)
+
+
+@pytest.mark.parametrize("url", ["local://{}", "memory://{}"])
+def test_what_is_in_the_way_of_a_file_is_said(url, tmp_path):
+    store = FsspecFileStore(url.format(tmp_path))
+    store.write("d/f", "kept")
+    for write in (store.write, lambda path, contents: store.write_many({path: contents})):
+        with pytest.raises(StoreIsDirectoryError, match="has a directory at this path: 'd'"):
+            write("d", "lost")
+        with pytest.raises(StoreNotDirectoryError, match=r"has a file at this path.*: 'd/f"):
+            write("d/f/g", "lost")
+    assert store.read("d/f") == "kept"
 
 
 def test_unknown_protocol():

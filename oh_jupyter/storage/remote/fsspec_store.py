@@ -176,7 +176,12 @@ class FsspecFileStore(KeyedFileStore):
 
     def _pipe(self, key: str, data: bytes) -> None:
         with self._exclusive(key):
-            self._call("pipe_file", self._full(key), data, size=len(data))
+            try:
+                self._call("pipe_file", self._full(key), data, size=len(data))
+            except IsADirectoryError as error:
+                raise self._is_directory(key) from error
+            except (FileExistsError, NotADirectoryError) as error:
+                raise self._not_directory(key) from error
 
     def _put_many(self, files: Mapping[str, bytes]) -> None:
         with self._reached("", writing=True):
@@ -199,7 +204,10 @@ class FsspecFileStore(KeyedFileStore):
         # On an object store there is nothing to make, except a bucket, by mistake.
         if self._has_directories:
             for directory in {self._full(key).rpartition("/")[0] for key in keys}:
-                self.fs.makedirs(directory, exist_ok=True)
+                try:
+                    self.fs.makedirs(directory, exist_ok=True)
+                except (FileExistsError, NotADirectoryError) as error:
+                    raise self._not_directory(self._key(directory)) from error
 
     def _get(self, key: str) -> bytes:
         with self._exclusive(key):
