@@ -48,7 +48,7 @@ TESTS ?= tests
 
 # What a part of the tests runs is no measure of all of them.
 coverage: $(VENV)/.dev
-	$(BIN)/oh-jupyter install-browser
+	$(BIN)/oh-jupyter install-browser || true
 	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest $(TESTS) -m 'not slow' -n auto --dist loadfile --no-loadscope-reorder
 	$(BIN)/coverage combine --quiet

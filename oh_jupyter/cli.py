@@ -65,8 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser(
         "install-browser",
         help="find a Chromium, Chrome or Edge, or install Chromium",
-        description="Use a browser that is there; else install Playwright's Chromium; else "
-        "say which package to install.",
+        description="Use a browser that is installed; else download Playwright's Chromium; else "
+        "install the system's package (root only); else say which one to install.",
     )
     environment = commands.add_parser(
         "env",
@@ -155,7 +155,7 @@ def _find(options: argparse.Namespace, notebook: str | None) -> RunningServer:
     from oh_jupyter.server.running import find_server, server_at
 
     if options.url is None:
-        return find_server(notebook)
+        return find_server(notebook, prefer_open=options.command == "mcp")
     return server_at(options.url, options.token or "", notebook)
 
 
@@ -166,7 +166,7 @@ def _relay_mcp(options: argparse.Namespace) -> int:
 
 
 def _install() -> int:
-    from oh_jupyter.browser.executable import install_browser
+    from oh_jupyter.browser.install import install_browser
 
     return install_browser()
 

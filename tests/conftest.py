@@ -12,6 +12,9 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+from oh_jupyter.browser.executable import find_executable, install_command
+from oh_jupyter.errors import BrowserNotFoundError
+
 pytest_plugins = ["pytest_jupyter.jupyter_server", "oh_jupyter.testing"]
 
 
@@ -21,6 +24,8 @@ FOLDERS_WITH_LONG_FILES = (
     *("server", "agents", "client", "kernel", "shell"),
     *("checkpoints", "editor", "storage", "evaluation"),
 )
+
+NEEDS_BROWSER = "needs a Chromium, Chrome or Edge"
 
 # What a run finds, the next one finds, too; "--hypothesis-profile default" looks elsewhere.
 hypothesis.settings.register_profile("repeatable", derandomize=True)
@@ -39,6 +44,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     So the processors of several workers are used all the time, and all end at about the same time.
     """
+    _skip_without_a_browser(items)
     order = [*BUSY_FOLDERS, *FOLDERS_WITH_LONG_FILES]
     rank = {name: place for place, name in enumerate(order)}
     files = sorted(
@@ -49,6 +55,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     others = [path for path in files if path.parent.name not in BUSY_FOLDERS]
     turn = {path: n / len(group) for group in (busy, others) for n, path in enumerate(group)}
     items.sort(key=lambda item: (turn[item.path], item.path))
+
+
+def _skip_without_a_browser(items: list[pytest.Item]) -> None:
+    """Skip the tests that need a browser where there is none."""
+    try:
+        find_executable()
+    except BrowserNotFoundError:
+        for item in items:
+            if item.get_closest_marker("browser") or item.path.parent.name == "e2e":
+                item.add_marker(pytest.mark.skip(reason=NEEDS_BROWSER))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many tests were skipped for want of a browser, and how to get one."""
+    reports = terminalreporter.stats.get("skipped", [])
+    skipped = sum(NEEDS_BROWSER in str(report.longrepr) for report in reports)
+    if skipped:
+        terminalreporter.write_line(
+            f"Not run: {skipped} tests that need a browser; to get one: {install_command()}"
+        )
 
 
 def pytest_collection_finish() -> None:

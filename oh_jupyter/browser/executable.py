@@ -1,10 +1,9 @@
-"""Where the browser is: the lookup, and the installation for machines without one."""
+"""Lookup of the browser's executable."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,9 +51,18 @@ def find_executable(explicit: str | os.PathLike[str] | None = None) -> str:
         if candidate is not None and os.access(candidate, os.X_OK):
             return os.path.abspath(candidate)
     raise BrowserNotFoundError(
-        "There is no Chromium, Chrome or Edge on this machine. Run `oh-jupyter install-browser`, "
-        f"or name an executable in the environment variable {EXECUTABLE_VARIABLE}."
+        f"No Chromium, Chrome or Edge on this machine. Run `{install_command()}`, or name an "
+        f"executable in the environment variable {EXECUTABLE_VARIABLE}."
     )
+
+
+def install_command() -> str:
+    """Return the command that installs a browser, as a terminal of this environment takes it."""
+    program = "oh-jupyter"
+    if shutil.which(program) is None:
+        beside = Path(sys.executable).with_name(program)
+        program = str(beside) if beside.exists() else f"{sys.executable} -m oh_jupyter.cli"
+    return f"{program} install-browser"
 
 
 def _playwright_browser() -> Path | None:
@@ -92,31 +100,3 @@ def _system_browsers() -> Iterator[Path]:
     if sys.platform == "win32":
         for root in filter(None, map(os.environ.get, WINDOWS_ROOTS)):
             yield from (Path(root) / place for place in WINDOWS_PATHS)
-
-
-def install_browser() -> int:
-    """Make sure that there is a browser, print what was done, and return an exit status."""
-    try:
-        print(f"A browser is here already: {find_executable()}")
-        return 0
-    except BrowserNotFoundError as error:
-        if os.environ.get(EXECUTABLE_VARIABLE):
-            print(error)
-            return 1
-    print("No browser found. Running: playwright install chromium")
-    sys.stdout.flush()
-    command = [sys.executable, "-m", "playwright", "install", "chromium"]
-    outcome = subprocess.run(command, check=False)
-    try:
-        found = find_executable()
-    except BrowserNotFoundError:
-        print(f"Playwright could not install Chromium (exit status {outcome.returncode}).")
-        print("Install a package of your system instead:")
-        print("  Debian, Ubuntu: apt-get install chromium   (or chromium-headless-shell)")
-        print("  Fedora: dnf install chromium    Alpine: apk add chromium")
-        print("  macOS: brew install --cask chromium    Windows: winget install Google.Chrome")
-        print(f"or name an executable in the environment variable {EXECUTABLE_VARIABLE}.")
-        return 1
-    print(f"Installed: {found}")
-    print("If it does not start, its system libraries are missing: playwright install-deps")
-    return 0

@@ -1,0 +1,151 @@
+"""Installation of a browser: Playwright's download, else the system's package."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from oh_jupyter.browser.executable import EXECUTABLE_VARIABLE, find_executable
+from oh_jupyter.errors import BrowserNotFoundError
+
+CONNECT_TIMEOUT_MS = 10_000
+"""How long Playwright waits for each of its download hosts; its own default is 30 s."""
+
+SYSTEM_PACKAGES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "apt-get": (
+        ("apt-get", "-o", "Acquire::Retries=5", "update", "-qq"),
+        ("apt-get", "-o", "Acquire::Retries=5", "install", "-qq", "--yes",
+         "--no-install-recommends", "chromium"),
+    ),
+    "dnf": (("dnf", "install", "--quiet", "--assumeyes", "chromium"),),
+    "apk": (("apk", "add", "--quiet", "chromium"),),
+}  # fmt: skip
+"""Commands that install Chromium, by package manager."""
+
+INSTALL_BY_HAND = {
+    "apt-get": "apt-get install chromium",
+    "dnf": "dnf install chromium",
+    "apk": "apk add chromium",
+    "brew": "brew install --cask chromium",
+    "winget": "winget install Google.Chrome",
+}
+"""The same for a person, with the package managers of macOS and Windows."""
+
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+FAILURE = re.compile(r"\s*$|\s+at |Error: |Failed to install")
+
+
+def install_browser() -> int:
+    """Make sure that a browser is installed; print what happened.
+
+    Uses a browser that is installed, else Playwright's download, else the system's package where
+    this user may install one.
+
+    Returns:
+        The exit status of the command: 0 if there is a browser.
+    """
+    try:
+        print(f"Browser: {find_executable()}")
+        return 0
+    except BrowserNotFoundError as error:
+        if os.environ.get(EXECUTABLE_VARIABLE):
+            print(error)
+            return 1
+    reasons = []
+    # A download that lacks system libraries starts once the system's package has brought them.
+    for install in (_download_with_playwright, _install_system_package):
+        reason = install() or _start_failure()
+        if not reason:
+            print(f"Installed: {find_executable()}")
+            return 0
+        reasons.append(reason)
+    print(f"No browser: {'; '.join(reasons)}. {_advice()}")
+    return 1
+
+
+def _download_with_playwright() -> str:
+    """Run Playwright's installation; return why it failed, or ""."""
+    print("No browser found; running: playwright install chromium", flush=True)
+    command = [sys.executable, "-m", "playwright", "install", "chromium"]
+    timeout = {"PLAYWRIGHT_DOWNLOAD_CONNECTION_TIMEOUT": str(CONNECT_TIMEOUT_MS)}
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as errors,
+        subprocess.Popen(
+            command,
+            env=timeout | os.environ,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+        ) as process,
+    ):
+        assert process.stdout is not None
+        printed = set()
+        for line in process.stdout:
+            # Each host that it tries repeats the same lines, and its failures are stack traces.
+            if line not in printed and not FAILURE.match(line):
+                printed.add(line)
+                print(f"  {ANSI.sub('', line).strip()}", flush=True)
+        if process.wait() == 0:
+            return ""
+        errors.seek(0)
+        reason = _first_error(errors.read()) or f"exit status {process.returncode}"
+    return f"Playwright could not download Chromium ({reason})"
+
+
+def _install_system_package() -> str:
+    """Install the system's Chromium; return why that failed or was not tried, or ""."""
+    manager = next(filter(shutil.which, SYSTEM_PACKAGES), None)
+    if manager is None:
+        return "no package manager that it knows (apt-get, dnf, apk)"
+    if not hasattr(os, "geteuid") or os.geteuid() != 0:
+        return "only root may install the system's package"
+    print(f"Installing the system's package instead: {INSTALL_BY_HAND[manager]}", flush=True)
+    environment = os.environ | {"DEBIAN_FRONTEND": "noninteractive"}
+    for command in SYSTEM_PACKAGES[manager]:
+        outcome = subprocess.run(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+        )
+        if outcome.returncode:
+            last = outcome.stdout.strip().rpartition("\n")[2] or f"exit {outcome.returncode}"
+            return f"{INSTALL_BY_HAND[manager]} failed ({last})"
+    return ""
+
+
+def _start_failure() -> str:
+    """Return why the browser that was installed does not start, or ""."""
+    try:
+        executable = find_executable()
+    except BrowserNotFoundError:
+        return "the installation succeeded, but there is still no browser"
+    outcome = subprocess.run(
+        [executable, "--version"], capture_output=True, text=True, errors="replace"
+    )
+    if outcome.returncode == 0:
+        return ""
+    last = outcome.stderr.strip().rpartition("\n")[2]
+    return f"{executable} does not start ({last or f'exit status {outcome.returncode}'})"
+
+
+def _first_error(output: str) -> str:
+    """Return the first error message of Playwright's output, without its stack trace."""
+    match = re.search(r"^Error: (.+)$", ANSI.sub("", output), re.MULTILINE)
+    return match[1].strip() if match else ""
+
+
+def _advice() -> str:
+    """Return what a person can do to get a browser on this machine."""
+    commands = [text for name, text in INSTALL_BY_HAND.items() if shutil.which(name)]
+    if not commands:
+        return f"Install Chromium, or name an executable in {EXECUTABLE_VARIABLE}."
+    return f"Run `{commands[0]}`, or name an executable in {EXECUTABLE_VARIABLE}."

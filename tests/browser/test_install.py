@@ -1,0 +1,126 @@
+"""`oh-jupyter install-browser` on machines with and without network, packages and rights.
+
+The programs that would download or install stand in for the real ones: a test may not change the
+machine that it runs on.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.browser import install
+from oh_jupyter.browser.install import install_browser
+
+PLAYWRIGHT_FAILS = """
+for i in 1 2 3 4; do
+  echo "Downloading Chromium from https://example.org"
+  echo "Error: getaddrinfo ENOTFOUND example.org" >&2
+  echo "    at GetAddrInfoReqWrap.onlookupall (node:internal/dns/promises:101:17) {" >&2
+done
+echo "Failed to install browsers"
+echo "    at ChildProcess.emit (node:events:514:20)"
+exit 1
+"""
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine without any program but those that the test adds."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("PLAYWRIGHT_BROWSERS_PATH", str(tmp_path / "pw"))
+    monkeypatch.delenv("OH_JUPYTER_BROWSER", raising=False)
+    monkeypatch.setattr(install.sys, "executable", str(tmp_path / "python"))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    return tmp_path
+
+
+def program(path: Path, body: str = "exit 0") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    return path
+
+
+def creates(path: Path) -> str:
+    return (
+        f"/bin/mkdir -p {path.parent}; echo '#!/bin/sh' > {path}; /bin/chmod +x {path}; "
+        f"echo $* >> {path.parent}/calls"
+    )
+
+
+def test_an_installed_browser_is_used(machine: Path, capsys: pytest.CaptureFixture[str]):
+    chromium = program(machine / "bin/chromium")
+    assert install_browser() == 0
+    assert capsys.readouterr().out == f"Browser: {chromium}\n"
+
+
+def test_a_download_of_playwright(machine: Path, capsys: pytest.CaptureFixture[str]):
+    chromium = machine / "pw/chromium-1/chrome-linux/chrome"
+    program(
+        machine / "python",
+        f'[ "$*" = "-m playwright install chromium" ] || exit 9\n{creates(chromium)}',
+    )
+    assert install_browser() == 0
+    assert f"Installed: {chromium}" in capsys.readouterr().out
+
+
+def test_the_systems_package_where_the_download_fails(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+):
+    program(machine / "python", PLAYWRIGHT_FAILS)
+    chromium = machine / "bin/chromium"
+    program(machine / "bin/apt-get", f'case "$*" in *install*) {creates(chromium)};; esac')
+    assert install_browser() == 0
+    out = capsys.readouterr().out
+    assert f"Installed: {chromium}" in out
+    assert "Installing the system's package instead: apt-get install chromium" in out
+    assert out.count("Downloading") == 1
+    assert "  at " not in out
+    assert "Failed to install" not in out
+    assert "install -qq --yes" in (machine / "bin/calls").read_text()
+
+
+def test_a_download_that_lacks_libraries_gets_them_from_the_systems_package(
+    machine: Path, capsys: pytest.CaptureFixture[str]
+):
+    chromium = machine / "pw/chromium-1/chrome-linux/chrome"
+    broken = "echo libnss3.so: cannot open shared object file >&2; exit 127"
+    program(machine / "python", f"{creates(chromium)}; echo '{broken}' >> {chromium}")
+    program(machine / "bin/apt-get", creates(chromium))
+    assert install_browser() == 0
+    assert f"Installed: {chromium}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("user", [0, 1000])
+def test_no_way_to_a_browser_is_one_line(
+    machine: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    user: int,
+):
+    monkeypatch.setattr(os, "geteuid", lambda: user)
+    program(machine / "python", PLAYWRIGHT_FAILS)
+    program(machine / "bin/apt-get", "echo Reading; echo E: Unable to locate chromium; exit 100")
+    assert install_browser() == 1
+    last = capsys.readouterr().out.strip().rpartition("\n")[2]
+    assert last.startswith(
+        "No browser: Playwright could not download Chromium (getaddrinfo ENOTFOUND example.org); "
+    )
+    assert ("E: Unable to locate chromium" in last) is (user == 0)
+    assert ("only root" in last) is (user != 0)
+    assert last.endswith(
+        "Run `apt-get install chromium`, or name an executable in OH_JUPYTER_BROWSER."
+    )
+
+
+def test_a_wrong_executable_is_reported_and_nothing_installed(
+    machine: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("OH_JUPYTER_BROWSER", "/no/such")
+    program(machine / "python", creates(machine / "called"))
+    assert install_browser() == 1
+    assert "OH_JUPYTER_BROWSER names '/no/such'" in capsys.readouterr().out
+    assert not (machine / "called").exists()
