@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from oh_jupyter._version import __version__
 from oh_jupyter.config import Settings
 from oh_jupyter.errors import ConfigError, OhJupyterError
+from oh_jupyter.vulnerabilities import installed_vulnerabilities
 
 PROGRAM_SECONDS = 20.0
 """How long a program may take to tell its version."""
@@ -101,6 +102,16 @@ def _requirements(settings: Settings) -> Iterator[Check]:
         yield Check("packages", "wrong", "; ".join(words), command)
     else:
         yield Check("packages", "ok", "all that is needed is there")
+
+
+def _vulnerabilities(settings: Settings) -> Iterator[Check]:
+    """Check for installed releases with known vulnerabilities."""
+    vulnerable = list(installed_vulnerabilities())
+    for each, installed in vulnerable:
+        command = f"{sys.executable} -m pip install '{each.package}>={each.fixed_in}'"
+        yield Check("security", "wrong", f"{each.package} {installed}: {each.summary}", command)
+    if not vulnerable:
+        yield Check("security", "ok", "no release with a hole that this version knows of")
 
 
 def _kernel(settings: Settings) -> Iterator[Check]:
@@ -302,6 +313,7 @@ def _version(program: str) -> str | None:
 _LOOKS: tuple[Callable[[Settings], Iterator[Check]], ...] = (
     _python,
     _requirements,
+    _vulnerabilities,
     _kernel,
     _server_extension,
     _lab_extension,

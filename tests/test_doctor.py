@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from oh_jupyter import vulnerabilities
 from oh_jupyter.cli import main
 from oh_jupyter.config import Settings
 from oh_jupyter.doctor import Check, examine
@@ -18,12 +19,13 @@ def find(name: str, settings: Settings | None = None) -> Check:
     return next(check for check in examine(settings or Settings()) if check.name == name)
 
 
+@pytest.mark.browser
 def test_an_environment_that_works() -> None:
     checks = examine(Settings(file_store="memory"))
     assert [str(check) for check in checks if check.status == "wrong"] == []
     names = [check.name for check in checks]
     assert names[:6] == [
-        *("oh_jupyter", "packages", "kernel", "server extension", "JupyterLab", "browser"),
+        *("oh_jupyter", "packages", "security", "kernel", "server extension", "JupyterLab"),
     ]
 
 
@@ -35,6 +37,14 @@ def test_a_version_that_clashes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "not installed: no-such-package>=1; other versions than needed: fsspec " in check.found
     assert "pandas" not in check.found
     assert check.mend.endswith("-m pip install --upgrade oh_jupyter")
+
+
+def test_a_release_with_a_known_vulnerability(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vulnerabilities, "version", lambda name: "2.14.0")
+    check = find("security")
+    assert check.status == "wrong"
+    assert check.found.startswith("jupyter_server 2.14.0: CVE-2026-44727")
+    assert check.mend.endswith("pip install 'jupyter_server>=2.20.0'")
 
 
 def test_nothing_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -108,6 +118,7 @@ def test_one_broken_look_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None
     assert find("oh_jupyter").status == "ok"
 
 
+@pytest.mark.browser
 def test_from_a_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,6 +132,7 @@ def test_from_a_terminal(
     assert [check["name"] for check in checks if check["status"] == "wrong"] == ["store"]
 
 
+@pytest.mark.browser
 def test_settings_that_no_kernel_would_take(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
