@@ -3,5 +3,6 @@
 from oh_jupyter.checkpoints.checkpoints import Checkpoint, Checkpoints
 from oh_jupyter.checkpoints.rewind import PathChange, RewindPlan
 from oh_jupyter.checkpoints.snapshot import Limits
+from oh_jupyter.checkpoints.work import Work
 
-__all__ = ["Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan"]
+__all__ = ["Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan", "Work"]

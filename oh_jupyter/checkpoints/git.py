@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
+from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
 
 TIMEOUT_SECONDS = 120.0
+
+LIST_SECONDS = 5.0
+"""How long git may take to list the files of a workspace for the first time."""
+
+TEMPORARY_SUFFIX = ".oh-rewind"
+"""Ending of a file that a rewind writes beside the one that it replaces."""
 
 _CONFIG = {
     "core.bare": "false",
@@ -31,8 +42,22 @@ _ENVIRONMENT = {
 # Bytes are kept as they are, whatever .gitattributes of the workspace says.
 _ATTRIBUTES = "* -text !eol !filter !ident !working-tree-encoding\n"
 
-# What tools make anew, and what is too large to be looked at on each turn.
-_IGNORED = ("__pycache__/", ".ipynb_checkpoints/", ".venv/", "node_modules/")
+# What tools make again, and what is too large to be looked at on each turn.
+_IGNORED = (
+    *("__pycache__/", ".ipynb_checkpoints/", ".venv/", "node_modules/"),
+    f"*{TEMPORARY_SUFFIX}",
+)
+
+
+class GitError(CheckpointError):
+    """A command of git that failed."""
+
+
+def too_large(message: str) -> CheckpointError:
+    """Return the error for a workspace of which no checkpoints can be made."""
+    error = CheckpointError(message)
+    error.is_lasting = True
+    return error
 
 
 class Git:
@@ -45,11 +70,30 @@ class Git:
                 "Checkpoints need git, and there is none on the PATH; install it (Debian: "
                 "apt-get install git; conda: conda install git), or set checkpoints = 'off'."
             )
+        if work_tree == Path(work_tree.anchor):
+            raise too_large(
+                f"Of {str(work_tree)!r}, the root of the file system, no checkpoints are made; "
+                "start in a smaller folder."
+            )
         self._program = program
         self.directory = directory
         self.work_tree = work_tree
+        own = (os.path.realpath(state_home()), os.path.realpath(directory.parent))
+        self._own_folders = [
+            path for path in own if Path(path).is_relative_to(work_tree) and path != str(work_tree)
+        ]
         if not (directory / "HEAD").exists():
             self._create()
+        self._write_ignored()
+
+    @property
+    def index(self) -> Path:
+        """What git knows of the files without reading them."""
+        return self.directory / "index"
+
+    def is_ours(self, path: str) -> bool:
+        """Whether an absolute path is the product's own state, which is never a workspace's."""
+        return any(path == own or path.startswith(own + os.sep) for own in self._own_folders)
 
     def _create(self) -> None:
         self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -59,12 +103,18 @@ class Git:
         info = self.directory / "info"
         info.mkdir(exist_ok=True)
         (info / "attributes").write_text(_ATTRIBUTES)
+
+    def _write_ignored(self) -> None:
         ignored = [*_IGNORED]
         if self.work_tree == Path.home().resolve():
             ignored.append("/.*")  # keys, caches, and the state of programs
-        if self.directory.is_relative_to(self.work_tree):
-            ignored.append(f"/{self.directory.relative_to(self.work_tree).as_posix()}/")
-        (info / "exclude").write_text("".join(f"{line}\n" for line in ignored))
+        for own in map(Path, self._own_folders):
+            name = own.relative_to(self.work_tree).as_posix()
+            ignored.append(f"/{_PATTERN.sub(_escaped, name)}/")
+        text = "".join(f"{line}\n" for line in ignored)
+        exclude = self.directory / "info" / "exclude"
+        if not exclude.exists() or exclude.read_text() != text:
+            exclude.write_text(text)
 
     def __call__(
         self,
@@ -73,8 +123,9 @@ class Git:
         index: Path | None = None,
         options: Mapping[str, str] | None = None,
         in_repository: bool = True,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> bytes:
-        """Standard output of a command; a CheckpointError with what git says if it fails."""
+        """Return the standard output of a command; a GitError with its message if it fails."""
         done = self.run(
             *(
                 part
@@ -85,11 +136,19 @@ class Git:
             data=data,
             index=index,
             in_repository=in_repository,
+            timeout_seconds=timeout_seconds,
         )
         if done.returncode != 0:
-            said = done.stderr.decode(errors="replace").strip()[-500:]
-            raise CheckpointError(
-                f"git {arguments[0]} failed in {str(self.work_tree)!r} ({done.returncode}): {said}"
+            message = done.stderr.decode(errors="replace").strip()[-500:]
+            if "No space left on device" in message:
+                raise CheckpointError(
+                    f"The disk of {str(self.directory)!r} is full, so no checkpoint of "
+                    f"{str(self.work_tree)!r} can be made. Free space there, or set "
+                    "XDG_STATE_HOME to another place."
+                )
+            raise GitError(
+                f"git {arguments[0]} failed in {str(self.work_tree)!r} ({done.returncode}): "
+                f"{message}"
             )
         return done.stdout
 
@@ -99,10 +158,10 @@ class Git:
         data: bytes = b"",
         index: Path | None = None,
         in_repository: bool = True,
+        timeout_seconds: float = TIMEOUT_SECONDS,
     ) -> subprocess.CompletedProcess[bytes]:
-        """A command that ended, whatever its status; a CheckpointError if it did not end."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
-        environment |= _ENVIRONMENT
+        """Run a command to its end, whatever its status; a CheckpointError if it does not end."""
+        environment = _environment() | _ENVIRONMENT
         if in_repository:
             environment |= {"GIT_DIR": str(self.directory), "GIT_WORK_TREE": str(self.work_tree)}
         if index is not None:
@@ -114,20 +173,64 @@ class Git:
                 capture_output=True,
                 cwd=self.work_tree,
                 env=environment,
-                timeout=TIMEOUT_SECONDS,
+                timeout=timeout_seconds,
                 # The person's Interrupt is not meant for it, and others may not read what it keeps.
                 start_new_session=True,
                 umask=0o077 if os.name == "posix" else -1,
             )
-        except subprocess.TimeoutExpired as problem:
+        except subprocess.TimeoutExpired as error:
+            raise too_large(
+                f"git did not end within {timeout_seconds:g} s in {str(self.work_tree)!r}: it is "
+                "too large for checkpoints. Leave folders out by a .gitignore there, or start in "
+                "a smaller folder."
+            ) from error
+        except OSError as error:
             raise CheckpointError(
-                f"git did not end within {TIMEOUT_SECONDS:g} s in {str(self.work_tree)!r}; if the "
-                "workspace is too large, leave folders out by a .gitignore there."
-            ) from problem
-        except OSError as problem:
-            raise CheckpointError(
-                f"git cannot be run in {str(self.work_tree)!r}: {problem.strerror}"
-            ) from problem
+                f"git cannot be run in {str(self.work_tree)!r}: {error.strerror}"
+            ) from error
+
+    @contextlib.contextmanager
+    def blobs(self, ids: Iterable[str]) -> Iterator[Iterator[tuple[str, int, IO[bytes]]]]:
+        """Read blobs one after the other: the id, the size, and where to read that many bytes."""
+        wanted = list(ids)
+        with tempfile.TemporaryFile(dir=self.directory) as requests:
+            requests.write("".join(f"{id}\n" for id in wanted).encode())
+            requests.seek(0)
+            with subprocess.Popen(
+                [self._program, f"--git-dir={self.directory}", "cat-file", "--batch"],
+                stdin=requests,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env={**_environment(), **_ENVIRONMENT},
+                start_new_session=True,
+            ) as process:
+                assert process.stdout is not None
+                yield self._read_blobs(wanted, process.stdout)
+                process.stdout.close()
+
+    def _read_blobs(
+        self, wanted: list[str], output: IO[bytes]
+    ) -> Iterator[tuple[str, int, IO[bytes]]]:
+        for id in wanted:  # each is "<id> blob <size>", and then the bytes
+            head = output.readline().split()
+            if len(head) != 3:
+                raise GitError(
+                    f"The checkpoints in {str(self.directory.parent)!r} are damaged: contents are "
+                    "missing. Remove that folder to begin again; the workspace is not touched."
+                )
+            yield id, int(head[2]), output
+            output.read(1)
+
+
+def _environment() -> dict[str, str]:
+    return {k: v for k, v in os.environ.items() if not k.startswith("GIT_")}
+
+
+_PATTERN = re.compile(r"[\\*?\[\] ]")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\{match[0]}"
 
 
 def split(output: bytes) -> list[str]:
@@ -141,14 +244,6 @@ def joined(entries: Iterable[str]) -> bytes:
 
 
 def read_blobs(git: Git, ids: Iterable[str]) -> dict[str, bytes]:
-    """The contents of blobs by their ids, read by one process."""
-    wanted = list(ids)
-    output = git("cat-file", "--batch", data="".join(f"{id}\n" for id in wanted).encode())
-    found: dict[str, bytes] = {}
-    start = 0
-    for id in wanted:  # each is "<id> blob <size>", and then the bytes
-        head_end = output.index(b"\n", start)
-        size = int(output[start:head_end].split()[2])
-        found[id] = output[head_end + 1 : head_end + 1 + size]
-        start = head_end + size + 2
-    return found
+    """Read the contents of blobs by their ids, by one process."""
+    with git.blobs(dict.fromkeys(ids)) as found:
+        return {id: output.read(size) for id, size, output in found}

@@ -1,8 +1,12 @@
-"""What of a workspace is undone by a rewind, what others changed since, and the doing of it."""
+"""The plan of a rewind: three versions of each path reconciled, so that nothing of others is lost.
+
+The three are the path when a turn began, when it ended, and now. Only what is now exactly as the
+turn left it (type, permission bits, contents) is the turn's, and goes back. Everything else on
+disk belongs to others: it stays, and is listed as kept with the reason.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import tempfile
@@ -11,16 +15,16 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
-from oh_jupyter.checkpoints.git import Git, joined
-from oh_jupyter.checkpoints.snapshot import Entry, Snapshot, differences
-from oh_jupyter.errors import CheckpointError
+from oh_jupyter.checkpoints.disk import UNKNOWN, State, below, is_now, look
+from oh_jupyter.checkpoints.git import Git, read_blobs
+from oh_jupyter.checkpoints.snapshot import Change, Snapshot, changes, load, states
 
 Kind = Literal["create", "restore", "merge", "delete", "permissions"]
 
 
 @dataclass(frozen=True)
 class PathChange:
-    """What a rewind does with one path.
+    """One path in a rewind.
 
     Attributes:
         path: Relative to the workspace.
@@ -28,15 +32,15 @@ class PathChange:
             changes are undone, later ones of others are kept), ``delete`` (it was made since) or
             ``permissions``.
         mode: Permission bits that it will have; None if there will be no file.
-        before: Its entry in the tree of now.
-        after: Its entry when it is done.
+        before: Its state now.
+        after: Its state when it is done.
     """
 
     path: str
     kind: Kind
     mode: int | None = None
-    before: Entry | None = None
-    after: Entry | None = None
+    before: State | None = None
+    after: State | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -45,10 +49,12 @@ class RewindPlan:
 
     Attributes:
         changes: One for each path, in the order of paths.
-        kept: Paths that others changed since, so that they stay as they are, with the reason.
+        kept: Paths that stay as they are, as others changed them or no contents are kept of them,
+            with the reason.
         make_directories: Directories to make.
-        remove_directories: Directories to remove if they are empty.
+        remove_directories: Directories to remove, which are empty by then.
         notes: What else did not come back, each a sentence.
+        directory_modes: Permission bits of the directories to make.
     """
 
     changes: list[PathChange] = field(default_factory=list)
@@ -56,24 +62,19 @@ class RewindPlan:
     make_directories: list[str] = field(default_factory=list)
     remove_directories: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    directory_modes: dict[str, int] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether there is anything to do."""
         return bool(self.changes or self.make_directories or self.remove_directories)
 
-    def only(self, path: str) -> RewindPlan:
-        """What of it is done with one file, and with the directories that this file is in.
-
-        Args:
-            path: Relative to the workspace.
-        """
-        parents = {parent.as_posix() for parent in PurePosixPath(path).parents}
-        return RewindPlan(
-            [change for change in self.changes if change.path == path],
-            {path: self.kept[path]} if path in self.kept else {},
-            remove_directories=[each for each in self.remove_directories if each in parents],
-            notes=self.notes,
-        )
+    def results(self) -> dict[str, State | None]:
+        """Return the state that each path of it will have."""
+        found: dict[str, State | None] = dict.fromkeys(self.remove_directories)
+        found |= {change.path: change.after for change in self.changes}
+        for path in self.make_directories:
+            found[path] = State("folder", self.directory_modes.get(path, 0o755))
+        return found
 
     def __repr__(self) -> str:
         """One line for each path."""
@@ -81,13 +82,16 @@ class RewindPlan:
         lines += [f"{'keep':12}{path}  ({reason})" for path, reason in self.kept.items()]
         lines += [f"{'mkdir':12}{path}" for path in self.make_directories]
         lines += [f"{'rmdir':12}{path}" for path in self.remove_directories]
-        lines = lines or ["Nothing was changed since by an agent: there is nothing to take back."]
+        lines = lines or ["No agent changes since this checkpoint; nothing to undo."]
         return "\n".join([*lines, *self.notes])
 
 
 CHANGED_BY_OTHERS = "changed by others since, where the turn changed it, too"
 CHANGED_BY_OTHERS_MEANWHILE = "changed by others during the turn"
 NOT_IN_CHECKPOINT = "is not kept by checkpoints: "
+NOT_AT_BEGIN = "was not in the checkpoint when the turn began: "
+HOLDS_OTHERS = "holds what is not the turn's"
+UNSURE = "changed since, and its turn has no known end: nobody can tell who did it"
 
 
 class Turn(NamedTuple):
@@ -96,132 +100,307 @@ class Turn(NamedTuple):
     begin: Snapshot
     end: Snapshot
     others: frozenset[str] = frozenset()
+    is_certain: bool = True
+    is_rewind: bool = False
 
 
-def turn_changes(git: Git, turn: Turn) -> dict[str, tuple[Entry | None, Entry | None]]:
-    """The entries before and after a turn of the paths that it changed."""
-    found = differences(git, turn.begin.tree, turn.end.tree)
-    return {path: change for path, change in found.items() if path not in turn.others}
+def turn_changes(git: Git, turn: Turn) -> dict[str, Change]:
+    """Return the states before and after a turn of the paths that it changed.
+
+    What was there without being kept, before or after, is unknown, not absent. Of a rewind
+    everything is known.
+    """
+    before, after = load(git, turn.begin), load(git, turn.end)
+    found: dict[str, Change] = {}
+    for path, (old, new) in changes(git, turn.begin, turn.end).items():
+        if path in turn.others:
+            continue
+        if old is None and not turn.is_rewind and before.covering(path):
+            old = UNKNOWN
+        if new is None and not turn.is_rewind and after.covering(path):
+            new = UNKNOWN
+        found[path] = old, new
+    return found
 
 
-def plan_exact(git: Git, now: Snapshot, target: Snapshot) -> RewindPlan:
-    """Everything back to a moment, whoever changed it since."""
-    wanted = {path: after for path, (_, after) in differences(git, now.tree, target.tree).items()}
-    return _plan(git, now, _present(git, now), [Turn(target, now)], wanted, set(), {})
+@dataclass
+class _Planner:
+    """The wanted states of paths, beside those of now."""
+
+    git: Git
+    now: Snapshot
+    only: str | None = None
+    present: dict[str, State] = field(default_factory=dict)
+    wanted: dict[str, State | None] = field(default_factory=dict)
+    kept: dict[str, str] = field(default_factory=dict)
+    merged: set[str] = field(default_factory=set)
+    missing: list[str] = field(default_factory=list)
+    folder_modes: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.present = states(self.git, self.now)
+        self.outside = load(self.git, self.now)
+
+    def here(self, path: str) -> State | None:
+        """Return the state of now; unknown where something is that no checkpoint keeps."""
+        if path in self.present:
+            return self.present[path]
+        status = look(self.git.work_tree, path)
+        if status is None:
+            return None
+        is_folder = stat.S_ISDIR(status.st_mode)
+        return State("folder", stat.S_IMODE(status.st_mode)) if is_folder else UNKNOWN
+
+    def final(self, path: str) -> State | None:
+        """Return the state that a path will have."""
+        return self.here(path) if path in self.kept else self.wanted.get(path, self.here(path))
+
+    def keep(self, path: str, reason: str) -> None:
+        self.kept.setdefault(path, reason)
+        self.wanted.pop(path, None)
+
+    def keep_unknown(self, path: str) -> None:
+        """Keep what is there without being in any checkpoint."""
+        covering = self.outside.covering(path)
+        reason = self.outside.outside.get(covering, "made since the files were read")
+        self.keep(path, NOT_IN_CHECKPOINT + reason)
+
+    def undo(self, path: str, old: State | None, new: State | None) -> None:
+        """Want the state before a turn for a path, as far as it is as the turn left it."""
+        current = self.wanted[path] if path in self.wanted else self.here(path)
+        if path in self.kept or current == old:
+            return
+        if current == UNKNOWN and is_now(self.git.work_tree, path, new):
+            self.wanted[path] = old  # such as a large file that a rewind brought back
+            self.missing.append(path)
+        elif current == UNKNOWN:
+            if not is_now(self.git.work_tree, path, old):
+                self.keep_unknown(path)
+        elif current == new or (current is None and new == UNKNOWN):
+            self.wanted[path] = old
+        elif current is not None and old is not None and new is not None:
+            self._reconcile(path, old, current, new)
+        elif _is_folder(current) and _is_folder(old):
+            pass  # another program made the directory meanwhile
+        elif current is not None or old is not None:
+            self.keep(path, CHANGED_BY_OTHERS)
+
+    def _reconcile(self, path: str, old: State, current: State, new: State) -> None:
+        if not old.kind == current.kind == new.kind or current.kind not in ("file", "folder"):
+            self.keep(path, CHANGED_BY_OTHERS)
+            return
+        mode = old.mode if current.mode == new.mode else current.mode
+        blob: str | None = current.blob
+        if current.blob == new.blob:
+            blob = old.blob
+        elif new.blob != old.blob != current.blob:
+            blob = _merge(self.git, base=new.blob, ours=current.blob, theirs=old.blob)
+            self.merged.add(path)
+        if blob is None:
+            self.keep(path, CHANGED_BY_OTHERS)
+        else:
+            self.wanted[path] = State(current.kind, mode, blob)
+
+    def unknown(self) -> list[str]:
+        """List files that are in the way, and of which no contents are kept yet."""
+        found = []
+        for path, after in self.wanted.items():
+            before = self.here(path)
+            if before == UNKNOWN:
+                found.append(path)
+            elif _is_folder(before) and after is not None and not _is_folder(after):
+                inner = below(self.git.work_tree, path)
+                found += [each for each in inner if each not in self.present]
+        return found
+
+    def plan(self) -> RewindPlan:
+        """Drop what cannot be done without harm, and return the rest."""
+        for path in sorted(self.wanted):
+            if self.here(path) == UNKNOWN and self.wanted[path] != UNKNOWN:
+                self.keep_unknown(path)
+        if self.only is not None:
+            self._restrict()
+        for path in sorted(self.wanted):
+            if self.wanted[path] is not None:
+                self._make_way(path)
+        self._keep_full_folders()
+        return self._collected()
+
+    def _restrict(self) -> None:
+        """Want only one file, and its directories."""
+        parents = {parent.as_posix() for parent in PurePosixPath(str(self.only)).parents}
+        for path in list(self.wanted):
+            is_parent = path in parents and _is_folder(self.wanted[path] or self.here(path))
+            if path != self.only and not is_parent:
+                del self.wanted[path]
+        if self.wanted.get(str(self.only)) is None:  # no directory is made for a file that goes
+            for path in [p for p in self.wanted if p != self.only and self.wanted[p] is not None]:
+                del self.wanted[path]
+        self.kept = {path: why for path, why in self.kept.items() if path == self.only}
+
+    def _make_way(self, path: str) -> None:
+        """Want the directories that a path is in; keep things as they are if others' are there."""
+        for parent in reversed(PurePosixPath(path).parents):
+            name = parent.as_posix()
+            if name == ".":
+                continue
+            state = self.final(name)
+            if state is None and (name not in self.kept):
+                self.wanted[name] = State("folder", self.folder_modes.get(name, 0o755))
+            elif not _is_folder(state):
+                self.keep(path, f"{name!r} is in the way, which others made")
+                return
+
+    def _keep_full_folders(self) -> None:
+        """Keep directories that will not be empty, innermost first."""
+        needed = {
+            parent.as_posix()
+            for path, after in self.wanted.items()
+            if after is not None
+            for parent in PurePosixPath(path).parents
+        }
+        stay: set[str] = set()
+        for path in sorted(self.wanted, reverse=True):
+            after = self.wanted[path]
+            if not _is_folder(self.here(path)) or _is_folder(after):
+                continue
+            left = [name for name in self._inside(path) if not self._goes(name)]
+            if left or (path in needed and after is None):
+                if after is not None or not left or any(name not in stay for name in left):
+                    self.keep(path, HOLDS_OTHERS)
+                self.wanted.pop(path, None)
+                stay.add(path)
+
+    def _inside(self, path: str) -> list[str]:
+        try:
+            return [f"{path}/{name}" for name in os.listdir(self.git.work_tree / path)]
+        except OSError:
+            return []
+
+    def _goes(self, path: str) -> bool:
+        return path in self.wanted and self.wanted[path] is None and path not in self.kept
+
+    def _collected(self) -> RewindPlan:
+        found, make, remove = [], [], []
+        modes: dict[str, int] = {}
+        for path, after in sorted(self.wanted.items()):
+            before = self.here(path)
+            if before == after or path in self.kept:
+                continue
+            if _is_folder(before) and not _is_folder(after):
+                remove.append(path)
+                before = None
+            if after is not None and _is_folder(after) and not _is_folder(before):
+                make.append(path)
+                modes[path] = after.mode
+                after = None
+            if before != after:
+                kind = _kind(before, after, path in self.merged)
+                mode = after.mode if after is not None and after.kind != "link" else None
+                found.append(PathChange(path, kind, mode, before, after))
+        kept = dict(sorted(self.kept.items()))
+        return RewindPlan(found, kept, make, remove[::-1], [], modes)
 
 
-def plan_turns(git: Git, now: Snapshot, turns: Sequence[Turn]) -> RewindPlan:
-    """The changes of some turns undone, from the last to the first; those of others stay."""
-    present = _present(git, now)
-    wanted: dict[str, Entry | None] = {}
-    merged: set[str] = set()
-    kept: dict[str, str] = {}
+def plan_turns(
+    git: Git, now: Snapshot, turns: Sequence[Turn], only: str | None = None
+) -> tuple[RewindPlan, list[str]]:
+    """Plan to undo the changes of some turns, from the last to the first; those of others stay.
+
+    Returns:
+        The plan, and the files that have to be kept before it can be made in full.
+    """
+    planner = _Planner(git, now, only)
+    if turns:
+        planner.folder_modes = load(git, turns[0].begin).folders
     for turn in reversed(turns):
+        before = load(git, turn.begin)
         for path, (old, new) in turn_changes(git, turn).items():
-            is_there = wanted[path] if path in wanted else present.get(path)
-            if is_there == new:
-                wanted[path] = old
-            elif is_there != old:
-                result = _merge(git, base=new, ours=is_there, theirs=old)
-                if result is None:
-                    kept[path] = CHANGED_BY_OTHERS
-                else:
-                    wanted[path] = result
-                    merged.add(path)
-    others = {path for turn in turns for path in turn.others} - wanted.keys()
-    kept |= dict.fromkeys(others, CHANGED_BY_OTHERS_MEANWHILE)
-    return _plan(git, now, present, turns, wanted, merged, kept)
+            covering = before.covering(path) if old == UNKNOWN else ""
+            if not covering:
+                planner.undo(path, old, new)
+            elif planner.final(path) is not None:
+                planner.keep(covering, NOT_AT_BEGIN + before.outside[covering])
+                planner.keep(path, NOT_AT_BEGIN + before.outside[covering])
+    for turn in turns:
+        reason = CHANGED_BY_OTHERS_MEANWHILE if turn.is_certain else UNSURE
+        for path in turn.others - planner.wanted.keys():
+            planner.keep(path, reason)
+    begins = [turn.begin for turn in turns]
+    return _with_notes(git, planner.plan(), begins, _notes(git, turns)), planner.missing
 
 
-def _present(git: Git, now: Snapshot) -> dict[str, Entry]:
-    entries = differences(git, _EMPTY_TREE, now.tree).items()
-    return {path: after for path, (_, after) in entries if after is not None}
+def plan_exact(
+    git: Git, now: Snapshot, target: Snapshot, only: str | None = None
+) -> tuple[RewindPlan, list[str]]:
+    """Plan to restore everything to a moment, also what others changed since.
+
+    Returns:
+        The plan, and the files that have to be kept before it can be made in full.
+    """
+    planner = _Planner(git, now, only)
+    then = load(git, target)
+    planner.folder_modes = then.folders
+    for path, (_, after) in changes(git, now, target).items():
+        covering = then.covering(path) if after is None else ""
+        if covering:
+            planner.keep(path, NOT_AT_BEGIN + then.outside[covering])
+        else:
+            planner.wanted[path] = after
+    if only is not None:
+        planner._restrict()
+    unknown = planner.unknown()
+    notes = _notes(git, [Turn(target, now)])
+    return _with_notes(git, planner.plan(), [target], notes), unknown
 
 
-_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it without keeping it
+def _notes(git: Git, turns: Sequence[Turn]) -> list[str]:
+    """Say which repositories' own data changed, as checkpoints do not keep it."""
+    changed: set[str] = set()
+    for turn in turns:
+        before, after = load(git, turn.begin).repositories, load(git, turn.end).repositories
+        changed |= {
+            path for path in before.keys() | after.keys() if before.get(path) != after.get(path)
+        }
+    if not changed:
+        return []
+    names = ", ".join(sorted(changed)[:5])
+    return [f"Commits, branches and the index of git repositories do not come back ({names})."]
 
 
-def _plan(
-    git: Git,
-    now: Snapshot,
-    present: dict[str, Entry],
-    turns: Sequence[Turn],
-    wanted: dict[str, Entry | None],
-    merged: set[str],
-    kept: dict[str, str],
+def _with_notes(
+    git: Git, plan: RewindPlan, begins: Sequence[Snapshot], notes: list[str]
 ) -> RewindPlan:
-    changes = []
-    for path, after in sorted(wanted.items()):
-        before = present.get(path)
-        if path in kept or before == after:
-            continue
-        if path in now.left_out:
-            kept[path] = NOT_IN_CHECKPOINT + now.left_out[path]
-            continue
-        mode = None
-        if after is not None and after.is_file:
-            # Whoever changed the text since may have changed its permissions as well.
-            source = now if path in merged else turns[0].begin
-            mode = source.permissions(path, after)
-        changes.append(PathChange(path, _kind(before, after, path in merged), mode, before, after))
-    changed = {change.path for change in changes}
-    for path, mode in _permission_changes(git, now, turns, present).items():
-        if path not in changed and path not in kept:
-            entry = present[path]
-            changes.append(PathChange(path, "permissions", mode, entry, entry))
-    changes.sort(key=lambda change: change.path)
-    return RewindPlan(changes, dict(sorted(kept.items())), *_directory_changes(git, now, turns))
+    """Add to a plan what does not come back with the files that it creates."""
+    created = {change.path for change in plan.changes if change.kind == "create"}
+    special: dict[str, str] = {}
+    for begin in begins if created else ():
+        known = load(git, begin).special
+        special |= {path: known[path] for path in created & known.keys()}
+    for path, what in sorted(special.items())[:5]:
+        notes = [*notes, f"The {what} of {path} do not come back."]
+    plan.notes.extend(notes)
+    return plan
 
 
-def _kind(before: Entry | None, after: Entry | None, is_merged: bool) -> Kind:
+def _kind(before: State | None, after: State | None, is_merged: bool) -> Kind:
     if after is None:
         return "delete"
     if before is None:
         return "create"
+    if (before.kind, before.blob) == (after.kind, after.blob):
+        return "permissions"
     return "merge" if is_merged else "restore"
 
 
-def _permission_changes(
-    git: Git, now: Snapshot, turns: Sequence[Turn], present: dict[str, Entry]
-) -> dict[str, int]:
-    """Permission bits that the turns changed and nobody else since, as they were before."""
-    wanted: dict[str, int | None] = {}
-    for begin, end, others in reversed(turns):
-        changed = differences(git, begin.tree, end.tree)
-        paths = begin.modes.keys() | end.modes.keys() | changed.keys()
-        if (begin.file_mode, begin.program_mode) != (end.file_mode, end.program_mode):
-            paths |= _present(git, end).keys()  # those of most files were changed
-        for path in paths - others:
-            is_there = wanted[path] if path in wanted else _mode(now, path, present.get(path))
-            as_it_was = Entry("100755" if is_there and is_there & 0o100 else "100644", "")
-            old, new = changed.get(path, (as_it_was, as_it_was))
-            before, after = _mode(begin, path, old), _mode(end, path, new)
-            if before != after == is_there:
-                wanted[path] = before
-    return {
-        path: mode
-        for path, mode in wanted.items()
-        if mode is not None
-        and path in present
-        and mode != _mode(now, path, present[path])
-        and bool(mode & 0o100) == (present[path].mode == "100755")
-    }
+def _is_folder(state: State | None) -> bool:
+    return state is not None and state.kind == "folder"
 
 
-def _mode(snapshot: Snapshot, path: str, entry: Entry | None) -> int | None:
-    """Permission bits of a file in a snapshot; None where there is none."""
-    return snapshot.permissions(path, entry) if entry is not None and entry.is_file else None
-
-
-def _merge(
-    git: Git, *, base: Entry | None, ours: Entry | None, theirs: Entry | None
-) -> Entry | None:
-    """Three versions of a text in one; None if they cannot be, or where one is no file."""
-    if base is None or ours is None or theirs is None:
-        return None
-    if not (base.is_file and ours.is_file and theirs.is_file):
-        return None
-    contents = [git("cat-file", "blob", entry.blob) for entry in (ours, base, theirs)]
+def _merge(git: Git, *, base: str, ours: str, theirs: str) -> str | None:
+    """Reconcile three versions of a text in one blob; None if that is not possible."""
+    blobs = read_blobs(git, (base, ours, theirs))
+    contents = [blobs[id] for id in (ours, base, theirs)]
     if any(b"\0" in content for content in contents):
         return None
     with tempfile.TemporaryDirectory(dir=git.directory) as folder:
@@ -232,90 +411,4 @@ def _merge(
         merged = git.run("merge-file", "-p", "-q", *names)
     if merged.returncode != 0:  # the number of conflicts
         return None
-    blob = git("hash-object", "-w", "--stdin", "--no-filters", data=merged.stdout).decode().strip()
-    return Entry(ours.mode if theirs.mode == base.mode else theirs.mode, blob)
-
-
-def _directory_changes(
-    git: Git, now: Snapshot, turns: Sequence[Turn]
-) -> tuple[list[str], list[str]]:
-    """Directories that are gone, outermost first, and those new since, innermost first."""
-    there = _directories(git, now)
-    wanted = set(there)
-    for begin, end, _ in reversed(turns):
-        had, has = _directories(git, begin), _directories(git, end)
-        wanted = (wanted - (has - had)) | (had - has)
-    return sorted(wanted - there), sorted(there - wanted, reverse=True)
-
-
-def _directories(git: Git, snapshot: Snapshot) -> set[str]:
-    output = git("ls-tree", "-r", "-d", "-z", "--name-only", snapshot.tree)
-    found = {os.fsdecode(name) for name in output.split(b"\0") if name}
-    for path in snapshot.empty:
-        found.add(path)
-        found |= {parent.as_posix() for parent in PurePosixPath(path).parents}
-    return found - {"."}
-
-
-def apply(git: Git, plan: RewindPlan) -> None:
-    """Do what a plan says; a CheckpointError, after which a second call does what is left."""
-    root = git.work_tree
-    problems = []
-    for change in reversed(plan.changes):
-        if change.after is None:
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError):
-                try:
-                    os.unlink(root / change.path)
-                except PermissionError as problem:
-                    problems.append(f"{change.path}: {problem.strerror}")
-    for directory in plan.remove_directories:
-        with contextlib.suppress(OSError):
-            os.rmdir(root / directory)
-    written = [c for c in plan.changes if c.after is not None and c.kind != "permissions"]
-    for change in written:
-        _clear_way(root, change.path)
-    _check_out(git, written)
-    for directory in plan.make_directories:
-        try:
-            os.makedirs(root / directory, exist_ok=True)
-        except OSError as problem:
-            problems.append(f"{directory}: {problem.strerror}")
-    for change in plan.changes:
-        if change.mode is not None:
-            try:
-                if stat.S_ISREG(os.lstat(root / change.path).st_mode):
-                    os.chmod(root / change.path, change.mode)
-            except OSError as problem:
-                problems.append(f"{change.path}: {problem.strerror}")
-    if problems:
-        raise CheckpointError(
-            f"Not everything in {str(root)!r} could be brought back: {'; '.join(problems[:5])}. "
-            "The rest was; mend these and rewind once more."
-        )
-
-
-def _clear_way(root: Path, path: str) -> None:
-    """Remove a file or link where the path needs a directory, and an empty directory there."""
-    for parent in reversed(PurePosixPath(path).parents):
-        place = root / parent
-        if parent.name and (place.is_symlink() or place.is_file()):
-            place.unlink()
-    with contextlib.suppress(OSError):
-        if not (root / path).is_symlink():
-            os.rmdir(root / path)
-    with contextlib.suppress(OSError):  # git says it better
-        os.makedirs((root / path).parent, exist_ok=True)
-
-
-def _check_out(git: Git, changes: Sequence[PathChange]) -> None:
-    if not changes:
-        return
-    with tempfile.TemporaryDirectory(dir=git.directory) as folder:
-        index = Path(folder, "index")
-        lines = joined(
-            f"{change.after.mode} {change.after.blob}\t{change.path}"
-            for change in changes
-            if change.after is not None
-        )
-        git("update-index", "-z", "--index-info", data=lines, index=index)
-        git("checkout-index", "--force", "--all", "--quiet", index=index)
+    return git("hash-object", "-w", "--stdin", "--no-filters", data=merged.stdout).decode().strip()

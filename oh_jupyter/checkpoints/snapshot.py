@@ -2,58 +2,78 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import json
 import os
 import stat
+import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, TypeVar
 
-from oh_jupyter.checkpoints.git import Git, joined, split
+from oh_jupyter.checkpoints.disk import Disk, State, look, walk
+from oh_jupyter.checkpoints.git import LIST_SECONDS, TIMEOUT_SECONDS, Git, joined, split, too_large
 from oh_jupyter.errors import CheckpointError
 
-_MAX_LEFT_OUT = 1000
+_T = TypeVar("_T")
+
 _FIRST_PACK = 500
 """As many new files at once go into one pack; a file of its own for each takes longer."""
 
+_SEED = ".oh-jupyter-seed"
+"""Name that is in the index for a moment, so that git lists the files of an inner repository."""
 
-class Entry(NamedTuple):
-    """A file or link in a tree: its mode as git has it, and the id of its contents."""
+_EMPTY_BLOB = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+_EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git knows it without keeping it
+_NO_BLOB = "0" * 40
 
-    mode: str
-    blob: str
 
-    @property
-    def is_file(self) -> bool:
-        """Whether it is neither a link nor a repository."""
-        return self.mode.startswith("100")
+class Snapshot(NamedTuple):
+    """The files of a workspace at a moment: the ids of their tree and of their ``Details``."""
+
+    tree: str
+    details: str
 
 
 @dataclass(frozen=True)
-class Snapshot:
-    """The files of a workspace at a moment.
+class Details:
+    """Facts of a snapshot that a tree in git does not hold.
 
     Attributes:
-        tree: Id of the tree in the repository.
         file_mode: Permission bits of most files.
         program_mode: Permission bits of most files that can be executed.
-        modes: Permission bits of the others, by path.
-        empty: Directories without a file.
-        left_out: Files that are not kept, with the reason: too large, or not readable.
+        modes: Permission bits of the other files, by path.
+        folders: Permission bits of all directories, by path.
+        outside: Paths that were there and are not kept, with the reason; a directory, which
+            stands for all that is in it, ends with a slash.
+        repositories: Directories of repositories, with what tells whether git changed them.
+        special: Files whose owner or extended attributes cannot be brought back.
     """
 
-    tree: str
     file_mode: int = 0o644
     program_mode: int = 0o755
     modes: dict[str, int] = field(default_factory=dict)
-    empty: list[str] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
+    folders: dict[str, int] = field(default_factory=dict)
+    outside: dict[str, str] = field(default_factory=dict)
+    repositories: dict[str, str] = field(default_factory=dict)
+    special: dict[str, str] = field(default_factory=dict)
 
-    def permissions(self, path: str, entry: Entry) -> int:
-        """Permission bits of a file of this snapshot."""
-        usual = self.program_mode if entry.mode == "100755" else self.file_mode
-        return self.modes.get(path, usual)
+    def mode(self, path: str, *, is_program: bool) -> int:
+        """Return the permission bits of a file of the snapshot."""
+        return self.modes.get(path, self.program_mode if is_program else self.file_mode)
+
+    def covering(self, path: str) -> str:
+        """Return the entry of ``outside`` that a path is, or is in; "" if there is none."""
+        for candidate in (path, f"{path}/"):
+            if candidate in self.outside:
+                return candidate
+        for parent in PurePosixPath(path).parents:
+            if f"{parent}/" in self.outside:
+                return f"{parent}/"
+        return ""
 
 
 @dataclass(frozen=True)
@@ -71,27 +91,238 @@ class Limits:
     total_bytes: int = 512 << 20
 
 
-def take(git: Git, limits: Limits) -> Snapshot:
-    """Keep the files as they are now; what did not change costs a ``stat``. A CheckpointError."""
-    changed, removed, left_out = _changed(git, limits)
-    if changed or removed:
-        options = {"core.bigFileThreshold": "1"} if len(changed) > _FIRST_PACK else {}
-        git("update-index", "--force-remove", "-z", "--stdin", data=joined(removed))
-        git(
-            *("update-index", "--add", "--remove", "--replace", "-z", "--stdin"),
-            data=joined(changed),
-            options=options,
-        )
-    tree = git("write-tree").decode().strip()
+def take(
+    git: Git, limits: Limits, *, known: str = "", forced: Collection[str] = frozenset()
+) -> Snapshot:
+    """Keep the files as they are now; what did not change costs a ``stat``.
+
+    Args:
+        git: The repository.
+        limits: What is too large.
+        known: Tree of an earlier snapshot, whose files are kept though they are ignored now.
+        forced: Files that are kept whatever their size, and though they are ignored.
+
+    Raises:
+        CheckpointError: The workspace is too large, or git fails.
+    """
+    wanted = [path for path in forced if _is_readable(git, path)]
+    if wanted:
+        git("update-index", "--add", "--replace", "-z", "--stdin", data=joined(wanted))
+    listed = _listed(git)
+    if len(listed) > limits.files:
+        raise _too_many(git.work_tree, len(listed), limits)
+    gone = [path for path in listed if not _is_file(look(git.work_tree, path))]
+    if gone:  # otherwise git lists ignored directories by what was in them
+        git("update-index", "--force-remove", "-z", "--stdin", data=joined(gone))
+    ignored = _list(git, "-o", "-i", "--directory")
+    disk = walk(git.work_tree, ignored, git.is_ours)
+    remaining = set(listed) - set(gone)
+    left_out = _update_index(git, limits, disk, remaining, forced)
     tracked = split(git("ls-files", "-z"))
     if len(tracked) > limits.files:
         raise _too_many(git.work_tree, len(tracked), limits)
-    file_mode, program_mode, modes = _permissions(git.work_tree, tracked)
-    return Snapshot(tree, file_mode, program_mode, modes, _empty(git), left_out)
+    strays = [path for path in tracked if path not in disk.files and path not in forced]
+    if strays:  # our own state, or gone since git listed them
+        git("update-index", "--force-remove", "-z", "--stdin", data=joined(strays))
+    tree = git("write-tree").decode().strip()
+    again = _known_still(git, limits, known, tree) if known else []
+    if again:
+        return take(git, limits, forced={*forced, *again})
+    outside = dict.fromkeys(ignored, "ignored") | left_out
+    outside |= {f"{path}/": reason for path, reason in disk.others.items()}
+    for path in set(tracked) - set(strays):
+        outside.pop(path, None)
+    return Snapshot(tree, _save(git, _details(git, disk, tracked, outside)))
+
+
+def _is_file(status: os.stat_result | None) -> bool:
+    """Tell whether it is a regular file or a link."""
+    return status is not None and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode))
+
+
+def _known_still(git: Git, limits: Limits, known: str, tree: str) -> list[str]:
+    """List files of an earlier tree that exist, but are ignored by now."""
+    found = []
+    for path, (_, after) in differences(git, known, tree).items():
+        status = look(git.work_tree, path) if after is None else None
+        if (
+            status is not None
+            and _is_file(status)
+            and status.st_size <= limits.file_bytes
+            and not git.is_ours(str(git.work_tree / path))
+        ):
+            found.append(path)
+    return found
+
+
+def _list(git: Git, *options: str) -> list[str]:
+    # What could be listed once is slow for another reason, such as a busy machine.
+    seconds = TIMEOUT_SECONDS if git.index.exists() else LIST_SECONDS
+    return split(git("ls-files", "-z", *options, "--exclude-standard", timeout_seconds=seconds))
+
+
+def _listed(git: Git) -> list[str]:
+    """List what is new, changed or gone since the index was written; in repositories, too."""
+    seen: set[str] = set()
+    while True:
+        paths = _list(git, "-o", "-m")
+        # A repository within the workspace is listed as a folder, until a name in it is known.
+        inner = [path for path in paths if path.endswith("/") and path not in seen]
+        if not inner:
+            return list(dict.fromkeys(path for path in paths if not path.endswith("/")))
+        seen.update(inner)
+        seeds = joined(f"100644 {_EMPTY_BLOB}\t{folder}{_SEED}" for folder in inner)
+        git("update-index", "-z", "--index-info", data=seeds)
+
+
+def _update_index(
+    git: Git, limits: Limits, disk: Disk, listed: set[str], forced: Collection[str]
+) -> dict[str, str]:
+    """Bring the index up to date, and return what is left out, with the reason."""
+    changed: list[str] = []
+    removed: list[str] = []
+    left_out: dict[str, str] = {}
+    total = 0
+    for path in sorted(listed):
+        status = disk.files.get(path)
+        if path in forced:
+            continue
+        if status is None:
+            removed.append(path)
+            continue
+        reason = "" if stat.S_ISLNK(status.st_mode) else _reason(git, path, status, limits)
+        if reason:
+            removed.append(path)
+            left_out[path] = reason
+        else:
+            changed.append(path)
+            total += status.st_size
+    if total > limits.total_bytes:
+        raise too_large(
+            f"A checkpoint of {str(git.work_tree)!r} would copy {total / 2**20:.0f} MB, more than "
+            f"{limits.total_bytes / 2**20:.0f} MB; leave data out by a .gitignore there."
+        )
+    if removed:
+        git("update-index", "--force-remove", "-z", "--stdin", data=joined(removed))
+    if changed:
+        git(
+            *("update-index", "--add", "--remove", "--replace", "-z", "--stdin"),
+            data=joined(changed),
+            options={"core.bigFileThreshold": "1"} if len(changed) > _FIRST_PACK else {},
+        )
+    return left_out
+
+
+def _reason(git: Git, path: str, status: os.stat_result, limits: Limits) -> str:
+    """Tell why a file is left out; "" if it is kept."""
+    if status.st_size > limits.file_bytes:
+        return f"larger than {limits.file_bytes / 2**20:g} MB"
+    return "" if os.access(git.work_tree / path, os.R_OK) else "not readable"
+
+
+def _is_readable(git: Git, path: str) -> bool:
+    status = look(git.work_tree, path)
+    if status is None or stat.S_ISLNK(status.st_mode):
+        return status is not None
+    return stat.S_ISREG(status.st_mode) and os.access(git.work_tree / path, os.R_OK)
+
+
+def _details(git: Git, disk: Disk, tracked: list[str], outside: dict[str, str]) -> Details:
+    modes: dict[str, int] = {}
+    owners: dict[str, tuple[int, int]] = {}
+    special: dict[str, str] = {}
+    for path in tracked:
+        status = disk.files.get(path) or look(git.work_tree, path)
+        if status is None:
+            continue
+        owners[path] = status.st_uid, status.st_gid
+        if stat.S_ISREG(status.st_mode):
+            modes[path] = stat.S_IMODE(status.st_mode)
+            if _has_attributes(git.work_tree / path):
+                special[path] = "extended attributes"
+    usual = _most(owners.values(), (0, 0))
+    special |= {path: "owner" for path, owner in owners.items() if owner != usual}
+    file_mode = _most((mode for mode in modes.values() if not mode & 0o100), 0o644)
+    program_mode = _most((mode for mode in modes.values() if mode & 0o100), 0o755)
+    others = {path: mode for path, mode in modes.items() if mode not in (file_mode, program_mode)}
+    repositories = {
+        path: _repository_state(git.work_tree / path / ".git") for path in disk.repositories
+    }
+    return Details(file_mode, program_mode, others, disk.folders, outside, repositories, special)
+
+
+def _most(values: Iterable[_T], default: _T) -> _T:
+    common = Counter(values).most_common(1)
+    return common[0][0] if common else default
+
+
+def _has_attributes(path: Path) -> bool:
+    try:
+        return bool(os.listxattr(path, follow_symlinks=False))
+    except (OSError, AttributeError):  # not on this file system, or not on this system
+        return False
+
+
+def _repository_state(folder: Path) -> str:
+    """Return what changes when git commits, switches branches or stages files."""
+    parts = []
+    for name in ("HEAD", "index", "logs/HEAD"):
+        try:
+            parts.append(str(os.stat(folder / name).st_mtime_ns))
+        except OSError:
+            parts.append("-")
+    return " ".join(parts)
+
+
+def _save(git: Git, details: Details) -> str:
+    text = json.dumps(asdict(details), sort_keys=True)
+    id = hashlib.sha256(os.fsencode(text)).hexdigest()[:32]
+    place = _place(git.directory, id)
+    if not place.exists():
+        place.parent.mkdir(exist_ok=True, mode=0o700)
+        fresh = place.with_suffix(".new")
+        fresh.write_text(text, "utf-8")
+        fresh.replace(place)
+    return id
+
+
+def _place(directory: Path, id: str) -> Path:
+    return directory / "details" / f"{id}.json"
+
+
+def load(git: Git, snapshot: Snapshot) -> Details:
+    """Read the details of a snapshot; a CheckpointError if they are gone."""
+    try:
+        return _load(_place(git.directory, snapshot.details))
+    except (OSError, ValueError, TypeError) as error:
+        raise CheckpointError(
+            f"A checkpoint of {str(git.work_tree)!r} cannot be read: {error}. Go back to another "
+            "one; %oh_rewind lists them."
+        ) from error
+
+
+@functools.lru_cache(maxsize=16)
+def _load(place: Path) -> Details:
+    return Details(**json.loads(place.read_text("utf-8")))
+
+
+def forget_details(git: Git, snapshots: Collection[Snapshot]) -> None:
+    """Remove the details that none of these snapshots has."""
+    needed = {snapshot.details for snapshot in snapshots}
+    for place in (git.directory / "details").glob("*"):
+        if place.stem not in needed:
+            place.unlink(missing_ok=True)
+
+
+class Entry(NamedTuple):
+    """A file or link in a tree: its mode as git has it, and the id of its contents."""
+
+    mode: str
+    blob: str
 
 
 def differences(git: Git, before: str, after: str) -> dict[str, tuple[Entry | None, Entry | None]]:
-    """What differs between two trees: for each path the entry before, and the one after."""
+    """Compare two trees: for each path that differs the entry before, and the one after."""
     if before == after:
         return {}
     fields = split(git("diff-tree", "-r", "-z", "--no-renames", before, after))
@@ -106,121 +337,98 @@ def _entry(mode: str, blob: str) -> Entry | None:
     return None if mode == "000000" else Entry(mode, blob)
 
 
-def _changed(git: Git, limits: Limits) -> tuple[list[str], list[str], dict[str, str]]:
-    """Paths whose contents are to be kept, those to be forgotten, and those left out."""
-    paths = _listed(git)
-    if len(paths) > limits.files:
-        raise _too_many(git.work_tree, len(paths), limits)
-    changed: list[str] = []
-    removed: list[str] = []
-    left_out: dict[str, str] = {}
-    links: dict[str, bool] = {}
-    total = 0
-    for path in paths:
-        full = os.path.join(git.work_tree, path)
-        if _is_behind_link(git.work_tree, os.path.dirname(path), links):
-            removed.append(path)  # its folder was replaced by a link
-            continue
-        try:
-            status = os.lstat(full)
-        except OSError:
-            changed.append(path)  # it is gone
-            continue
-        reason = ""
-        if stat.S_ISREG(status.st_mode):
-            if status.st_size > limits.file_bytes:
-                reason = f"larger than {limits.file_bytes / 2**20:g} MB"
-            elif not os.access(full, os.R_OK):
-                reason = "not readable"
-        elif not stat.S_ISLNK(status.st_mode):
-            removed.append(path)  # a directory or a pipe, where a file was
-            continue
-        if reason:
-            removed.append(path)
-            if len(left_out) < _MAX_LEFT_OUT:
-                left_out[path] = reason
-        else:
-            changed.append(path)
-            total += status.st_size
-    if total > limits.total_bytes:
-        raise CheckpointError(
-            f"A checkpoint of {str(git.work_tree)!r} would copy {total / 2**20:.0f} MB, more than "
-            f"{limits.total_bytes / 2**20:.0f} MB; leave data out by a .gitignore there."
+def states(git: Git, snapshot: Snapshot) -> dict[str, State]:
+    """Return all files, links and directories of a snapshot, by path."""
+    details = load(git, snapshot)
+    found = {path: State("folder", mode) for path, mode in details.folders.items()}
+    for path, (_, entry) in differences(git, _EMPTY_TREE, snapshot.tree).items():
+        if entry is not None:
+            found[path] = _state(details, path, entry)
+    return found
+
+
+def _state(details: Details, path: str, entry: Entry) -> State:
+    if entry.mode == "120000":
+        return State("link", 0, entry.blob)
+    return State("file", details.mode(path, is_program=entry.mode == "100755"), entry.blob)
+
+
+Change = tuple[State | None, State | None]
+
+
+def changes(git: Git, before: Snapshot, after: Snapshot) -> dict[str, Change]:
+    """Compare two snapshots: for each path that differs the state before, and the one after."""
+    old, new = load(git, before), load(git, after)
+    found: dict[str, Change] = {}
+    for path in old.folders.keys() | new.folders.keys():
+        if old.folders.get(path) != new.folders.get(path):
+            found[path] = (_folder(old, path), _folder(new, path))
+    differing = differences(git, before.tree, after.tree)
+    for path, (entry_before, entry_after) in differing.items():
+        found[path] = (
+            _state(old, path, entry_before) if entry_before else _folder(old, path),
+            _state(new, path, entry_after) if entry_after else _folder(new, path),
         )
-    return changed, removed, left_out
+    if _modes_of(old) != _modes_of(new):
+        files = states(git, after)
+        for path in files.keys() - differing.keys():
+            is_program = bool(files[path].mode & 0o100)
+            mode = old.mode(path, is_program=is_program)
+            if files[path].kind == "file" and mode != files[path].mode:
+                found[path] = (files[path]._replace(mode=mode), files[path])
+    return found
 
 
-def _is_behind_link(work_tree: Path, directory: str, known: dict[str, bool]) -> bool:
-    """Whether a directory of the workspace is a link, or lies behind one."""
-    if not directory:
-        return False
-    if directory not in known:
-        known[directory] = _is_behind_link(
-            work_tree, os.path.dirname(directory), known
-        ) or os.path.islink(os.path.join(work_tree, directory))
-    return known[directory]
+def _modes_of(details: Details) -> tuple[int, int, dict[str, int]]:
+    return details.file_mode, details.program_mode, details.modes
 
 
-def _listed(git: Git) -> list[str]:
-    """What is new, changed or gone since the index was written; within repositories, too."""
-    seen: set[str] = set()
-    while True:
-        paths = split(git("ls-files", "-z", "-o", "-m", "--exclude-standard"))
-        # A repository within the workspace is listed as a folder, until a file of it is known.
-        inner = [path for path in paths if path.endswith("/") and path not in seen]
-        first = [file for folder in inner if (file := _any_file(git.work_tree, folder))]
-        if not first:
-            return list(dict.fromkeys(path for path in paths if not path.endswith("/")))
-        seen.update(inner)
-        git("update-index", "--add", "-z", "--stdin", data=joined(first))
+def _folder(details: Details, path: str) -> State | None:
+    return State("folder", details.folders[path]) if path in details.folders else None
 
 
-def _any_file(work_tree: Path, folder: str) -> str | None:
-    """A small file of a repository within the workspace."""
-    for directory, folders, names in os.walk(os.path.join(work_tree, folder)):
-        folders[:] = [name for name in folders if name != ".git"]
-        for name in names:
-            path = os.path.join(directory, name)
-            if name != ".git" and os.path.isfile(path) and os.access(path, os.R_OK):
-                return os.path.relpath(path, work_tree)
-    return None
+def is_same(git: Git, one: Snapshot, other: Snapshot) -> bool:
+    """Tell whether two snapshots have the same files, whatever they leave out."""
+    return one.tree == other.tree and not changes(git, one, other)
 
 
-def _permissions(work_tree: Path, paths: Iterable[str]) -> tuple[int, int, dict[str, int]]:
-    """The permission bits that most files and most programs have, and those of the others."""
-    found: dict[str, int] = {}
-    for path in paths:
-        try:
-            status = os.lstat(os.path.join(work_tree, path))
-        except OSError:
+def with_states(git: Git, snapshot: Snapshot, new: Mapping[str, State | None]) -> Snapshot:
+    """Return a snapshot that differs from another one in these paths."""
+    if not new:
+        return snapshot
+    details = load(git, snapshot)
+    modes, folders = dict(details.modes), dict(details.folders)
+    lines, gone = [], []
+    for path, state in new.items():
+        modes.pop(path, None)
+        folders.pop(path, None)
+        if state is None or state.kind == "folder":
+            gone.append(f"0 {_NO_BLOB}\t{path}")
+            if state is not None:
+                folders[path] = state.mode
             continue
-        if stat.S_ISREG(status.st_mode):
-            found[path] = stat.S_IMODE(status.st_mode)
-    files = Counter(mode for mode in found.values() if not mode & 0o100)
-    programs = Counter(mode for mode in found.values() if mode & 0o100)
-    usual_file = files.most_common(1)[0][0] if files else 0o644
-    usual_program = programs.most_common(1)[0][0] if programs else 0o755
-    usual = {usual_file, usual_program}
-    return usual_file, usual_program, {p: m for p, m in found.items() if m not in usual}
+        is_program = bool(state.mode & 0o100)
+        lines.append(f"{_git_mode(state)} {state.blob}\t{path}")
+        usual = details.program_mode if is_program else details.file_mode
+        if state.kind == "file" and usual != state.mode:
+            modes[path] = state.mode
+    with tempfile.TemporaryDirectory(dir=git.directory) as folder:
+        index = Path(folder, "index")
+        git("read-tree", snapshot.tree, index=index)
+        git("update-index", "-z", "--index-info", data=joined([*gone, *lines]), index=index)
+        tree = git("write-tree", index=index).decode().strip()
+    fields = {**vars(details), "modes": modes, "folders": folders}
+    return Snapshot(tree, _save(git, Details(**fields)))
 
 
-def _empty(git: Git) -> list[str]:
-    """Directories without a file that is kept, outermost first."""
-    outermost = split(git("ls-files", "-z", "-o", "--directory", "--exclude-standard"))
-    return list(_directories(git.work_tree, (path for path in outermost if path.endswith("/"))))
-
-
-def _directories(work_tree: Path, roots: Iterable[str]) -> Iterator[str]:
-    for root in roots:
-        for directory, folders, names in os.walk(os.path.join(work_tree, root)):
-            if names or ".git" in folders:
-                folders.clear()
-            else:
-                yield os.path.relpath(directory, work_tree)
+def _git_mode(state: State) -> str:
+    if state.kind == "link":
+        return "120000"
+    return "100755" if state.mode & 0o100 else "100644"
 
 
 def _too_many(work_tree: Path, count: int, limits: Limits) -> CheckpointError:
-    return CheckpointError(
+    return too_large(
         f"{str(work_tree)!r} has {count} files, more than the {limits.files} of which checkpoints "
         "are made; leave folders out by a .gitignore there, or start in a smaller folder."
     )

@@ -26,7 +26,7 @@ from oh_jupyter.events import (
 )
 
 if TYPE_CHECKING:
-    from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan
+    from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan, Work
     from oh_jupyter.shell import ShellSession, ShellSnapshot
 
 logger = logging.getLogger(__name__)
@@ -44,6 +44,12 @@ SHELL_SECONDS = 10.0
 RETRY_SECONDS = 300.0
 """How long turns go without checkpoints after one failed, as on a full disk."""
 
+ALIVE_SECONDS = 0.5
+"""How often a turn notes that its kernel is alive, in case that it dies."""
+
+CLOSE_SECONDS = 3.0
+"""How long the end of a kernel waits for the end of its last turn."""
+
 
 class AgentWork:
     """When an agent was at work in a turn, and which files it certainly changed itself."""
@@ -51,34 +57,37 @@ class AgentWork:
     def __init__(self, notebook: str) -> None:
         """Take the kernel's own notebook, which people's tabs save, or an empty text."""
         self._notebook = notebook and os.path.realpath(notebook)
-        self._edited: set[str] = set()
-        self._going_on: dict[Hashable, float] = {}
+        self._edited: dict[str, float] = {}
+        self._under_way: dict[Hashable, float] = {}
         self._spans: list[tuple[float, float]] = []
 
     def begin(self, work: Hashable) -> None:
         """Note that the agent is at work from now on."""
-        self._going_on.setdefault(work, time.time())
+        self._under_way.setdefault(work, time.time())
 
     def end(self, work: Hashable) -> bool:
         """Note that it is done with that, and tell whether it was at it."""
-        if work not in self._going_on:
+        if work not in self._under_way:
             return False
-        self._spans.append((self._going_on.pop(work), time.time()))
+        self._spans.append((self._under_way.pop(work), time.time()))
         return True
 
     def edit(self, path: str) -> None:
         """Note that it changed a file itself."""
-        self._edited.add(os.path.realpath(path))
+        self._edited[os.path.realpath(path)] = time.time()
+
+    def recorded(self, turn: int = 0) -> Work:
+        """Return all of it as the checkpoints keep it."""
+        from oh_jupyter.checkpoints import Work
+
+        done = [(begin - CLOCK_SECONDS, end + SETTLE_SECONDS) for begin, end in self._spans]
+        under_way = [(begin - CLOCK_SECONDS, None) for begin in self._under_way.values()]
+        edited = {path: end + SETTLE_SECONDS for path, end in self._edited.items()}
+        return Work(turn, [*done, *under_way], edited, self._notebook)
 
     def is_of_turn(self, path: Path, changed: float) -> bool:
         """Whether a change is the agent's, as far as its time and its place tell."""
-        place = os.path.realpath(path)
-        if place in self._edited:
-            return True
-        if place == self._notebook:
-            return False
-        spans = [*self._spans, *((begin, math.inf) for begin in self._going_on.values())]
-        return any(begin - CLOCK_SECONDS <= changed <= end + SETTLE_SECONDS for begin, end in spans)
+        return self.recorded().is_of_turn(path, changed)
 
 
 class Turns:
@@ -93,12 +102,12 @@ class Turns:
         automatic: bool,
         pause_seconds: float,
     ) -> None:
-        self.problem = "" if automatic else "the setting checkpoints is 'off'"
-        self._retry_time = 0.0 if automatic else math.inf
+        self.configure(automatic, pause_seconds)
+        self.on_settled: Callable[[], None] = lambda: None
+        """Called when it is known what a turn has changed so far."""
         self._in_thread = in_thread
         self._workspace_dir = workspace_dir
         self._find_shell = find_shell
-        self._pause_seconds = pause_seconds
         # In memory alone: the shell ends with the kernel, and its variables may be secrets.
         self._shells: dict[int, ShellSnapshot | None] = {}
         self._kept: Checkpoints | None = None
@@ -109,6 +118,14 @@ class Turns:
         self._is_closed = False
         self._lock = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
+        self._alive_timer: asyncio.TimerHandle | None = None
+
+    def configure(self, automatic: bool, pause_seconds: float) -> None:
+        """Set whether turns make checkpoints by themselves, and after which pause one ends."""
+        self.problem = "" if automatic else "the setting checkpoints is 'off'"
+        self._retry_time = 0.0 if automatic else math.inf
+        self._is_automatic = automatic
+        self._pause_seconds = pause_seconds
 
     @property
     def checkpoints(self) -> Checkpoints:
@@ -137,6 +154,7 @@ class Turns:
             self.work.begin(action.id)
             if isinstance(action, FileEditAction | FileWriteAction):
                 self.work.edit(os.path.join(self._workspace_dir, action.path))
+            self._note_work()
 
     def after(self, action: Action) -> None:
         """Note that an Action ended; after a pause the changes so far are the turn's."""
@@ -146,8 +164,11 @@ class Turns:
             self.work.end(shell)
         elif is_agents:  # the command goes on without the Action
             self.work.begin(shell)
-        if self._turn is None or self._is_announced or not _may_change_files(action):
+        if self._turn is None or not _may_change_files(action):
             return
+        if isinstance(action, FileEditAction | FileWriteAction) and is_agents:
+            self.work.edit(os.path.join(self._workspace_dir, action.path))
+        self._note_work()
         self._last_action_time = time.monotonic()
         self._cancel_timer()
         self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
@@ -181,6 +202,8 @@ class Turns:
                 lambda: self.checkpoints.begin(label, who="user", kind="mark")
             )
             await self._keep_shell(checkpoint)
+            if self._is_automatic:
+                self._clear_problem()
             return checkpoint
 
     async def rewind(
@@ -206,12 +229,32 @@ class Turns:
                 return plan
             return replace(plan, notes=[*plan.notes, *await self._restore_shell(id)])
 
+    async def settle(self) -> None:
+        """Close turns of kernels that died, so that nothing since counts as theirs."""
+        with contextlib.suppress(CheckpointError):  # it is reported where a checkpoint is needed
+            async with self._lock:
+                await self._in_thread(lambda: self.checkpoints.settle())
+
+    async def entries(self) -> list[Checkpoint]:
+        """Return the checkpoints, the oldest first."""
+        await self.settle()
+        entries: list[Checkpoint] = await self._in_thread(self.checkpoints.entries)
+        return entries
+
     async def close(self) -> None:
-        """Stop waiting for pauses; the last turn ends where the next one begins."""
+        """End the last turn: what comes after its kernel is others'."""
         self._cancel_timer()
         self._is_closed = True
         async with self._lock:
-            pass
+            try:
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    await self._end()
+            except (CheckpointError, TimeoutError) as error:
+                # The next kernel ends it, by what was noted.
+                logger.warning("The last turn of an agent was not ended: %s", error)
+        self._stop_beating()
+        if self._kept is not None:
+            self._kept.close()
 
     async def _begin(self, label: str, who: str) -> None:
         await self._end()
@@ -219,7 +262,27 @@ class Turns:
         await self._keep_shell(turn)
         self.work = AgentWork(os.environ.get("JPY_SESSION_NAME", ""))
         self._turn = turn
-        self.problem = ""
+        self._clear_problem()
+        self._beat()
+
+    def _clear_problem(self) -> None:
+        self.problem, self._retry_time = "", 0.0
+
+    def _note_work(self) -> None:
+        if self._turn is not None:
+            with contextlib.suppress(OSError):
+                self.checkpoints.note(self.work.recorded(self._turn.id))
+
+    def _beat(self) -> None:
+        """Note that the kernel is alive, now and again."""
+        self._stop_beating()
+        self._note_work()
+        self._alive_timer = asyncio.get_running_loop().call_later(ALIVE_SECONDS, self._beat)
+
+    def _stop_beating(self) -> None:
+        if self._alive_timer is not None:
+            self._alive_timer.cancel()
+            self._alive_timer = None
 
     async def _keep_shell(self, checkpoint: Checkpoint) -> None:
         """Note where the shell is and what it exports, if it can be asked."""
@@ -253,21 +316,30 @@ class Turns:
     async def _end(self) -> None:
         if self._turn is not None:
             turn, self._turn = self._turn, None
-            if turn.end is None:  # otherwise what came since is not the agent's
+            self._stop_beating()
+            if turn.is_open:  # otherwise what came since is not the agent's
                 is_of_turn = self.work.is_of_turn
-                await self._in_thread(lambda: self.checkpoints.end(turn.id, is_of_turn))
+                await self._now_or_in_thread(lambda: self.checkpoints.end(turn.id, is_of_turn))
+
+    async def _now_or_in_thread(self, call: Callable[[], object]) -> None:
+        try:
+            await self._in_thread(call)
+        except RuntimeError:  # at the interpreter's exit no pool takes work any more
+            call()
 
     async def _goes_on(self) -> bool:
         """Whether the turn goes on: the agent did not pause, and nobody else changed a file."""
-        if self._turn is None:
+        turn = self._turn
+        if turn is None:
             return False
-        if self._turn.end is None:
+        if turn.is_open:
             return True
         if time.monotonic() - self._last_action_time > self._pause_seconds:
             return False
-        if not await self._in_thread(lambda: self.checkpoints.is_at_end(self._turn)):
+        if not await self._in_thread(lambda: self.checkpoints.is_at_end(turn)):
             return False
-        self._turn = replace(self._turn, end=None)
+        self._turn = await self._in_thread(lambda: self.checkpoints.resume(turn.id))
+        self._beat()
         return True
 
     def _settle(self) -> None:
@@ -275,15 +347,18 @@ class Turns:
 
     async def _note_end(self) -> None:
         async with self._lock:
-            if self._turn is None or self._is_announced or self._is_closed:
+            if self._turn is None or self._is_closed or not self._turn.is_open:
                 return
-            turn, is_of_turn = self._turn, self.work.is_of_turn
+            turn, is_of_turn, is_open = self._turn, self.work.is_of_turn, self._is_announced
             try:
                 self._turn = await self._in_thread(
-                    lambda: self.checkpoints.end(turn.id, is_of_turn)
+                    lambda: self.checkpoints.end(turn.id, is_of_turn, is_open=is_open)
                 )
             except CheckpointError as problem:
                 self._give_up(problem)
+            if not is_open:
+                self._stop_beating()
+        self.on_settled()
 
     def _cancel_timer(self) -> None:
         if self._timer is not None:
@@ -293,7 +368,10 @@ class Turns:
     def _give_up(self, problem: CheckpointError) -> None:
         self._turn = None
         self.problem = str(problem)
-        self._retry_time = time.monotonic() + RETRY_SECONDS
+        # What is too large stays so; a person's mark tries again.
+        pause = math.inf if problem.is_lasting else RETRY_SECONDS
+        self._retry_time = time.monotonic() + pause
+        self._stop_beating()
         logger.warning("Turns of agents get no checkpoints now: %s", problem)
 
     def _is_given_up(self) -> bool:

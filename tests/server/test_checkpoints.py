@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+from pathlib import Path
 from typing import Any
+
+from oh_jupyter.checkpoints import Checkpoints
+from oh_jupyter.testing import wait_until
 
 
 async def test_a_turn_is_undone(ask: Any, act: Any, tmp_path: Any, monkeypatch: Any) -> None:
@@ -42,3 +48,71 @@ async def test_wrong_requests(ask: Any) -> None:
     assert (status, answer["detail"][:16]) == (409, "No checkpoint 99")
     status, answer = await ask("checkpoints", body={"label": 1})
     assert (status, answer["detail"]) == (422, 'The body must be {"label": "..."}')
+
+
+async def test_what_a_person_did_since_is_kept(
+    act: Any, ask: Any, tmp_path: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
+    _, done = await act("run", command="pwd")
+    root = Path(done["content"].strip())
+    await asyncio.to_thread(wait_until, lambda: _ended(root, 1), what="the end of the turn")
+    for path in (".env", "conf/c", "out/x"):
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text("old\n")
+    await act("run", command="rm -r .env out conf; printf '.env\\nconf/\\n' > .gitignore")
+    id = (await ask("checkpoints"))[1]["checkpoints"][-1]["id"]
+    await asyncio.to_thread(wait_until, lambda: _ended(root, id), what="the end of the turn")
+    (root / ".env").write_text("the person's\n")
+    (root / "out").write_bytes(b"x" * (11 << 20))
+    (root / "conf").mkdir()
+    (root / "conf" / "thesis.md").write_text("years\n")
+    status, plan = await ask("rewind", body={"id": id, "preview": True})
+    assert status == 200
+    assert set(plan["kept"]) == {".env", "out", "out/x"}
+    assert await ask("rewind", body={"id": id, "source": "user"}) == (200, plan)
+    assert (root / ".env").read_text() == "the person's\n"
+    assert (root / "out").stat().st_size == 11 << 20
+    assert {path.name for path in (root / "conf").iterdir()} == {"c", "thesis.md"}
+
+
+async def test_a_turn_ends_with_its_killed_kernel(
+    act: Any, ask: Any, jp_root_dir: Path, monkeypatch: Any, jp_serverapp: Any
+) -> None:
+    root = jp_root_dir / "project"
+    root.mkdir()
+    monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
+    plain_kernel = str(await jp_serverapp.kernel_manager.start_kernel(path="project"))
+    _, done = await act("run_ipython", plain_kernel, code="import os; print(os.getpid())")
+    pid = int(done["content"].partition("\n")[0])
+    (root / "edited").write_text("old\n")
+    command = "echo agent > made; sleep 1000"
+    waiting = asyncio.ensure_future(act("run", plain_kernel, command=command))
+    made = root / "made"
+    await asyncio.to_thread(wait_until, lambda: made.exists() and _is_noted(root, made))
+    os.kill(pid, signal.SIGKILL)
+    await waiting
+    (root / "mine").write_text("the person's\n")
+    (root / "edited").write_text("the person's\n")
+    status, done = await act("run_ipython", plain_kernel, code="'alive'")
+    assert status == 200
+    checkpoints = ["kernels", plain_kernel, "checkpoints"]
+    _, found = await ask(*checkpoints)
+    turns = [entry for entry in found["checkpoints"] if entry["kind"] == "turn"]
+    status, plan = await ask(
+        "kernels", plain_kernel, "rewind", body={"id": turns[0]["id"], "source": "user"}
+    )
+    assert status == 200
+    assert {"path": "made", "kind": "delete"} in plan["changes"]
+    assert not made.exists()
+    assert (root / "mine").read_text() == (root / "edited").read_text() == "the person's\n"
+
+
+def _ended(root: Path, id: int) -> bool:
+    return not Checkpoints(root).get(id).is_open
+
+
+def _is_noted(root: Path, path: Path) -> bool:
+    """Whether the kernel was alive after a change of the file."""
+    owners = Checkpoints(root).directory / "owners"
+    return any(each.stat().st_mtime > path.stat().st_ctime for each in owners.glob("*.json"))

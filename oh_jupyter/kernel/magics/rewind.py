@@ -80,7 +80,7 @@ class RewindMagics(OhMagics):
             path=options.path,
         )
         if plan:
-            undo = f"%oh_rewind {self.oh.checkpoints[-1].id} --yes takes this back:"
+            undo = f"%oh_rewind {self.oh.checkpoints[-1].id} --yes undoes this:"
             print(undo if options.yes else "This would be done; add --yes to do it:")
         return plan
 

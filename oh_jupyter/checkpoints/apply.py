@@ -1,0 +1,190 @@
+"""A rewind on disk: each path is read and compared at the moment it is changed."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import IO
+
+from oh_jupyter.checkpoints.disk import State, is_now, look
+from oh_jupyter.checkpoints.git import TEMPORARY_SUFFIX, Git
+from oh_jupyter.checkpoints.rewind import PathChange, RewindPlan
+from oh_jupyter.errors import CheckpointError
+
+CHANGED_MEANWHILE = "changed by others during the rewind"
+
+_BLOCK_BYTES = 1 << 20
+
+
+def apply(git: Git, plan: RewindPlan) -> RewindPlan:
+    """Do what a plan says.
+
+    Returns:
+        What was done: what others changed at this moment is kept.
+
+    Raises:
+        CheckpointError: Some paths cannot be changed; a second call does what is left.
+    """
+    work = _Work(git)
+    with work.staging():
+        work.do(plan)
+    if work.problems:
+        raise CheckpointError(
+            f"Not everything in {str(git.work_tree)!r} could be brought back: "
+            f"{'; '.join(work.problems[:5])}. The rest was; correct these and rewind once more."
+        )
+    if not work.kept:
+        return plan
+    return replace(
+        plan,
+        changes=[change for change in plan.changes if change.path not in work.kept],
+        kept=dict(sorted({**plan.kept, **work.kept}.items())),
+        make_directories=[each for each in plan.make_directories if each not in work.kept],
+        remove_directories=[each for each in plan.remove_directories if each not in work.kept],
+    )
+
+
+@dataclass
+class _Work:
+    git: Git
+    problems: list[str] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+
+    def do(self, plan: RewindPlan) -> None:
+        """Remove, then make, then write; permission bits of directories come last."""
+        for change in reversed(plan.changes):
+            if change.after is None:
+                self._try(change.path, functools.partial(self._delete, change))
+        for path in plan.remove_directories:
+            self._try(path, functools.partial(self._remove_folder, path))
+        for path in plan.make_directories:
+            self._try(path, functools.partial(self._make_folder, path))
+        self._write([each for each in plan.changes if each.after and each.kind != "permissions"])
+        for change in plan.changes:
+            if change.kind == "permissions" and change.mode is not None:
+                self._try(change.path, functools.partial(self._set_mode, change))
+        for path in reversed(plan.make_directories):
+            if path not in self.kept:
+                mode = plan.directory_modes.get(path, 0o755)
+                self._try(path, functools.partial(os.chmod, self._full(path), mode))
+
+    @contextlib.contextmanager
+    def staging(self) -> Iterator[None]:
+        """Have an empty folder for files that are not yet where they belong."""
+        self._staging = self.git.directory / "staging"
+        shutil.rmtree(self._staging, ignore_errors=True)
+        self._staging.mkdir(mode=0o700)
+        try:
+            yield
+        finally:
+            shutil.rmtree(self._staging, ignore_errors=True)
+
+    def _full(self, path: str) -> Path:
+        return self.git.work_tree / path
+
+    def _try(self, path: str, call: Callable[[], object]) -> None:
+        try:
+            call()
+        except FileExistsError:
+            self.kept[path] = CHANGED_MEANWHILE
+        except OSError as error:
+            self.problems.append(f"{path}: {error.strerror}")
+
+    def _is_as_planned(self, path: str, state: State | None) -> bool:
+        if is_now(self.git.work_tree, path, state):
+            return True
+        self.kept[path] = CHANGED_MEANWHILE
+        return False
+
+    def _delete(self, change: PathChange) -> None:
+        if self._is_as_planned(change.path, change.before):
+            os.unlink(self._full(change.path))
+
+    def _remove_folder(self, path: str) -> None:
+        try:
+            os.rmdir(self._full(path))
+        except OSError:
+            if look(self.git.work_tree, path) is not None:
+                self.kept[path] = CHANGED_MEANWHILE
+
+    def _make_folder(self, path: str) -> None:
+        if look(self.git.work_tree, os.path.dirname(path)) or not os.path.dirname(path):
+            os.mkdir(self._full(path))
+        else:
+            self.kept[path] = CHANGED_MEANWHILE
+
+    def _set_mode(self, change: PathChange) -> None:
+        if change.mode is not None and self._is_as_planned(change.path, change.before):
+            os.chmod(self._full(change.path), change.mode)
+
+    def _write(self, changes: list[PathChange]) -> None:
+        by_blob: dict[str, list[PathChange]] = {}
+        for change in changes:
+            if change.after is not None:
+                by_blob.setdefault(change.after.blob, []).append(change)
+        if not by_blob:
+            return
+        with self.git.blobs(by_blob) as blobs:
+            for id, size, source in blobs:
+                contents = self._staging / id
+                _copy(source, contents, size)
+                for change in by_blob[id]:
+                    self._try(change.path, functools.partial(self._bring, contents, change))
+                contents.unlink()
+
+    def _bring(self, contents: Path, change: PathChange) -> None:
+        """Put contents in the place of a path, which is read and compared right before."""
+        after = change.after
+        assert after is not None
+        target = self._full(change.path)
+        if look(self.git.work_tree, os.path.dirname(change.path)) is None and target.parent != (
+            self.git.work_tree
+        ):
+            self.kept[change.path] = CHANGED_MEANWHILE
+            return
+        fresh = self._fresh(target)
+        try:
+            if after.kind == "link":
+                os.symlink(os.fsdecode(contents.read_bytes()), fresh)
+            else:
+                fresh.touch(mode=0o600)
+                shutil.copyfile(contents, fresh)
+                if change.before is not None:
+                    _copy_facts(target, fresh)
+                os.chmod(fresh, after.mode)
+            if self._is_as_planned(change.path, change.before):
+                os.replace(fresh, target)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+    def _fresh(self, target: Path) -> Path:
+        """Name a new file from which a rename leads to the target."""
+        name = uuid.uuid4().hex + TEMPORARY_SUFFIX
+        is_near = os.stat(self._staging).st_dev == os.stat(target.parent).st_dev
+        return (self._staging if is_near else target.parent) / name
+
+
+def _copy(source: IO[bytes], target: Path, size: int) -> None:
+    with open(target, "wb") as file:
+        while size:
+            block = source.read(min(size, _BLOCK_BYTES))
+            if not block:
+                raise OSError(0, "contents end too early")
+            file.write(block)
+            size -= len(block)
+
+
+def _copy_facts(old: Path, new: Path) -> None:
+    """Copy the owner and the extended attributes, as far as the user may."""
+    with contextlib.suppress(OSError, AttributeError):
+        status = os.lstat(old)
+        os.chown(new, status.st_uid, status.st_gid)
+    with contextlib.suppress(OSError, AttributeError):
+        for name in os.listxattr(old):
+            os.setxattr(new, name, os.getxattr(old, name))

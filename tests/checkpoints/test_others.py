@@ -1,0 +1,200 @@
+"""What belongs to a person is neither overwritten nor removed by a rewind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from oh_jupyter.checkpoints import Checkpoints, Limits, Work
+from oh_jupyter.errors import CheckpointError
+from tests.checkpoints.workspace import contents
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def checkpoints(root: Path, tmp_path: Path) -> Checkpoints:
+    return Checkpoints(root, tmp_path / "kept", limits=Limits(file_bytes=1000))
+
+
+LARGE = "x" * 2000
+
+
+def test_what_is_in_the_way_is_kept_and_listed(root: Path, checkpoints: Checkpoints) -> None:
+    for path in (".env", "conf/c", "out/x"):
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text("old\n")
+    turn = checkpoints.begin("clean up")
+    for path in ("conf", "out"):
+        shutil.rmtree(root / path)
+    (root / ".env").unlink()
+    (root / ".gitignore").write_text(".env\nconf/\n")
+    checkpoints.end(turn.id)
+    (root / ".env").write_text("the person's\n")
+    (root / "out").write_text(LARGE)
+    (root / "conf").mkdir()
+    (root / "conf" / "thesis.md").write_text("years\n")
+    before = contents(root)
+
+    plan = checkpoints.preview(turn.id)
+    assert [(change.kind, change.path) for change in plan.changes] == [
+        ("delete", ".gitignore"),
+        ("create", "conf/c"),
+    ]
+    assert list(plan.kept) == [".env", "out", "out/x"]
+    assert checkpoints.rewind(turn.id) == plan
+    assert contents(root) == {
+        **{path: state for path, state in before.items() if path != ".gitignore"},
+        "conf/c": ("file", 0o644, b"old\n"),
+    }
+    checkpoints.rewind(checkpoints.entries()[-1].id)
+    assert contents(root) == before
+
+    checkpoints.rewind(turn.id, everything=True)
+    assert (root / "out" / "x").read_text() == (root / ".env").read_text() == "old\n"
+    checkpoints.rewind(checkpoints.entries()[-1].id)
+    assert contents(root) == before
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_a_turn_whose_process_died_has_only_what_is_proven(
+    root: Path, checkpoints: Checkpoints, noted: bool
+) -> None:
+    for name in ("a", "b"):
+        (root / name).write_text("old\n")
+    turn = checkpoints.begin("turn")
+    (root / "a").write_text("agent\n")
+    (root / "made").write_text("agent\n")
+    if noted:
+        checkpoints.note(Work(turn.id, [(time.time() - 60, None)]))
+    checkpoints.close()
+    record = next((checkpoints.directory / "owners").glob("*.json"), root)
+    probe = root.parent / "probe"
+    probe.touch()
+    while probe.stat().st_mtime_ns <= record.stat().st_mtime_ns:
+        os.utime(probe)
+    (root / "b").write_text("person\n")
+    (root / "new").write_text("person\n")
+
+    again = Checkpoints(root, checkpoints.directory)
+    again.settle()
+    assert not again.entries()[0].is_open
+    plan = again.rewind(turn.id)
+    assert {change.path for change in plan.changes} == ({"a", "made"} if noted else set())
+    assert {"b", "new"} <= plan.kept.keys()
+    assert (root / "b").read_text() == (root / "new").read_text() == "person\n"
+    assert (root / "a").read_text() == ("old\n" if noted else "agent\n")
+
+
+def test_what_was_ignored_or_large_at_the_begin_is_not_the_turns(
+    root: Path, checkpoints: Checkpoints
+) -> None:
+    (root / ".gitignore").write_text("secret\n")
+    (root / "secret").write_text("the person's\n")
+    (root / "large").write_text(LARGE)
+    turn = checkpoints.begin("turn")
+    (root / ".gitignore").unlink()
+    (root / "large").write_text("small now\n")
+    checkpoints.end(turn.id)
+    for everything in (False, True):
+        plan = checkpoints.rewind(turn.id, everything=everything)
+        assert "large" in plan.kept
+        assert (root / "large").read_text() == "small now\n"
+        assert (root / "secret").read_text() == "the person's\n"
+
+
+def test_a_folder_replaced_by_a_file_ends_its_turn(root: Path, checkpoints: Checkpoints) -> None:
+    (root / "out").mkdir(mode=0o700)
+    (root / "out" / "x").write_text("old\n")
+    before = contents(root)
+    turn = checkpoints.begin("turn")
+    shutil.rmtree(root / "out")
+    (root / "out").write_text("x\n")
+    ended = checkpoints.end(turn.id, lambda path, changed: True)
+    assert ended.end is not None
+    assert not ended.is_open
+    checkpoints.rewind(turn.id)
+    assert contents(root) == before
+    assert (root / "out").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_persons_link_and_mode_stay(root: Path, checkpoints: Checkpoints) -> None:
+    (root / "data").mkdir()
+    for path in ("data/d", "a"):
+        (root / path).write_text("old\n")
+    turn = checkpoints.begin("turn")
+    for path in ("data/d", "a"):
+        (root / path).write_text("agent\n")
+    checkpoints.end(turn.id)
+    (root / "a").chmod(0o600)
+    (root / "data").rename(root / "moved")
+    (root / "data").symlink_to("moved")
+    plan = checkpoints.rewind(turn.id)
+    assert "data/d" in plan.kept
+    assert (root / "data").is_symlink()
+    assert (root / "moved" / "d").read_text() == "agent\n"
+    assert ((root / "a").read_text(), (root / "a").stat().st_mode & 0o777) == ("old\n", 0o600)
+
+
+def test_the_products_own_state_is_not_the_workspaces(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(root / "[st] ate"))
+    checkpoints = Checkpoints(root)
+    turn = checkpoints.begin("turn")
+    (root / "a").write_text("agent\n")
+    checkpoints.end(turn.id)
+    for id in (turn.id, 2, 3):
+        checkpoints.rewind(id, everything=True)
+    assert len(checkpoints.entries()) == 4
+    assert not (root / "a").exists()
+
+
+def test_of_a_repository_inside_only_what_is_small_and_not_ignored_is_copied(
+    root: Path, checkpoints: Checkpoints
+) -> None:
+    subprocess.run(["git", "init", "-q", root / "inner"], check=True)
+    (root / "inner" / ".gitignore").write_text(".env\n")
+    (root / "inner" / ".env").write_text("secret\n")
+    (root / "inner" / "large").write_text(LARGE)
+    turn = checkpoints.begin("turn")
+    shutil.rmtree(root / "inner")
+    checkpoints.end(turn.id)
+    plan = checkpoints.preview(turn.id)
+    assert [change.path for change in plan.changes] == ["inner/.gitignore"]
+    assert plan.notes == [
+        "Commits, branches and the index of git repositories do not come back (inner)."
+    ]
+
+
+def test_a_damaged_index_is_rebuilt(root: Path, checkpoints: Checkpoints) -> None:
+    (root / "a").write_text("1\n")
+    turn = checkpoints.begin("turn")
+    (root / ".gitignore").write_text("a\n")
+    (root / "a").write_text("2\n")
+    (checkpoints.directory / "files.git" / "index").write_bytes(b"DIRC, but not an index")
+    checkpoints.end(turn.id)
+    checkpoints.rewind(turn.id)
+    assert contents(root) == {"a": ("file", 0o644, b"1\n")}
+
+
+def test_a_workspace_that_takes_too_long_is_given_up(
+    root: Path, checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oh_jupyter.checkpoints.snapshot.LIST_SECONDS", 0.0)
+    with pytest.raises(CheckpointError, match="too large for checkpoints") as caught:
+        checkpoints.begin("turn")
+    assert caught.value.is_lasting
+    with pytest.raises(CheckpointError, match="root of the file system") as caught:
+        Checkpoints("/", root.parent / "of root").begin("turn")
+    assert caught.value.is_lasting
