@@ -66,8 +66,9 @@ class Action(Event):
     Attributes:
         runnable: Whether a runtime can execute it.
         timeout: Hard time limit in seconds; None for no limit.
-        actor: Who asked the server for it, as far as that is known: ``user``, and the ``persona``
-            and ``chat`` of Jupyter AI. The server sets it, whatever a client sends.
+        actor: Who asked the server for it, as far as that is known: ``user``, the ``persona`` and
+            ``chat`` of Jupyter AI, the ``guest`` of %oh_agent. The server sets it, whatever a
+            client sends.
     """
 
     runnable: ClassVar[bool] = True

@@ -41,7 +41,8 @@ class Observation(Event):
         content: The text that an agent reads.
         handling: What came before the Action began, where there was anything: who decided on it
             (``decided_by``), for how long it waited for that (``waited_seconds``) and behind
-            others (``queued_seconds``). It is not in OpenHands.
+            others (``queued_seconds``), or that it was cancelled before (``never_began``). It is
+            not in OpenHands.
     """
 
     content: str

@@ -72,27 +72,28 @@ class Subscribers(QueueThread):
             if self._thread is threading.current_thread():
                 return True
             last = self._published
-            return self._changed.wait_for(lambda: self._delivered >= last, timeout)
+        return self._wait_for(lambda: self._delivered >= last, timeout)
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._queue or self._stopped())
-                if self._stopped():
-                    return
-                number, event, wire, tickets = self._queue.popleft()
-            masked = self._masker.masked(wire)
-            for ticket in tickets:
-                callback = self._callbacks.get(ticket)
-                if callback is None:
-                    continue
-                try:
-                    callback(copy.deepcopy(event) if masked is wire else from_wire(masked))
-                except Exception:
-                    _log.exception("A subscriber failed with event %s", event.id)
-            with self._changed:
-                self._delivered = number
-                self._changed.notify_all()
+    def _has_work(self) -> bool:
+        return bool(self._queue)
+
+    def _work(self) -> None:
+        with self._changed:
+            if not self._queue:  # another thread was faster
+                return
+            number, event, wire, tickets = self._queue.popleft()
+        masked = self._masker.masked(wire)
+        for ticket in tickets:
+            callback = self._callbacks.get(ticket)
+            if callback is None:
+                continue
+            try:
+                callback(copy.deepcopy(event) if masked is wire else from_wire(masked))
+            except Exception:
+                _log.exception("A subscriber failed with event %s", event.id)
+        with self._changed:
+            self._delivered = number
+            self._changed.notify_all()
 
 
 _SOURCES = get_args(EventSource)

@@ -100,13 +100,14 @@ class EventWriter(QueueThread):
             requested = self._requested
             self._changed.notify_all()
 
-            def written() -> bool:
-                return self._written >= last
+        def written() -> bool:
+            return self._written >= last
 
-            def refused() -> bool:
-                return self._error is not None and self._attempted >= requested
+        def refused() -> bool:
+            return self._error is not None and self._attempted >= requested
 
-            self._changed.wait_for(lambda: written() or refused(), timeout)
+        self._wait_for(lambda: written() or refused(), timeout)
+        with self._changed:
             if written():
                 return
             first, error = next(iter(self._unwritten)), self._error
@@ -115,27 +116,25 @@ class EventWriter(QueueThread):
             f"({error or f'not done within {timeout} s'}); they are kept and tried again."
         ) from error
 
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._wanted() or self._stopped())
-                if self._stopped():
-                    return
-                id, (_, encoded) = next(iter(self._unwritten.items()))
-                requested = self._requested
-            error = self._write(id, encoded)
-            if isinstance(error, FileExistsError):
-                self._on_taken(self._renumber)
-                continue
-            with self._changed:
-                if error is None and self._unwritten.pop(id, None) is not None:
-                    self._written += 1  # by another thread if this one was stopped and slow
-                elif error is not None and self._error is None:
-                    _log.warning("Event %d is not written yet: %s", id, error)
-                self._error, self._attempted = error, requested
-                self._changed.notify_all()
+    def _work(self) -> None:
+        with self._changed:
+            if not self._unwritten:  # another thread was faster
+                return
+            id, (_, encoded) = next(iter(self._unwritten.items()))
+            requested = self._requested
+        error = self._write(id, encoded)
+        if isinstance(error, FileExistsError):
+            self._on_taken(self._renumber)
+            return
+        with self._changed:
+            if error is None and self._unwritten.pop(id, None) is not None:
+                self._written += 1  # by another thread if this one was stopped and slow
+            elif error is not None and self._error is None:
+                _log.warning("Event %d is not written yet: %s", id, error)
+            self._error, self._attempted = error, requested
+            self._changed.notify_all()
 
-    def _wanted(self) -> bool:
+    def _has_work(self) -> bool:
         return bool(self._unwritten) and (self._error is None or self._requested > self._attempted)
 
     def _write(self, id: int, encoded: EncodedEvent) -> Exception | None:

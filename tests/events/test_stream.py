@@ -418,6 +418,26 @@ def test_exit_writes_what_is_left(store):
     assert len(store.list("sessions/s/events")) == 500
 
 
+def test_what_is_recorded_at_exit_is_written_and_delivered(store):
+    """From Python 3.12 on no thread can be started then."""
+    program = (
+        "import atexit, sys\n"
+        "from oh_jupyter.events import MessageAction\n"
+        "from oh_jupyter.events.stream import EventStream\n"
+        "from oh_jupyter.storage import LocalFileStore\n"
+        "stream = EventStream(LocalFileStore(sys.argv[1]), 's')\n"
+        "stream.subscribe(lambda event: print(event.id, flush=True))\n"
+        "def record():\n"
+        "    for n in range(20): stream.add_event(MessageAction(str(n)), 'user')\n"
+        "atexit.register(record)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, store.root], capture_output=True, text=True
+    )
+    assert (done.stdout.split(), done.stderr) == ([str(n) for n in range(20)], "")
+    assert len(store.list("sessions/s/events")) == 20
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_leaves_the_log_alone(stream):
