@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -82,8 +84,21 @@ def start_thread(target: Callable[..., object], name: str, *args: Any) -> thread
     return thread
 
 
+def try_start_thread(
+    target: Callable[..., object], name: str, *args: Any
+) -> threading.Thread | None:
+    """Start a daemon thread, or return None: from Python 3.12 on none can be started at exit."""
+    try:
+        return start_thread(target, name, *args)
+    except RuntimeError:
+        return None
+
+
 class QueueThread(ABC):
-    """A daemon thread that takes from a queue, begun with the first item and woken by others."""
+    """A daemon thread that takes from a queue, begun with the first item and woken by others.
+
+    Where no thread can be started, as at exit, `_wait_for` does the work.
+    """
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -91,14 +106,35 @@ class QueueThread(ABC):
         self._thread: threading.Thread | None = None
 
     @abstractmethod
+    def _has_work(self) -> bool:
+        """Tell whether there is something to do; ``_changed`` is held."""
+
+    @abstractmethod
+    def _work(self) -> None:
+        """Take one item from the queue."""
+
     def _run(self) -> None:
-        """Take items until ``_stopped``."""
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: self._has_work() or self._stopped())
+                if self._stopped():
+                    return
+            self._work()
+
+    def _wait_for(self, is_done: Callable[[], bool], timeout_seconds: float | None) -> bool:
+        """Wait until the thread has done something; False if the time is over before."""
+        with self._changed:
+            if self._thread is not None or is_done():
+                return self._changed.wait_for(is_done, timeout_seconds)
+        deadline = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
+        while self._has_work() and not is_done() and time.monotonic() < deadline:
+            self._work()
+        return is_done()
 
     def _wake(self) -> None:
         """Tell the thread, and who waits for it, of a change; ``_changed`` is held."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+            self._thread = try_start_thread(self._run, self._name)
         self._changed.notify_all()
 
     def _stopped(self) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import TypeVar
 
+from oh_jupyter.background import try_start_thread
 from oh_jupyter.config import state_home
 from oh_jupyter.errors import StorageError, StoreAccessError
 from oh_jupyter.locks import file_lock
@@ -112,7 +113,8 @@ class SpoolingFileStore(FileStore):
             except BaseException as error:
                 answer.set_exception(error)
 
-        threading.Thread(target=ask, name="oh-store-question", daemon=True).start()
+        if try_start_thread(ask, "oh-store-question") is None:
+            ask()
         try:
             return answer.result(_ANSWER_SECONDS)
         except TimeoutError:
@@ -182,6 +184,7 @@ class SpoolingFileStore(FileStore):
                 for path in waiting:
                     refused = not self._deliver(path) or refused
             except StorageError as error:
+                self._is_away = True
                 _log.debug("%r is still away: %s", self.file_store, error)
                 return False
         with self._lock:
@@ -210,6 +213,8 @@ class SpoolingFileStore(FileStore):
                     )
                 self._refused.add(path)
                 return False
+        # Readers look here, then in the store: they must ask it before the file leaves this place.
+        self._is_away = False
         self._spool.delete(path)
         return True
 
@@ -226,13 +231,10 @@ class SpoolingFileStore(FileStore):
 
     def _start_delivery(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(
-                target=_deliver_until_done,
-                args=(weakref.ref(self), self._abandoned),
-                name="oh-spool",
-                daemon=True,
+            # At exit there may be none: the next start sends what waits.
+            self._thread = try_start_thread(
+                _deliver_until_done, "oh-spool", weakref.ref(self), self._abandoned
             )
-            self._thread.start()
 
 
 def _deliver_until_done(store: weakref.ref[SpoolingFileStore], abandoned: threading.Event) -> None:

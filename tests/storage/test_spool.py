@@ -57,6 +57,23 @@ def _soon(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
+def test_where_no_thread_can_be_started_what_waits_stays_for_the_next_start(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    server = Absent()
+    with monkeypatch.context() as at_exit:
+        at_exit.setattr("oh_jupyter.background.start_thread", refuse)
+        store = SpoolingFileStore(server, str(tmp_path / "spool"))
+        assert store.list("") == []
+        store.write("f", "x")
+        assert store.read("f") == "x"
+    server.away = False
+    following = SpoolingFileStore(server, str(tmp_path / "spool"))
+    wait_until(lambda: not following.pending())
+    assert server.read("f") == "x"
+
+
 def test_the_log_begins_goes_on_and_arrives(tmp_path, caplog):
     server = Absent()
     store = SpoolingFileStore(server, str(tmp_path / "spool"))
@@ -76,6 +93,25 @@ def test_the_log_begins_goes_on_and_arrives(tmp_path, caplog):
     assert "sessions/s/events/12.json" in server.files
     assert "is back, and has" in caplog.text
     events.close()
+
+
+def test_what_has_arrived_is_listed_while_the_rest_is_delivered(tmp_path):
+    listed = []
+
+    class Observed(Absent):
+        def create(self, path, contents):
+            super().create(path, contents)
+            listed.append(store.list("d"))
+
+    server = Observed()
+    store = SpoolingFileStore(server, str(tmp_path / "spool"))
+    paths = ["d/0", "d/1", "d/2"]
+    for path in paths:
+        store.create(path, "x")
+    server.away = False
+    wait_until(lambda: not store.pending())
+    assert listed == [paths] * 3
+    assert store.list("d") == paths
 
 
 def test_a_store_is_not_back_before_it_answers(tmp_path, caplog):

@@ -19,7 +19,9 @@ from oh_jupyter.storage.paths import join, path_key
 MAX_CONNECTIONS = 32
 """Requests side by side; more would wait for a connection while their time runs."""
 
-_TIMEOUT_SECONDS = 45.0
+TIMEOUT_SECONDS = 20.0
+"""How long a server may take for a request, besides the time of its bytes."""
+
 _MIN_BYTES_PER_SECOND = 100_000
 # fsspec's memory filesystem reports a file among the parents as FileExistsError.
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError)
@@ -211,8 +213,18 @@ class FsspecFileStore(KeyedFileStore):
 
     def _get(self, key: str) -> bytes:
         with self._exclusive(key):
-            read = self._read(key, lambda path: self.fs.cat_file(path, **self._read_options))
-        return cast(bytes, read)
+            return cast(bytes, self._read(key, self._cat))
+
+    def _cat(self, path: str) -> bytes:
+        if not self.fs.async_impl:
+            return cast(bytes, self.fs.cat_file(path, **self._read_options))
+        from fsspec.asyn import sync
+
+        return cast(bytes, sync(self.fs.loop, self._fetch, path))
+
+    async def _fetch(self, path: str) -> bytes:
+        """Read a whole file from an asynchronous filesystem."""
+        return cast(bytes, await self.fs._cat_file(path, **self._read_options))
 
     def _open_read(self, key: str) -> BinaryIO:
         options = self._stream_options
@@ -340,8 +352,9 @@ class FsspecFileStore(KeyedFileStore):
         if not self.fs.async_impl:
             return super()._get_many(keys)
         wanted = list(keys)
+        failures: list[Exception] = []
         # Not cat(): it takes * and ? in a name for a pattern.
-        calls = [self.fs._cat_file(self._full(key), **self._read_options) for key in wanted]
+        calls = [_unless(failures, self._fetch, self._full(key)) for key in wanted]
         found: dict[str, bytes] = {}
         for key, data in zip(wanted, self._gather(calls), strict=True):
             if isinstance(data, FileNotFoundError) and not _is_missing_bucket(data):
@@ -352,9 +365,28 @@ class FsspecFileStore(KeyedFileStore):
         return found
 
 
+async def _unless(
+    failures: list[Exception], fetch: Callable[[str], Coroutine[Any, Any, bytes]], path: str
+) -> bytes:
+    """Fetch a file, unless another one showed that the server does not work."""
+    if failures:
+        raise failures[0]
+    try:
+        return await fetch(path)
+    except FileNotFoundError:
+        raise
+    except Exception as error:
+        failures.append(error)
+        raise
+
+
 async def within(call: Coroutine[Any, Any, Any], size: int = 0) -> Any:
-    """Await a call that may send so many bytes, for a limited time."""
-    return await asyncio.wait_for(call, _TIMEOUT_SECONDS + size / _MIN_BYTES_PER_SECOND)
+    """Await a call that may send so many bytes, for a limited time (TimeoutError)."""
+    seconds = TIMEOUT_SECONDS + size / _MIN_BYTES_PER_SECOND
+    try:
+        return await asyncio.wait_for(call, seconds)
+    except TimeoutError:
+        raise TimeoutError(f"no answer within {seconds:.0f} s") from None
 
 
 def _was_there(error: BaseException) -> bool:
@@ -416,6 +448,8 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or error.__context__
 
 
-def _brief(error: Exception) -> str:
-    text = " ".join(str(error).split()) or "no reason given"
-    return f"{type(error).__name__}: {text[:200]}"
+def _brief(error: BaseException) -> str:
+    # fsspec's own error for a timeout says nothing; the one that it was made of does.
+    telling = next((link for link in _chain(error) if str(link)), error)
+    text = " ".join(str(telling).split()) or "no reason given"
+    return f"{type(telling).__name__}: {text[:200]}"

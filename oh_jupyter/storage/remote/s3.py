@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from oh_jupyter.errors import StorageError, StoreConfigError
 from oh_jupyter.storage.remote.fsspec_store import MAX_CONNECTIONS, FsspecFileStore, explain, within
 
-# A server that takes connections and never answers is given up after 40 seconds: botocore
-# makes so many attempts, and s3fs repeats them.
+# A server that takes connections and never answers is given up after 20 seconds: botocore
+# makes so many attempts, and s3fs shall not repeat them.
 _CONNECT_SECONDS = 5
 _READ_SECONDS = 10
 _MAX_ATTEMPTS = 2
-_MAX_REPETITIONS = 2
+_MAX_READS = 6  # of an object that others replace, so that its contents break off
 # A server that answers with an error of its own is asked more often: that does not take long.
 _SERVER_ERRORS = (500, 502, 503)
 _MAX_ATTEMPTS_AFTER_ERROR = 5
@@ -42,8 +42,6 @@ class S3FileStore(FsspecFileStore):
         StoreConfigError: If no bucket is named.
     """
 
-    # Without it s3fs asks for the size before each read, from a cache that may be stale.
-    _read_options: Mapping[str, Any] = {"max_concurrency": 1}
     # Its defaults are pieces of 50 MB, ten of them at a time.
     _stream_options: Mapping[str, Any] = {"block_size": 8 << 20, "cache_type": "readahead"}
     _upload_options: Mapping[str, Any] = {"chunksize": 8 << 20, "max_concurrency": 3}
@@ -63,11 +61,28 @@ class S3FileStore(FsspecFileStore):
         opened = super()._open_filesystem()
         if not is_open:
             fs = opened[1]
-            fs.retries = min(fs.retries, _MAX_REPETITIONS)
+            fs.retries = 1
             # It costs each write a round trip, and aiohttp waits for the answer without end.
             fs.s3.meta.events.register("before-sign.s3", _without_expect)
             fs.s3.meta.events.register("needs-retry.s3", _pause_after_server_error)
         return opened
+
+    async def _fetch(self, path: str) -> bytes:
+        """Read an object; s3fs asks for it twice as often where the server does not answer."""
+        from aiohttp import ClientPayloadError
+
+        name = path.partition("/")[2]
+        for remaining in reversed(range(_MAX_READS)):
+            try:
+                answer = await self._request("get_object", Key=name)
+                try:
+                    return cast(bytes, await answer["Body"].read())
+                finally:
+                    answer["Body"].close()
+            except (ClientPayloadError, ConnectionResetError):
+                if not remaining:
+                    raise
+        raise AssertionError
 
     def _listed(self, key: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         start = self._object(key) + "/" if self._object(key) else ""

@@ -141,7 +141,9 @@ class Database:
 
         with (
             contextlib.suppress(OSError, sqlite3.Error),  # the next time will do
-            contextlib.closing(sqlite3.connect(str(self.path), _CHECKPOINT_SECONDS)) as connection,
+            contextlib.closing(
+                sqlite3.connect(str(self.path), timeout=_CHECKPOINT_SECONDS)
+            ) as connection,
         ):
             connection.execute(f"PRAGMA wal_checkpoint({mode})")
 

@@ -11,10 +11,11 @@ import signal
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import FrameType
 
+from oh_jupyter.background import try_start_thread
 from oh_jupyter.storage.webhook.changes import Change, DeliveryReport, FailedDelivery
 from oh_jupyter.storage.webhook.dispatcher import Dispatcher, RetryPolicy
 from oh_jupyter.storage.webhook.in_flight import Send
@@ -23,6 +24,7 @@ from oh_jupyter.storage.webhook.outbox import Outbox, OutboxFullError
 _log = logging.getLogger(__name__)
 _LATE_SECONDS = 0.02
 _MAX_REPLACED = 100
+_MAX_SLEEP_SECONDS = 1.0
 _MAX_CHANGES = 100_000
 _PATH_LOCKS = 64
 
@@ -57,6 +59,7 @@ class DeliveryQueue:
         self._retry_policy = RetryPolicy(durable=self.durable)
         # In a file there may be changes of days.
         self._max_bytes = 1 << 30 if self.durable else 1 << 28
+        self._is_closed_at_exit = False
         self._reset()
         _close_at_exit(self)
         if self.durable:
@@ -189,14 +192,26 @@ class DeliveryQueue:
             requested = self._looks_requested
             self._dispatcher.retry_now()
             self._wake_up()
-            self._changed.wait_for(
-                lambda: self._looks_done >= requested and self._dispatcher.open_from > target,
-                timeout_seconds,
-            )
+        self._wait_for(
+            lambda: self._looks_done >= requested and self._dispatcher.open_from > target,
+            timeout_seconds,
+        )
+        with self._changed:
             # Or it is sent again, by another process, if this one ends now.
             self._dispatcher.write_accepted()
             delivered, failed = self._dispatcher.counter.take()
             return DeliveryReport(delivered, failed, self._dispatcher.count_pending())
+
+    def _wait_for(self, is_done: Callable[[], bool], timeout_seconds: float | None) -> None:
+        """Wait for the thread, or do its work here if none can be started."""
+        with self._changed:
+            if self._thread is not None:
+                self._changed.wait_for(is_done, timeout_seconds)
+                return
+        deadline = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
+        while not is_done() and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, self._time_to_wait(), _MAX_SLEEP_SECONDS))
+            self._work()
 
     def close(self, timeout_seconds: float) -> DeliveryReport:
         """Flush, and end the thread; without an outbox, what still waits is dropped."""
@@ -216,6 +231,7 @@ class DeliveryQueue:
         """Close, as the process ends."""
         if self._thread is not None or self._fresh:
             self.close(timeout_seconds)
+        self._is_closed_at_exit = True
         if self.outbox.undurable:
             _log.warning(
                 "%d changes are lost: they were not delivered, and the disk of the outbox %r is "
@@ -264,15 +280,13 @@ class DeliveryQueue:
         self._changed.notify_all()
         if self._thread is not None:
             return
-        self._thread = threading.Thread(target=self._run, name="oh-webhook", daemon=True)
-        try:
-            self._thread.start()
-        except RuntimeError:  # the interpreter is shutting down
-            self._thread = None
-            if self.durable:
-                self._mark_fresh_done()
-            else:
-                _log.warning("A change came too late at exit to be delivered")
+        self._thread = try_start_thread(self._run, "oh-webhook")
+        if self._thread is not None:
+            self._dispatcher.start()
+        elif self.durable:
+            self._mark_fresh_done()
+        elif self._is_closed_at_exit:
+            _log.warning("A change came too late at exit to be delivered")
 
     def _run(self) -> None:
         while True:
@@ -287,17 +301,22 @@ class DeliveryQueue:
                         return
                     self._changed.wait(None if wait == math.inf else wait)
                 self._idle = False
-                is_due = wait <= 0
-                requested = self._looks_requested
-                fresh = self._take_fresh() if is_due else []
+            self._work()
+
+    def _work(self) -> None:
+        """Do what is to be done now: take answers, or make the requests that are due."""
+        with self._changed:
+            is_due = self._time_to_wait() <= 0
+            requested = self._looks_requested
+            fresh = self._take_fresh() if is_due else []
+        if is_due:
+            self._dispatcher.look(fresh)
+        else:
+            self._dispatcher.proceed()
+        with self._changed:
             if is_due:
-                self._dispatcher.look(fresh)
-            else:
-                self._dispatcher.proceed()
-            with self._changed:
-                if is_due:
-                    self._looks_done = requested
-                self._changed.notify_all()
+                self._looks_done = requested
+            self._changed.notify_all()
 
     def _is_over(self, wait: float) -> bool:
         """Whether the thread can end: it shall, and what waits is sent, or kept elsewhere."""

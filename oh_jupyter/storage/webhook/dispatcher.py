@@ -139,6 +139,10 @@ class Dispatcher:
 
     # What the thread of the queue calls:
 
+    def start(self) -> None:
+        """Start the threads that make requests."""
+        self._in_flight.start()
+
     def look(self, fresh: Sequence[int]) -> None:
         """Send what can be sent of all that waits; some of it was done since the last look."""
         import sqlite3

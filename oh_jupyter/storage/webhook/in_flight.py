@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from typing import IO
 
+from oh_jupyter.background import try_start_thread
 from oh_jupyter.storage.paths import parent
 from oh_jupyter.storage.webhook.change_table import QueuedChange
 from oh_jupyter.storage.webhook.outbox import Outbox
@@ -109,18 +109,25 @@ class InFlightRequests:
         """Whether requests are over that `answer` has not given; for any thread."""
         return not self._answered.empty()
 
+    def start(self) -> None:
+        """Start the threads that make requests: from Python 3.12 on none starts at exit.
+
+        Where none can be started, `begin` makes each request itself.
+        """
+        # Daemons: one that hangs does not keep Python from ending.
+        while self._threads < _MAX_REQUESTS and try_start_thread(self._work, "oh-webhook-request"):
+            self._threads += 1
+
     def begin(self, changes: list[QueuedChange], successors: Iterable[QueuedChange] = ()) -> None:
-        """Make a request in a thread that has nothing else to do."""
+        """Make a request, in another thread if there is one."""
         flight = Flight(changes, deque(successors))
         self._flights.append(flight)
         self.numbers.update(change.number for change in (*changes, *flight.successors))
         self.last_begun = time.time()
-        if len(self._flights) > self._threads:
-            # A daemon: one that hangs does not keep Python from ending.
-            thread = threading.Thread(target=self._work, name="oh-webhook-request", daemon=True)
-            thread.start()
-            self._threads += 1
-        self._tasks.put(flight)
+        if self._threads:
+            self._tasks.put(flight)
+        else:
+            self._perform(flight)
 
     def follow(self, change: QueuedChange) -> bool:
         """Let a change be sent right after the one of its path, if that is all it waits for."""
@@ -162,14 +169,17 @@ class InFlightRequests:
 
     def _work(self) -> None:
         while (flight := self._tasks.get()) is not None:
-            try:
-                self._make(flight.changes)
-            except Exception as error:
-                flight.error = error
-            except BaseException as error:  # the thread must live, and the request be over
-                flight.error = RuntimeError(type(error).__name__)
-            self._answered.put(flight)
-            self._on_answer()
+            self._perform(flight)
+
+    def _perform(self, flight: Flight) -> None:
+        try:
+            self._make(flight.changes)
+        except Exception as error:
+            flight.error = error
+        except BaseException as error:  # the thread must live, and the request be over
+            flight.error = RuntimeError(type(error).__name__)
+        self._answered.put(flight)
+        self._on_answer()
 
     def _make(self, changes: list[QueuedChange]) -> None:
         with contextlib.ExitStack() as opened:
