@@ -17,6 +17,7 @@ import signal
 import sys
 import termios
 import time
+import warnings  # noqa: F401  (os.execvpe wants it, after a change of user that may not read it)
 from typing import Any, NoReturn
 
 LINUX = sys.platform == "linux"

@@ -16,8 +16,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from oh_jupyter.errors import ChildStartError
 from oh_jupyter.process.child import Child, memory_bytes_of
@@ -188,22 +189,23 @@ def spawn(
     inherited = {*passed, *([] if controlling_terminal is None else [controlling_terminal])}
     ours, theirs = socket.socketpair()
     try:
-        guardian = subprocess.Popen(
-            [
-                sys.executable,
-                "-I",
-                "-S",
-                str(GUARDIAN_PROGRAM),
-                str(theirs.fileno()),
-                str(os.getpid()),
-            ],
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            pass_fds=(*inherited, theirs.fileno()),
-            start_new_session=True,
-            cwd="/",
-        )
+        with _apart_from_debugger():
+            guardian = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-I",
+                    "-S",
+                    str(GUARDIAN_PROGRAM),
+                    str(theirs.fileno()),
+                    str(os.getpid()),
+                ],
+                stdin=stdin,
+                stdout=stdout,
+                stderr=stderr,
+                pass_fds=(*inherited, theirs.fileno()),
+                start_new_session=True,
+                cwd="/",
+            )
     except OSError as error:
         ours.close()
         raise ChildStartError(
@@ -212,6 +214,17 @@ def spawn(
     finally:
         theirs.close()
     return _send_order(order, guardian, ours, str(argv[0]), str(cwd))
+
+
+def _apart_from_debugger() -> AbstractContextManager[object]:
+    """Keep a debugger that is attached to this process from attaching to a child of it.
+
+    debugpy rewrites the arguments of Python programs that are started, and the child would wait for
+    the debugger for as long as that stands at a breakpoint.
+    """
+    pydevd = sys.modules.get("_pydev_bundle.pydev_monkey")
+    skip = getattr(pydevd, "skip_subprocess_arg_patch", None)
+    return nullcontext() if skip is None else cast("AbstractContextManager[object]", skip())
 
 
 def _send_order(

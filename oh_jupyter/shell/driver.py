@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
@@ -18,14 +19,37 @@ END_OF_INPUT = "\x04"
 """What Ctrl-D sends."""
 
 
+_CONTROL_KEY = re.compile(r"C-(.)|(?i:CTRL)[-+]([A-Za-z])")
+_NAMED_KEYS = {
+    "ENTER": "\r",
+    "TAB": "\t",
+    "BS": "\x7f",
+    "ESC": "\x1b",
+    "UP": "\x1b[A",
+    "DOWN": "\x1b[B",
+    "RIGHT": "\x1b[C",
+    "LEFT": "\x1b[D",
+    "HOME": "\x1b[H",
+    "END": "\x1b[F",
+    "PGUP": "\x1b[5~",
+    "PGDN": "\x1b[6~",
+}
+
+
 def control_character(command: str) -> str | None:
-    """Translate a key name such as ``C-c``."""
-    if len(command) != 3 or not command.startswith("C-"):
+    """Translate the name of a control key: ``C-c``, ``CTRL+C`` or ``CTRL-C``."""
+    match = _CONTROL_KEY.fullmatch(command)
+    if match is None:
         return None
-    key = command[2].upper()
+    key = (match[1] or match[2]).upper()
     if key == "?":
         return "\x7f"
     return chr(ord(key) & 0x1F) if "@" <= key <= "_" else None
+
+
+def key_sequence(text: str) -> str | None:
+    """Return what a key sends whose name is an input; other keys than control keys in capitals."""
+    return _NAMED_KEYS.get(text) or control_character(text)
 
 
 @dataclass(frozen=True)
@@ -54,6 +78,8 @@ class Command:
     closed: bool = False  # its closing marker was seen: no more output belongs to it
     report: Report | None = None
     replies: int = 0  # observations that there were of it
+    typed: bool = False  # it was given input
+    dropped_input: bool = False  # it ended before it had read all of that
     killed_at_bytes: int | None = None  # memory that it used when it was killed for that
     cancelled: bool = False  # interrupted, because whoever asked for it went away
 
@@ -139,7 +165,7 @@ class ShellDriver(ABC):
 
     @abstractmethod
     def press(self, key: str) -> None:
-        """Press a control key in the command that runs."""
+        """Press a key, by what it sends, in the command that runs."""
 
     @abstractmethod
     def press_at_prompt(self, key: str, exports: Mapping[str, str]) -> Command:
@@ -165,8 +191,11 @@ class Dialect:
     command_lines: Callable[[str | None], list[list[str]]]
     # Into top-level commands; a shell that splits itself answers with ``Report.refused``.
     split: Callable[[str], list[str]] = lambda command: [command]
+    # The word that ends a here-document which a text leaves open, or "".
+    open_here_document: Callable[[str], str] = lambda command: ""
     displayed: Callable[[str], str] = str  # as ``extras.command`` has it
-    # Lines for ``setup`` that write the exported variables to a file, NAME=VALUE and a NUL each.
+    # Lines for ``setup`` that write the exported variables to a file, NAME=VALUE and a NUL each,
+    # and END_OF_VARIABLES.
     write_variables: Callable[[str], str] | None = None
     # Lines for ``setup`` that go to a directory, and remove variables.
     go_back: Callable[[str, Iterable[str]], str] | None = None

@@ -32,9 +32,17 @@ class ShellSnapshot:
     variables: Mapping[str, str] = field(repr=False)
 
 
+END_OF_VARIABLES = "."
+"""The last entry of a file with variables, without which some are missing."""
+
+
 def read_variables(file: str) -> dict[str, str]:
-    """The variables in a file of NAME=VALUE and NUL; the shell's own and functions left out."""
-    entries = Path(file).read_bytes().split(b"\0")
+    """Read a file of NAME=VALUE and NUL, without functions and the shell's own (ShellError)."""
+    *entries, end, _ = [b"", b"", *Path(file).read_bytes().split(b"\0")]
+    if end != END_OF_VARIABLES.encode():
+        raise ShellError(
+            f"The shell could not write its variables to {os.path.dirname(file)}: make room there."
+        )
     pairs = (entry.decode("utf-8", "surrogateescape").partition("=") for entry in entries)
     return {n: value for n, sign, value in pairs if sign and NAME.match(n) and n not in OWN_NAMES}
 

@@ -10,16 +10,9 @@ import shutil
 from functools import cache
 
 from oh_jupyter.events import CmdOutputMetadata, CmdOutputObservation
+from oh_jupyter.messages import RUNNING_HINT
 from oh_jupyter.shell.driver import Command, Report
 from oh_jupyter.shell.screen import render
-
-HINT = (
-    "You may wait longer to see additional output by sending empty command '', "
-    "send other commands to interact with the current process, "
-    'send keys ("C-c", "C-z", "C-d") to interrupt/kill the previous command before sending your '
-    "new command, or use the timeout parameter in execute_bash for future commands."
-)
-"""What an agent can do about a command that still runs; part of three suffixes."""
 
 CONTINUED_PREFIX = "[Below is the output of the previous command.]\n"
 """Prefix from the second reply on the same unfinished command onwards."""
@@ -46,12 +39,12 @@ def _completed_suffix(exit_code: int, key: str | None) -> str:
 
 def no_change_suffix(seconds: float) -> str:
     """Say that the command printed nothing for some time."""
-    return f"\n[The command has no new output after {seconds:g} seconds. {HINT}]"
+    return f"\n[The command has no new output after {seconds:g} seconds. {RUNNING_HINT}]"
 
 
 def hard_timeout_suffix(seconds: float) -> str:
     """Say that the hard time limit was reached."""
-    return f"\n[The command timed out after {float(seconds)} seconds. {HINT}]"
+    return f"\n[The command timed out after {float(seconds)} seconds. {RUNNING_HINT}]"
 
 
 def not_executed_suffix(command: str) -> str:
@@ -60,7 +53,7 @@ def not_executed_suffix(command: str) -> str:
         f'\n[Your command "{command}" is NOT executed. The previous command is still running - '
         "You CANNOT send new commands until the previous command is completed. By setting "
         "`is_input` to `true`, you can interact with the current process: "
-        f"{HINT}]"
+        f"{RUNNING_HINT}]"
     )
 
 
@@ -72,6 +65,18 @@ def multiple_commands(commands: list[str]) -> str:
         "Please run each command separately OR chain them into a single command via && or ;\n"
         f"Provided commands:\n{listing}"
     )
+
+
+def open_here_document(end: str) -> str:
+    """Refuse a command whose here-document is not finished: bash would run it at once."""
+    return (
+        f"ERROR: A here-document is not finished: no line is just {end}. Nothing was run. Send the "
+        f"whole command again, with {end} on a line of its own and nothing around it."
+    )
+
+
+DROPPED_INPUT = "\n[The command ended before it read all of its input; the rest was dropped.]"
+"""Suffix where input came too late; ours, since a terminal would run it as a command."""
 
 
 def _history_prefix(content: str) -> str:
@@ -166,7 +171,7 @@ def completed_reply(
             working_dir=report.cwd,
             py_interpreter_path=_interpreter(report.path, report.cwd),
             prefix=_history_prefix(content) if truncated else "",
-            suffix=_completed_suffix(report.exit_code, key),
+            suffix=_completed_suffix(report.exit_code, key) + DROPPED_INPUT * command.dropped_input,
         ),
         hidden=hidden,
     )

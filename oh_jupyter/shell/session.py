@@ -14,7 +14,14 @@ from oh_jupyter.background import LoopThread
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
 from oh_jupyter.events.action import progress
-from oh_jupyter.shell.driver import INTERRUPT, Command, Dialect, Report, control_character
+from oh_jupyter.shell.driver import (
+    INTERRUPT,
+    Command,
+    Dialect,
+    Report,
+    control_character,
+    key_sequence,
+)
 from oh_jupyter.shell.environment import (
     ShellSnapshot,
     check_variables,
@@ -31,6 +38,7 @@ from oh_jupyter.shell.replies import (
     multiple_commands,
     no_change_suffix,
     not_executed_suffix,
+    open_here_document,
     sent_reply,
     unfinished_reply,
 )
@@ -247,7 +255,10 @@ class ShellSession:
     async def _snapshot(self) -> ShellSnapshot:
         if self.dialect.write_variables is None:
             raise ShellError(f"{self.dialect.name} cannot tell its variables.")
-        descriptor, file = tempfile.mkstemp(prefix="oh_shell_")
+        try:
+            descriptor, file = tempfile.mkstemp(prefix="oh_shell_")
+        except OSError as error:
+            raise ShellError(f"The shell's variables cannot be read: {error}") from error
         os.close(descriptor)
         try:
             if self.username is not None:
@@ -256,8 +267,6 @@ class ShellSession:
             variables = read_variables(file)
         finally:
             os.unlink(file)
-        if not variables:
-            raise ShellError("The shell did not tell its variables.")
         return ShellSnapshot(report.cwd, variables)
 
     async def restore_async(self, snapshot: ShellSnapshot) -> None:
@@ -334,7 +343,7 @@ class ShellSession:
                 progress.get().begin()
                 return await self._execute_static(action)
             if action.is_input and text and self._lock.locked() and self.running:
-                self._type(text)
+                self._type(action.command)
                 return sent_reply(text)
             async with self._lock:
                 self._progress = progress.get()
@@ -383,21 +392,30 @@ class ShellSession:
             return CmdOutputObservation(NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
             return CmdOutputObservation(NOTHING_TO_INTERACT_WITH)
-        commands = self.dialect.split(text)
-        if len(commands) > 1:
-            return ErrorObservation(multiple_commands(commands))
+        if not action.is_input and (error := self._refuse(text)):
+            return ErrorObservation(error)
         if earlier is None or (earlier.done and text and not action.is_input):
             return await self._run(action, text, key, earlier)
         if not earlier.done and text and not action.is_input:
             suffix = not_executed_suffix(text)
             return unfinished_reply(earlier, text, suffix, action.hidden)
-        if not earlier.done and text:
-            self._type(text)
+        if text and earlier.done:
+            earlier.dropped_input = True
+        elif text:
+            self._type(action.command)
         return await self._reply(action, earlier, text, text if key else None)
 
+    def _refuse(self, text: str) -> str:
+        """Explain why a command cannot be run as it stands; "" if it can."""
+        commands = self.dialect.split(text)
+        if len(commands) > 1:
+            return multiple_commands(commands)
+        end = self.dialect.open_here_document(text)
+        return open_here_document(end) if end else ""
+
     def _type(self, text: str) -> None:
-        """Send input, or press a control key."""
-        shell, key = self._open().shell, control_character(text)
+        """Send input as it is and the Enter key, or press the key that it names."""
+        shell, key = self._open().shell, key_sequence(text.strip())
         shell.type_line(text) if key is None else shell.press(key)
 
     async def _run(

@@ -16,9 +16,9 @@ import pytest
 
 from oh_jupyter.errors import ShellError
 from oh_jupyter.events import CmdOutputObservation, CmdRunAction, ErrorObservation
+from oh_jupyter.messages import RUNNING_HINT as HINT
 from oh_jupyter.shell import PowerShellSession, ShellSession
 from oh_jupyter.shell import supervisor as supervisor
-from oh_jupyter.shell.replies import HINT
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-in is a POSIX program")
 

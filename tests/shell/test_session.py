@@ -14,8 +14,9 @@ import pytest
 
 from oh_jupyter.errors import ConfigError, ShellError
 from oh_jupyter.events import CmdRunAction, ErrorObservation
+from oh_jupyter.messages import RUNNING_HINT as HINT
 from oh_jupyter.shell import BashSession
-from oh_jupyter.shell.replies import HINT
+from oh_jupyter.shell.replies import DROPPED_INPUT
 from oh_jupyter.testing import wait_until
 
 PREFIX = "[Below is the output of the previous command.]\n"
@@ -267,10 +268,112 @@ def test_unfinished_command_is_an_error_at_once(run, command):
     assert run("echo fine").content == "fine"
 
 
-def test_here_document_without_end(run):
-    observation = run("cat <<EOF\nlast line")
-    assert observation.exit_code == 0
-    assert observation.content.splitlines()[1:] == ["last line"]
+@pytest.mark.parametrize(
+    "command", ["cat <<EOF\nline", "touch a; cat <<-'EOF' | cat\n\tline\nEOF ;", "cat <<A <<EOF\nA"]
+)
+def test_here_document_without_end_is_not_run(run, session, command):
+    observation = session.execute(CmdRunAction(command))
+    assert isinstance(observation, ErrorObservation)
+    assert "no line is just EOF" in observation.content
+    assert run("ls").content == ""
+
+
+def test_input_that_the_command_did_not_read_is_dropped(run, start, gate):
+    start(f"read x <'{gate}'")
+    start("touch stolen", is_input=True)
+    start("TAB", is_input=True)
+    gate.open()
+    ended = run("")
+    assert (ended.exit_code, ended.content) == (0, "")
+    assert ended.metadata.suffix == f"\n[The command completed with exit code 0.]{DROPPED_INPUT}"
+    following = run("ls; cat", is_input=False, timeout=0.2)
+    assert following.content == ""
+    assert run("typed", is_input=True, timeout=0.2).content == "typed"
+    ended = run("C-d", is_input=True)
+    assert ended.metadata.suffix == "\n[The command completed with exit code 0. CTRL+D was sent.]"
+
+
+def test_input_for_a_command_that_has_ended_is_not_run(run, start, session, gate):
+    start(f"read x <'{gate}'")
+    gate.open()
+    wait_until(lambda: not session.running)
+    ended = run("touch stolen", is_input=True)
+    assert ended.metadata.suffix.endswith(DROPPED_INPUT)
+    assert run("ls").content == ""
+
+
+def test_input_in_a_rush_is_never_run_as_a_command(run, start, session):
+    """It is typed in the very moment in which the command ends."""
+    for number in range(30):
+        start("read first")
+        session.execute(CmdRunAction("a", is_input=True))
+        session.execute(CmdRunAction(f"touch stolen{number}", is_input=True))
+    assert run("ls").content == ""
+
+
+def test_input_keeps_its_indentation_and_lines(run, start):
+    start("od -An -c -w40", is_input=False)
+    start("  a\n\n\tb \n", is_input=True)
+    shown = run("C-d", is_input=True).content.split()
+    assert shown == ["a", "\\n", "\\n", "\\t", "b", "\\n", "\\n"]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["for i in range(2):\n    print(40 + i)\n"], ["for i in range(2):", "    print(40 + i)\n"]],
+)
+def test_a_block_in_a_prompt(run, start, lines):
+    start("python3 -i -q -c 'import sys; sys.ps1 = \"ready \"'", "ready")
+    for line in lines[:-1]:
+        start(line, is_input=True)
+    start(lines[-1], "40\n41", is_input=True)
+    run("C-d", is_input=True)
+
+
+PASTES = """
+import os, tty
+tty.setraw(0)
+print("\\x1b[?2004h", end="ready", flush=True)
+data = b""
+while not data.endswith(b"end\\x1b[201~\\r"):
+    data += os.read(0, 99)
+print(data)
+"""
+
+
+def test_lines_for_a_program_that_takes_pastes_are_marked(run, start, session):
+    (Path(session.work_dir) / "pastes.py").write_text(PASTES)
+    start("python3 -u pastes.py", "ready")
+    assert run("  a\nend", is_input=True).content == repr(b"\x1b[200~  a\rend\x1b[201~\r")
+
+
+KEYS = "import os, tty; tty.setraw(0); print('ready', flush=True); print(os.read(0, 9))"
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("UP", b"\x1b[A"),
+        ("DOWN", b"\x1b[B"),
+        ("RIGHT", b"\x1b[C"),
+        ("LEFT", b"\x1b[D"),
+        ("HOME", b"\x1b[H"),
+        ("END", b"\x1b[F"),
+        ("PGUP", b"\x1b[5~"),
+        ("PGDN", b"\x1b[6~"),
+        ("ENTER", b"\r"),
+        ("TAB", b"\t"),
+        ("BS", b"\x7f"),
+        ("ESC", b"\x1b"),
+        ("C-c", b"\x03"),
+        ("CTRL+C", b"\x03"),
+        ("ctrl-l", b"\x0c"),
+        ("up", b"up\r"),
+    ],
+)
+def test_keys_by_their_names(run, start, name, sent):
+    start(f'python3 -u -c "{KEYS}"', "ready")
+    assert run(name, is_input=True).content.splitlines()[-1] == repr(sent)
 
 
 def test_displayed_command_has_the_protocols_backslashes(run):
@@ -480,6 +583,21 @@ def test_a_snapshot_is_told_without_a_trace_and_can_be_gone_back_to(run, session
     assert session.snapshot() == before
     assert run("exit 0").metadata.exit_code == 0
     assert run("echo ${LATER-gone}").content == "gone"
+
+
+def test_a_full_disk_gives_no_part_of_a_snapshot(run, session, mount_disk, monkeypatch):
+    disk = mount_disk(1)
+    monkeypatch.setattr("tempfile.tempdir", str(disk))
+    run("export BIG=$(printf '%050000d' 1)")
+    before = session.snapshot()
+    (disk / "ballast").write_bytes(bytes(1_000_000))
+    with pytest.raises(ShellError, match=str(disk)):
+        session.snapshot()
+    with pytest.raises(ShellError, match=str(disk)):
+        session.restore(before)
+    assert os.listdir(disk) == ["ballast"]
+    (disk / "ballast").unlink()
+    assert session.snapshot() == before
 
 
 def test_what_a_shell_cannot_go_back_to_is_told(run, session, start, gate):

@@ -10,7 +10,11 @@ from typing import ClassVar
 
 from oh_jupyter.errors import ShellError
 from oh_jupyter.shell.bash.bash_integration import return_lines, variables_lines
-from oh_jupyter.shell.bash.parsing import displayed_command, split_commands
+from oh_jupyter.shell.bash.parsing import (
+    displayed_command,
+    open_here_document,
+    split_commands,
+)
 from oh_jupyter.shell.driver import Dialect, ShellDriver
 from oh_jupyter.shell.session import ShellSession
 
@@ -38,6 +42,7 @@ BASH = Dialect(
     driver=_driver,
     command_lines=_command_lines,
     split=split_commands,
+    open_here_document=open_here_document,
     displayed=displayed_command,
     write_variables=variables_lines,
     go_back=return_lines,

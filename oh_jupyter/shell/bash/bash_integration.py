@@ -3,7 +3,8 @@ r"""What is installed into bash: functions that mark where output ends, and repo
 Around every command two markers are written to the terminal, escape sequences with a random token;
 its output is exactly what stands between them. Exit status and state go over a second terminal, the
 *report line*, so nothing that a command prints can be taken for a report. Both are opened by path
-for each use: programs inherit no descriptor of ours, and ``exec 2>file`` does not matter.
+for each use: programs inherit no descriptor of ours, and ``exec 2>file`` does not matter. After its
+report bash waits on the report line until the input that the command did not read is dropped.
 
 A command is typed as ``eval $'...'``: bash reads all of it before anything runs, and no control
 character reaches the terminal driver. What is around it stands in groups with redirections, so
@@ -20,6 +21,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from oh_jupyter.shell.driver import Report
+from oh_jupyter.shell.environment import END_OF_VARIABLES
 
 ENV_PROGRAM = "/usr/bin/env"
 REPORT_FIELDS = 9
@@ -55,7 +57,7 @@ OH_reclaim() {
   POSIXLY_CORRECT=y
   \unset -f builtin
   [[ $OH_options == *:posix:* ]] || \unset POSIXLY_CORRECT
-  \enable builtin printf eval jobs
+  \enable builtin printf eval jobs read
   for OH_name in expand_aliases inherit_errexit interactive_comments shift_verbose sourcepath; do
     if [[ $OH_options == *:"$OH_name":* ]]; then OH_switch=-s; else OH_switch=-u; fi
     \builtin shopt "$OH_switch" "$OH_name"
@@ -77,8 +79,13 @@ OH_end() {
     \builtin printf '\0'
   } >'LINE'
   \builtin printf '\033]OH;e;%s\033\\' "$OH_id" >'MAIN'
+  OH_last=$OH_id
   OH_id=-
   OH_install
+  # Until the input that the command left unread is dropped: it is for no other one.
+  while IFS= \builtin read -r -t 5 OH_answer && [[ $OH_answer != "$OH_last" ]]; do
+    \builtin :
+  done <'LINE'
 }
 OH_prompt() {
   if [[ ${OH_id--} == - ]]; then
@@ -186,8 +193,12 @@ def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> s
 
 
 def variables_lines(file: str) -> str:
-    """Lines for the ``setup`` of a command that write the exported variables to a file."""
-    return f"{ENV_PROGRAM} -0 >{shlex.quote(file)}\n"
+    """Lines for the ``setup`` of a command that write the exported variables to a file.
+
+    The end is written only if all of them are there: the disk may be full.
+    """
+    quoted = shlex.quote(file)
+    return f"{ENV_PROGRAM} -0 >{quoted} && \\builtin printf '{END_OF_VARIABLES}\\0' >>{quoted}\n"
 
 
 def return_lines(directory: str, removed: Iterable[str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,9 @@ if TYPE_CHECKING:
     from tree_sitter import Node, Parser
 
 SPECIAL = re.compile(rb"\\([;&|><])")
+HERE_DOCUMENT = re.compile(r"<<(?!<)")
+UNFINISHED = re.compile(rb"here-document .*delimited by end-of-file \(wanted `(.*)'\)")
+CHECK_SECONDS = 5.0
 KEPT_TYPES = {"string", "raw_string", "ansi_c_string", "heredoc_redirect", "command_substitution"}
 
 
@@ -31,6 +36,25 @@ def _parse(command: str) -> tuple[bytes, Node]:
 def is_complete(command: str) -> bool:
     """Whether the text is certainly well-formed Bash as it stands."""
     return not command.endswith("\\") and not _parse(command)[1].has_error
+
+
+def open_here_document(command: str) -> str:
+    """Return the word that ends a here-document which the text leaves open, or ""."""
+    if not HERE_DOCUMENT.search(command):
+        return ""
+    try:
+        done = subprocess.run(
+            ["bash", "--norc", "--noprofile", "-n"],
+            input=command.encode("utf-8", "surrogateescape"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            env={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"},
+            timeout=CHECK_SECONDS,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    wanted = UNFINISHED.search(done.stderr)
+    return wanted[1].decode("utf-8", "replace") if wanted else ""
 
 
 def split_commands(command: str) -> list[str]:

@@ -28,6 +28,10 @@ from oh_jupyter.shell.output import Marker
 CLOSE_GRACE_SECONDS = 0.5
 """Seconds that processes get between the hang-up and the kill when the shell is closed."""
 
+PASTES_ON = b"\x1b[?2004h"
+PASTES_OFF = b"\x1b[?2004l"
+"""By these a program asks for pasted text to be marked, and no more."""
+
 
 class Bash(ShellDriver):
     """An interactive bash with our shell integration in it."""
@@ -39,6 +43,7 @@ class Bash(ShellDriver):
         self._prompts: tuple[str, ...] = ()
         self._queued_keys: list[bytes] = []
         self._typed = b""
+        self._takes_pastes = False  # the program asked for pasted text to be marked as such
         self._exec_image = b""
         self._installing = False
         self._reinstalled_for: Command | None = None
@@ -80,6 +85,7 @@ class Bash(ShellDriver):
     ) -> Command:
         """Give bash a command."""
         command = self._new_command(text)
+        self._takes_pastes = False
         self._pre_start_output = []
         self._typed = typed_command(
             self._token,
@@ -111,19 +117,26 @@ class Bash(ShellDriver):
             self._terminal.write(typed_prompt(self._token) if started else self._typed)
 
     def type_line(self, text: str) -> None:
-        """Type a line, with the key that a person ends it with."""
-        self._type((text.replace("\n", "\r") + "\r").encode())
+        """Type lines, each with the key that a person ends it with."""
+        if self.command is not None:
+            self.command.typed = True
+        if self._takes_pastes and "\n" in text:
+            text = f"\x1b[200~{text}\x1b[201~"
+        self._type((text.replace("\n", "\r") + "\r").encode("utf-8", "surrogateescape"))
 
     def press(self, key: str) -> None:
-        """Press a control key."""
+        """Press a key."""
         self._type(key.encode())
 
     def _type(self, data: bytes) -> None:
         """Type something; a command that was just given gets it once it has started."""
-        if self.command is not None and not self.command.started:
+        command = self.command
+        if command is not None and not command.started:
             self._queued_keys.append(data)
             return
-        command = self.command
+        if command is not None and command.closed:
+            command.dropped_input |= command.typed
+            return
         self._keyboard.type(data, lambda: command is self.command and self.running)
 
     def press_at_prompt(self, key: str, exports: Mapping[str, str]) -> Command:
@@ -170,6 +183,9 @@ class Bash(ShellDriver):
             self._pre_start_output.append(data)
         elif self.command is not None and not self.command.closed:
             self.command.output.append(data)
+            on, off = data.rfind(PASTES_ON), data.rfind(PASTES_OFF)
+            if on != off:
+                self._takes_pastes = on > off
         else:
             self._idle.append(data)
 
@@ -184,7 +200,7 @@ class Bash(ShellDriver):
                 )
             )
         elif command is None or not self._belongs(marker.command_id, command):
-            return
+            self._let_go(marker)
         elif marker.kind == "s":
             self._continue_at_prompt(command)
         elif marker.kind == "b":
@@ -196,10 +212,20 @@ class Bash(ShellDriver):
         elif not command.closed:
             self._pre_start_output = None
             self._installing = False
+            unread = self._terminal.discard_input()
+            command.dropped_input |= unread and command.typed
             command.closed = True
+            self._let_go(marker)
             self._append_job_news(command)
             # The report was written before the marker, so it is there, or about to be.
             self._line.read_now()
+        else:
+            self._let_go(marker)
+
+    def _let_go(self, marker: Marker) -> None:
+        """Let bash go on to its prompt: nothing is typed any more to the command that has ended."""
+        if marker.kind == "e":
+            self._line.write(f"{marker.command_id}\n".encode())
 
     def _end_pre_start(self) -> None:
         """Give the command what came before its opening marker, such as a background job's output.

@@ -80,6 +80,14 @@ class Terminal:
         count = fcntl.ioctl(self.slave, termios.FIONREAD, b"\0\0\0\0")
         return bool(self._unsent) or any(count)
 
+    def discard_input(self) -> bool:
+        """Drop what was typed and not read; tell whether there were whole lines of it."""
+        unread = self.has_unread_input()
+        self._unsent.clear()
+        termios.tcflush(self.master, termios.TCOFLUSH)  # on its way to the driver
+        termios.tcflush(self.slave, termios.TCIFLUSH)
+        return unread
+
     def start_reading(self, on_data: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
         """Deliver what is written to the slave side; ``on_end`` follows a hang-up, once."""
         self._on_data = on_data
