@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from oh_jupyter.browser.channel.addresses import shortened_url
+from oh_jupyter.browser.channel.addresses import (
+    data_url_rest,
+    ends_in_data_url,
+    shortened_url,
+    shortened_urls,
+)
 
 MIN_VISIBILITY = 0.5
 """Share of an element that has to be in sight for it to count as visible."""
+
+MAX_INDENT = 30
+"""Tabs before a line; of what is nested deeper, the level is written in parentheses instead."""
 
 SKIPPED_ROLES = frozenset({"LineBreak", "InlineTextBox"})
 SKIPPED_PROPERTIES = frozenset(
@@ -38,7 +46,8 @@ def flatten_axtree(
 
     Returns:
         Lines of the form ``[bid] role 'name' value='…', clickable, focused``; long ``data:``
-        addresses are shortened.
+        addresses are shortened, and
+        of lines below the level ``MAX_INDENT`` it is written as a number.
     """
     nodes = {node["nodeId"]: node for node in axtree.get("nodes", ())}
     if not nodes:
@@ -46,6 +55,7 @@ def flatten_axtree(
     extra = properties or {}
     lines: list[str] = []
     seen: set[str] = set()
+    in_address = False
     # node id, depth, name of the parent, whether the parent was filtered out
     stack: list[tuple[str, int, str, bool]] = [(next(iter(nodes)), 0, "", False)]
     while stack:
@@ -59,20 +69,38 @@ def flatten_axtree(
         measured = element.get("visibility", 0.0)
         has_bid = "browsergym_id" in node and bool(extra)
         filtered = visible_only and has_bid and measured < MIN_VISIBILITY
-        name = _value(node, "name") or ""
+        name = str(_value(node, "name") or "")
+        if _value(node, "role") == "StaticText":
+            # Browsers cut a long text into several nodes, and an address in it as well.
+            rest = data_url_rest(name) if in_address else name
+            in_address = ends_in_data_url(name) or (in_address and not rest)
+            if not rest and name:
+                continue
+            name = rest
+        elif _value(node, "role") != "InlineTextBox":
+            in_address = False
         attributes = _attributes(node)
-        if _is_shown(node, attributes, str(name), parent_name, parent_filtered, skip_generic) and (
+        if _is_shown(node, attributes, name, parent_name, parent_filtered, skip_generic) and (
             not filtered
         ):
             if with_visible and element and element["visibility"] >= MIN_VISIBILITY:
                 attributes.insert(0, "visible")
             if with_clickable and element and element["clickable"]:
                 attributes.insert(0, "clickable")
-            lines.append("\t" * depth + _line(node, str(name), attributes))
+            lines.append(_indent(depth) + _line(node, name, attributes))
             depth += 1
         for child in reversed(node.get("childIds", ())):
-            stack.append((child, depth, str(name), filtered))
+            stack.append((child, depth, name, filtered))
     return "\n".join(lines)
+
+
+def _indent(depth: int) -> str:
+    return "\t" * depth if depth <= MAX_INDENT else f"({depth}) "
+
+
+def _short(text: str) -> str:
+    """Shorten the ``data:`` addresses in a text, or the one that it is, whatever is in that."""
+    return shortened_urls(shortened_url(text))
 
 
 def _value(node: Mapping[str, Any], key: str) -> Any:
@@ -91,7 +119,7 @@ def _attributes(node: Mapping[str, Any]) -> list[str]:
         else:
             value = holder["value"]
             if isinstance(value, str):
-                value = shortened_url(value)
+                value = _short(value)
             shown.append(f"{name}={value!r}")
     return shown
 
@@ -114,12 +142,13 @@ def _is_shown(
 
 def _line(node: Mapping[str, Any], name: str, attributes: list[str]) -> str:
     role = _value(node, "role")
-    name = shortened_url(name.strip())
+    name = _short(name.strip())
     text = f"{role}" if role == "generic" and not name else f"{role} {name!r}"
     bid = node.get("browsergym_id")
     if bid is not None:
         text = f"[{bid}] {text}"
     value = _value(node, "value")
     if value is not None:
+        value = _short(value) if isinstance(value, str) else value
         text += f" value={value!r}"
     return ", ".join([text, *attributes])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
-import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.browser.channel.addresses import shortened_url, shortened_urls
+from oh_jupyter.browser.channel.addresses import shortened_url, shortened_urls, typed_address
 from oh_jupyter.browser.channel.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.channel.language import parse_actions
 from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS, MAX_CONTENT_CHARS
@@ -45,9 +44,6 @@ BID_NOTE = (
     "in the AXTree. Always use bid to refer to elements in your actions.\n"
 )
 FIND_HINT = 'find("words") goes to a place, both by browse_interactive'
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.I)
-_HOST = re.compile(r"(localhost|([\w-]+\.)+[a-z]{2,}|(\d+\.){3}\d+)(:\d+)?([/?#]\S*)?", re.I)
-"""An address as people type it, without a scheme."""
 BrowseAction = BrowseURLAction | BrowseInteractiveAction
 
 
@@ -60,7 +56,7 @@ def browse(
     except BrowserError as error:
         return ErrorObservation(f"Browser functionality is not supported or disabled. {error}")
     is_url = isinstance(action, BrowseURLAction)
-    url = _address(action.url, workspace_dir) if isinstance(action, BrowseURLAction) else ""
+    url = typed_address(action.url, workspace_dir) if isinstance(action, BrowseURLAction) else ""
     calls = _goto(url) if isinstance(action, BrowseURLAction) else action.browser_actions
     start = _text_start(calls)
     shows_text = is_url or start is not None
@@ -124,18 +120,6 @@ def _text_start(calls: str) -> int | None:
     except BrowserError:
         return None
     return asked[-1].arguments["start"] if asked else None
-
-
-def _address(url: str, workspace_dir: str) -> str:
-    """Turn the path of a file into an address; leave everything else as it is."""
-    if not url or _SCHEME.match(url):
-        return url
-    if _HOST.fullmatch(url) and not os.path.exists(os.path.join(workspace_dir, url)):
-        return f"http://{url}"
-    path = Path(url).expanduser()
-    if not path.is_absolute():
-        path = Path(workspace_dir) / path
-    return path.resolve().as_uri() if path.is_absolute() and path.exists() else url
 
 
 def _goto(url: str) -> str:

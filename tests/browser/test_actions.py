@@ -8,6 +8,8 @@ import pytest
 
 from oh_jupyter.browser import BrowserEnv
 
+pytestmark = pytest.mark.browser
+
 LOG = """<p id=log></p><script>
 const log = text => document.getElementById('log').textContent += text + ' ';
 </script>"""
@@ -152,7 +154,7 @@ def test_navigation(env: BrowserEnv, site, show):
     show("<p>two", "/two")
     assert "one" in env.step("go_back()")["text_content"]
     assert "two" in env.step("go_forward()")["text_content"]
-    refused = env.step('goto("example.org/x")')
+    refused = env.step('goto("/none/x")')
     assert "not an absolute address" in refused["last_action_error"]
     assert "two" in refused["text_content"]
     for address, word in (
@@ -182,6 +184,21 @@ def test_navigation(env: BrowserEnv, site, show):
     assert "chrome-extension: addresses do not open" in refused["last_action_error"]
 
 
+def test_an_address_without_a_scheme(env: BrowserEnv, site, show, tmp_path: Path):
+    show("<p>typed", "/typed")
+    (tmp_path / "a.html").write_text("<p>file page")
+    for address, text in (
+        (site.url("/typed").removeprefix("http://"), "typed"),
+        (site.url("/typed", "localhost").removeprefix("http://"), "typed"),
+        (f"{tmp_path}/a.html", "file page"),
+    ):
+        seen = env.step(f'goto("{address}")')
+        assert seen["last_action_error"] == ""
+        assert text in seen["text_content"]
+    seen = env.step('goto("a.html")', cwd=tmp_path)
+    assert "file page" in seen["text_content"]
+
+
 def test_chat_and_noop(env: BrowserEnv, show):
     show("<p>x")
     seen = env.step('send_msg_to_user("42 is it")\nreport_infeasible("no way")\nnoop(1)')
@@ -195,6 +212,7 @@ def test_chat_and_noop(env: BrowserEnv, show):
 @pytest.mark.parametrize(
     ("body", "action", "reason"),
     [
+        ("<button>b</button>", "select", "Element is not a <select> element: click(bid)"),
         ("<button style='visibility:hidden' id=b>b</button>", "click", "element is not visible"),
         ("<button disabled>b</button>", "click", "disabled"),
         ("<input readonly aria-label=b>", "fill", "read-only"),
@@ -279,6 +297,30 @@ def test_files_are_for_upload(env: BrowserEnv, show, bid, tmp_path: Path):
     assert env.evaluate("document.querySelectorAll('input')[1].files[0].name") == "a.txt"
 
 
+def test_what_takes_no_file_says_so(env: BrowserEnv, show, bid, tmp_path: Path):
+    (tmp_path / "a.txt").write_text("a")
+    seen = show("<input aria-label=words><button>b</button>")
+    for name, said in (
+        ("'words'", "ValueError: the element is a field of type text and takes no file. Use"),
+        ("'b'", "TimeoutError: the click opened no file chooser. Use"),
+    ):
+        seen = env.step(f'upload_file("{bid(seen, name)}", "{tmp_path}/a.txt")')
+        assert seen["last_action_error"].startswith(said)
+
+
+def test_bids_of_a_page_that_was_not_shown_are_unknown(env: BrowserEnv, site, show, bid):
+    """As after `browse`, which gives the text of a page and no bids."""
+    seen = show("<button>one</button>")
+    target = bid(seen, "'one'")
+    other = site.put("/b", "<!doctype html><title>t</title><button onclick='this.remove()'>two")
+    env.step(f'goto("{other}")', include=["text_content"])
+    failed = env.step(f'click("{target}")', include=["text_content"])
+    assert f'Could not find element with bid "{target}"' in failed["last_action_error"]
+    assert "two" in env.evaluate("document.body.textContent")
+    env.step("noop(0)", include=["set_of_marks"])  # a person reads them in the picture
+    assert env.step(f'click("{target}")')["last_action_error"] == ""
+
+
 def test_unknown_and_stale_bids(env: BrowserEnv, show, bid):
     seen = show("<button onclick='this.remove()'>b</button>")
     assert 'Could not find element with bid "999"' in env.step('click("999")')["last_action_error"]
@@ -304,3 +346,95 @@ def test_a_page_that_is_busy_is_no_page_that_refuses(env: BrowserEnv, show, bid)
     seen = env.step(f'click("{bid(seen, "button")}")')
     assert seen["last_action_error"] == ""
     assert "clicked" in seen["text_content"]
+
+
+ASKING = """<button onclick="log(confirm('sure?'))">confirm</button>
+<button onclick="log(prompt('name?', 'Bob'))">prompt</button>"""
+
+
+def test_a_dialog_is_answered_as_prepared(env: BrowserEnv, show, bid):
+    seen = show(ASKING + LOG)
+    confirm, prompt = (f'click("{bid(seen, repr(name))}")' for name in ("confirm", "prompt"))
+    for action, answer in (
+        (f"handle_dialog() {confirm}", "true"),
+        (f"handle_dialog(accept=False) {confirm}", "false"),
+        (f'handle_dialog(True, "Ada") {prompt}', "Ada"),
+        (f"handle_dialog(True) {prompt}", "Bob"),
+        (f"handle_dialog(False) handle_dialog(True) {prompt} {confirm}", "null true"),
+        # It is for one.
+        (f"handle_dialog(True) {confirm} {confirm}", "true false"),
+    ):
+        seen = env.step(action)
+        assert seen["last_action_error"] == ""
+        assert seen["text_content"].rstrip().endswith(answer)
+    assert "handle_dialog(accept=True) in front of the action" in seen["notices"][-1]
+    # In the next step, and not in a later one.
+    env.step("handle_dialog(True)")
+    assert env.step(confirm)["text_content"].rstrip().endswith("true")
+    env.step("handle_dialog(True)")
+    env.step("noop(0)")
+    assert env.step(confirm)["text_content"].rstrip().endswith("false")
+
+
+def test_a_page_with_a_draft_is_left_only_if_it_is_said(env: BrowserEnv, site, show, bid):
+    other = site.put("/other", "<p>other page")
+    draft = f"""<input aria-label=draft><a href="{other}">away</a>
+      <script>onbeforeunload = (event) => event.preventDefault()</script>"""
+    seen = show(draft)
+    away = bid(seen, "'away'")
+    env.step(f'fill("{bid(seen, "draft")}", "my words")')
+    for action in (f'goto("{other}")', f'click("{away}")', "tab_close()"):
+        seen = env.step(action)
+        assert seen["last_action_error"].startswith("Error: The page asked whether to leave it")
+        assert "handle_dialog(accept=True)" in seen["last_action_error"]
+        assert env.evaluate("document.querySelector('input').value") == "my words"
+    assert "ERR_ABORTED" not in seen["last_action_error"]
+    seen = env.step(f'handle_dialog(True) goto("{other}")')
+    assert seen["last_action_error"] == ""
+    assert "other page" in seen["text_content"]
+    seen = show(draft)
+    env.step(f'fill("{bid(seen, "draft")}", "my words")')
+    seen = env.step("handle_dialog() tab_close()")
+    assert seen["last_action_error"] == ""
+    assert seen["url"] == "about:blank"
+
+
+def test_many_dialogs_are_one_notice(env: BrowserEnv, show, bid):
+    seen = show("<button onclick='for (let i = 0; i < 50; i++) alert(i)'>b</button>")
+    seen = env.step(f'click("{bid(seen, "button")}")')
+    assert seen["notices"] == [
+        "The page showed alert 50 times, first '0', '1', '2'; each was accepted."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("type=date", "04.03.2026", "'' stands there now: a date is written as 2026-03-04"),
+        ("type=range max=70", "abc", "'35' stands there now: it takes numbers from 0 to 70"),
+        ("type=range", "200", "'100' stands there now"),
+        ("maxlength=3", "abcdef", "'abc' stands there now: it takes 3 characters at most"),
+        ("oninput='value = value.replace(/[a-z]/g, 0)'", "a1", "'01' stands there now"),
+        ("value=x oninput='value = 0'", "", "'0' stands there now"),
+        ("type=date", "2026-03-04", ""),
+        ("type=color", "#00AAFF", ""),
+        ("type=email", " a@example.org ", ""),
+        ("oninput='value = value.toUpperCase() + \" €\"'", "12 eur", ""),
+    ],
+)
+def test_what_a_field_does_not_take_is_said(env: BrowserEnv, show, field, value, said):
+    seen = show(f"<input aria-label=f {field}>")
+    target = list(seen["extra_element_properties"])[4]
+    error = env.step(f"fill({target!r}, {value!r})")["last_action_error"]
+    if said:
+        assert error.startswith(f"ValueError: the field did not take the value; {said}")
+    else:
+        assert error == ""
+
+
+def test_an_editor_that_empties_its_field_has_taken_the_text(env: BrowserEnv, show):
+    seen = show("<textarea oninput='p.textContent = value; value = \"\"'></textarea><p id=p>")
+    target = list(seen["extra_element_properties"])[4]
+    seen = env.step(f'fill({target!r}, "some text")')
+    assert seen["last_action_error"] == ""
+    assert "some text" in seen["text_content"]

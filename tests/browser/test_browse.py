@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import zipfile
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser import wire as browse_module
+from oh_jupyter.browser.channel.downloads import move_downloads_to_workspace
 from oh_jupyter.browser.wire import MAX_CONTENT_CHARS, browse
 from oh_jupyter.events import (
     BrowseInteractiveAction,
@@ -19,6 +21,8 @@ from oh_jupyter.events import (
     ErrorObservation,
     FileDownloadObservation,
 )
+
+pytestmark = pytest.mark.browser
 
 PDF_PAGE = b"BT /F1 24 Tf 100 700 Td (Hello PDF World) Tj ET"
 
@@ -264,6 +268,36 @@ def test_data_addresses_are_shortened(env: BrowserEnv, site, tmp_path: Path):
         assert re.search(r"data:.{,60}…\(9\d\d\d characters\)", seen.content)
 
 
+def test_data_addresses_within_texts_of_the_tree_are_shortened(
+    env: BrowserEnv, site, tree, tmp_path: Path
+):
+    """Browsers cut a long text into several nodes, which are no addresses by themselves."""
+    address = "data:image/png;base64," + "x" * 53_000
+    url = site.put(
+        "/",
+        f"<input value='{address}'><p>see {address} and this</p><textarea>{address}</textarea>"
+        f"<p aria-label='about {address}'>b</p><p>after",
+    )
+    interact(env, f'goto("{url}")', tmp_path)
+    whole = tree(env.step("noop(0)"))
+    assert "characters) and this'" in whole
+    for text in (whole, interact(env, "noop(0)", tmp_path).content):
+        assert len(text) < 3000
+        assert "x" * 100 not in text
+        assert "StaticText 'after'" in text
+
+
+def test_deep_pages_are_not_mostly_tabs(env: BrowserEnv, site, tmp_path: Path):
+    url = site.put("/", "<ul><li>" * 200 + "deep")
+    interact(env, f'goto("{url}")', tmp_path)
+    content = interact(env, "noop(0)", tmp_path).content
+    assert content.count("\t") < 1000
+    # The format of usual depths is BrowserGym's.
+    assert re.search(r"^\t{30}\[\d+\] list", content, re.M)
+    assert re.search(r"^\(31\) \[\d+\] list", content, re.M)
+    assert re.search(r"^\(40\d\) StaticText 'deep'", content, re.M)
+
+
 def test_dialogs_are_in_the_content(env: BrowserEnv, site, tmp_path: Path):
     url = site.put("/", "<script>alert('read me')</script>")
     seen = interact(env, f'goto("{url}")', tmp_path)
@@ -301,6 +335,16 @@ def test_downloads(env: BrowserEnv, site, tmp_path: Path):
     seen = interact(env, "noop(0)", tmp_path)
     assert isinstance(seen, BrowserOutputObservation)
     assert (tmp_path / "file_1.txt").read_text() == "mine"
+
+
+def test_a_large_file_of_zeros_keeps_its_extension(tmp_path: Path):
+    source = tmp_path / "from" / "big.bin"
+    source.parent.mkdir()
+    with source.open("wb") as file:
+        file.truncate(1 << 30)
+    moved = move_downloads_to_workspace([{"path": str(source), "name": "big.bin"}], str(tmp_path))
+    assert moved == [f"{tmp_path}/file_1.bin"]
+    os.unlink(moved[0])
 
 
 @pytest.mark.parametrize("link", ["", "event.preventDefault()"])

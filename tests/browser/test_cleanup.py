@@ -20,6 +20,8 @@ from oh_jupyter.browser.worker.operations import run_step
 from oh_jupyter.browser.worker.session import DOCUMENTS_PER_COLLECTION, BrowserSession
 from oh_jupyter.browser.worker.settle import MAX_ADDRESSES
 
+pytestmark = pytest.mark.browser
+
 LIMIT = 1000
 """As in driver_limits.cjs."""
 

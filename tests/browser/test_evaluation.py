@@ -19,6 +19,8 @@ from oh_jupyter.errors import BrowserError
 from oh_jupyter.evaluation import run_trials
 from oh_jupyter.events import BrowseInteractiveAction, BrowserOutputObservation
 
+pytestmark = pytest.mark.browser
+
 
 class Solver:
     """Solves the tasks that come along, by what an agent can see."""

@@ -23,6 +23,8 @@ from oh_jupyter.browser.worker.session import MAX_TABS
 from oh_jupyter.errors import BrowserError, BrowserNotFoundError, BrowserTimeoutError
 from oh_jupyter.testing import descendants, suspended, wait_until
 
+pytestmark = pytest.mark.browser
+
 SLOW = pytest.mark.slow
 """Of what is like another one that is not."""
 

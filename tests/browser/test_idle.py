@@ -12,6 +12,8 @@ from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.testing import descendants, wait_until
 
+pytestmark = pytest.mark.browser
+
 
 def workers() -> set[psutil.Process]:
     """The workers of all browsers that run."""

@@ -89,7 +89,10 @@ def test_non_ascii_before_a_second_call():
         ('fill(**{"bid": "1"})', "** is not allowed"),
         ('page.click("1")', "Not a call of the form"),
         ('"click"', "Not a call of the form"),
-        ('click("1"', "cannot be parsed"),
+        ("""click('7', "17" screen")""", "ValueError: Received an empty action. The action cannot"),
+        ("""click('7', "17" screen")""", 'with a backslash, as in "17\\" screen"'),
+        ("fill('1', value)", "ValueError: Received an empty action. fill: Malformed value"),
+        ('click("1"', "ValueError: Received an empty action. The action cannot be parsed"),
         ('click("1)', "cannot be parsed"),
         ("click('1', 'left' and then", "cannot be parsed"),
         ("GET_EVAL_GOAL", "Not a call of the form"),
@@ -140,7 +143,7 @@ def test_the_whole_vocabulary_of_the_reference():
         mouse_dblclick mouse_drag_and_drop mouse_upload_file keyboard_down keyboard_up
         keyboard_press keyboard_type keyboard_insert_text goto go_back go_forward new_tab
         tab_close tab_focus send_msg_to_user report_infeasible noop"""
-    assert set(SIGNATURES) == {*names.split(), "page_text", "find"}
+    assert set(SIGNATURES) == {*names.split(), "handle_dialog", "page_text", "find"}
 
 
 def test_deep_nesting_is_an_error_not_a_crash():

@@ -18,10 +18,13 @@ from oh_jupyter.errors import BrowserError
 from oh_jupyter.evaluation import run_trials
 from oh_jupyter.events import BrowseInteractiveAction, BrowserOutputObservation
 
-pytestmark = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("browsergym", "miniwob")),
-    reason="needs the extra eval",
-)
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(
+        any(importlib.util.find_spec(name) is None for name in ("browsergym", "miniwob")),
+        reason="needs the extra eval",
+    ),
+]
 KEYS = {
     "url", "open_pages_urls", "open_pages_titles", "active_page_index", "screenshot",
     "set_of_marks", "dom_object", "axtree_object", "extra_element_properties", "text_content",

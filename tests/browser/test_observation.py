@@ -14,6 +14,8 @@ from oh_jupyter.browser import BrowserEnv, flatten_axtree
 from oh_jupyter.browser.channel.protocol import PARTS
 from oh_jupyter.errors import BrowserError
 
+pytestmark = pytest.mark.browser
+
 KEYS = {
     "url", "open_pages_urls", "open_pages_titles", "active_page_index", "screenshot",
     "set_of_marks", "dom_object", "axtree_object", "extra_element_properties",

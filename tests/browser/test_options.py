@@ -24,6 +24,8 @@ from oh_jupyter.browser.tables import read_elements, read_forms, read_links, rea
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.testing import descendants, wait_until
 
+pytestmark = pytest.mark.browser
+
 SECRET = "hunter2-hunter2"
 PLAY_SCRIPT = """async (address) => {
   const video = document.createElement("video");
@@ -279,6 +281,26 @@ def test_console_and_requests_are_recorded_where_they_are_asked_for(site):
         assert asked["/none"]["status"] == 404
         assert env.step("noop(0)", include=["console_messages"])["console_messages"] == []
         assert "console_messages" not in env.step("noop(0)", include=[])
+
+
+def test_what_the_console_says_is_on_the_line_of_its_script(site):
+    site.put("/s.js", "\nconsole.info('second')\n\nthrow new Error('fourth')")
+    page = site.put(
+        "/lines",
+        "<title>x</title><script>console.log('first')</script>\n<script src=/s.js></script>\n"
+        "<script>\nsetTimeout(() => null.x)</script><script>fetch('/none')</script>",
+    )
+    with BrowserEnv() as env:
+        seen = env.step(f'goto("{page}")', include=["console_messages"])["console_messages"]
+    script = site.url("/s.js")
+    found = {(item["type"], item["url"], item["line"]) for item in seen}
+    assert found >= {
+        ("log", page, 1),
+        ("info", script, 2),
+        ("exception", script, 4),
+        ("exception", page, 4),
+        ("error", site.url("/none"), 0),
+    }
 
 
 def test_a_trace(site, tmp_path: Path):

@@ -16,6 +16,8 @@ from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.testing import wait_until
 
+pytestmark = pytest.mark.browser
+
 TARGET = "the forbidden page"
 
 

@@ -12,6 +12,9 @@ from playwright.sync_api import sync_playwright
 from oh_jupyter.browser import BrowserEnv
 from oh_jupyter.browser.executable import find_executable
 from oh_jupyter.browser.worker.settle import ActivityTracker
+from oh_jupyter.browser.worker.watchdog import Patience
+
+pytestmark = pytest.mark.browser
 
 
 def button(script: str) -> str:
@@ -123,6 +126,26 @@ def test_a_page_with_a_part_that_never_comes_is_observed(env: BrowserEnv, show):
     assert "early" in seen["text_content"]
 
 
+COMPUTE = "for (const t = performance.now(); performance.now() - t < 1200;);"
+
+
+def test_a_page_that_computes_while_it_loads_is_waited_for(env: BrowserEnv, site):
+    """Seven seconds of computing use none of those in which requests are waited for."""
+    for number in range(6):
+        site.put(f"/part{number}", COMPUTE + (f"load({number + 1})" if number < 5 else "done()"))
+    page = site.put(
+        "/parts",
+        """<p id=p>waiting</p><script>
+          const done = () => p.textContent = 'effect';
+          const load = (number) =>
+            document.head.append(Object.assign(document.createElement('script'), {
+              src: '/part' + number }));
+          load(0);
+        </script>""",
+    )
+    assert "effect" in env.step(f'goto("{page}")')["text_content"]
+
+
 def test_the_clock_functions_work(env: BrowserEnv, show):
     show("""<script>
       const out = [];
@@ -202,7 +225,7 @@ def test_the_browsers_own_page_for_errors_is_not_waited_for():
     page = Mock(url="chrome-error://chromewebdata/", wait_for_load_state=never)
 
     async def loaded() -> None:
-        await ActivityTracker(Mock(), Mock())._loaded(page, time.monotonic())
+        await ActivityTracker(Mock(), Mock())._loaded(page, Patience(0))
 
     asyncio.run(loaded())
     never.assert_not_called()

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from oh_jupyter.browser import BrowserEnv
+from oh_jupyter.browser.worker.screencast import Screencast
 from oh_jupyter.errors import BrowserError
 from oh_jupyter.testing import wait_until
+
+pytestmark = pytest.mark.browser
 
 JPEG = b"\xff\xd8\xff"
 QUICK_CHANGES_SCRIPT = """async (last) => {
@@ -63,6 +69,52 @@ def test_the_last_of_quick_changes_is_seen(env, show) -> None:
             later = env.watch(seen["number"], seconds=60)
             assert later["number"] > seen["number"], "nothing new was seen within 60 s"
             seen = later
+
+
+class RefusingCDP:
+    """Stands for a page that is replaced just then: when Chromium does that cannot be arranged."""
+
+    def __init__(self) -> None:
+        self.frame_taken: Any = None
+        self.sent: list[str] = []
+        self.refusals = 0
+
+    def on(self, _event: str, listener: Any) -> None:
+        self.frame_taken = listener
+
+    async def send(self, method: str, _params: Any = None) -> None:
+        self.sent.append(method)
+        if method == "Page.startScreencast":
+            if self.refusals:
+                self.refusals -= 1
+                raise RuntimeError("Not attached to an active page")
+            data = f"frame {len(self.sent)}"
+            self.frame_taken({"data": data, "sessionId": 1, "metadata": {}})
+
+    async def detach(self) -> None:
+        pass
+
+
+def test_pictures_go_on_when_a_new_page_comes_while_they_are_restarted() -> None:
+    cdp = RefusingCDP()
+
+    async def attach(_page: object) -> RefusingCDP:
+        return cdp
+
+    tab = SimpleNamespace(context=SimpleNamespace(new_cdp_session=attach))
+    session: Any = SimpleNamespace(active_page=tab, run_aside=asyncio.ensure_future)
+
+    async def watch() -> tuple[int, str]:
+        cast = Screencast(session)
+        known, _ = await cast.next_frame(-1)
+        cdp.refusals = 2
+        for data in ("a", "b"):  # the browser drops what comes after
+            cdp.frame_taken({"data": data, "sessionId": 1, "metadata": {}})
+        return await cast.next_frame(known + 2)
+
+    number, picture = asyncio.run(asyncio.wait_for(watch(), 60))
+    assert (number, picture) == (4, f"frame {len(cdp.sent)}")
+    assert cdp.sent.count("Page.startScreencast") == 4
 
 
 def test_the_watcher_follows_the_active_tab(env, show) -> None:

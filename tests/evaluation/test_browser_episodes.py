@@ -11,6 +11,8 @@ import pytest
 from oh_jupyter.browser import flatten_axtree
 from oh_jupyter.evaluation import AgentLabAgent, Results, run_trials
 
+pytestmark = pytest.mark.browser
+
 
 def test_pictures_events_and_a_trace_are_kept(tmp_path: Path) -> None:
     # Within the test, so that it is sent along.

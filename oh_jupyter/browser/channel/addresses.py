@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -204,10 +206,28 @@ async def _refuse(route: Route) -> None:
     await route.abort("blockedbyclient")
 
 
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:(?!\d)", re.I)
+_TYPED_HOST = re.compile(r"(localhost|([\w-]+\.)+[a-z]{2,}|(\d+\.){3}\d+)(:\d+)?([/?#]\S*)?", re.I)
+"""An address as people type it, without a scheme."""
+
+
+def typed_address(url: str, folder: str) -> str:
+    """Turn the path of a file, or a host, into an address; leave everything else as it is."""
+    if not url or _SCHEME.match(url):
+        return url
+    if _TYPED_HOST.fullmatch(url) and not os.path.exists(os.path.join(folder, url)):
+        return f"http://{url}"
+    path = Path(url).expanduser()
+    if not path.is_absolute():
+        path = Path(folder) / path
+    return path.resolve().as_uri() if path.is_absolute() and path.exists() else url
+
+
 MAX_DATA_CHARS = 60
 """Characters of a ``data:`` address that are shown; the rest is counted."""
+_SIGN = r"[^\s'\"<>)\]]"
 _DATA_URL = re.compile(
-    rf"(?<![\w.+-])(data:[\w!#$&^.+-]*/?[\w!#$&^.+-]*[;,][^\s'\"<>)\]]{{{MAX_DATA_CHARS},}})", re.I
+    rf"(?<![\w.+-])(data:[\w!#$&^.+-]*/?[\w!#$&^.+-]*[;,]{_SIGN}{{{MAX_DATA_CHARS},}})", re.I
 )
 
 
@@ -221,3 +241,13 @@ def shortened_url(url: str) -> str:
 def shortened_urls(text: str) -> str:
     """Shorten all long ``data:`` addresses in a text."""
     return _DATA_URL.sub(lambda found: shortened_url(found[1]), text)
+
+
+def ends_in_data_url(text: str) -> bool:
+    """Tell whether a text ends with a long ``data:`` address, which may go on in another text."""
+    return any(found.end() == len(text) for found in _DATA_URL.finditer(text))
+
+
+def data_url_rest(text: str) -> str:
+    """Leave out the signs with which a text goes on with an address."""
+    return re.sub(rf"\A{_SIGN}+", "", text)

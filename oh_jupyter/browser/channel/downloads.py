@@ -70,7 +70,8 @@ def file_extension(path: Path) -> str:
         known = [extension for name, extension in OFFICE_EXTENSIONS.items() if name in names]
         return known[0] if known else path.suffix.lower() or ".zip"
     try:
-        guesses = puremagic.magic_file(path)
+        # A file of zeros says nothing of its kind.
+        guesses = [guess for guess in puremagic.magic_file(path) if guess.byte_match.strip(b"\0")]
     except (ValueError, OSError, puremagic.PureError):
         guesses = []
     for guess in guesses:
@@ -94,6 +95,7 @@ class DownloadSaver:
         """Prepare."""
         self.saved: list[dict[str, str]] = []
         self.notices = notices
+        self.goes_on = self.has_failed = False
         self._folder = Path(folder)
         self._running: set[asyncio.Task[None]] = set()
         self._of_step: dict[asyncio.Task[None], str] = {}
@@ -109,6 +111,7 @@ class DownloadSaver:
     def begin_step(self) -> None:
         """Start a step: downloads that go on from before are not waited for."""
         self._of_step.clear()
+        self.goes_on = self.has_failed = False
 
     async def finish_step(self, seconds: float) -> None:
         """Wait for the downloads of this step; say of the others that they go on."""
@@ -117,6 +120,7 @@ class DownloadSaver:
         await asyncio.wait(set(self._of_step), timeout=seconds)
         for task, url in self._of_step.items():
             if not task.done():
+                self.goes_on = True
                 self.notices.append(
                     f"The download of {shortened_url(url)} goes on; a later step will report it "
                     "when it is finished."
@@ -155,6 +159,7 @@ class DownloadSaver:
                 os.unlink(partial)
         except Exception as error:
             reason = str(error).splitlines()[0]
+            self.has_failed = True
             self.notices.append(f"The download of {shortened_url(download.url)} failed: {reason}")
             return
         self._note(download.url, name, target)

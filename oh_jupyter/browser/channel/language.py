@@ -59,7 +59,9 @@ _SPECIFICATION = {
     "send_msg_to_user": "text:string",
     "report_infeasible": "reason:string",
     "noop": "wait_ms:milliseconds=1000",
-    # Not BrowserGym's: how an agent gets at what is too large to be read at once.
+    # Not BrowserGym's: the answer of the next dialog, and how an agent gets at what is too large
+    # to be read at once.
+    "handle_dialog": "accept:bool=True text:string=''",
     "page_text": "start:position=0",
     "find": "text:string",
 }
@@ -94,6 +96,8 @@ SIGNATURES: dict[str, Signature] = {
 
 
 EMPTY = "ValueError: Received an empty action."
+"""BrowserGym's words for a text in which it finds no call."""
+QUOTES_HINT = 'A quote within a text is written with a backslash, as in "17\\" screen".'
 _CALL_START = re.compile(rf"(?<![\w.])(?:{'|'.join(SIGNATURES)})\(")
 _PUNCTUATION = re.compile(
     r"\"{3}(?:\\.|.)*?\"{3}|'{3}(?:\\.|.)*?'{3}"
@@ -142,7 +146,7 @@ def _search(text: str) -> list[Call]:
         try:
             calls.append(_parse_call(text[found.start() : end]))
         except _NotCodeError as error:
-            raise BrowserActionError(f"ValueError: {error}") from None
+            raise BrowserActionError(f"{EMPTY} {error}. {QUOTES_HINT}") from None
     return calls
 
 
@@ -154,7 +158,7 @@ def _end_of_call(text: str, position: int) -> int:
         if depth == 0:
             return found.end()
     raise BrowserActionError(
-        "ValueError: The action cannot be parsed: a quote or parenthesis is not closed: "
+        f"{EMPTY} The action cannot be parsed: a quote or parenthesis is not closed: "
         f"{_shortened(text[max(0, position - 30) :])}"
     )
 
@@ -328,7 +332,7 @@ def _literal(node: ast.expr, function: str) -> Any:
         if isinstance(number, int | float) and not isinstance(number, bool):
             return -number if isinstance(node.op, ast.USub) else number
     raise BrowserActionError(
-        f"ValueError: {function}: Malformed value {_shortened(ast.unparse(node))}: arguments are "
+        f"{EMPTY} {function}: Malformed value {_shortened(ast.unparse(node))}: arguments are "
         "literals only (strings, numbers, True, False, None, lists, dicts); nothing is evaluated."
     )
 

@@ -7,13 +7,17 @@ import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from oh_jupyter.browser.channel.addresses import typed_address
 from oh_jupyter.browser.channel.language import Call
 from oh_jupyter.browser.worker.pdf_view import show_pdf
 from oh_jupyter.browser.worker.session import MAX_TABS, BrowserSession
 from oh_jupyter.errors import BrowserActionError
+
+if TYPE_CHECKING:
+    from playwright.async_api import ElementHandle
 
 ACTIONABILITY_TIMEOUT_MS = 500
 """Milliseconds that an element has to become ready for an action."""
@@ -36,6 +40,7 @@ CAUSE_PATTERNS = (
      "the select has no such option (value or label). Read its options in the tree"),
     (r"Element is not an <input>, <textarea>",
      "Element is not an <input>, <textarea> or [contenteditable] element: it takes no text"),
+    (r"(Element is not a <select> element)", "{0}: click(bid) opens a menu of another kind"),
     (r"(Element is not an? [^\n]*)", "{0}"),
     (r'(Input of type "file" cannot be filled)', "{0}: use upload_file(bid, path)"),
     (r"(File input does not support directories[^\n]*|\[webkitdirectory\] input[^\n]*)", "{0}"),
@@ -56,11 +61,36 @@ CAUSE_PATTERNS = (
      "https://name:password@host/, or begin with a storage state that is logged in"),
     (r"(net::ERR_ABORTED)",
      "{0}: the server answered without a page, as with 204 No Content; the one from before stays"),
+    (r"(net::ERR_CERT_\w+)",
+     "{0}: the browser does not trust the server's certificate. Check the address; of a server "
+     "of one's own use http://, or trust its certificate on this machine"),
+    (r"(net::ERR_SSL_\w+)", "{0}: no secure connection; http:// may be what the server speaks"),
     (r"(net::ERR_\w+)", "{0}"),
+    (r"(Download is starting)", "{0}: the address is a download, and it failed"),
+    (r"not available in an isolated browser context",
+     "this page of the browser is there only with a profile (user_data_dir)"),
     (r"Cannot navigate to invalid URL", "it is not a valid address: check host and port"),
 )  # fmt: skip
+FORMATS = {
+    "date": "2026-03-04",
+    "time": "17:05",
+    "datetime-local": "2026-03-04T17:05",
+    "month": "2026-03",
+    "week": "2026-W10",
+    "color": "#00aaff",
+}
+"""How the values of some fields are written."""
+FIELD_SCRIPT = """e => 'value' in e && {
+  value: e.value, tag: e.localName, type: e.type, limit: e.maxLength, min: e.min, max: e.max,
+}"""
+FIELD_KIND_SCRIPT = """e => e instanceof HTMLInputElement ? e.type :
+  e instanceof HTMLElement && e.isContentEditable ? 'text' : e.localName"""
+TEXT_KINDS = frozenset(
+    {"date", "email", "number", "password", "search", "select", "tel", "text", "textarea", "url"}
+)
+UPLOAD_ADVICE = "Use the bid of the input for files, or of what opens a file chooser."
 SELECTED_SCRIPT = """(e, wanted) => {
-  const chosen = [...e.selectedOptions].flatMap(o => [o.value, o.label]);
+  const chosen = [...(e.selectedOptions ?? [])].flatMap(o => [o.value, o.label]);
   return wanted.every(text => chosen.includes(text));
 }"""
 
@@ -87,17 +117,17 @@ NAVIGABLE_SCHEMES = frozenset({"about", "blob", "chrome", "data", "file", "http"
 """Schemes of what is a page; others run a script, start a program, or hide what they show."""
 
 
-def _checked_url(url: str) -> str:
-    """Check the address of a goto."""
-    url = url.strip()
+def _checked_url(url: str, cwd: str) -> str:
+    """Check the address of a goto, which may be typed as in an address bar."""
+    url = typed_address(url.strip(), cwd)
     try:
         scheme = urlsplit(url).scheme
     except ValueError as error:
         raise BrowserActionError(f"ValueError: {url!r} is not a valid address: {error}.") from None
     if not scheme or (len(scheme) == 1 and url[1:3] == ":\\"):
         raise BrowserActionError(
-            f"ValueError: {url!r} is not an absolute address. Begin with a scheme, such as "
-            "https:// or file://."
+            f"ValueError: {url!r} is not an absolute address, and no file of that name is there. "
+            "Begin with a scheme, such as https:// or file://."
         )
     if scheme not in NAVIGABLE_SCHEMES:
         raise BrowserActionError(
@@ -173,6 +203,37 @@ async def _fill(
     if enable_autocomplete_menu:
         await element.focus()
         await session.page.keyboard.type(value)
+    await _check_filled(element, value)
+
+
+async def _check_filled(element: ElementHandle, wanted: str) -> None:
+    """Read a field back, and say what stands there if that is something else."""
+    try:
+        field = await element.evaluate(FIELD_SCRIPT)
+    except Exception:  # the page goes on to another one, or has removed the field
+        return
+    if not field or _has_taken(field["value"], wanted):
+        return
+    if field["tag"] == "textarea" and not field["value"]:
+        # An editor has read it from there.
+        return
+    advice = "the page changes or refuses what it does not want"
+    if field["type"] in FORMATS:
+        advice = f"a {field['type']} is written as {FORMATS[field['type']]}"
+    elif field["type"] == "range":
+        advice = f"it takes numbers from {field['min'] or 0} to {field['max'] or 100}"
+    elif 0 <= field["limit"] < len(wanted):
+        advice = f"it takes {field['limit']} characters at most"
+    raise BrowserActionError(
+        f"ValueError: the field did not take the value; {field['value'][:200]!r} stands there "
+        f"now: {advice}."
+    )
+
+
+def _has_taken(value: str, wanted: str) -> bool:
+    """Tell whether a field holds what was entered; how it writes that is its own affair."""
+    signs, others = (re.sub(r"[\W_]", "", text).casefold() for text in (wanted, value))
+    return signs in others if signs else bool(value) == bool(wanted)
 
 
 async def _select_option(session: BrowserSession, bid: str, options: str | list[str]) -> None:
@@ -226,9 +287,14 @@ async def _drag_and_drop(session: BrowserSession, from_bid: str, to_bid: str) ->
 async def _upload_file(session: BrowserSession, bid: str, file: str | list[str]) -> None:
     paths = _upload_paths(file, session.cwd)
     element = await session.element(bid)
-    if await element.evaluate("e => e instanceof HTMLInputElement && e.type === 'file'"):
+    kind = await element.evaluate(FIELD_KIND_SCRIPT)
+    if kind == "file":
         await element.set_input_files(paths, timeout=UPLOAD_TIMEOUT_MS)
         return
+    if kind in TEXT_KINDS:
+        raise BrowserActionError(
+            f"ValueError: the element is a field of type {kind} and takes no file. {UPLOAD_ADVICE}"
+        )
     await _choose_files(session, paths, _act(element.click, no_wait_after=True))
 
 
@@ -241,10 +307,20 @@ async def _mouse_upload_file(
 
 async def _choose_files(session: BrowserSession, paths: list[str], click: Awaitable[None]) -> None:
     """Answer the file chooser that a click opens."""
+    from playwright.async_api import TimeoutError as PlaywrightTimeoutError
+
     with session.answering_file_choosers():
-        async with session.page.expect_file_chooser(timeout=UPLOAD_TIMEOUT_MS) as chooser:
-            await click
-        await (await chooser.value).set_files(paths)
+        try:
+            async with session.page.expect_file_chooser(timeout=UPLOAD_TIMEOUT_MS) as chooser:
+                await click
+            chosen = await chooser.value
+        except PlaywrightTimeoutError as error:
+            if "filechooser" not in error.message:
+                raise
+            raise BrowserActionError(
+                f"TimeoutError: the click opened no file chooser. {UPLOAD_ADVICE}"
+            ) from error
+        await chosen.set_files(paths)
 
 
 async def _scroll_at(session: BrowserSession, x: float, y: float, dx: float, dy: float) -> None:
@@ -275,7 +351,7 @@ async def _mouse_drag_and_drop(
 async def _goto(session: BrowserSession, url: str) -> None:
     from playwright.async_api import TimeoutError as PlaywrightTimeoutError
 
-    address, page = _checked_url(url), session.page
+    address, page = _checked_url(url, session.cwd), session.page
     is_pdf = urlsplit(address).scheme == "file" and address.lower().endswith(".pdf")
     if is_pdf:
         # Only for this moment: with routes, a browser does not use its cache.
@@ -322,6 +398,10 @@ async def _find(session: BrowserSession, text: str) -> None:
     )
 
 
+async def _handle_dialog(session: BrowserSession, accept: bool, text: str) -> None:
+    session.dialogs.prepare(accept, text)
+
+
 async def _noop(session: BrowserSession, wait_ms: float) -> None:
     await asyncio.sleep(max(0.0, wait_ms) / 1000)
 
@@ -351,6 +431,7 @@ _HANDLERS: dict[str, Callable[..., Awaitable[Any]]] = {
     "send_msg_to_user": _send_msg_to_user,
     "report_infeasible": _report_infeasible,
     "noop": _noop,
+    "handle_dialog": _handle_dialog,
     "page_text": _page_text,
     "find": _find,
     # What Playwright does under the same names of arguments.

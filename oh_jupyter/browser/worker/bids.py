@@ -77,6 +77,7 @@ class BidRegistry:
     def __init__(self) -> None:
         self._frames: dict[str, FrameBids] = {}
         self._elements: dict[str, tuple[FrameBids, int]] = {}
+        self._shown: set[object] = set()
 
     def frame(self, prefix: str) -> FrameBids | None:
         """Find what is known of a frame."""
@@ -109,6 +110,12 @@ class BidRegistry:
                  if each == backend_id and frame.session is session)  # fmt: skip
         return next(found, "")
 
+    def show(self) -> None:
+        """Make the bids of the last look valid for actions."""
+        self._shown = {frame.document for frame in self._frames.values()}
+
     def find(self, bid: str) -> tuple[FrameBids, int] | None:
-        """Find the element of a bid."""
-        return self._elements.get(bid)
+        """Find the element of a bid, if its document is one whose bids were shown."""
+        found = self._elements.get(bid)
+        # Each document numbers its bids from the start: the same bid means another element here.
+        return found if found is not None and found[0].document in self._shown else None

@@ -82,6 +82,7 @@ class PageInspector:
         self.session = session
         self.bids = BidRegistry()
         self.documents_shown = 0
+        self.has_stopped_script = False
         self._differences: tuple[object, int] = (None, 0)
         self._worlds: dict[tuple[int, str, str], int] = {}
         self._changes = 0
@@ -121,6 +122,8 @@ class PageInspector:
     def _document_shown(self, event: dict[str, Any]) -> None:
         # Only navigations to another document are reported by this event.
         self.bids.forget(event["frame"]["id"])
+        if "parentId" not in event["frame"]:
+            self.has_stopped_script = False
         self.documents_shown += 1
 
     async def capture(

@@ -22,7 +22,9 @@ from oh_jupyter.errors import BrowserActionError, BrowserError
 
 DOWNLOAD_TIMEOUT_SECONDS = 15.0
 """Seconds that a step waits for the downloads it has set off."""
-PASSIVE_ACTIONS = frozenset({"noop", "page_text", "send_msg_to_user", "report_infeasible"})
+PASSIVE_ACTIONS = frozenset(
+    {"handle_dialog", "noop", "page_text", "send_msg_to_user", "report_infeasible"}
+)
 ACTIONS_WITHOUT_LAYOUT = PASSIVE_ACTIONS | {
     "fill",
     "clear",
@@ -32,6 +34,8 @@ ACTIONS_WITHOUT_LAYOUT = PASSIVE_ACTIONS | {
     "uncheck",
 }
 """Actions after which nothing has moved unless the page's scripts move it."""
+BID_PARTS = frozenset({"axtree_object", "dom_object", "extra_element_properties", "set_of_marks"})
+"""Parts of an observation that show bids."""
 PROBE_SECONDS = 2.0
 """Seconds after which it is asked whether the page still answers."""
 PICK_COLOUR = {"r": 80, "g": 140, "b": 250, "a": 0.35}
@@ -45,6 +49,7 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
     session.text_start = 0
     session.notices.clear()
     session.losses.clear()
+    session.dialogs.begin_step()
     session.saver.begin_step()
     records = [name for name in RECORDS if name in request["include"]]
     session.recorder.begin(records)
@@ -55,6 +60,9 @@ async def run_step(session: BrowserSession, request: dict[str, Any]) -> dict[str
     session.tracker.begin()
     error = await _run_calls(session, request["action"], request["limit"])
     observation = await _observe_settled(session, request, _settle_mode(request["action"]))
+    session.note_stopped_script()
+    if session.has_crashed and "ERR_ABORTED" in error:
+        error = ""
     if session.losses:
         error = " ".join([error or "Error:", *session.losses])
     observation["last_action"] = request["action"]
@@ -79,16 +87,24 @@ async def _run_calls(session: BrowserSession, action: str, limit: float) -> str:
                 await session.script.note(call)
                 await _perform_with_watchdog(call, session)
     except BrowserActionError as error:
-        if "ERR_ABORTED" in str(error) or "Download is starting" in str(error):
-            await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
-            if session.saver.saved:
-                return ""
-        return str(error)
+        return "" if await _is_explained(str(error), session) else str(error)
     except TimeoutError:
         await session.stop_loading()
         session.tracker.begin()
         return f"TimeoutError: The action took longer than {limit:g} s and was given up."
     return ""
+
+
+async def _is_explained(error: str, session: BrowserSession) -> bool:
+    """Tell whether a navigation that was aborted is a download, or said better elsewhere."""
+    if "ERR_ABORTED" not in error and "Download is starting" not in error:
+        return False
+    if session.dialogs.kept_page:
+        return True
+    await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
+    # One that is only starting is told of a moment later.
+    is_download = "Download is starting" in error or session.saver.goes_on
+    return bool(session.saver.saved) or (is_download and not session.saver.has_failed)
 
 
 async def _perform_with_watchdog(call: Call, session: BrowserSession) -> None:
@@ -140,7 +156,7 @@ async def _observe_settled(
             await session.saver.finish_step(DOWNLOAD_TIMEOUT_SECONDS)
             await session.ensure_page()
             await session.saver.keep_viewed_pdf(session.page)
-            return await observe(session, *parts)
+            return await _show(session, *parts)
         except PageUnresponsiveError:
             await session.stop_scripts()
         except NavigationLoopError:
@@ -154,15 +170,27 @@ async def _observe_settled(
                     raise
                 await session.leave_loop()
                 session.tracker.begin()
-    return await observe(session, *parts)
+    return await _show(session, *parts)
+
+
+async def _show(session: BrowserSession, include: list[str], nearby: bool) -> dict[str, Any]:
+    """Observe the page, and make the bids in the observation valid for actions."""
+    observation = await observe(session, include, nearby)
+    if not BID_PARTS.isdisjoint(include):
+        (await session.inspector()).bids.show()
+    return observation
 
 
 async def act(session: BrowserSession, request: dict[str, Any]) -> str:
     """Carry out the action string of somebody who watches; return why it failed, or ""."""
     session.cwd = request["cwd"]
+    session.losses.clear()
     await session.ensure_page()
     session.tracker.begin()
-    return await _run_calls(session, request["action"], request["limit"])
+    # A person acts on what `marks` has found since the last step.
+    (await session.inspector()).bids.show()
+    error = await _run_calls(session, request["action"], request["limit"])
+    return " ".join([error or "Error:", *session.losses]) if session.losses else error
 
 
 async def marks(session: BrowserSession, request: dict[str, Any]) -> list[dict[str, Any]]:
@@ -205,6 +233,7 @@ async def bid_of(session: BrowserSession, request: dict[str, Any]) -> str:
     await session.ensure_page()
     inspector = await session.inspector()
     await inspector.capture(probe=False, accessibility=False)
+    inspector.bids.show()
     return inspector.bids.bid_of(inspector.session, request["backend_id"])
 
 
@@ -237,9 +266,14 @@ async def evaluate(session: BrowserSession, request: dict[str, Any]) -> Any:
 
 async def load(session: BrowserSession, request: dict[str, Any]) -> None:
     """Show a page in the active tab, and wait until it is loaded."""
+    await session.ensure_page()
+    with session.dialogs.leaving():
+        await _load(session, request)
+
+
+async def _load(session: BrowserSession, request: dict[str, Any]) -> None:
     from playwright.async_api import Error
 
-    await session.ensure_page()
     try:
         if request.get("html") is not None:
             # A new document, so that its ids begin anew.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import re
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from oh_jupyter.browser.channel.addresses import typed_address
 from oh_jupyter.browser.channel.language import Call
 from oh_jupyter.errors import BrowserError
 
@@ -21,6 +24,8 @@ with sync_playwright() as playwright:
     browser = playwright.chromium.launch(headless=False)
     page = browser.new_page()
 """
+_PLACE = re.compile(r"^\s+at (?:.*\()?(\S+?):(\d+):\d+\)?$", re.M)
+"""The innermost line of a script in the stack of an error."""
 QUIET_SECONDS = 0.5
 """What pages tell of an action arrives some time after it."""
 NAVIGATIONS = {"goto": "goto({url!r})", "go_back": "go_back()", "go_forward": "go_forward()"}
@@ -60,13 +65,17 @@ class Recorder:
 
     def _said(self, message: ConsoleMessage) -> None:
         where = message.location
+        line, column = where.get("lineNumber", 0), where.get("columnNumber", 0)
         entry = {"type": message.type, "text": message.text, "url": where.get("url", "")}
-        self._note("console_messages", {**entry, "line": where.get("lineNumber", 0) + 1})
+        # What the browser itself says, as of a request that failed, is on no line.
+        self._note("console_messages", {**entry, "line": line + 1 if line or column else 0})
 
     def _failed(self, error: WebError) -> None:
         page = error.page
-        entry = {"type": "exception", "text": str(error.error), "url": page.url if page else ""}
-        self._note("console_messages", {**entry, "line": 0})
+        place = _PLACE.search(getattr(error.error, "stack", None) or "")
+        url, line = (place[1], int(place[2])) if place else (page.url if page else "", 0)
+        entry = {"type": "exception", "text": str(error.error), "url": url, "line": line}
+        self._note("console_messages", entry)
 
     def _responded(self, response: Response) -> None:
         self._statuses[response.request] = response.status
@@ -121,7 +130,10 @@ class ScriptRecorder:
         """Record a call that goes elsewhere, of which the pages know nothing."""
         if self._lines is not None and call.name in NAVIGATIONS:
             await self._all_told()
-            self._lines.append("    page." + NAVIGATIONS[call.name].format(**call.arguments))
+            arguments = dict(call.arguments)
+            if "url" in arguments:
+                arguments["url"] = typed_address(arguments["url"], os.curdir)
+            self._lines.append("    page." + NAVIGATIONS[call.name].format(**arguments))
 
     async def _all_told(self) -> None:
         with contextlib.suppress(TimeoutError):

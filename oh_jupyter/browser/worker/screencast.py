@@ -81,10 +81,24 @@ class Screencast:
             self._page, self._cdp = page, cdp
             self._unacknowledged, self._missed = 0, False
             try:
-                await _start(cdp)
+                await self._start(cdp, page)
             except Exception:
                 self._page = None  # so that it is tried again
                 raise
+
+    async def _start(self, cdp: CDPSession, page: Page) -> None:
+        """Have pictures taken, the first one at once.
+
+        While a navigation puts another page in the place of one, the browser refuses.
+        """
+        while True:
+            try:
+                await cdp.send("Page.startScreencast", {"format": "jpeg", "quality": 75})
+                return
+            except Exception:
+                if cdp is not self._cdp or page is not self._session.active_page:
+                    raise
+            await asyncio.sleep(FRAME_INTERVAL_SECONDS)
 
     def _frame_taken(self, cdp: CDPSession, event: dict[str, Any]) -> None:
         if cdp is not self._cdp:
@@ -111,9 +125,14 @@ class Screencast:
         self._unacknowledged -= 1
         if self._missed and not self._unacknowledged:
             self._missed = False
-            # It shows what the page shows now when it begins anew.
-            await cdp.send("Page.stopScreencast")
-            await _start(cdp)
+            await self._restart(cdp)
+
+    async def _restart(self, cdp: CDPSession) -> None:
+        """Show what the page shows now, also if the browser has dropped its picture."""
+        async with self._starting:
+            if cdp is self._cdp and self._page is not None:
+                await cdp.send("Page.stopScreencast")
+                await self._start(cdp, self._page)
 
     def _stop_later(self) -> None:
         self._session.run_aside(self._stop())
@@ -142,11 +161,6 @@ class Screencast:
                 for page, title in zip(tabs, titles, strict=True)
             ],
         }
-
-
-async def _start(cdp: CDPSession) -> None:
-    """Have pictures taken, the first one at once."""
-    await cdp.send("Page.startScreencast", {"format": "jpeg", "quality": 75})
 
 
 async def _title(page: Page) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Coroutine, Iterator
+from collections.abc import Awaitable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any
 from oh_jupyter.browser.channel.addresses import OriginFilter, shortened_url
 from oh_jupyter.browser.channel.downloads import DownloadSaver
 from oh_jupyter.browser.channel.protocol import LaunchSettings
+from oh_jupyter.browser.worker.dialogs import Dialogs
 from oh_jupyter.browser.worker.inspector import PageInspector
 from oh_jupyter.browser.worker.launch import OpenedBrowser, open_browser
 from oh_jupyter.browser.worker.recorder import Recorder, ScriptRecorder
 from oh_jupyter.browser.worker.screencast import Screencast
-from oh_jupyter.browser.worker.settle import ActivityTracker, Watchdog
+from oh_jupyter.browser.worker.settle import ActivityTracker
 from oh_jupyter.browser.worker.video import open_video, record_video
+from oh_jupyter.browser.worker.watchdog import Watchdog
 from oh_jupyter.errors import BrowserActionError
 
 if TYPE_CHECKING:
@@ -42,6 +44,13 @@ CLEANUP_TIMEOUT_SECONDS = 2.0
 MAX_TABS = 20
 """Tabs that pages and agents may open."""
 LEFT_LOOP = " went on to another page again and again; the tab was emptied."
+STOPPED_BEFORE = (
+    "A script of this page did not end in an earlier step and was stopped: the page may be "
+    "incomplete. goto loads it again."
+)
+CLOSE_TIMEOUT_SECONDS, CLOSE_INTERVAL_SECONDS = 3.0, 0.01
+"""Seconds in which a tab has to say whether it may be closed."""
+LOST_BY_CRASH = " and its tab was closed; what was entered there is lost."
 LEAVE_ATTEMPTS, LEAVE_TIMEOUT_MS = 5, 2_000
 TERMINATE_TIMEOUT_SECONDS = 3.0
 """For what the browser does without the page, unless the page's process is gone."""
@@ -78,6 +87,7 @@ class BrowserSession:
         """Prepare what nobody watches yet."""
         self.screencast = Screencast(self)
         self.script = ScriptRecorder(self.opened.context)
+        self.dialogs = Dialogs(self.settings.accept_dialogs, self.notices, self.losses)
 
     @classmethod
     async def start(cls, settings: LaunchSettings) -> BrowserSession:
@@ -195,8 +205,15 @@ class BrowserSession:
         await self.inspector()
 
     async def close_tab(self) -> None:
-        """Close the active tab; the one that was active before becomes active again."""
-        await self.page.close()
+        """Close the active tab, unless it asks; the one that was active before is so again."""
+        page = self.page
+        # It is asked whether it may be closed, which Playwright does not wait for.
+        await page.close(run_before_unload=True)
+        deadline = time.monotonic() + CLOSE_TIMEOUT_SECONDS
+        while not (page.is_closed() or self.dialogs.kept_page or time.monotonic() > deadline):
+            await asyncio.sleep(CLOSE_INTERVAL_SECONDS)
+        if not self.dialogs.kept_page:
+            await page.close()
         await self.ensure_page()
 
     async def focus_tab(self, index: int) -> None:
@@ -239,6 +256,11 @@ class BrowserSession:
         question = inspector.session.send("Runtime.evaluate", {"expression": "1"})
         return await self.watchdog.answers(question)
 
+    @property
+    def has_crashed(self) -> bool:
+        """Whether a page has crashed in this step."""
+        return any(LOST_BY_CRASH in loss for loss in self.losses)
+
     async def leave_loop(self) -> None:
         """Empty a tab whose pages go on to another one again and again."""
         if self._emptied is self.page and any(loss.endswith(LEFT_LOOP) for loss in self.losses):
@@ -249,12 +271,18 @@ class BrowserSession:
         where = shortened_url(self.page.url)
         await self.stop_loading()
         for _ in range(LEAVE_ATTEMPTS):
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(Exception), self.dialogs.leaving():
                 # The loop may come in between.
                 await self.page.goto("about:blank", timeout=LEAVE_TIMEOUT_MS)
                 break
         self._emptied = self.page
         self.losses.append(f"The page {where}{LEFT_LOOP}")
+
+    def note_stopped_script(self) -> None:
+        """Say of a page, as long as it is shown, that one of its scripts was stopped."""
+        inspector = self._inspectors.get(self.page)
+        if inspector is not None and inspector.has_stopped_script and not self.losses:
+            self.notices.append(STOPPED_BEFORE)
 
     async def stop_scripts(self) -> None:
         """Stop the scripts of a hung tab; close the tab if that does not help."""
@@ -267,6 +295,7 @@ class BrowserSession:
                 await asyncio.wait_for(stop, TERMINATE_TIMEOUT_SECONDS)
                 if await self.responds():
                     self.losses.append(f"A script of {where} did not end and was stopped.")
+                    inspector.has_stopped_script = True
                     return
         self.losses.append(f"The page {where} hung and its tab was closed; its state is lost.")
         self._crashed.add(page)
@@ -306,7 +335,7 @@ class BrowserSession:
             self.notices.append(notice)
         self.run_aside(page.close())
 
-    def run_aside(self, work: Coroutine[Any, Any, Any]) -> None:
+    def run_aside(self, work: Awaitable[Any]) -> None:
         """Do something beside the step, whose failure matters to nobody."""
 
         async def suppressed() -> None:
@@ -340,12 +369,9 @@ class BrowserSession:
     def _page_crashed(self, page: Page) -> None:
         self._crashed.add(page)
         self.losses.append(
-            f"The page {page.url} crashed and its tab was closed; what was entered there is lost."
+            f"The page {shortened_url(page.url)} crashed{LOST_BY_CRASH} Open it again with goto; "
+            "if it crashes again, get what you need another way."
         )
 
     def _dialog_opened(self, dialog: Dialog) -> None:
-        accept = self.settings.accept_dialogs or dialog.type in ("alert", "beforeunload")
-        if dialog.type != "beforeunload":
-            done = "accepted" if accept else "dismissed"
-            self.notices.append(f"The page showed {dialog.type} {dialog.message!r}; it was {done}.")
-        self.run_aside(dialog.accept() if accept else dialog.dismiss())
+        self.run_aside(self.dialogs.answer(dialog))

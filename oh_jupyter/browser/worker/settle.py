@@ -12,59 +12,14 @@ import contextlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import Awaitable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 from weakref import WeakSet
 
+from oh_jupyter.browser.worker.watchdog import Patience, Watchdog
+
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, CDPSession, Frame, Page, Request
-
-HUNG_CPU_SECONDS = 3.0
-"""Processor time that a renderer uses without answering until its page counts as hung."""
-HUNG_WALL_SECONDS = 10.0
-"""The same for pages that wait for something, and so use no processor time."""
-MEASURE_INTERVAL_SECONDS = 0.5
-
-
-class Watchdog:
-    """Asks pages for a sign of life."""
-
-    def __init__(self, browser: Browser | None) -> None:
-        self._browser = browser
-        self._session: CDPSession | None = None
-
-    async def answers(self, question: Awaitable[Any]) -> bool:
-        """Wait for an answer, which an error is as well; False once the page counts as hung."""
-        start, before = time.monotonic(), await self.cpu_seconds()
-        task = asyncio.ensure_future(question)
-        try:
-            while not (await asyncio.wait([task], timeout=MEASURE_INTERVAL_SECONDS))[0]:
-                waited, now = time.monotonic() - start, await self.cpu_seconds()
-                used = max((now[pid] - before.get(pid, 0.0) for pid in now), default=waited)
-                if used >= HUNG_CPU_SECONDS or waited >= HUNG_WALL_SECONDS:
-                    return task.done()
-        finally:
-            if not task.done():
-                task.cancel()
-            elif not task.cancelled():
-                task.exception()
-        return True
-
-    async def cpu_seconds(self) -> dict[int, float]:
-        """Processor time of each renderer by process id; empty where the browser does not tell."""
-        with contextlib.suppress(Exception):
-            if self._browser is not None and self._session is None:
-                self._session = await self._browser.new_browser_cdp_session()
-            if self._session is not None:
-                info = await self._session.send("SystemInfo.getProcessInfo")
-                return {
-                    each["id"]: each["cpuTime"]
-                    for each in info["processInfo"]
-                    if each["type"] == "renderer"
-                }
-        return {}
-
+    from playwright.async_api import BrowserContext, Frame, Page, Request
 
 ACTIVITY = files("oh_jupyter.browser.worker").joinpath("activity.js").read_text("utf-8")
 
@@ -85,6 +40,8 @@ LOAD_STATES: tuple[tuple[Literal["domcontentloaded", "load"], float], ...] = (
 )
 """What a page has to reach before it is looked at, within so many seconds of the action; a page
 that is only being parsed, without requests, takes as long as the machine makes it take."""
+MAX_COMPUTING_SECONDS = 20.0
+"""Seconds by which these bounds grow, at most, while the page computes."""
 QUIET_TIMEOUT_MS = 600
 """Milliseconds that one wait for timers and changes may take."""
 FRAME_TIMEOUT_SECONDS = 0.7
@@ -198,14 +155,16 @@ class ActivityTracker:
         self._navigations.discard(request)
         self._changed.set()
 
-    def _deadline(self, start: float) -> float:
-        """Tell until when something is worth waiting for; many windows come one after another."""
-        deadline = start + max(self._pending.values(), default=0.0)
-        if self._windows:
-            deadline = max(deadline, self._last_window + REQUEST_TIMEOUT_SECONDS)
+    def _seconds_left(self, patience: Patience) -> float:
+        """Tell how long something is worth waiting for; many windows come one after another."""
+        bound = max(self._pending.values(), default=0.0)
         if self._downloads > 0:
-            deadline = max(deadline, start + REQUEST_TIMEOUT_SECONDS)
-        return min(deadline, start + NAVIGATION_TIMEOUT_SECONDS)
+            bound = max(bound, REQUEST_TIMEOUT_SECONDS)
+        left = bound - patience.idle
+        if self._windows:
+            opened = self._last_window + REQUEST_TIMEOUT_SECONDS - time.monotonic()
+            left = max(left, opened)
+        return min(left, NAVIGATION_TIMEOUT_SECONDS - patience.idle)
 
     def navigates(self, page: Page) -> bool:
         """Tell whether a tab is on its way to another page, which has not answered yet."""
@@ -240,6 +199,10 @@ class ActivityTracker:
     async def settle(self, page: Page, *, wait: str = "frame") -> bool:
         """Wait for the effects of an action within bounds; False if a navigation is unanswered."""
         # Even if nothing seems under way: for one "frame", for a "turn" of scripts, or "none".
+        async with self._watchdog.patience(MAX_COMPUTING_SECONDS) as patience:
+            return await self._settle(page, wait, patience)
+
+    async def _settle(self, page: Page, wait: str, patience: Patience) -> bool:
         start = time.monotonic()
         while True:
             if self.navigates(page):
@@ -250,20 +213,20 @@ class ActivityTracker:
                 if self.navigates(page):
                     return False
             try:
-                await self._loaded(page, start)
+                await self._loaded(page, patience)
                 await self._wait_quiet(page, wait)
             except PageUnresponsiveError:
                 if not self.navigates(page):
                     raise
                 continue
             wait = "frame"
-            deadline = self._deadline(start)
-            if page.is_closed() or deadline <= time.monotonic():
-                return True
-            if not await self._wait_change(deadline):
+            while not page.is_closed() and (left := self._seconds_left(patience)) > 0:
+                if await self._wait_change(time.monotonic() + left):
+                    break
+            else:
                 return not self.navigates(page)
 
-    async def _loaded(self, page: Page, start: float) -> None:
+    async def _loaded(self, page: Page, patience: Patience) -> None:
         """Wait until the page and its frames are parsed; what was in vain is not repeated."""
         # Playwright does not always tell that the browser's own page for errors is parsed.
         if page in self._complete or page.url.startswith("chrome-error:"):
@@ -275,7 +238,7 @@ class ActivityTracker:
             try:
                 while not (waiting.done() or page.is_closed() or self.navigates(page)):
                     bound = REQUEST_TIMEOUT_SECONDS if self._pending else seconds
-                    left = start + bound - time.monotonic()
+                    left = bound - patience.idle
                     if left <= 0:
                         break
                     is_event = await self._task_or_change(waiting, min(left, UNRESPONSIVE_SECONDS))

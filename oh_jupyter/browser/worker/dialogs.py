@@ -1,0 +1,107 @@
+"""The dialogs of pages: each is answered at once, as was prepared, and is said in a notice."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Awaitable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.async_api import Dialog
+
+MAX_MESSAGES, MAX_MESSAGE_CHARS = 3, 500
+"""Messages of dialogs of one kind that a step's notice says, and characters of each."""
+STEPS_PREPARED = 2
+"""Steps that an answer is prepared for: the one that prepares it, and the next one."""
+STAYED = (
+    "The page asked whether to leave it, since what was entered there would be lost; it stays as "
+    "it is. To leave it nevertheless, put handle_dialog(accept=True) in front of the action."
+)
+
+
+@dataclass
+class _Answer:
+    accept: bool
+    text: str
+    steps_left: int = STEPS_PREPARED
+
+
+@dataclass
+class Dialogs:
+    """How dialogs are answered; ``losses`` gets what an action could not do for one."""
+
+    accept_all: bool
+    notices: list[str]
+    losses: list[str]
+    _prepared: list[_Answer] = field(default_factory=list)
+    _shown: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    _leaves: bool = False
+
+    def begin_step(self) -> None:
+        """Start a step: forget the answers that were prepared for the steps before."""
+        self._shown.clear()
+        for answer in self._prepared:
+            answer.steps_left -= 1
+        self._prepared = [answer for answer in self._prepared if answer.steps_left > 0]
+
+    def prepare(self, accept: bool, text: str) -> None:
+        """Prepare the answer of one dialog that asks something."""
+        self._prepared.append(_Answer(accept, text))
+
+    @property
+    def kept_page(self) -> bool:
+        """Whether a page was not left in this step, since it asked."""
+        return STAYED in self.losses
+
+    @contextlib.contextmanager
+    def leaving(self) -> Iterator[None]:
+        """Within the block, pages are left though they ask."""
+        before, self._leaves = self._leaves, True
+        try:
+            yield
+        finally:
+            self._leaves = before
+
+    def answer(self, dialog: Dialog) -> Awaitable[Any]:
+        """Answer a dialog, and note it."""
+        is_leaving = dialog.type == "beforeunload"
+        accept, text = self.accept_all, ""
+        if dialog.type == "alert" or (is_leaving and self._leaves):
+            accept = True
+        elif self._prepared:
+            answer = self._prepared.pop(0)
+            accept, text = answer.accept, answer.text
+        if not is_leaving:
+            self._note(dialog, accept)
+        elif not accept and not self.kept_page:
+            self.losses.append(STAYED)
+        if not accept:
+            return dialog.dismiss()
+        return dialog.accept(text or dialog.default_value)
+
+    def _note(self, dialog: Dialog, accept: bool) -> None:
+        """Say of a dialog what was done; all of a kind are one notice."""
+        kind, done = dialog.type, "accepted" if accept else "dismissed"
+        messages = self._shown.setdefault((kind, done), [])
+        before = _notice(kind, done, messages)
+        message = dialog.message
+        cut = len(message) > MAX_MESSAGE_CHARS
+        messages.append(message[:MAX_MESSAGE_CHARS] + "…" if cut else message)
+        notice = _notice(kind, done, messages)
+        if before in self.notices:
+            self.notices[self.notices.index(before)] = notice
+        else:
+            self.notices.append(notice)
+
+
+def _notice(kind: str, done: str, messages: list[str]) -> str:
+    said = ", ".join(map(repr, messages[:MAX_MESSAGES]))
+    if len(messages) == 1:
+        text = f"The page showed {kind} {said}; it was {done}."
+    else:
+        text = f"The page showed {kind} {len(messages)} times, first {said}; each was {done}."
+    if done == "dismissed":
+        entered = ", text='…'" if kind == "prompt" else ""
+        text += f" handle_dialog(accept=True{entered}) in front of the action accepts one."
+    return text
