@@ -165,11 +165,10 @@ if sys.platform == "win32":
         finally:
             os.lseek(descriptor, 0, os.SEEK_SET)
 else:
-    # fcntl is imported at use: a Python without it can import what never locks.
-
-    def _lock(descriptor: int, wait: bool) -> bool:
+    with contextlib.suppress(ImportError):  # a Python without it can import what never locks
         import fcntl
 
+    def _lock(descriptor: int, wait: bool) -> bool:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -177,8 +176,6 @@ else:
         return True
 
     def _unlock(descriptor: int) -> None:
-        import fcntl
-
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
     def _reset_after_fork() -> None:

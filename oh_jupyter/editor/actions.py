@@ -10,12 +10,16 @@ from functools import partial
 from pathlib import Path
 
 from oh_jupyter.config import Settings
+from oh_jupyter.editor.changes import ChangedFile
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
 from oh_jupyter.editor.lint import is_auto_lint
+from oh_jupyter.editor.notebook.validation import is_notebook
+from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.text.edits import write_range
 from oh_jupyter.editor.text.encoding import Encoding, detect
+from oh_jupyter.editor.text.line_diff import unified_diff
 from oh_jupyter.editor.text.text_file import LineSeeker, TextFile, to_newlines
 from oh_jupyter.editor.text.views import data_url
 from oh_jupyter.errors import EditorError
@@ -258,7 +262,7 @@ def edit_file(
             replace_all=action.replace_all,
             dry_run=action.dry_run,
         )
-        content, diff = result.output, result.diff_with_context(0)
+        content, diff = result.output, _shown_diff(result)
     except EditorError as error:
         content = f"ERROR:\n{error}"
     return FileEditObservation(
@@ -269,6 +273,25 @@ def edit_file(
         impl_source="oh_aci",
         diff="\n".join(line.rstrip() for line in diff.split("\n")),
     )
+
+
+def _shown_diff(result: EditorResult) -> str:
+    """Compare the files: notebooks by their cells, and what only would be by all of its lines."""
+    if result.files:
+        return "\n".join(filter(None, map(_shown_diff, result.files)))
+    old, new, path = result.old_content, result.new_content, Path(result.path)
+    diff = ""
+    if is_notebook(path) and (old or new):
+        before, after = (
+            None if text is None else text.encode("utf-8", "surrogatepass") for text in (old, new)
+        )
+        diff = ChangedFile.between(path, before, after).diff(0)
+    if not diff and result.dry_run and old is None and new:
+        diff = unified_diff("", new if new.endswith("\n") else f"{new}\n", result.path)
+    diff = diff or result.diff_with_context(0)
+    if result.dry_run and old is None:
+        diff = diff.replace(f"--- {result.path}", "--- /dev/null", 1)
+    return diff
 
 
 def _line_number(value: int | str | None) -> int | None:

@@ -31,7 +31,7 @@ from oh_jupyter.editor.stage import Stage, StagedFile
 from oh_jupyter.editor.state import EditorState, real_path
 from oh_jupyter.editor.text.edits import Command, NewFile
 from oh_jupyter.editor.text.views import number_lines
-from oh_jupyter.errors import EditorError, FileChangedError
+from oh_jupyter.errors import EditorError, FileChangedError, HistoryAccessError
 
 _MAX_ATTEMPTS = 3  # while somebody else keeps writing a file
 
@@ -109,6 +109,8 @@ def _make(
         return build(stage), stage.check_conflicts()
     try:
         return _write(stage, paths, build, command)
+    except HistoryAccessError:
+        raise
     except OSError as error:
         names = ", ".join(str(staged.path) for staged in stage.changed)
         raise cannot_write(names, error) from None

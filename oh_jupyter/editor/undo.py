@@ -19,7 +19,12 @@ from oh_jupyter.editor.state import real_path
 from oh_jupyter.editor.text.conflicts import short_diff
 from oh_jupyter.editor.text.line_diff import unified_diff
 from oh_jupyter.editor.text.text_file import TextFile
-from oh_jupyter.errors import EditorError, FileChangedError, NoHistoryError
+from oh_jupyter.errors import (
+    EditorError,
+    FileChangedError,
+    HistoryAccessError,
+    NoHistoryError,
+)
 
 Contents = dict[Path, bytes | None]
 """Files, links followed, and what they are now; None if one is not there."""
@@ -104,6 +109,8 @@ def write(store: EditHistory, changes: list[FileChange], path: Path, dry_run: bo
         raise FileChangedError(
             f"Somebody else wrote {path} in this moment; nothing was changed. Try again."
         ) from None
+    except HistoryAccessError:
+        raise
     except OSError as error:
         names = ", ".join(str(change.history.path) for change in changes)
         raise cannot_write(path if len(changes) == 1 else names, error) from None

@@ -1,3 +1,4 @@
+import json
 import stat
 
 import pytest
@@ -341,3 +342,20 @@ def test_what_is_larger_than_the_history_is_not_kept_in_it(tmp_path):
     write_file(FileWriteAction(str(path), "more\n"), cwd="/", editor=editor)
     editor(command="undo_edit", path=path)
     assert path.read_text() == "small\n"
+
+
+def test_the_preview_of_a_new_file_has_only_its_lines(edit, workspace):
+    path = workspace / "new.py"
+    preview = edit(path, "create", file_text="a = 1\nb = 2", dry_run=True)
+    assert preview.diff == f"--- /dev/null\n+++ {path}\n@@ -0,0 +1,2 @@\n+a = 1\n+b = 2"
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("indent", [1, None])
+def test_the_diff_of_a_notebook_is_that_of_its_cells(edit, write, indent):
+    cell = {"cell_type": "code", "id": "one", "metadata": {}, "outputs": [], "execution_count": 1}
+    book = {"nbformat": 4, "nbformat_minor": 5, "metadata": {}}
+    book["cells"] = [{**cell, "source": ["x = 1\n", "y = 2"]}]
+    path = write("a.ipynb", json.dumps(book, indent=indent))
+    done = edit(path, "str_replace", old_str="y = 2", new_str="y = 3")
+    assert done.diff == f"--- {path}\n+++ {path}\n@@ -3 +3 @@\n-y = 2\n+y = 3"

@@ -95,7 +95,7 @@ def test_a_full_disk_leaves_the_old_file(editor, workspace, write):
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
     )
-    assert done.stdout.count("[Errno 27] File too large while trying to write to") == 2
+    assert done.stdout.count("[Errno 27] File too large") == 2
     files = {path.name: path.read_bytes() for path in workspace.iterdir()}
     assert files == dict.fromkeys("abc", b"old")
     edit(editor, single)
@@ -162,3 +162,12 @@ def test_the_history_folder_cannot_be_written(workspace, write, tmp_path):
         edit(editor, path)
     assert path.read_bytes() == b"old"
     assert "old" in editor(command="view", path=path).output
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "é" * 127, "日" * 85, "a" + "😀" * 63])
+def test_a_name_may_be_as_long_as_the_system_takes(editor, workspace, name):
+    path = workspace / name
+    editor(command="create", path=path, file_text="old")
+    edit(editor, path)
+    assert path.read_text() == "new"
+    assert [entry.name for entry in workspace.iterdir()] == [name]

@@ -280,3 +280,11 @@ def test_a_change_between_unique_lines_is_always_merged(numbers, data):
         return
     assert isinstance(outcome, Merged)
     assert outcome.lines == edited
+
+
+def test_a_marker_behind_the_last_line_stands_for_nothing():
+    original = ["a = 1", "b = 2", "c = 3"]
+    draft = "a = 10\nb = 2\nc = 3\n# ... existing code ..."
+    assert merged(draft, original) == "a = 10\nb = 2\nc = 3"
+    # A line that occurs twice may be the other one, after which something stays.
+    assert merged(draft, ["c = 3", "x = 1", "c = 3"]) == "a = 10\nb = 2\nc = 3\nx = 1\nc = 3"

@@ -39,3 +39,21 @@ def test_the_old_file_stays_and_the_next_edit_works(disk, tmp_path, history_on_i
     editor(command="undo_edit", path=path)
     assert path.read_text() == "old\n"
     assert editor.history(path)[0].command == "str_replace"
+
+
+def test_a_full_disk_of_the_history_is_reported_as_such(disk, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("old\n")
+    editor = FileEditor(tmp_path, history_dir=disk / "history")
+    editor(command="str_replace", path=path, old_str="old", new_str="new")
+    (disk / "ballast").write_bytes(bytes(900_000))
+    for command in (
+        {"command": "str_replace", "old_str": "new", "new_str": "x" * 500_000},
+        {"command": "create", "file_text": "x" * 500_000},
+    ):
+        target = path if "old_str" in command else tmp_path / "b.txt"
+        with pytest.raises(EditorError, match="No space left on device") as caught:
+            editor(path=target, **command)
+        assert str(disk / "history") in str(caught.value)
+        assert str(target) not in str(caught.value)
+    assert path.read_text() == "new\n"

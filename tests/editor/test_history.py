@@ -300,3 +300,43 @@ def test_redo_of_a_creation_gives_the_attributes_back_but_a_new_file_is_new(edit
     path.unlink()
     editor(command="create", path=path, file_text="y")
     assert describe(path) == fresh
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no limit of open files")
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_system_error_while_the_history_is_read_is_not_damage(
+    editor, write, tmp_path, interrupted
+):
+    """The process runs out of file descriptors at each point of an edit in turn."""
+    import resource
+
+    path = write("a.txt", "0\n")
+    for number in range(3):
+        edit(editor, path, f"{number}\n", f"{number + 1}\n")
+    (index,) = (tmp_path / "history").rglob("index.json")
+    if interrupted:
+        index.with_name("intent.json").write_bytes(index.read_bytes())
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(os.listdir("/dev/fd"))
+    errors = []
+    for more in range(16):
+        content = path.read_bytes()
+        fresh = FileEditor(tmp_path, history_dir=tmp_path / "history")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (used + more, limits[1]))
+        try:
+            edit(fresh, path, "3\n", "3\n4\n")
+        except EditorError as error:
+            errors.append(str(error))
+        else:
+            content = b"3\n4\n"
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        assert path.read_bytes() == content
+        assert not list(tmp_path.rglob("*.damaged"))
+        if content == b"3\n4\n":
+            break
+    assert any(str(tmp_path / "history") in error for error in errors)
+    assert [entry.command for entry in editor.history(path)] == ["str_replace"] * 4
+    for _ in range(4):
+        undo(editor, path)
+    assert path.read_bytes() == b"0\n"

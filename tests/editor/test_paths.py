@@ -55,6 +55,11 @@ def test_a_missing_file_with_a_similar_one_beside_it(editor, workspace, write):
     )
 
 
+def test_a_link_that_leads_to_itself_is_not_suggested_for_itself(editor, workspace):
+    (workspace / "loop1").symlink_to("loop1")
+    assert "Maybe you meant" not in refusal(editor, command="view", path=workspace / "loop1")
+
+
 def test_create_complains_about_the_path_before_the_text(editor, write):
     path = write("a.txt", "")
     assert refusal(editor, command="create", path=path) == (

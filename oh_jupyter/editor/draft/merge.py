@@ -208,6 +208,7 @@ def merge(original: list[str], draft: Draft, *, whole_file: bool = False) -> Mer
             f"The line `{draft.doubtful.strip()}` may stand for unchanged lines, or be meant as "
             "it is. Put `# ... existing code ...` on a line of its own for unchanged lines."
         )
+    draft = _without_empty_end(original, draft)
     if not draft.markers:
         lost = _lost_definitions(original, draft.blocks[0], whole_file=whole_file)
         return lost or Merged(draft.blocks[0])
@@ -225,6 +226,18 @@ def merge(original: list[str], draft: Draft, *, whole_file: bool = False) -> Mer
     if lines == original:
         return Refused("With its markers filled in, the draft is the same as the file.")
     return Merged(lines)
+
+
+def _without_empty_end(original: list[str], draft: Draft) -> Draft:
+    """Drop a marker behind the last line of the file, which can stand for nothing."""
+    *shown, end = draft.blocks
+    if not shown or any(map(_is_text, end)):
+        return draft
+    last_shown = next(filter(_is_text, reversed(shown[-1])), None)
+    last = next(filter(_is_text, reversed(original)), None)
+    if last is None or last_shown != last or original.count(last) > 1:
+        return draft
+    return Draft(shown, draft.doubtful)
 
 
 def _lost_definitions(original: list[str], lines: list[str], *, whole_file: bool) -> Refused | None:

@@ -64,6 +64,10 @@ class Attributes:
 _NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS, errno.EXDEV)
 
 
+_MAX_NAME_BYTES = 200
+"""Bytes of a name that its temporary one begins with; systems take 255 in all."""
+
+
 class ConcurrentWriteError(Exception):
     """Somebody else wrote the file between reading and writing it."""
 
@@ -146,7 +150,8 @@ def replace(
 
 def temporary_for(target: Path, tag: str) -> Path:
     """Name of the temporary file of a write: hidden, in the same directory."""
-    return target.with_name(f".{target.name[:200]}.{tag}.tmp")
+    start = os.fsencode(target.name)[:_MAX_NAME_BYTES].decode("utf-8", "ignore")
+    return target.with_name(f".{start}.{tag}.tmp")
 
 
 def _exchange(

@@ -72,7 +72,9 @@ def check_regular(path: Path) -> int:
 def similar(path: Path) -> str:
     """Hint at a file of a similar name in the same directory; "" if there is none."""
     try:
-        close = get_close_matches(path.name, os.listdir(path.parent), n=1, cutoff=0.7)
+        # A link that leads nowhere has the very name.
+        names = [name for name in os.listdir(path.parent) if name != path.name]
+        close = get_close_matches(path.name, names, n=1, cutoff=0.7)
     except OSError:
         return ""
     return f" Maybe you meant {path.parent / close[0]}?" if close else ""

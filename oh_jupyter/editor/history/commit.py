@@ -165,7 +165,8 @@ def _inspect(history: FileHistory, mode: int | None) -> _Leftover:
     try:
         intended, old, new = history.read_intent()
         current, _ = atomic_write.read_if_there(history.path)
-    except (LookupError, OSError):  # a power failure took it: only the others can be put back
+    # Lost by a power failure, or something else is there: only the others can be put back.
+    except (LookupError, IsADirectoryError, NotADirectoryError):
         return _Leftover(history, history.timeline, None, None, mode, _FileState.EXTERNAL, False)
     found = _FileState.EXTERNAL
     if digest_of(current) == intended.head:

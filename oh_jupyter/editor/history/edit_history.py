@@ -21,7 +21,7 @@ from oh_jupyter.edit_lock import InterruptedEdit, LockHolder, held, is_private
 from oh_jupyter.editor.history.commit import recover
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
-from oh_jupyter.editor.history.steps import Blobs, Digests
+from oh_jupyter.editor.history.steps import Blobs, Digests, access
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.errors import EditorError
 from oh_jupyter.locks import file_lock
@@ -56,7 +56,10 @@ class HistoryQuota:
         if excess <= 0:
             return
         excess += int(self._max_bytes * _FREED_FRACTION)
-        timelines = {folder: self._read(folder) for folder in sizes}
+        timelines = {}
+        for folder in sizes:
+            with suppress(OSError):  # it cannot be read at the moment: others make room
+                timelines[folder] = self._read(folder)
         for folder, count in _oldest(timelines, excess).items():
             with suppress(OSError), file_lock(folder / "lock", timeout_seconds=0):
                 self._forget(folder, count)
@@ -64,7 +67,7 @@ class HistoryQuota:
     def _read(self, folder: Path) -> Timeline:
         try:
             return self._files.read(folder / "index.json") or Timeline()
-        except (OSError, ValueError):
+        except ValueError:
             return Timeline()
 
     def _forget(self, folder: Path, count: int) -> None:
@@ -258,11 +261,9 @@ class EditHistory:
                 found[real] = FileHistory(
                     folder, Path(real), *limits, self._digests, self._files, repair=repair
                 )
-            except OSError as error:
-                raise EditorError(
-                    f"The edit history in {self._folder} cannot be written ({error}); nothing was "
-                    "changed. Choose another folder with `history_dir`."
-                ) from error
+            except OSError:
+                with access(self._folder):
+                    raise
         return [found[real] for real in reals]
 
     def _finish(self, transaction: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.atomic_write import Attributes, ConcurrentWriteError
 from oh_jupyter.editor.history.journal import IncompleteTransaction, Journal
-from oh_jupyter.editor.history.steps import Blobs, Digests, Step, digest_of
+from oh_jupyter.editor.history.steps import Blobs, Digests, Step, access, digest_of
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.editor.text.line_diff import common_ends
 
@@ -39,6 +39,7 @@ class FileHistory:
         repair: bool = True,
     ) -> None:
         self._files = files
+        self._folder = folder
         self.written = 0
         self.path = path
         self.blobs = Blobs(folder / "blobs", digests)
@@ -48,7 +49,7 @@ class FileHistory:
         self._limits = max_steps, max_bytes
         self.timeline = self._load(self._index) or Timeline()
         if repair:
-            self._recover(folder)
+            self._recover()
 
     def sync(self, current: bytes | None) -> None:
         """Record what somebody else did to the file since the editor last wrote it."""
@@ -116,9 +117,10 @@ class FileHistory:
         kept = [self.blobs.put_file(content) for content in (old, new) if content is not None]
         reference = kept[0] if old is not None else None
         self._write_intent(timeline, transaction=transaction, old=reference)
-        atomic_write.flush(self._intent)
-        for digest in kept:
-            atomic_write.flush(self.blobs.folder / digest)
+        with access(self._folder):
+            atomic_write.flush(self._intent)
+            for digest in kept:
+                atomic_write.flush(self.blobs.folder / digest)
 
     def write(
         self, content: bytes | None, fingerprint: atomic_write.Fingerprint | None, mode: int | None
@@ -174,25 +176,26 @@ class FileHistory:
         attributes = Attributes.of(self.path) or timeline.attributes
         timeline = replace(timeline, attributes=attributes)
         if target is not None:
-            self.written += self._files.write(target, timeline, self.path, **more)
+            with access(self._folder):
+                self.written += self._files.write(target, timeline, self.path, **more)
         self.timeline = timeline
 
     def _load(self, file: Path) -> Timeline | None:
-        try:
-            return self._files.read(file)
-        except (OSError, ValueError):
-            # Damaged by a power failure. It is kept for whoever wants to look at it.
-            with suppress(OSError):
+        with access(self._folder):
+            try:
+                return self._files.read(file)
+            except ValueError:
+                # Damaged by a power failure. It is kept for people to look at.
                 os.replace(file, file.with_suffix(".damaged"))
-            return None
+                return None
 
-    def _recover(self, folder: Path) -> None:
+    def _recover(self) -> None:
         """Finish, or forget, what a process left behind that died during a change."""
         intended = self._load(self._intent)
         if intended is None:
             return
         transaction = self.intended_by
-        if transaction and Journal(folder.parent).has(transaction):
+        if transaction and Journal(self._folder.parent).has(transaction):
             raise IncompleteTransaction(transaction)
         self.remove_temporary()
         fingerprint = atomic_write.fingerprint_of(self.path)
@@ -222,10 +225,11 @@ class FileHistory:
         return timeline, self.blobs.get(old) if old else None, new
 
     def _read_intent_fields(self) -> dict[str, Any]:
-        try:
-            return dict(json.loads(self._intent.read_bytes()))
-        except (OSError, ValueError):
-            return {}
+        with access(self._folder):
+            try:
+                return dict(json.loads(self._intent.read_bytes()))
+            except (FileNotFoundError, ValueError):
+                return {}
 
     def remove_temporary(self) -> None:
         """Remove the temporary file of a process that died while it wrote."""

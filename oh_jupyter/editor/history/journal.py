@@ -12,6 +12,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from oh_jupyter.editor.history.steps import access
+from oh_jupyter.errors import HistoryAccessError
+
 _STALE_SECONDS = 3600  # seconds; no process needs so long to write a record
 
 
@@ -43,13 +46,18 @@ class Journal:
 
     def has(self, transaction: str) -> bool:
         """Whether an edit is under way."""
-        return self._file(transaction).exists()
+        with access(self._folder.parent):
+            try:
+                os.stat(self._file(transaction))
+            except FileNotFoundError:
+                return False
+        return True
 
     def names(self) -> list[str]:
         """Names of the edits that are under way."""
         try:
             names = os.listdir(self._folder)
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         for name in names:
             if name.endswith(".tmp"):
@@ -65,20 +73,27 @@ class Journal:
 
     def put(self, transaction: str, record: Record) -> None:
         """Write a record, and flush it to the disk."""
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         temporary = self._file(transaction).with_suffix(".tmp")
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump({"version": 1, "forward": record.forward, "files": record.files}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, self._file(transaction))
+        with access(self._folder.parent):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with open(temporary, "w", encoding="utf-8") as file:
+                json.dump({"version": 1, "forward": record.forward, "files": record.files}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(temporary, self._file(transaction))
 
     def get(self, transaction: str) -> Record | None:
-        """Record of an edit; None if there is none that can be read."""
+        """Record of an edit; None if there is none, or it is damaged."""
         try:
-            data = json.loads(self._file(transaction).read_bytes())
+            with access(self._folder.parent):
+                text = self._file(transaction).read_bytes()
+            data = json.loads(text)
             return Record(tuple((str(p), mode) for p, mode in data["files"]), data["forward"])
-        except (OSError, ValueError, KeyError, TypeError):
+        except HistoryAccessError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+        except (ValueError, KeyError, TypeError):
             return None
 
     def remove(self, transaction: str) -> None:

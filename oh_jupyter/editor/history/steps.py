@@ -7,14 +7,15 @@ import hashlib
 import json
 import os
 from collections import deque
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from oh_jupyter.editor.text.delta import Delta, Hunk, apply, compare, invert
+from oh_jupyter.errors import HistoryAccessError
 
 _MAX_CACHED_BYTES = 16 * 1024 * 1024
 _MAX_INLINE_BYTES = 1024  # bytes; up to here a reference carries the content itself
@@ -44,6 +45,20 @@ class Digests:
         return digest
 
 
+@contextmanager
+def access(folder: Path) -> Iterator[None]:
+    """Report a system error within the block as one of the history (HistoryAccessError)."""
+    try:
+        yield
+    except HistoryAccessError:
+        raise
+    except OSError as error:
+        raise HistoryAccessError(
+            f"The edit history in {folder} cannot be written or read ({error}); nothing was "
+            "changed. Correct that, or choose another folder with `history_dir`, and try again."
+        ) from error
+
+
 class Blobs:
     """A folder of contents in files named by their digests, which are checked.
 
@@ -65,26 +80,34 @@ class Blobs:
         """Store a content as a file, however small; its digest."""
         digest = digest or hashlib.sha256(content).hexdigest()
         target = self.folder / digest
-        if not (target.exists() and target.stat().st_size == len(content)):
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            try:
-                # A part of it, after a crash, has another size, or at least another digest.
-                target.write_bytes(content)
-            except OSError:  # a full disk is not to be filled with half of a content
-                with suppress(OSError):
-                    os.unlink(target)
-                raise
-            self.written += len(content)
+        with access(self.folder.parent):
+            if not (target.exists() and target.stat().st_size == len(content)):
+                self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+                self._write(target, content)
+                self.written += len(content)
         return digest
 
+    @staticmethod
+    def _write(target: Path, content: bytes) -> None:
+        try:
+            # A part of it, after a crash, has another size, or at least another digest.
+            target.write_bytes(content)
+        except OSError:  # a full disk is not to be filled with half of a content
+            with suppress(OSError):
+                os.unlink(target)
+            raise
+
     def get(self, reference: str) -> bytes:
-        """Load a content; raises LookupError if it is lost or damaged."""
+        """Load a content; LookupError if it is lost or damaged, HistoryAccessError for now."""
         if reference.startswith("="):
             return base64.b64decode(reference[1:])
         try:
-            content = (self.folder / reference).read_bytes()
-        except OSError as error:
-            raise LookupError(reference) from error
+            with access(self.folder.parent):
+                content = (self.folder / reference).read_bytes()
+        except HistoryAccessError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                raise LookupError(reference) from error
+            raise
         if hashlib.sha256(content).hexdigest() != reference:
             raise LookupError(reference)
         return content
