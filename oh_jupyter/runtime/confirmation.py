@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
-import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TypeGuard
 
 from oh_jupyter.background import Watchers
 from oh_jupyter.config import check_choice
@@ -16,88 +13,16 @@ from oh_jupyter.errors import ConfirmationError
 from oh_jupyter.events import (
     Action,
     ActionConfirmationStatus,
-    ActionSecurityRisk,
-    CmdRunAction,
     EventSource,
     FileEditAction,
     FileWriteAction,
-    IPythonRunCellAction,
     NullObservation,
     Observation,
     UserRejectObservation,
 )
+from oh_jupyter.runtime.cell_risk import Lookup
 from oh_jupyter.runtime.progress import ActionProgress
-
-_BEGIN = r"(?:^|[\s;&|(!`'\"])"
-
-RULES: tuple[tuple[str, str], ...] = (
-    (
-        "it removes a whole directory tree outside of the workspace",
-        _BEGIN + r"rm\s+(?=(?:\S+\s+)*-\w*[rR])(?:\S+\s+)*[\"']?(?:/|~|\$HOME|\$\{HOME\}|\.\.)",
-    ),
-    ("it becomes another user", _BEGIN + r"(?:sudo|doas|su)\s"),
-    ("it formats or overwrites a disk", _BEGIN + r"(?:mkfs[.\w]*\s|dd\s.*of=/dev/|shred\s)"),
-    ("it overwrites a device", r">\s*/dev/(?:sd|nvme|vd|hd|mmcblk)"),
-    ("it stops the machine", _BEGIN + r"(?:shutdown|reboot|halt|poweroff)(?:\s|$)"),
-    (
-        "it runs what it downloads",
-        r"(?:curl|wget)\s[^\n]*\|\s*(?:sudo\s+)?(?:ba|z|da|k)?(?:sh|python3?|perl|node)\b",
-    ),
-    ("it overwrites the history of a remote repository", r"git\s+push\s[^\n]*(?:--force\b|\s-f\b)"),
-    ("it opens files to everybody", _BEGIN + r"chmod\s+(?:-\w+\s+)*(?:0?777|a\+\w*w)"),
-    ("it kills every process it can", _BEGIN + r"kill\s+(?:-\w+\s+)*-1(?:\s|$)"),
-)
-"""Why, and the regular expression: it is looked for in commands and in cells."""
-
-PROTECTED = (
-    "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/sbin", "/sys", "/usr", "/var/spool",
-    "~/.ssh", "~/.gnupg", "~/.aws", "~/.config", "~/.ipython", "~/.jupyter",
-    "~/.bashrc", "~/.bash_profile", "~/.profile", "~/.zshrc", "~/.netrc", "~/.gitconfig",
-)  # fmt: skip
-"""Files and directories whose change is asked about, unless they are in the workspace."""
-
-_COMPILED = tuple((reason, re.compile(pattern, re.MULTILINE)) for reason, pattern in RULES)
-
-
-def risks(action: Action, workspace_dir: str) -> list[str]:
-    """All reasons to ask a person about an Action."""
-    found = []
-    if getattr(action, "security_risk", None) is ActionSecurityRisk.HIGH:
-        found.append("the agent calls it risky")
-    if isinstance(action, CmdRunAction | IPythonRunCellAction):
-        text = action.command if isinstance(action, CmdRunAction) else action.code
-        text = _without_own_paths(text, workspace_dir)
-        found += [reason for reason, rule in _COMPILED if rule.search(text)]
-    elif _writes(action):
-        found += _protected(action.path, workspace_dir)
-    return found
-
-
-def _writes(action: Action) -> TypeGuard[FileWriteAction | FileEditAction]:
-    if not isinstance(action, FileWriteAction | FileEditAction) or "\0" in action.path:
-        return False
-    return getattr(action, "command", None) != "view"
-
-
-def _without_own_paths(text: str, workspace_dir: str) -> str:
-    """A command in which paths below the workspace are relative to it, where they are plain."""
-    own = re.escape(os.path.abspath(workspace_dir).rstrip("/"))
-    # Neither the workspace itself, nor what a glob, a variable or two dots may make of a path.
-    return re.sub(rf"(?<![^\s\"'=]){own}/(?=[\w.-])(?!\S*(?:\.\.|[$*?\[{{~`]))", "", text)
-
-
-def _protected(path: str, workspace_dir: str) -> list[str]:
-    target = os.path.realpath(os.path.join(workspace_dir, path))
-    if _below(target, workspace_dir) or _below(target, tempfile.gettempdir()):
-        return []
-    return [
-        f"it changes {place}" for place in PROTECTED if _below(target, os.path.expanduser(place))
-    ]
-
-
-def _below(path: str, place: str) -> bool:
-    place = os.path.realpath(place)
-    return path == place or path.startswith(place.rstrip("/") + "/")
+from oh_jupyter.runtime.risk import risks
 
 
 def dry_run(action: Action, cwd: str) -> FileEditAction | None:
@@ -146,14 +71,22 @@ class Decision:
 
 
 class Confirmations:
-    """Decides which Actions wait, and holds them, on the runtime's loop."""
+    """Decides which Actions wait, and holds them, on the runtime's loop.
+
+    Attributes:
+        policy: Which Actions of agents wait: never, risky or always.
+        timeout_seconds: How long each waits before it is rejected.
+        lookup: Gives the object of a name that the notebook has, to read what cells do.
+        allowed: Types of Actions with the reasons that need no decision any more.
+    """
 
     def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
         """Begin with none waiting; a ConfigError if there is no such policy."""
         check_choice("confirmation", policy)
         self.policy = policy
-        self._timeout_seconds = timeout_seconds
+        self.timeout_seconds = timeout_seconds
         self._workspace_dir = workspace_dir
+        self.lookup: Lookup = lambda name: None
         self.allowed: set[tuple[str, str]] = set()
         self._waiting: dict[int, tuple[PendingAction, asyncio.Future[Decision]]] = {}
         self._on_decision: Watchers[[int, Decision]] = Watchers()
@@ -175,7 +108,7 @@ class Confirmations:
     def require(self, action: Action, principal: EventSource) -> list[str]:
         """All reasons why an Action of a principal has to wait, which mark it as awaiting."""
         reasons = self._reasons(action, principal)
-        if all((action.kind, reason) in self.allowed for reason in reasons):
+        if self._is_allowed(action, reasons):
             return []
         if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.AWAITING_CONFIRMATION
@@ -184,7 +117,7 @@ class Confirmations:
     def _reasons(self, action: Action, principal: EventSource) -> list[str]:
         if principal == "user" or self.policy == "never":
             return []
-        found = risks(action, self._workspace_dir)
+        found = risks(action, self._workspace_dir, self.lookup)
         if self.policy == "always" and not found:
             return ["every action of an agent waits"]
         return found
@@ -198,15 +131,15 @@ class Confirmations:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Decision] = loop.create_future()
         id = action.id if action.id is not None else -1
-        pending = PendingAction(action, tuple(reasons), loop.time() + self._timeout_seconds)
+        pending = PendingAction(action, tuple(reasons), loop.time() + self.timeout_seconds)
         self._waiting[id] = (pending, future)
         self._on_question.tell()
         try:
-            async with asyncio.timeout(self._timeout_seconds):
+            async with asyncio.timeout(self.timeout_seconds):
                 decision = await future
         except TimeoutError:
             return UserRejectObservation(
-                f"{REJECTED} (Nobody looked at it within {self._timeout_seconds:g} s; it waited "
+                f"{REJECTED} (Nobody looked at it within {self.timeout_seconds:g} s; it waited "
                 f"because {pending.reason}.)"
             )
         finally:
@@ -219,9 +152,19 @@ class Confirmations:
             return UserRejectObservation(f"{REJECTED} (The user says: {why})" if why else REJECTED)
         if decision.for_session:
             self.allowed |= {(action.kind, reason) for reason in reasons}
+            self._release_allowed(decision)
         if hasattr(action, "confirmation_state"):
             action.confirmation_state = ActionConfirmationStatus.CONFIRMED
         return None
+
+    def _is_allowed(self, action: Action, reasons: Iterable[str]) -> bool:
+        return all((action.kind, reason) in self.allowed for reason in reasons)
+
+    def _release_allowed(self, decision: Decision) -> None:
+        """Let the waiting Actions begin that a decision for the session covers as well."""
+        for id, entry in self.waiting.items():
+            if self._is_allowed(entry.action, entry.reasons):
+                self.resolve(id, Decision(True, by=decision.by))
 
     def resolve(self, id: int, decision: Decision) -> None:
         """Let a waiting Action begin, or reject it; a ConfirmationError if it does not wait."""

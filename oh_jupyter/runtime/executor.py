@@ -149,6 +149,7 @@ class ActionExecutor:
         self.confirmations = Confirmations(
             settings.confirmation or "risky", settings.confirmation_timeout, workspace_dir
         )
+        self.interrupted_guests: set[str] = set()
         self.running = RunningActions(lambda id: id in self.confirmations.waiting, self.peek)
         check_choice("checkpoints", settings.checkpoints)
         self.turns = Turns(
@@ -191,6 +192,9 @@ class ActionExecutor:
             asyncio.CancelledError: Whoever asked went away; that is recorded, too.
         """
         validate(action)
+        guest = (action.actor or {}).get("guest")
+        if guest in self.interrupted_guests:
+            return ErrorObservation(f"The user interrupted {guest}: the action was not run.")
         action.id = None
         reasons = self.confirmations.require(action, principal or source)
         self.events.add_event(action, source)
@@ -199,11 +203,12 @@ class ActionExecutor:
         try:
             observation = await self.confirmations.decide(action, reasons, going_on)
             if observation is None:
+                going_on.start()
                 await self.turns.before(action, principal or source)
                 observation = await self._observe(action, execute)
         except asyncio.CancelledError:
             cancelled = ErrorObservation("The action was cancelled.")
-            self._record(cancelled, action, going_on)
+            self._record(cancelled, action, going_on, never_began=not going_on.has_begun)
             raise
         finally:
             acting_principal.reset(acting)
@@ -214,6 +219,20 @@ class ActionExecutor:
             self.last_action_time = time.time()
         self._record(observation, action, going_on)
         return observation
+
+    def apply(self, settings: Settings) -> None:
+        """Use other values of the settings that need no restart, from now on."""
+        self.settings = settings
+        self.confirmations.policy = settings.confirmation or "risky"
+        self.confirmations.timeout_seconds = settings.confirmation_timeout
+        self.turns.configure(settings.checkpoints == "auto", settings.checkpoint_pause)
+
+    def interrupt_guest(self, guest: str) -> None:
+        """Cancel the Actions of a guest's conversation, and run none until its next prompt."""
+        self.interrupted_guests.add(guest)
+        for entry in list(self.running.values()):
+            if (entry.action.actor or {}).get("guest") == guest:
+                entry.task.cancel()
 
     def peek(self, kind: str, max_lines: int = 3) -> str:
         """The last lines that a running Action of a type has put out so far, "" if none."""
@@ -272,9 +291,18 @@ class ActionExecutor:
             raise problem or CheckpointError(observation.content)
         return plan
 
-    def _record(self, observation: Observation, action: Action, going_on: ActionProgress) -> None:
+    def _record(
+        self,
+        observation: Observation,
+        action: Action,
+        going_on: ActionProgress,
+        *,
+        never_began: bool = False,
+    ) -> None:
         observation.cause = action.id
         observation.handling = going_on.handling()
+        if never_began:
+            observation.handling = {**(observation.handling or {}), "never_began": True}
         self.events.add_event(observation, action.source or "agent")
 
     async def _observe(
@@ -387,24 +415,26 @@ class ActionExecutor:
         if shell is not None:
             await shell.close_async()
 
-    async def set_env(self, variables: Mapping[str, str]) -> None:
-        """Set environment variables for shell and cells alike, with their literal values.
+    async def set_env(self, variables: Mapping[str, str], *, cells: bool = True) -> None:
+        """Set environment variables for the shell, with their literal values.
 
         Values that are long enough to be secrets are kept out of the event log from now on.
 
         Args:
             variables: Names and values.
+            cells: Whether cells get them, too.
 
         Raises:
             ShellError: A name or value cannot be that of an environment variable.
         """
         await (await self.shell()).set_env_async(variables)
-        os.environ.update(variables)
         self._secrets |= {value for value in variables.values() if len(value) >= MIN_SECRET_CHARS}
         self.events.mask(self._secrets)
         if self._browsers is not None:
             self._browsers.mask(self._secrets)
-        await self.plugins.set_env(variables)
+        if cells:
+            os.environ.update(variables)
+            await self.plugins.set_env(variables)
 
     @property
     def transfers(self) -> Transfers:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from oh_jupyter.background import Watchers, wait_while
-from oh_jupyter.events import Action
+from oh_jupyter.events import Action, CmdRunAction
 from oh_jupyter.events.action import Progress
 
 MIN_QUEUED_SECONDS = 0.1
@@ -28,18 +28,28 @@ class ActionProgress(Progress):
         self._received = time.monotonic()
         self._decided: float | None = None
         self._decided_by = ""
+        self._is_started = False
         self._queued: float | None = None
-        self._begun: float | None = None
+        self.began: float | None = None
         self._watchers: Watchers[[]] = Watchers()
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it may have had an effect."""
+        return self._is_started and not self.is_queued
 
     @property
     def is_queued(self) -> bool:
         """Whether others have the shell or the kernel."""
-        return self._queued is not None and self._begun is None
+        return self._queued is not None and self.began is None
 
     def decide(self, by: str) -> None:
         """Note that a person has decided, and by which door."""
         self._decided, self._decided_by = time.monotonic(), by
+
+    def start(self) -> None:
+        """Note that no decision stands in its way any more."""
+        self._is_started = True
 
     def queue(self) -> None:
         """Note that it takes its place in the queue for the shell or the kernel."""
@@ -48,8 +58,8 @@ class ActionProgress(Progress):
 
     def begin(self) -> None:
         """Note that it is its turn."""
-        if self._begun is None:
-            self._begun = time.monotonic()
+        if self.began is None:
+            self.began = time.monotonic()
             self.put_out()
 
     def put_out(self) -> None:
@@ -67,7 +77,7 @@ class ActionProgress(Progress):
             found["waited_seconds"] = round(self._decided - self._received, 3)
             found["decided_by"] = self._decided_by
         if self._queued is not None:
-            queued = (self._begun or time.monotonic()) - self._queued
+            queued = (self.began or time.monotonic()) - self._queued
             if queued >= MIN_QUEUED_SECONDS:
                 found["queued_seconds"] = round(queued, 3)
         return found or None
@@ -86,6 +96,11 @@ class RunningActions(dict[int, ActionProgress]):
         """Note that the current task carries an Action out."""
         found = self[cast(int, action.id)] = ActionProgress(action)
         return found
+
+    def began_after(self, moment: float) -> bool:
+        """Whether a command began in the shell after a moment on the monotonic clock."""
+        commands = (entry for entry in self.values() if entry.action.kind == CmdRunAction.kind)
+        return any(entry.began is not None and entry.began > moment for entry in commands)
 
     async def look(
         self, id: int | None, seen: dict[str, str] | None, timeout_seconds: float

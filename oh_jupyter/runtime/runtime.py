@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import uuid
@@ -63,7 +64,8 @@ class RuntimeThread(LoopThread):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.loop.shutdown_default_executor()
+        with contextlib.suppress(RuntimeError):  # at exit its threads have ended already
+            await self.loop.shutdown_default_executor()
         self.loop.call_soon(self.loop.stop)
 
 
@@ -104,6 +106,8 @@ class Runtime:
         except BaseException:
             self._thread.close()
             raise
+        if settings.checkpoints == "auto":  # sooner is better: files that change since are others'
+            self.submit(self.executor.turns.settle())
 
     async def _make_executor(self, plugins: Mapping[str, Plugin] | None) -> ActionExecutor:
         store = make_file_store(self.settings)

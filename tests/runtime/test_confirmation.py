@@ -19,7 +19,8 @@ from oh_jupyter.events import (
     NullObservation,
     UserRejectObservation,
 )
-from oh_jupyter.runtime.confirmation import REJECTED, Confirmations, Decision, risks
+from oh_jupyter.runtime.confirmation import REJECTED, Confirmations, Decision
+from oh_jupyter.runtime.risk import risks
 
 RISKY = [
     CmdRunAction("rm -rf /"),
@@ -120,6 +121,30 @@ def test_what_is_approved_for_the_session_waits_no_more(tmp_path) -> None:
     assert confirmations.require(CmdRunAction("sudo id"), "agent") == []
     assert confirmations.require(CmdRunAction("sudo id; rm -rf /"), "agent") != []
     assert confirmations.require(IPythonRunCellAction("!sudo id"), "agent") != []
+
+
+def test_what_waits_for_the_same_reason_begins_with_an_approval_for_the_session(tmp_path) -> None:
+    async def scenario() -> None:
+        confirmations = Confirmations("risky", 60, str(tmp_path))
+        decided = []
+        confirmations.on_decision(lambda id, decision: decided.append(id))
+        commands = ["sudo ls", "sudo id", "sudo ls; chmod 777 x"]
+        actions = [CmdRunAction(text, id=n) for n, text in enumerate(commands)]
+        deciding = [
+            asyncio.ensure_future(
+                confirmations.decide(action, confirmations.require(action, "agent"))
+            )
+            for action in actions
+        ]
+        await asyncio.sleep(0)
+        confirmations.resolve(0, Decision(True, by="the panel", for_session=True))
+        assert await asyncio.gather(*deciding[:2]) == [None, None]
+        assert decided == [0, 1]
+        assert list(confirmations.waiting) == [2]
+        confirmations.resolve(2, Decision(False))
+        await deciding[2]
+
+    asyncio.run(scenario())
 
 
 def test_the_agent_reads_why_it_was_rejected(tmp_path) -> None:

@@ -50,6 +50,35 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
     made.close()
 
 
+def test_an_interrupted_guest_runs_nothing_until_its_next_prompt(runtime: Runtime) -> None:
+    executor = runtime.executor
+
+    def submit(command: str, guest: str):
+        action = CmdRunAction(command)
+        action.actor = {"guest": guest}
+        return runtime.submit_action(action)
+
+    def call(function, *arguments) -> None:
+        async def on_the_loop() -> None:
+            function(*arguments)
+
+        runtime.submit(on_the_loop()).result(60)
+
+    running = submit("sleep 1000", "claude-1")
+    wait_until(lambda: executor.running)
+    call(executor.interrupt_guest, "claude-2")
+    assert not running.done()
+    call(executor.interrupt_guest, "claude-1")
+    with pytest.raises(CancelledError):
+        running.result(60)
+    late = submit("echo late", "claude-1").result(60)
+    assert isinstance(late, ErrorObservation)
+    assert "interrupted claude-1" in late.content
+    assert submit("echo other", "codex-1").result(60).content == "other"
+    call(executor.interrupted_guests.discard, "claude-1")
+    assert submit("echo again", "claude-1").result(60).content == "again"
+
+
 def test_events_refer_to_texts_above_the_length_that_is_set(tmp_path: Path) -> None:
     runtime = Runtime(Settings(str(tmp_path), file_store="memory", max_inline_chars=1000))
     runtime.submit_action(FileWriteAction("long.txt", "x" * 1001)).result(60)
@@ -110,6 +139,7 @@ def test_what_is_no_valid_action_is_refused_and_not_recorded(
 
 
 def test_cells_run_in_a_kernel_of_its_own(runtime: Runtime) -> None:
+    runtime.executor.confirmations.policy = "never"  # to end the kernel waits for a person
     first = runtime.submit_action(IPythonRunCellAction("x = 20\ncallable(open_file)")).result(60)
     assert first.content.startswith("True\n[Jupyter current working directory: ")
     second = runtime.submit_action(IPythonRunCellAction("x + 1", include_extra=False)).result(60)
@@ -177,6 +207,21 @@ def test_a_running_action_is_cancelled_by_its_id(runtime: Runtime) -> None:
     assert 0 not in runtime.executor.running
     runtime.events.flush()
     assert runtime.events.get_event(1).content == "The action was cancelled."
+
+
+def test_an_action_that_is_cancelled_while_it_waits_never_began(tmp_path: Path) -> None:
+    settings = Settings(
+        workspace_dir=str(tmp_path), file_store="memory", plugins=(), confirmation="always"
+    )
+    runtime = Runtime(settings)
+    asked = runtime.submit(runtime.executor.run_action(CmdRunAction("true")))
+    wait_until(lambda: bool(runtime.executor.confirmations.waiting), what="the question")
+    runtime.close()
+    with pytest.raises(CancelledError):
+        asked.result(60)
+    handling = runtime.events.get_event(1).handling
+    assert handling is not None
+    assert handling["never_began"] is True
 
 
 def test_closing_ends_everything_and_says_so(tmp_path: Path) -> None:
@@ -314,3 +359,19 @@ def test_an_address_of_reports_without_a_slash_at_its_end_is_told(
     Runtime(settings).close()
     assert ("does not end in a slash" in caplog.text) == (told is not None)
     assert told is None or told in caplog.text
+
+
+def test_a_thread_whose_executor_was_used_closes_at_exit():
+    """From Python 3.12 on asyncio cannot start the thread that ends an executor then."""
+    program = (
+        "import asyncio, atexit, time\n"
+        "from oh_jupyter.runtime import runtime\n"
+        "runtime.CLOSE_TIMEOUT_SECONDS = 600\n"
+        "thread = runtime.RuntimeThread()\n"
+        "thread.submit(asyncio.to_thread(time.time)).result()\n"
+        "atexit.register(thread.close)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")

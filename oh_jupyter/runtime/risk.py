@@ -1,0 +1,106 @@
+"""Which Actions of an agent a person should see before they begin."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from functools import partial
+from typing import TypeGuard
+
+from oh_jupyter.events import (
+    Action,
+    ActionSecurityRisk,
+    CmdRunAction,
+    FileEditAction,
+    FileWriteAction,
+    IPythonRunCellAction,
+)
+from oh_jupyter.runtime.cell_risk import Lookup, cell_risks
+
+_BEGIN = r"(?:^|[\s;&|(!`'\"])"
+
+RULES: tuple[tuple[str, str], ...] = (
+    (
+        "it removes a whole directory tree outside of the workspace",
+        _BEGIN + r"rm\s+(?=(?:\S+\s+)*-\w*[rR])(?:\S+\s+)*[\"']?(?:/|~|\$HOME|\$\{HOME\}|\.\.)",
+    ),
+    ("it becomes another user", _BEGIN + r"(?:sudo|doas|su)\s"),
+    ("it formats or overwrites a disk", _BEGIN + r"(?:mkfs[.\w]*\s|dd\s.*of=/dev/|shred\s)"),
+    ("it overwrites a device", r">\s*/dev/(?:sd|nvme|vd|hd|mmcblk)"),
+    ("it stops the machine", _BEGIN + r"(?:shutdown|reboot|halt|poweroff)(?:\s|$)"),
+    (
+        "it runs what it downloads",
+        r"(?:curl|wget)\s[^\n]*\|\s*(?:sudo\s+)?(?:ba|z|da|k)?(?:sh|python3?|perl|node)\b",
+    ),
+    ("it overwrites the history of a remote repository", r"git\s+push\s[^\n]*(?:--force\b|\s-f\b)"),
+    ("it opens files to everybody", _BEGIN + r"chmod\s+(?:-\w+\s+)*(?:0?777|a\+\w*w)"),
+    ("it kills every process it can", _BEGIN + r"kill\s+(?:-\w+\s+)*-1(?:\s|$)"),
+)
+"""Reasons to ask about a shell command, each with the regular expression that finds it."""
+
+PROTECTED = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/sbin", "/sys", "/usr", "/var/spool",
+    "~/.ssh", "~/.gnupg", "~/.aws", "~/.config", "~/.ipython", "~/.jupyter",
+    "~/.bashrc", "~/.bash_profile", "~/.profile", "~/.zshrc", "~/.netrc", "~/.gitconfig",
+)  # fmt: skip
+"""Files and directories whose change is asked about, unless they are in the workspace."""
+
+_COMPILED = tuple((reason, re.compile(pattern, re.MULTILINE)) for reason, pattern in RULES)
+
+
+def risks(action: Action, workspace_dir: str, lookup: Lookup = lambda name: None) -> list[str]:
+    """Find the reasons to ask a person about an Action.
+
+    Args:
+        action: The Action.
+        workspace_dir: Directory in which files may be changed.
+        lookup: Gives the object of a name that the notebook has, to read what a cell does.
+
+    Returns:
+        The reasons as clauses, such as "it becomes another user".
+    """
+    reasons = []
+    if getattr(action, "security_risk", None) is ActionSecurityRisk.HIGH:
+        reasons.append("the agent calls it risky")
+    if isinstance(action, CmdRunAction):
+        reasons += command_risks(action.command, workspace_dir)
+    elif isinstance(action, IPythonRunCellAction):
+        commands = partial(command_risks, workspace_dir=workspace_dir)
+        reasons += cell_risks(action.code, workspace_dir, commands, lookup)
+    elif _writes(action):
+        reasons += _protected(action.path, workspace_dir)
+    return reasons
+
+
+def command_risks(command: str, workspace_dir: str) -> list[str]:
+    """Find the reasons to ask a person about a shell command."""
+    text = _without_own_paths(command, workspace_dir)
+    return [reason for reason, rule in _COMPILED if rule.search(text)]
+
+
+def _writes(action: Action) -> TypeGuard[FileWriteAction | FileEditAction]:
+    if not isinstance(action, FileWriteAction | FileEditAction) or "\0" in action.path:
+        return False
+    return getattr(action, "command", None) != "view"
+
+
+def _without_own_paths(text: str, workspace_dir: str) -> str:
+    """A command in which paths below the workspace are relative to it, where they are plain."""
+    own = re.escape(os.path.abspath(workspace_dir).rstrip("/"))
+    # Neither the workspace itself, nor what a glob, a variable or two dots may make of a path.
+    return re.sub(rf"(?<![^\s\"'=]){own}/(?=[\w.-])(?!\S*(?:\.\.|[$*?\[{{~`]))", "", text)
+
+
+def _protected(path: str, workspace_dir: str) -> list[str]:
+    target = os.path.realpath(os.path.join(workspace_dir, path))
+    if _below(target, workspace_dir) or _below(target, tempfile.gettempdir()):
+        return []
+    return [
+        f"it changes {place}" for place in PROTECTED if _below(target, os.path.expanduser(place))
+    ]
+
+
+def _below(path: str, place: str) -> bool:
+    place = os.path.realpath(place)
+    return path == place or path.startswith(place.rstrip("/") + "/")

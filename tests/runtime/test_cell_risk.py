@@ -1,0 +1,111 @@
+"""What is read from the syntax tree of a cell, and what is not asked about."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shutil
+import tempfile
+from functools import partial
+
+import pytest
+
+from oh_jupyter.runtime.cell_risk import cell_risks
+from oh_jupyter.runtime.risk import command_risks
+
+TREE = "it removes a whole directory tree"
+ENDS = "it ends or resets the kernel, whose variables are lost"
+WRITES = "it writes outside of the workspace"
+CREDENTIALS = "it uses credentials"
+NOTEBOOK = {
+    "tools": shutil,
+    "remove_tree": shutil.rmtree,
+    "home": pathlib.Path.home(),
+    "call": os.system,
+    "P": pathlib.Path,
+    "there": "/srv/data",
+}
+"""What earlier cells have left."""
+
+RISKY = {
+    "import shutil; shutil.rmtree('/x')": TREE,
+    "tools.rmtree('/x')": TREE,
+    "remove_tree(home / 'data')": TREE,
+    "remove_tree('.')": TREE,
+    "getattr(__import__('shutil'), 'rmtree')('/x')": TREE,
+    "from importlib import import_module as im\nim('shutil').rmtree('/x')": TREE,
+    "exec(\"import shutil; shutil.rmtree('/y')\")": TREE,
+    "import shutil; shutil.rmtree(folder)": "it removes a directory tree that the cell does not",
+    "import os\nos.system('rm -rf /x')": TREE,
+    "call('sudo ls')": "it becomes another user",
+    "import subprocess as sp\nsp.run(['rm', '-rf', '/x'])": TREE,
+    "from subprocess import *\nimport subprocess\nsubprocess.check_call('sudo ls', shell=True)": (
+        "it becomes another user"
+    ),
+    "!rm -rf /x": TREE,
+    "out = !rm -rf ~/x": TREE,
+    "%%bash\nrm -rf /x": TREE,
+    "get_ipython().system('sudo ls')": "it becomes another user",
+    "%reset -f": "it deletes the variables",
+    "get_ipython().run_line_magic('reset', '-f')": "it deletes the variables",
+    "get_ipython().kernel.do_shutdown(True)": ENDS,
+    "kernel = get_ipython().kernel\nkernel.do_shutdown(True)": ENDS,
+    "exit": ENDS,
+    "quit()": ENDS,
+    "import sys; sys.exit(1)": ENDS,
+    "import os; os._exit(0)": ENDS,
+    "import os; os.kill(os.getpid(), 9)": ENDS,
+    "open('/srv/x', 'w')": WRITES,
+    "open(there + '/x', mode='a')": WRITES,
+    "with open('/srv/x', 'w') as f: f.write('1')": WRITES,
+    "P('/srv/x').write_text('')": WRITES,
+    "path = P('/srv') / 'x'\npath.unlink()": WRITES,
+    "import os; os.remove(f'{there}/x')": WRITES,
+    "import shutil; shutil.move('/srv/a', 'b')": WRITES,
+    "df.to_csv('/srv/out.csv')": WRITES,
+    "%%writefile /srv/x\ntext": WRITES,
+    "(home / '.ssh' / 'id_rsa').read_text()": CREDENTIALS,
+    "open(f'{home}/.aws/credentials').read()": CREDENTIALS,
+    "import os; open(os.path.expanduser('~/.netrc'))": CREDENTIALS,
+    "import os; os.chmod('a', 0o777)": "it opens files to everybody",
+    "this is no Python; rm -rf /": TREE,
+}
+HARMLESS = [
+    "1 + 1",
+    "print('rm -rf /')",
+    "text = 'sudo make me a sandwich'",
+    "import shutil; shutil.rmtree('build')",
+    f"import shutil; shutil.rmtree({tempfile.gettempdir()!r} + '/mine')",
+    "open('/etc/passwd').read()",
+    "open('out.txt', 'w').write('x')",
+    "df.to_csv('out.csv'); df.to_csv('s3://bucket/out.csv')",
+    "df.replace('/a', '/b'); 'x'.replace('/', '')",
+    "import sys; sys.exit",
+    "for n in range(3):\n    !echo {n}",
+    "import os; os.environ['HOME']",
+    "%matplotlib inline",
+    "?open",
+    "",
+]
+
+
+@pytest.mark.parametrize(("code", "reason"), RISKY.items(), ids=list(RISKY))
+def test_what_is_asked_about(code: str, reason: str, tmp_path) -> None:
+    commands = partial(command_risks, workspace_dir=str(tmp_path))
+    reasons = cell_risks(code, str(tmp_path / "workspace"), commands, NOTEBOOK.get)
+    assert [each for each in reasons if each.startswith(reason)], reasons
+
+
+@pytest.mark.parametrize("code", HARMLESS)
+def test_what_is_not(code: str, tmp_path) -> None:
+    commands = partial(command_risks, workspace_dir=str(tmp_path))
+    assert cell_risks(code, str(tmp_path), commands, NOTEBOOK.get) == []
+
+
+@pytest.mark.parametrize("code", ["(" * 5000, "a" + "." * 3, "x = " + "-" * 100_000 + "1", "\0"])
+def test_what_no_parser_takes_is_no_error(code: str, tmp_path) -> None:
+    assert cell_risks(code, str(tmp_path), lambda command: []) == []
+
+
+def test_names_that_refer_to_each_other_end(tmp_path) -> None:
+    assert cell_risks("a = b\nb = a\na.rmtree(b)", str(tmp_path), lambda command: []) != []
