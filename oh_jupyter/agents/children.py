@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from oh_jupyter.background import start_thread
+from oh_jupyter.background import try_start_thread
 from oh_jupyter.process import Child, spawn
 
 END_GRACE_SECONDS = 1.0
@@ -55,4 +55,5 @@ def _discard(child: Child) -> None:
 def end_child(child: Child) -> None:
     """End a child and all of its descendants, and reap it, without waiting."""
     child.begin_termination(END_GRACE_SECONDS)
-    start_thread(child.terminate, THREAD_NAME, END_GRACE_SECONDS)
+    if try_start_thread(child.terminate, THREAD_NAME, END_GRACE_SECONDS) is None:
+        child.terminate(END_GRACE_SECONDS)

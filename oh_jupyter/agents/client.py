@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from pathlib import Path
@@ -36,7 +37,13 @@ from acp.schema import (
     WriteTextFileResponse,
 )
 
-from oh_jupyter.agents.permissions import answer, asked_action, edited_paths, is_our_tool
+from oh_jupyter.agents.permissions import (
+    answer,
+    asked_action,
+    edited_paths,
+    is_our_tool,
+    title_of,
+)
 from oh_jupyter.agents.terminals import Terminal, command_line
 from oh_jupyter.agents.turn import (
     MAX_OUTPUT_CHARS,
@@ -99,6 +106,7 @@ class RuntimeClient:
 
     def __init__(self, executor: ActionExecutor, environment: dict[str, str]) -> None:
         self.turn: AgentTurn | None = None
+        self.last_update = 0.0
         self.on_change: Callable[[AgentTurn], None] = lambda turn: None
         self.costs: tuple[float, str] | None = None
         self.save_documents: Callable[[], None] = lambda: None
@@ -163,18 +171,18 @@ class RuntimeClient:
         **kwargs: Any,
     ) -> RequestPermissionResponse:
         """Ask the person if the policy wants it; our own tools ask by themselves."""
-        call = self._take_in(tool_call)
+        ours = is_our_tool(tool_call, TOOL_SERVER)
+        call = None if self.turn is None else self.turn.call(tool_call.tool_call_id)
         if call is not None and call.title:
-            tool_call = tool_call.model_copy(
-                update={
-                    "title": call.title,
-                    "kind": call.kind,
-                    "raw_input": tool_call.raw_input or call.arguments,
-                }
-            )
-        if is_our_tool(tool_call, TOOL_SERVER):
+            # Codex' question has less to say than the call that it is about.
+            known = {"title": call.title, "kind": call.kind}
+            arguments = call.arguments or tool_call.raw_input
+            tool_call = tool_call.model_copy(update={**known, "raw_input": arguments})
+        title = tool_call.title or title_of(tool_call)
+        tool_call = tool_call.model_copy(update={"title": title})
+        self._take_in(tool_call)
+        if ours or is_our_tool(tool_call, TOOL_SERVER):
             return answer(options, approved=True)
-        title = tool_call.title or "a tool"
         action = asked_action(tool_call, title)
 
         async def approve() -> Observation:
@@ -320,6 +328,7 @@ class RuntimeClient:
         turn = self.turn
         if turn is None:
             return
+        turn.status, self.last_update = "", time.monotonic()
         match update:
             case AgentMessageChunk(content=TextContentBlock(text=text)):
                 turn.add_text(text)

@@ -31,6 +31,18 @@ def is_our_tool(tool_call: ToolCallUpdate, server: str) -> bool:
     return server in (named.get("server_name"), named.get("server"))
 
 
+def title_of(tool_call: ToolCallUpdate) -> str:
+    """Make a title for a tool call that has none, of what it would act on."""
+    arguments = _table(tool_call.raw_input)
+    paths = [location.path for location in tool_call.locations or ()]
+    paths += [edit.path for edit in _edits(tool_call)]
+    subject = arguments.get("command") or arguments.get("path") or (paths[0] if paths else "")
+    if isinstance(subject, list):
+        subject = " ".join(map(str, subject))
+    name = arguments.get("name") or arguments.get("tool") or tool_call.kind or "a tool"
+    return f"{name}: {subject}" if subject else str(name)
+
+
 def asked_action(tool_call: ToolCallUpdate, title: str) -> Action:
     """The Action that a tool call is; it counts as risky, since the agent asks about it."""
     high = ActionSecurityRisk.HIGH

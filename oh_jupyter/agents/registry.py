@@ -28,7 +28,7 @@ class AgentCommand:
     Attributes:
         name: What people call it.
         command: Program and arguments; it speaks ACP on standard input and output.
-        npm_package: Package that ``npx`` runs where the program is not on the PATH.
+        npm_package: Package of npm that has the program, which then needs Node.js.
         installation: How it is installed.
         session_options: ``_meta`` of ``session/new``, which takes the agent's own tools away.
         needs_tools: Whether its own tools are off, so that it can do nothing without ours.
@@ -45,21 +45,18 @@ class AgentCommand:
         """Program and arguments as they can be started here.
 
         Returns:
-            The command, or the one by which npx runs its package.
+            The command, with the whole path of its program.
 
         Raises:
-            AgentNotFoundError: Neither the program nor npx is there.
+            AgentNotFoundError: The program is not installed.
         """
         program, *rest = self.command
         found = shutil.which(program)
         if found is not None:
             return (found, *rest)
-        npx = shutil.which("npx") if self.npm_package else None
-        if npx is not None:
-            return (npx, "--yes", self.npm_package, *rest)
         how = f" Install it: {self.installation}" if self.installation else ""
         raise AgentNotFoundError(
-            f"The agent {self.name!r} is not here: no program {program!r} is on the PATH.{how}"
+            f"The agent {self.name!r} is not installed: no program {program!r} on the PATH.{how}"
         )
 
     @property

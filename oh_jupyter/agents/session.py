@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import secrets
 import sys
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -28,25 +29,30 @@ from oh_jupyter._version import __version__
 from oh_jupyter.agents.changes import find_changes
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
 from oh_jupyter.agents.client import TOOL_SERVER, RuntimeClient
+from oh_jupyter.agents.failures import advice, failure_message, trouble
 from oh_jupyter.agents.registry import AgentCommand
 from oh_jupyter.agents.tool_server import ToolServer, save_open_documents
 from oh_jupyter.agents.transport import ChildTransport, connect
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.config import environment_without_secrets
 from oh_jupyter.errors import AgentError
-from oh_jupyter.events import (
-    EventSource,
-    MessageAction,
-)
+from oh_jupyter.events import EventSource, MessageAction
+from oh_jupyter.messages import GUEST_VARIABLE
 from oh_jupyter.process import PIPE, Child
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
 
-NPX_TIMEOUT_SECONDS = 300.0
 CANCEL_TIMEOUT_SECONDS = 5.0
 """How long an agent may take to end a cancelled turn, before it is ended itself."""
 
+SILENCE_SECONDS = 10.0
+"""How long an agent may be silent before the turn says so."""
+
+SILENT = (
+    "{name} has said nothing for {seconds} s: it may be waiting for its model, or retrying after "
+    "an error (key, quota, network). An interrupt ends the turn."
+)
 MAX_WORDS_CHARS = 600
 
 _LAUNCHER = "from oh_jupyter.cli import main; raise SystemExit(main())"
@@ -63,12 +69,13 @@ class AgentSession:
         self.turns = 0
         self.problem = ""
         self._executor = executor
+        self._guest = f"{command.name}-{secrets.token_hex(4)}"
         environment = environment_without_secrets()
         self._client = RuntimeClient(executor, environment)
         self._environment = environment
         self._busy = asyncio.Lock()
         self._cancelling: asyncio.Task[None] | None = None
-        self._under_way: tuple[asyncio.Task[PromptResponse], AgentTurn, int] | None = None
+        self._under_way: asyncio.Task[PromptResponse] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._info: InitializeResponse | None = None
         self._child: Child
@@ -88,11 +95,10 @@ class AgentSession:
     async def start(self, tools: ToolServer | None, resume: str | None = None) -> None:
         """Start the agent and its conversation, or go on with one by its id; or AgentError."""
         if tools is not None:
+            tools = replace(tools, guest=self._guest)
             self._client.save_documents = partial(save_open_documents, tools)
         argv = self.command.arguments()
         timeout_seconds = self._executor.settings.agent_start_timeout
-        if "npx" in argv[0].rpartition("/")[2]:
-            timeout_seconds = max(timeout_seconds, NPX_TIMEOUT_SECONDS)
         self._child = await start_child(
             self._executor.in_thread,
             argv,
@@ -103,6 +109,7 @@ class AgentSession:
             stderr=PIPE,
         )
         self._transport = ChildTransport(self._child)
+        self._transport.on_words = self._take_words
         self._connection = connect(self._client, self._transport)
         self._keeping = asyncio.create_task(self._keep())
         try:
@@ -171,7 +178,10 @@ class AgentSession:
             name=TOOL_SERVER,
             command=sys.executable,
             args=["-c", _LAUNCHER, "mcp", "--url", tools.url],
-            env=[EnvVariable(name="OH_TOKEN", value=tools.token)],
+            env=[
+                EnvVariable(name="OH_TOKEN", value=tools.token),
+                EnvVariable(name=GUEST_VARIABLE, value=tools.guest),
+            ],
         )
 
     async def _ask(self, request: Coroutine[Any, Any, T]) -> T:
@@ -179,7 +189,7 @@ class AgentSession:
         try:
             return await request
         except acp.RequestError as problem:
-            raise AgentError(f"{self.command.name}: {_told(problem)}") from None
+            raise AgentError(failure_message(self.command.name, problem)) from None
         except ValidationError as problem:
             first = problem.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
@@ -214,7 +224,17 @@ class AgentSession:
 
     def _last_words(self) -> str:
         words = self._transport.last_words[-MAX_WORDS_CHARS:].strip()
-        return f" It said: {words}" if words else ""
+        return f" It said: {words}{advice(words)}" if words else ""
+
+    def _take_words(self, words: str) -> None:
+        """Show what the agent's process says of a failure or a retry while a turn goes on."""
+        if status := trouble(words):
+            self._set_status(f"{self.command.name}: {status}{advice(status)}")
+
+    def _set_status(self, status: str) -> None:
+        if (turn := self._client.turn) is not None:
+            turn.status = status
+            self._client.on_change(turn)
 
     async def prompt(
         self,
@@ -243,8 +263,9 @@ class AgentSession:
             on_begin()
             turn.checkpoint = await self._executor.turns.begin(text, self.command.name)
             self._client.begin(turn, on_change)
+            self._executor.interrupted_guests.discard(self._guest)
             try:
-                await self._take_turn(turn, f"{context}\n\n{text}" if context else text, first_id)
+                await self._take_turn(turn, f"{context}\n\n{text}" if context else text)
             finally:
                 self._client.end()
                 self._record(turn)
@@ -255,14 +276,15 @@ class AgentSession:
             on_change(turn)
             return turn
 
-    async def _take_turn(self, turn: AgentTurn, text: str, first_id: int) -> None:
+    async def _take_turn(self, turn: AgentTurn, text: str) -> None:
         blocks: list[Any] = [acp.text_block(text)]
         request = asyncio.create_task(
             self._ask(self._connection.prompt(session_id=self.session_id, prompt=blocks))
         )
-        self._under_way = (request, turn, first_id)
+        self._under_way = request
         try:
-            response = await asyncio.shield(request)
+            await self._wait_for(request)
+            response = request.result()
         except asyncio.CancelledError:
             turn.stop_reason = "cancelled"
             if request.cancelled():  # the agent did not obey an interrupt
@@ -270,7 +292,7 @@ class AgentSession:
             self.interrupt()
             raise
         except AgentError:
-            turn.stop_reason = "failed"
+            turn.stop_reason, turn.status = "failed", ""  # the error says it all
             raise
         finally:
             self._under_way = None
@@ -279,24 +301,32 @@ class AgentSession:
             usage = response.usage.model_dump(exclude={"field_meta"}, exclude_none=True)
             turn.usage = {name: int(count) for name, count in usage.items()}
 
+    async def _wait_for(self, request: asyncio.Task[PromptResponse]) -> None:
+        """Wait for the response, and say so when the agent is silent: it may be retrying."""
+        began = time.monotonic()
+        while not (await asyncio.wait({request}, timeout=SILENCE_SECONDS))[0]:
+            seconds = time.monotonic() - max(began, self._client.last_update)
+            turn = self._client.turn
+            if turn is None or turn.status or any(turn.unfinished_calls):
+                continue
+            if seconds >= SILENCE_SECONDS:
+                self._set_status(SILENT.format(name=self.command.name, seconds=round(seconds)))
+
     def interrupt(self) -> None:
         """End the turn that is under way, whose prompt then returns what there is of it."""
         if self._under_way is not None and self._cancelling is None:
-            self._cancelling = asyncio.create_task(self._cancel(*self._under_way))
+            self._cancelling = asyncio.create_task(self._cancel(self._under_way))
 
-    async def _cancel(
-        self, request: asyncio.Task[PromptResponse], turn: AgentTurn, first_id: int
-    ) -> None:
+    async def _cancel(self, request: asyncio.Task[PromptResponse]) -> None:
         """End a turn: the agent's part of it, ours, and the agent itself if it does not obey."""
         try:
             self._client.cancel()
-            self._cancel_tool_calls(turn, first_id)
+            # Codex tells its MCP servers nothing of a cancel, and a call may be on its way.
+            self._executor.interrupt_guest(self._guest)
             if not self.problem:
                 await self._connection.cancel(session_id=self.session_id)
             done, _ = await asyncio.wait({request}, timeout=CANCEL_TIMEOUT_SECONDS)
-            # What began in between; and Codex tells its MCP servers nothing of a cancel.
-            self._client.cancel()
-            self._cancel_tool_calls(turn, first_id)
+            self._client.cancel()  # what began in between
             if not done:
                 self.problem = (
                     f"{self.command.name} was ended: it did not end its turn within "
@@ -310,15 +340,6 @@ class AgentSession:
                 request.exception()  # nobody waits for it any more
             self._cancelling = None
 
-    def _cancel_tool_calls(self, turn: AgentTurn, first_id: int) -> None:
-        """Cancel the Actions of the agent's open tool calls, which are known by their texts."""
-        told = {value for call in turn.unfinished_calls for value in _texts(call.arguments)}
-        for id, going_on in list(self._executor.running.items()):
-            action = going_on.action
-            texts = (getattr(action, name, "") for name in _MAIN_FIELDS)
-            if id > first_id and action.source == "agent" and told & set(filter(None, texts)):
-                going_on.task.cancel()
-
     def _record(self, turn: AgentTurn) -> None:
         if turn.text:
             self._executor.events.add_event(MessageAction(turn.text), "agent")
@@ -331,25 +352,3 @@ class AgentSession:
         await self._connection.close()
         await self._transport.close()
         await self._executor.in_thread(self._child.terminate, END_GRACE_SECONDS)
-
-
-_MAIN_FIELDS = ("command", "code", "path", "url", "browser_actions", "name")
-
-
-def _texts(arguments: Any) -> set[str]:
-    """All texts in the arguments of a tool call, however an agent nests them."""
-    if isinstance(arguments, str):
-        return {arguments}
-    if isinstance(arguments, Mapping):
-        return {text for value in arguments.values() for text in _texts(value)}
-    if isinstance(arguments, list):
-        return {text for value in arguments for text in _texts(value)}
-    return set()
-
-
-def _told(problem: acp.RequestError) -> str:
-    """What an agent's error says, its details among it."""
-    details = problem.data.get("details") if isinstance(problem.data, dict) else problem.data
-    if isinstance(details, dict | list):
-        details = json.dumps(details)
-    return ": ".join(str(part) for part in (problem, details) if part)[:2000]

@@ -9,6 +9,7 @@ from typing import Any
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import AgentError
+from oh_jupyter.messages import GUEST_HEADER
 
 TIMEOUT_SECONDS = 30.0
 PROTOCOL_VERSION = "2025-06-18"
@@ -21,15 +22,18 @@ class ToolServer:
     Attributes:
         url: Address of the kernel below the extension, without ``/mcp``.
         token: Token of the Jupyter server, or "".
+        guest: Name of the agent's conversation, by which the runtime knows its Actions.
     """
 
     url: str
     token: str = field(repr=False)
+    guest: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
         """HTTP headers of a request to it."""
-        return {"Authorization": f"token {self.token}"} if self.token else {}
+        headers = {"Authorization": f"token {self.token}"} if self.token else {}
+        return headers | ({GUEST_HEADER: self.guest} if self.guest else {})
 
 
 def save_open_documents(server: ToolServer) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+from collections.abc import Callable
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from queue import SimpleQueue
@@ -19,6 +20,7 @@ from acp.schema import SessionNotification
 from pydantic import ValidationError
 
 from oh_jupyter.agents.children import THREAD_NAME
+from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.background import start_thread
 from oh_jupyter.process import Child
 
@@ -74,11 +76,15 @@ class _MessageWriter(asyncio.StreamWriter):
 
 
 class ChildTransport:
-    """The message transport of a connection for ``acp``; ``problem`` says why it broke off."""
+    """The message transport of a connection for ``acp``; ``problem`` says why it broke off.
+
+    ``on_words`` is called on the loop with what the child writes on standard error.
+    """
 
     def __init__(self, child: Child) -> None:
         self.problem = ""
         self.ended = asyncio.Event()
+        self.on_words: Callable[[str], None] = lambda line: None
         self._loop = asyncio.get_running_loop()
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue(MAX_WAITING_CHUNKS)
         self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
@@ -94,7 +100,7 @@ class ChildTransport:
     @property
     def last_words(self) -> str:
         """The end of what the child wrote on standard error."""
-        return self._last_words.decode(errors="replace").strip()
+        return strip_ansi(self._last_words.decode(errors="replace")).strip()
 
     def wait_for_last_words(self) -> None:
         """Wait until all is read that the child wrote on standard error before it ended."""
@@ -173,6 +179,8 @@ class ChildTransport:
         with pipe, suppress(OSError, ValueError):
             while chunk := pipe.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
                 self._last_words = (self._last_words + chunk)[-LAST_WORDS_BYTES:]
+                with suppress(RuntimeError):  # the loop is closed
+                    self._loop.call_soon_threadsafe(self.on_words, chunk.decode(errors="replace"))
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

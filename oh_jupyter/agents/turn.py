@@ -93,6 +93,7 @@ class AgentTurn:
             without an edit; ``oh.rewind`` takes that back.
         truncated: Whether more came than is kept.
         notices: What is to be said about the turn, such as tools that are missing.
+        status: What keeps the agent from going on, as far as it says so: a retry, a silence.
         checkpoint: Number of the checkpoint at which it began, for ``oh.rewind``; None without.
         began: When it began, in seconds since the epoch; 0 before.
     """
@@ -111,6 +112,7 @@ class AgentTurn:
     changed_by_commands: list[str] = field(default_factory=list)
     truncated: bool = False
     notices: list[str] = field(default_factory=list)
+    status: str = ""
     checkpoint: int | None = None
     began: float = 0.0
     _chars: int = field(default=0, repr=False)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from oh_jupyter.connect.clients import CLIENTS, NAME, Client, Connection
-from oh_jupyter.connect.entries import remove_entry, set_entry, show_entry
+from oh_jupyter.connect.entries import notebook_of, remove_entry, set_entry, show_entry
 from oh_jupyter.errors import ConfigError, ServerError, ServerNotFoundError
 from oh_jupyter.server.running import (
     NOT_RUNNING,
@@ -133,7 +133,7 @@ def _connection(options: argparse.Namespace) -> tuple[Connection, RunningServer 
     known = {name: os.environ[name] for name in RUNTIME_VARIABLES if os.environ.get(name)}
     to = Connection((_program(), "mcp", *notebook), known)
     try:
-        found = find_server(options.notebook)
+        found = find_server(options.notebook, prefer_open=True)
     except ServerNotFoundError:
         return to, None
     _check(found)
@@ -188,11 +188,20 @@ def _report(
     else:
         backup = f" (before: {backup_of(file)})" if before else ""
         yield f"{client.title}: {NAME} is written to {file}{backup}"
+        replaced, named = notebook_of(client.place, before), notebook_of(client.place, after)
+        if replaced and replaced != named:
+            yield f"It replaces the entry for {replaced}: a client has one notebook at a time"
     if to.server and to.server.token:
         yield (
             "It holds the server's token: keep the file to yourself, and connect again if the "
             "server is started anew"
         )
+    if found and found.notebook:
+        yield (
+            f"It works in {found.notebook}, the only open notebook; --notebook NAME keeps it to one"
+        )
+    elif found and "/kernels/" not in found.url:
+        yield "It works in a kernel of its own; --notebook NAME names an open notebook instead"
     yield f"{found.url} answers" if found else NOT_RUNNING
     yield f"Next: {client.next_step}; then ask: {QUESTION}"
 

@@ -82,6 +82,16 @@ def show_entry(place: Place, entry: Mapping[str, Any]) -> str:
     return str(place.format.dump([*place.section, place.name], entry))
 
 
+def notebook_of(place: Place, text: str) -> str:
+    """The notebook that our entry in a text names, "" if there is no entry or no notebook."""
+    try:
+        entry = place.entry(place.read(text)[1])
+    except ConfigError:
+        return ""
+    words = [str(word) for value in entry.values() if isinstance(value, list) for word in value]
+    return next((words[n + 1] for n, word in enumerate(words[:-1]) if word == "--notebook"), "")
+
+
 def set_entry(
     place: Place, text: str, entry: Mapping[str, Any] | str, decided: Iterable[str] = ()
 ) -> str:

@@ -70,6 +70,14 @@ def test_a_variable_is_changed(place: Any, running: dict[str, str], record_prope
             return str(answer.content[0].text)
 
     assert asyncio.run(talk()).startswith("42")
+    said = place.written("claude", "--project", JUPYTER_RUNTIME_DIR=running["runtime"])
+    assert "It replaces the entry for open.ipynb" in said
+    assert "It works in open.ipynb, the only open notebook" in said
+    assert f"/kernels/{running['kernel']} answers" in said
+    refused = place.refused(
+        *("claude", "--notebook", "renamed.ipynb"), JUPYTER_RUNTIME_DIR=running["runtime"]
+    )
+    assert "oh-jupyter connect CLIENT --notebook NAME" in refused
     for name, passed in seconds.items():
         record_property(name, passed)
         print(f"{name:20} {passed:6.2f} s")
