@@ -225,8 +225,7 @@ class Settings:
     )
     agent_start_timeout: float = _setting(
         60.0,
-        "Seconds in which an agent must have begun a session; five minutes where npx may have "
-        "to install it first.",
+        "Seconds in which an agent must have started a session.",
         "OH_JUPYTER_AGENT_START_TIMEOUT",
     )
     max_upload_mb: float = _setting(

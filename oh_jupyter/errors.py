@@ -21,6 +21,7 @@
     │   ├── FileValidationError         too large, binary, not a regular file
     │   ├── NoReplacementError          old_str is absent, or not unique
     │   ├── PatchError                  a patch cannot be read, or does not fit the files
+    │   ├── HistoryAccessError          the edit history cannot be read or written for now
     │   ├── NoHistoryError              nothing to undo or redo
     │   ├── DraftError                  a draft could not be merged without doubt
     │   └── FileChangedError            somebody else changed the file in between
@@ -89,6 +90,7 @@ __all__ = [
     "GatewayError",
     "GatewayTimeoutError",
     "GenerationChangedError",
+    "HistoryAccessError",
     "KernelDiedError",
     "KernelError",
     "KernelNotFoundError",
@@ -226,6 +228,10 @@ class NoHistoryError(EditorError):
     """There is no edit to undo or redo."""
 
 
+class HistoryAccessError(EditorError, OSError):
+    """The edit history cannot be read or written at the moment; nothing was changed."""
+
+
 class DraftError(EditorError):
     """A draft could not be merged without doubt, and no model could help."""
 
@@ -236,6 +242,9 @@ class FileChangedError(EditorError):
 
 class CheckpointError(OhJupyterError):
     """The files of a workspace cannot be kept as they are, or not be brought back."""
+
+    is_lasting = False
+    """Whether a later attempt would fail, too, such as on a workspace that is too large."""
 
 
 class ChildStartError(OhJupyterError, OSError):

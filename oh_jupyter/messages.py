@@ -24,3 +24,21 @@ DECISION_MESSAGE = "oh_jupyter_decision"
 
 TURN_MESSAGE = "oh_jupyter_turn"
 """Type of the IOPub message that tells every frontend what a guest agent says and does."""
+
+SETTLED_MESSAGE = "oh_jupyter_settled"
+"""Type of the IOPub message that tells every frontend that the changes of a turn are known."""
+
+GUEST_HEADER = "X-OH-Guest"
+"""HTTP header by which a guest agent's requests name the conversation that they belong to."""
+
+GUEST_VARIABLE = "OH_GUEST"
+"""Environment variable that tells the same to the relay of an agent that starts programs only."""
+
+RUNNING_HINT = (
+    "You may wait longer to see additional output by sending empty command '', "
+    "send other commands to interact with the current process, "
+    'send keys ("C-c", "C-z", "C-d") to interrupt/kill the previous command before sending your '
+    "new command, or use the timeout parameter in execute_bash for future commands."
+)
+"""OpenHands' literal advice on a command that still runs, at the end of three observations. Doors
+whose callers have other tools and parameters put theirs in its place."""

@@ -150,7 +150,7 @@ class OutputCollector:
     def __init__(self) -> None:
         self._entries = BoundedEntries()
         self._clear_before_next = False
-        self._execution_count: int | None = None
+        self.execution_count: int | None = None
         self._progress = progress.get()
 
     def add_stream(self, text: str, name: str = "stdout") -> None:
@@ -238,7 +238,7 @@ class OutputCollector:
             name, value = content.get("ename", ""), content.get("evalue", "")
             self.add_error(content["traceback"], name, value)
         elif msg_type == "execute_input":
-            self._execution_count = content.get("execution_count")
+            self.execution_count = content.get("execution_count")
         elif msg_type == "clear_output":
             self.clear(content.get("wait", False))
 
@@ -259,7 +259,7 @@ class OutputCollector:
             entries.append(Entry(deque([truncation_notice(omitted)]), stream="stderr"))
         entries += self._entries.tail
         text, images = _read(entries)
-        count = self._execution_count
+        count = self.execution_count
         stored = [_stored(entry, count) for entry in entries]
         return CellOutput(strip_ansi(text), images, timed_out, stored, count, omitted)
 

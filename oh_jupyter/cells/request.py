@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
 
 from oh_jupyter.cells.outputs import OutputCollector
@@ -20,12 +21,16 @@ INTERRUPT_GRACE_SECONDS = 2.0
 """Seconds that a cell gets to end after it was interrupted."""
 
 
+stores_history: ContextVar[bool] = ContextVar("stores_history", default=False)
+"""Whether a cell gets its own number and its place in ``In`` and ``Out``, as a person's does."""
+
+
 def execute_content(code: str, silent: bool) -> dict[str, Any]:
     """Content of an ``execute_request`` that asks for no input and aborts nobody's cells."""
     return {
         "code": code,
         "silent": silent,
-        "store_history": False,
+        "store_history": stores_history.get() and not silent,
         "user_expressions": {},
         "allow_stdin": False,
         "stop_on_error": False,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
-from collections.abc import Iterator
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from types import FunctionType, ModuleType
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.agents import ToolServer
+from oh_jupyter.server_notes import server_notes
 
 MAX_NAMES = 50
 
@@ -44,29 +43,16 @@ def find_tool_server(kernel_id: str) -> ToolServer | None:
     """The address of this kernel on a server of this user, the one that started it first; None."""
     import requests
 
-    for info in _running_servers():
-        base, token = str(info.get("url", "")).rstrip("/"), str(info.get("token") or "")
-        headers = {"Authorization": f"token {token}"} if token else {}
+    parent = f"jpserver-{os.environ.get('JPY_PARENT_PID', '')}.json"
+    for note in sorted(server_notes(), key=lambda note: note.file != parent):
+        address = f"{note.url}/oh_jupyter/kernels/{kernel_id}"
+        tools = ToolServer(address, note.token)
         try:
-            answer = requests.get(
-                f"{base}/api/kernels/{kernel_id}", headers=headers, timeout=TIMEOUT_SECONDS
+            response = requests.get(
+                f"{address}/alive", headers=tools.headers, timeout=TIMEOUT_SECONDS
             )
         except requests.RequestException:
             continue
-        if answer.ok:
-            return ToolServer(f"{base}/oh_jupyter/kernels/{kernel_id}", token)
+        if response.ok:
+            return tools
     return None
-
-
-def _running_servers() -> Iterator[dict[str, Any]]:
-    from jupyter_core.paths import jupyter_runtime_dir
-
-    parent = f"jpserver-{os.environ.get('JPY_PARENT_PID', '')}.json"
-    files = Path(jupyter_runtime_dir()).glob("jpserver-*.json")
-    for file in sorted(files, key=lambda file: file.name != parent):
-        try:
-            info = json.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            continue
-        if isinstance(info, dict):
-            yield info

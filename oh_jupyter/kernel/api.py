@@ -210,7 +210,7 @@ class Oh(ActionMethods):
     @property
     def checkpoints(self) -> list[Checkpoint]:
         """The moments that one can go back to, the oldest first: beginnings of agents' turns."""
-        return self._executor.turns.checkpoints.entries()
+        return self._wait(self._executor.turns.entries())
 
     @property
     def checkpoint_problem(self) -> str:

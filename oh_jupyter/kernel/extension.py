@@ -11,7 +11,6 @@ import os
 import threading
 import traceback
 import uuid
-import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -75,6 +74,15 @@ _CHECKED_SETTINGS = (
 """Settings that a runtime refuses at its start if they are wrong, or has work with at once."""
 
 
+_LIVE_SETTINGS = frozenset(
+    {
+        *("agent_start_timeout", "agents", "checkpoint_pause", "checkpoints"),
+        *("confirmation", "confirmation_timeout", "enable_browser"),
+    }
+)
+"""Settings that a runtime uses from the moment at which they are set."""
+
+
 class LoadedExtension:
     """What ``%load_ext oh_jupyter`` put into a shell: the runtime, and ``oh``."""
 
@@ -109,7 +117,7 @@ class LoadedExtension:
             self._control = ControlChannel(self._kernel, self._generation, self._control_handler)
         show_settings(self._traits, self._settings)
         self._traits.check = self._check_setting  # type: ignore[attr-defined]
-        self._traits.observe(_warn_of_change)
+        self._traits.observe(self._apply_setting)
         shell.configurables.append(self._traits)  # type: ignore[arg-type]
         self._magics = LazyMagics(shell, self.oh)
         shell.push({"oh": self.oh}, interactive=False)
@@ -117,13 +125,29 @@ class LoadedExtension:
         atexit.register(self._close_runtime)
 
     def _check_setting(self, name: str, value: Any) -> None:
-        """Refuse a value that could not be loaded (OhJupyterError)."""
+        """Refuse a value that could not be loaded, or not any more (OhJupyterError)."""
         from oh_jupyter.runtime.runtime import setting_faults
 
         value = tuple(value) if isinstance(value, list) else value
         for fault, problem in setting_faults(replace(self._settings, **{name: value})):
             if fault == name:
                 raise problem
+        if self._runtime is not None and name not in _LIVE_SETTINGS:
+            raise ConfigError(
+                f"OhJupyter.{name} was read when the runtime started. To apply {value!r}, run "
+                "%reload_ext oh_jupyter, which ends the shell and the browser; to make it "
+                "permanent, set it in ipython_config.py"
+            )
+
+    def _apply_setting(self, change: Any) -> None:
+        """Use a setting from now on: in the runtime that is there, or in the one to come."""
+        name, value = change["name"], change["new"]
+        value = tuple(value) if isinstance(value, list) else value
+        if value is None:
+            value = getattr(Settings(), name)
+        self._settings = replace(self._settings, **{name: value})
+        if self._runtime is not None:
+            self._runtime.executor.apply(self._settings)
 
     @property
     def runtime(self) -> Runtime:
@@ -146,6 +170,7 @@ class LoadedExtension:
             cells.remove_guard()
             raise
         self._cells = cells
+        runtime.executor.confirmations.lookup = self._shell.user_ns.get
         if self._kernel is not None:
             self._broadcast_events(runtime)
         return runtime
@@ -157,6 +182,7 @@ class LoadedExtension:
         broadcast = Broadcast(self._kernel, self._generation)
         self._send_turn = TurnBroadcast(broadcast).changed
         runtime.executor.confirmations.on_decision(broadcast.send_decision)
+        runtime.executor.turns.on_settled = broadcast.send_settled
 
         def send(event: Event) -> None:
             broadcast.send(to_wire(event))
@@ -290,14 +316,6 @@ def _is_writable(folder: Path) -> bool:
     """Whether files can be made in a folder, or a folder where there is none yet."""
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
-
-
-def _warn_of_change(change: Any) -> None:
-    warnings.warn(
-        f"OhJupyter.{change['name']} was read when oh_jupyter was loaded: what is set now counts "
-        "after %reload_ext oh_jupyter, in this kernel; to stay, it belongs into ipython_config.py",
-        stacklevel=2,
-    )
 
 
 def _print_text(observation: Observation, printer: Any, cycle: bool) -> None:

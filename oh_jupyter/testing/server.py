@@ -19,6 +19,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 TOKEN = "live-token"
+TOKEN_OPTION = "--IdentityProvider.token="
 """What clients of these servers must send."""
 
 _ANNOUNCEMENT = re.compile("is (running|available) at")
@@ -92,7 +93,8 @@ def run_server(
     command = [
         *(sys.executable, "-m", "jupyter_server", "--no-browser", "--allow-root"),
         *(f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1", f"--ServerApp.base_url={base}"),
-        *(f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={directory / 'root'}"),
+        *([] if any(TOKEN_OPTION in option for option in options) else [TOKEN_OPTION + TOKEN]),
+        f"--ServerApp.root_dir={directory / 'root'}",
         *(["--ServerApp.jpserver_extensions={'oh_jupyter': True}"] if with_extension else []),
         *options,
     ]

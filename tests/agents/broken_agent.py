@@ -38,6 +38,12 @@ def turn(id: int) -> None:
         Path(sys.argv[2]).write_text(str(child.pid))
         say("working")
         hang()
+    if HOW == "retries":
+        print("\x1b[2m2026-01-01T10:00:00.1Z\x1b[0m ERROR model::client: ", file=sys.stderr, end="")
+        print("Reconnecting... 1/5 (status 429)", file=sys.stderr, flush=True)
+        hang()
+    if HOW == "is-silent":
+        hang()
     if HOW == "floods":
         for _ in range(60_000):
             say("0123456789")
@@ -59,6 +65,10 @@ def turn(id: int) -> None:
         send({"method": "fs/read_text_file", "id": 6, "params": {"path": 5}})
         print("[" * 100_000)
         say("still here")
+    if HOW == "fails":
+        data = {"message": "unexpected status 401 Unauthorized: no such key"}
+        send({"id": id, "error": {"code": -32603, "message": "Internal error", "data": data}})
+        return
     if HOW == "refuses":
         send({"id": id, "error": {"code": -32000, "message": "Authentication required"}})
         return

@@ -10,8 +10,12 @@ from typing import Any
 
 import psutil
 import pytest
+from acp.schema import PermissionOption, ToolCallStart, ToolCallUpdate
 from guest_runtime import BROKEN, Guests, command
 
+from oh_jupyter.agents.client import RuntimeClient
+from oh_jupyter.agents.registry import find_agent
+from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.errors import AgentError, AgentNotFoundError, ConfirmationError
 from oh_jupyter.events import (
     CmdOutputObservation,
@@ -284,6 +288,83 @@ def test_an_agent_that_does_not_obey_is_ended_with_all_of_its_processes(
     assert not psutil.wait_procs([agent, below], timeout=60)[1]
     assert guests.agents.at_work == {}
     assert guests.prompt("say the runtime goes on").text == "the runtime goes on "
+
+
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("retries", "broken: Reconnecting... 1/5 (status 429). Its model's provider takes no more"),
+        ("is-silent", "broken has said nothing for"),
+    ],
+)
+def test_what_holds_an_agent_up_is_shown_while_it_does_and_stays_after_an_interrupt(
+    make_guests: MakeGuests, monkeypatch: pytest.MonkeyPatch, how: str, expected: str
+) -> None:
+    monkeypatch.setattr("oh_jupyter.agents.session.SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr("oh_jupyter.agents.session.CANCEL_TIMEOUT_SECONDS", 0.1)
+    guests = make_guests(agents={"broken": command(BROKEN, how)})
+    shown = threading.Event()
+    turns: list[Any] = []
+
+    def look(turn: Any) -> None:
+        if turn.status.startswith(expected):
+            turns.append(turn)
+            shown.set()
+
+    future = guests.start("x", "broken", on_change=look)
+    assert shown.wait(60)
+    future.cancel()
+    with pytest.raises(CancelledError):
+        future.result(60)
+    assert turns[0].status.startswith(expected)
+
+
+def test_what_an_agents_error_says_and_what_to_do_is_told(make_guests: MakeGuests) -> None:
+    guests = make_guests(agents={"broken": command(BROKEN, "fails")})
+    with pytest.raises(AgentError) as caught:
+        guests.prompt("x", "broken")
+    assert str(caught.value) == (
+        "broken: Internal error: unexpected status 401 Unauthorized: no such key. Its key or login "
+        "is missing or was refused: log in with the agent's own program, or set its key in the "
+        "environment of the Jupyter server."
+    )
+
+
+def test_a_question_does_not_overwrite_the_call_that_it_is_about(guests: Guests) -> None:
+    client = RuntimeClient(guests.runtime.executor, {})
+    turn = AgentTurn("codex", "x")
+    client.begin(turn, lambda turn: None)
+    options = [PermissionOption(kind="allow_once", name="Yes", option_id="yes")]
+    started = ToolCallStart(
+        session_update="tool_call",
+        tool_call_id="1",
+        title="Run print(1)",
+        kind="execute",
+        raw_input={"command": "print(1)"},
+    )
+    guests.call(client.session_update("s", started))
+    for id, arguments in (("1", {"call": "77"}), ("2", {"command": ["ls", "-l"]})):
+        asked = ToolCallUpdate(
+            tool_call_id=id, title="Approve MCP tool call" if id == "1" else None,
+            raw_input=arguments,
+        )  # fmt: skip
+        answer = guests.call(client.request_permission("s", asked, options))
+        assert answer.outcome.outcome == "selected"
+    assert [(step.title, step.arguments) for step in turn.steps] == [
+        ("Run print(1)", {"command": "print(1)"}),
+        ("a tool: ls -l", {"command": ["ls", "-l"]}),
+    ]
+
+
+def test_an_agent_that_is_not_installed_is_not_fetched(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    npx = tmp_path / "npx"
+    npx.write_text("#!/bin/sh\n")
+    npx.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(AgentNotFoundError, match="npm install -g @google/gemini-cli"):
+        find_agent("gemini", None).arguments()
 
 
 def test_a_second_prompt_meanwhile_is_refused(guests: Guests) -> None:

@@ -46,6 +46,13 @@ def test_a_prompt_is_taken_as_it_is_typed(kernel: LiveKernel) -> None:
     assert "\n\nwhat's {in} $HOME # here?" in last["content"]["data"]["text/plain"]
 
 
+def test_options_may_follow_the_name(kernel: LiveKernel) -> None:
+    kernel.execute("%oh_agent scripted prompts")
+    assert "prompt 1." in kernel.execute("%oh_agent scripted --new prompts")
+    assert "prompt 2." in kernel.execute("%oh_agent scripted prompts")
+    assert "unknown" in kernel.execute("%oh_agent scripted --no-such prompts").lower()
+
+
 def test_a_turn_is_one_display_that_is_updated(kernel: LiveKernel) -> None:
     shown = outputs(
         kernel,

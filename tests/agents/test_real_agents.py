@@ -208,6 +208,24 @@ def test_an_interrupt_ends_what_it_runs(notebook: Notebook, agent: str) -> None:
     assert notebook._ask("status")["runtime"]["running"] == []
 
 
+def test_an_interrupt_before_its_cell_has_begun_ends_the_cell(
+    notebook: Notebook, agent: str
+) -> None:
+    code = "import time; time.sleep(200)"
+    notebook.model.steps += [("mcp__oh__run_ipython", {"code": code}), "never"]
+
+    def interrupt() -> None:
+        wait_until(lambda: notebook._ask("status")["runtime"]["running"], timeout_seconds=100)
+        kernel = f"{notebook.server.url}/api/kernels/{notebook.kernel_id}"
+        notebook.http.post(f"{kernel}/interrupt", timeout=60).raise_for_status()
+
+    interrupting = threading.Thread(target=interrupt, daemon=True)
+    interrupting.start()
+    notebook.execute(f"%oh_agent --new {agent} wait")
+    interrupting.join()
+    wait_until(lambda: not notebook._ask("status")["runtime"]["running"], timeout_seconds=60)
+
+
 def test_an_interrupt_of_its_cell_is_told_to_it(notebook: Notebook, agent: str) -> None:
     begun = notebook.work / f"{agent}-cell"
     code = (

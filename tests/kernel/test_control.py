@@ -134,6 +134,19 @@ def test_taking_a_cell_back_leaves_the_magic_around_it_alone(kernel, go: Path) -
     assert kernel.execute("print(out.content)") == "done\n"
 
 
+def test_an_interrupt_that_arrives_late_spares_the_next_command(kernel) -> None:
+    gate, started = kernel.directory / "gate", kernel.directory / "started"
+    os.mkfifo(gate)
+    requested = kernel.ask("ping")[0]["clock"]
+    command = f"touch {started}; cat {gate}"
+    action = {"action": "run", "args": {"command": command, "blocking": True}}
+    asked = kernel.send("execute_action", {"action": action})
+    wait_until(started.exists)
+    kernel.ask("interrupt", requested=requested)
+    gate.write_text("through")
+    assert kernel.reply(asked)[1]["content"] == "through"
+
+
 def test_a_cell_is_interrupted_when_its_time_is_over(kernel) -> None:
     code = "print('begun', flush=True)\nimport time; time.sleep(600)"
     observation = kernel.act("run_ipython", timeout=3, code=code)

@@ -13,6 +13,7 @@ import pytest
 from oh_jupyter.events import OBSERVATIONS
 from oh_jupyter.kernel.extension import OBSERVATION_TYPES
 from oh_jupyter.kernel.magics import MAGICS
+from oh_jupyter.testing import wait_until
 
 LOAD = """
 import sys
@@ -85,7 +86,7 @@ def test_config_shows_what_is_set_wherever_it_was_given(tmp_path: Path) -> None:
     assert values["max_upload_mb"] == "12.5"
     assert values["workspace_dir"] == repr(str(tmp_path))
     assert "hidden-from-all" not in shown
-    assert "OhJupyter.kernel_url was read when oh_jupyter was loaded" in shown
+    assert "OhJupyter.kernel_url was read when" not in shown  # nothing has started yet
 
 
 def test_a_setting_that_cannot_be_used_is_refused_and_what_was_loaded_stays(fresh_kernel) -> None:
@@ -93,6 +94,10 @@ def test_a_setting_that_cannot_be_used_is_refused_and_what_was_loaded_stays(fres
     shown = fresh_kernel.execute('%config OhJupyter.confirmation = "sometimes"')
     assert "expected any of ['never', 'risky', 'always'] or None" in shown
     assert "no plugin 'nope'" in fresh_kernel.execute('%config OhJupyter.plugins = ["nope"]')
+    late = fresh_kernel.execute('%config OhJupyter.file_store = "memory"')
+    assert "OhJupyter.file_store was read when the runtime started" in late
+    assert "run %reload_ext oh_jupyter" in late
+    assert fresh_kernel.execute("oh.settings.file_store") == "'local'"
     refused = fresh_kernel.execute("%reload_ext oh_jupyter")
     assert refused.startswith("ConfigError: ")
     assert "Nothing was reloaded" in refused
@@ -104,6 +109,31 @@ def test_a_setting_that_cannot_be_used_is_refused_and_what_was_loaded_stays(fres
     fresh_kernel.execute("del os.environ['OH_JUPYTER_MCP_SERVERS']")
     assert fresh_kernel.execute("%reload_ext oh_jupyter") == ""
     assert fresh_kernel.execute("oh.settings.confirmation") == "'always'"
+
+
+def test_settings_count_from_the_moment_at_which_they_are_set(fresh_kernel) -> None:
+    fresh_kernel.execute('%config OhJupyter.file_store = "memory"')
+    assert fresh_kernel.execute("oh.settings.file_store") == "'memory'"
+    assert fresh_kernel.act("run", command="echo unasked")["content"] == "unasked"
+    assert fresh_kernel.execute('%config OhJupyter.confirmation = "always"') == ""
+    action = {"action": "run", "args": {"command": "echo asked"}}
+    asked = fresh_kernel.send("execute_action", {"action": action})
+    waiting = wait_until(lambda: fresh_kernel.ask("confirmations")[0]["waiting"])
+    fresh_kernel.execute('%config OhJupyter.confirmation = "never"')
+    assert fresh_kernel.act("run", command="echo again")["content"] == "again"
+    fresh_kernel.ask("confirm", id=waiting[0]["id"], approve=False, why="no")
+    assert "(The user says: no)" in fresh_kernel.reply(asked)[1]["content"]
+
+
+def test_what_a_cell_would_do_is_read_with_the_names_of_the_notebook(fresh_kernel) -> None:
+    fresh_kernel.execute("import shutil as tools, pathlib; home = pathlib.Path.home()")
+    code = "tools.rmtree(home / 'no-such-folder')"
+    action = {"action": "run_ipython", "args": {"code": code}}
+    asked = fresh_kernel.send("execute_action", {"action": action})
+    waiting = wait_until(lambda: fresh_kernel.ask("confirmations")[0]["waiting"])
+    assert waiting[0]["reason"].startswith("it removes a whole directory tree: ")
+    fresh_kernel.ask("confirm", id=waiting[0]["id"], approve=False)
+    assert "rejected by the user" in fresh_kernel.reply(asked)[1]["content"]
 
 
 def test_a_magic_is_documented_completed_and_found_before_its_first_use(fresh_kernel) -> None:

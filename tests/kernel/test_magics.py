@@ -42,6 +42,7 @@ def test_a_script_is_run(kernel) -> None:
 def test_a_person_is_told_in_words_of_magics_what_became_of_the_shell(kernel) -> None:
     shown = kernel.execute("%oh_run -t 0.2 cat")
     assert "%oh_run --input TEXT answers it" in shown
+    assert "%oh_run --blocking waits" in shown
     assert "execute_bash" not in shown
     kernel.execute("%oh_run -i C-c")
     shown = kernel.execute("%oh_run exit 3")
@@ -320,12 +321,13 @@ def test_variables_come_back_if_they_were_copied(kernel) -> None:
     shown = kernel.execute("%oh_rewind --mark plain")
     id = shown.split()[1].rstrip(":")
     assert kernel.execute(f"%oh_rewind {id} --yes") == (
-        "Nothing was changed since by an agent: there is nothing to take back.\n"
+        "No agent changes since this checkpoint; nothing to undo.\n"
         "The kernel's variables stay as they are."
     )
     assert "no copies were made then" in kernel.execute(f"%oh_rewind {id} --yes --variables")
 
 
+@pytest.mark.browser
 def test_the_doctor_looks_at_this_environment(kernel) -> None:
     shown = kernel.execute("%oh_doctor")
     assert "all that is needed is there" in shown

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.browser
+
 PAGE = """<!doctype html><title>Harbour</title>
 <h1>Harbour</h1><button onclick="this.textContent = 'pressed'">press</button>
 <table><tr><th>ship<th>tons</tr><tr><td>Ada<td>12</tr><tr><td>Bob<td>30</tr></table>

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from io import TextIOBase
@@ -73,25 +74,55 @@ def run_inline(
     timeout: float | None,
     silent: bool,
     outputs: OutputCollector,
+    number: int | None = None,
 ) -> CellOutput:
-    """Run a cell on this thread, for so many seconds, apart from the outputs of the cell around."""
+    """Run a cell on this thread, for so many seconds, apart from the outputs of the cell around.
+
+    With a ``number`` it is stored under it in the shell's history.
+    """
     expired = threading.Event()
     timer = None
     if timeout is not None:
         timer = threading.Timer(timeout, _expire, [expired])
         timer.daemon = True
-    with _captured(shell, outputs), without_output_history(shell):
+    with _captured(shell, outputs, stored=number is not None), _numbered(shell, number):
         try:
             if timer is not None:
                 timer.start()
-            shell.run_cell(code, store_history=False, silent=silent)
+            shell.run_cell(code, store_history=number is not None, silent=silent)
         except KeyboardInterrupt:
             if not expired.is_set():
                 raise
         finally:
             if timer is not None:
                 timer.cancel()
+    if number is not None:
+        outputs.execution_count = number
     return outputs.result(timed_out=expired.is_set())
+
+
+def next_number(shell: InteractiveShell) -> int:
+    """Return the first number that the history has no cell for.
+
+    While a cell runs, the shell's own counter may already be one ahead (from IPython 9 on), and it
+    does not know the cells that ran inside another one.
+    """
+    history: Any = shell.history_manager
+    return len(history.input_hist_raw)
+
+
+@contextmanager
+def _numbered(shell: InteractiveShell, number: int | None) -> Iterator[None]:
+    """Let a cell count as ``number``; without one its outputs stay out of the history."""
+    if number is None:
+        with without_output_history(shell):
+            yield
+        return
+    outer, shell.execution_count = shell.execution_count, number
+    try:
+        yield
+    finally:
+        shell.execution_count = outer
 
 
 def _expire(expired: threading.Event) -> None:
@@ -102,14 +133,15 @@ def _expire(expired: threading.Event) -> None:
 class _Stream(TextIOBase):
     """A text stream that writes into the outputs."""
 
-    def __init__(self, outputs: OutputCollector) -> None:
+    def __init__(self, outputs: OutputCollector, name: str) -> None:
         self._outputs = outputs
+        self._name = name
 
     def writable(self) -> bool:
         return True
 
     def write(self, text: str) -> int:
-        self._outputs.add_stream(text)
+        self._outputs.add_stream(text, self._name)
         return len(text)
 
 
@@ -132,12 +164,25 @@ class _DisplayPublisher(CapturingDisplayPublisher):
     ) -> None:
         display_id = (transient or {}).get("display_id")
         if update:
-            self._collected.update_display(data, display_id)
+            self._collected.update_display(_as_json(data), display_id)
         else:
-            self._collected.add_display(data, display_id)
+            self._collected.add_display(_as_json(data), display_id, metadata=metadata)
 
     def clear_output(self, wait: bool = False) -> None:
         self._collected.clear(wait)
+
+
+class _ResultHook(CapturingDisplayHook):
+    """A display hook that puts a numbered cell's result into ``Out``, too."""
+
+    def __init__(self, shell: InteractiveShell, outputs: OutputCollector, stored: bool) -> None:
+        super().__init__(shell=shell, outputs=_Results(outputs))
+        self._stored = stored
+
+    def __call__(self, result: Any = None) -> None:
+        super().__call__(result)
+        if self._stored and result is not None:
+            self.shell.displayhook.update_user_ns(result)
 
 
 class _Results(list[dict[str, Any]]):
@@ -148,21 +193,35 @@ class _Results(list[dict[str, Any]]):
         self._outputs = outputs
 
     def append(self, result: dict[str, Any]) -> None:
-        self._outputs.add_display(result["data"])
+        self._outputs.add_display(
+            _as_json(result["data"]), metadata=result.get("metadata"), is_result=True
+        )
+
+
+def _as_json(data: dict[str, Any]) -> dict[str, Any]:
+    """Encode the bytes of a MIME bundle, as a kernel does before it sends one."""
+    return {
+        mime: b64encode(value).decode() if isinstance(value, bytes) else value
+        for mime, value in data.items()
+    }
 
 
 @contextmanager
-def _captured(shell: InteractiveShell, outputs: OutputCollector) -> Iterator[None]:
-    stream = _Stream(outputs)
+def _captured(shell: InteractiveShell, outputs: OutputCollector, stored: bool) -> Iterator[None]:
     publisher, hook, runner = shell.display_pub, sys.displayhook, shell.loop_runner
     shell.display_pub = _DisplayPublisher(outputs)
-    sys.displayhook = CapturingDisplayHook(shell=shell, outputs=_Results(outputs))
+    sys.displayhook = _ResultHook(shell, outputs, stored)
     # A kernel's shell would send the traceback to the cell around this one, where
     # nbclient and nbval take it for that cell's failure.
     shell.loop_runner = run_nested
-    shell.__dict__["_showtraceback"] = lambda etype, evalue, stb: outputs.add_error(stb)
+    shell.__dict__["_showtraceback"] = lambda etype, evalue, stb: outputs.add_error(
+        stb, etype.__name__, str(evalue)
+    )
     try:
-        with redirect_stdout(stream), redirect_stderr(stream):
+        with (
+            redirect_stdout(_Stream(outputs, "stdout")),
+            redirect_stderr(_Stream(outputs, "stderr")),
+        ):
             yield
     finally:
         shell.display_pub, sys.displayhook, shell.loop_runner = publisher, hook, runner

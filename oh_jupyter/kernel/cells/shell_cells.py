@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from oh_jupyter.cells import CellOutput
 from oh_jupyter.cells.outputs import OutputCollector
-from oh_jupyter.cells.request import AGENT_USERNAME
+from oh_jupyter.cells.request import AGENT_USERNAME, stores_history
 from oh_jupyter.cells.zmq import KernelClient
 from oh_jupyter.errors import PluginError, RuntimeClosedError
 from oh_jupyter.events.action import progress
@@ -22,7 +22,7 @@ from oh_jupyter.kernel.cells.agent_outputs import (
     replied_at_once,
     without_output_history,
 )
-from oh_jupyter.kernel.cells.inline import run_inline
+from oh_jupyter.kernel.cells.inline import next_number, run_inline
 from oh_jupyter.kernel.cells.main_thread import MainThreadWait, interrupt_main_thread
 from oh_jupyter.runtime.executor import acting_principal
 
@@ -50,10 +50,11 @@ class ShellCells:
         """Run a cell, see ``CellRunner``; a PluginError if there is nothing that could."""
         # Read here: the main thread has the context of the magic that waits there.
         is_agents = acting_principal.get() != "user"
+        numbered = stores_history.get() and not silent and self._guard is not None
         begin = progress.get().begin
         while (wait := MainThreadWait.current()) is not None:
             run = partial(run_inline, self._shell, code, timeout, silent, outputs=OutputCollector())
-            call = wait.call(partial(self._run_inline, run, is_agents, begin))
+            call = wait.call(partial(self._run_inline, run, is_agents, numbered, begin))
             try:
                 return await asyncio.wrap_future(call.future)
             except RuntimeClosedError:
@@ -73,14 +74,18 @@ class ShellCells:
         return await self._client.run_cell(code, cancel, timeout=timeout, silent=silent)
 
     def _run_inline(
-        self, run: partial[CellOutput], is_agents: bool, begin: Callable[[], None]
+        self,
+        run: partial[CellOutput],
+        is_agents: bool,
+        numbered: bool,
+        begin: Callable[[], None],
     ) -> CellOutput:
         """Run a cell inside the magic that waits; it may be an agent's in a person's magic."""
         begin()
         self._inline_agents += is_agents
         self._inline.append(run.keywords["outputs"])
         try:
-            return run()
+            return run(number=next_number(self._shell) if numbered else None)
         finally:
             self._inline.pop()
             self._inline_agents -= is_agents
@@ -127,11 +132,15 @@ class _ExecutionGuard:
             self._kernel.session.send(stream, "execute_reply", status, parent, ident=ident)
             return
         ours = parent["header"].get("username") == AGENT_USERNAME
+        numbered = parent["content"].get("store_history") is True
+        shell = self._kernel.shell
+        shell.execution_count = max(shell.execution_count, next_number(shell))
         try:
             with ExitStack() as stack:
                 if ours:
                     self.is_agents = True
-                    stack.enter_context(without_output_history(self._kernel.shell))
+                    if not numbered:
+                        stack.enter_context(without_output_history(shell))
                     stack.enter_context(chunked_streams())
                     stack.enter_context(replied_at_once(self._kernel))
                 await self._execute(stream, ident, parent)

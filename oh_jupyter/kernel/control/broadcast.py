@@ -9,7 +9,7 @@ from typing import Any
 from jupyter_client.session import Session
 
 from oh_jupyter.agents import AgentTurn, ToolCall
-from oh_jupyter.messages import DECISION_MESSAGE, EVENT_MESSAGE, TURN_MESSAGE
+from oh_jupyter.messages import DECISION_MESSAGE, EVENT_MESSAGE, SETTLED_MESSAGE, TURN_MESSAGE
 from oh_jupyter.runtime.confirmation import Decision
 
 MAX_CHARS = 4000
@@ -77,6 +77,11 @@ class Broadcast:
         with self._lock:
             self._publish(TURN_MESSAGE, {"turn": turn})
 
+    def send_settled(self) -> None:
+        """Tell that it is known what an agent's turn has changed."""
+        with self._lock:
+            self._publish(SETTLED_MESSAGE, {})
+
     def _publish(self, kind: str, content: dict[str, Any]) -> None:
         content = {"generation": self._generation, **content}
         self._session.send(self._kernel.iopub_socket, kind, content, ident=kind.encode())
@@ -108,7 +113,7 @@ def turn_fields(turn: AgentTurn) -> dict[str, Any]:
     names = ("agent", "prompt", "began", "thoughts", "stop_reason", "cost", "currency", "usage")
     return {
         **{name: getattr(turn, name) for name in names},
-        "notices": list(turn.notices),
+        "notices": [*turn.notices, *([turn.status] if turn.status else [])],
         "truncated": turn.truncated,
         "changed_files": list(turn.changed_files),
         "plan": [{"content": entry.content, "status": entry.status} for entry in turn.plan],

@@ -101,7 +101,7 @@ def _has_edits(change: ChangedFile, editor: FileEditor) -> bool:
 
 
 def _summary(change: ChangedFile, editor: FileEditor, is_rewound: bool) -> dict[str, Any]:
-    added, removed = change.counts
+    added, removed = (0, 0) if change.is_binary else change.counts
     redoable = is_rewound or any(step.undone for step in editor.history(change.path))
     return {
         "path": str(change.path),
@@ -109,6 +109,7 @@ def _summary(change: ChangedFile, editor: FileEditor, is_rewound: bool) -> dict[
         "moved_from": None if change.moved_from is None else str(change.moved_from),
         "added": added,
         "removed": removed,
+        "binary_size": len(change.new or change.old or b"") if change.is_binary else None,
         "by_others": change.by_others,
         "undoable": not change.commands or _has_edits(change, editor),
         "redoable": redoable,
@@ -136,7 +137,7 @@ def _language(notebook: str) -> str:
 async def _checkpoints(request: Request) -> Reply:
     """List the checkpoints, the oldest first, and why there are no new ones."""
     executor = request.runtime.executor
-    entries = await executor.in_thread(executor.turns.checkpoints.entries)
+    entries = await executor.turns.entries()
     found = {
         "checkpoints": [_checkpoint_fields(entry) for entry in entries],
         "problem": executor.turns.problem,
@@ -173,7 +174,10 @@ async def _rewind(request: Request) -> Reply:
 
 def _checkpoint_fields(entry: Checkpoint) -> dict[str, Any]:
     names = ("id", "time", "kind", "label", "who")
-    return {**{name: getattr(entry, name) for name in names}, "ended": entry.end is not None}
+    return {
+        **{name: getattr(entry, name) for name in names},
+        "ended": not entry.is_open and entry.end is not None,
+    }
 
 
 def _plan_fields(plan: RewindPlan) -> dict[str, Any]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
 from oh_jupyter.background import wait_while
 from oh_jupyter.errors import AgentNotFoundError, EventNotFoundError, WireError
-from oh_jupyter.events import Action, FileEditObservation, Observation
+from oh_jupyter.events import Action, FileEditAction, FileEditObservation, Observation
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import action_from_wire, to_wire
 from oh_jupyter.kernel.control.broadcast import clipped
@@ -38,10 +39,12 @@ async def _execute_action(request: Request) -> Reply:
 async def _run_cell(request: Request) -> Reply:
     """Carry out a ``run_ipython`` Action, and tell its outputs as a notebook stores them."""
     from oh_jupyter.cells import CellOutput, captured_outputs
+    from oh_jupyter.cells.request import stores_history
 
     runtime, data = request.runtime, request.json()
     kept: list[CellOutput] = []
     captured_outputs.set(kept)
+    stores_history.set(request.fields.get("store_history") is True)
     observation = await _observe(request, data.get("action") if isinstance(data, dict) else data)
     found = {
         "observation": json.loads(runtime.events.encoded(observation)),
@@ -55,6 +58,8 @@ async def _observe(request: Request, wire: Any) -> Observation:
     """Carry out an Action of a client, which may say in whose name but not who it is."""
     action = action_from_wire(wire)
     action.actor = request.fields.get("actor")
+    if request.fields.get("relative_paths") is True and isinstance(action, FileEditAction):
+        action.path = os.path.join(request.runtime.executor.cwd, action.path)
     if "key" in request.fields:
         _actions_by_key[request.fields["key"]] = action
     source = action.source or "agent"
@@ -90,9 +95,12 @@ async def _peek(request: Request) -> Reply:
 
 @operation("interrupt")
 async def _interrupt(request: Request) -> Reply:
-    """Interrupt the command that runs in the shell, as the kernel's own interrupt does cells."""
-    executor = request.runtime.executor
-    if executor.has_shell:
+    """Interrupt the command that runs in the shell, as the kernel's own interrupt does cells.
+
+    One that began after the moment ``requested`` on this clock is not the one that was meant.
+    """
+    executor, requested = request.runtime.executor, request.fields.get("requested")
+    if executor.has_shell and not (requested and executor.running.began_after(requested)):
         await executor.in_thread((await executor.shell()).interrupt)
     return Reply()
 

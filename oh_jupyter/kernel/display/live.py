@@ -181,7 +181,7 @@ def _summary(call: ToolCall) -> str:
 
 
 def _remarks(turn: AgentTurn) -> list[str]:
-    remarks = []
+    remarks = [turn.status] if turn.status else []
     if turn.stop_reason not in ("", "end_turn"):
         remarks.append(f"[{turn.stop_reason}]")
     if turn.truncated:

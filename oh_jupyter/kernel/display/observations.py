@@ -22,7 +22,7 @@ from oh_jupyter.events import (
     UserRejectObservation,
 )
 from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines, is_dry_run, readable_diff
-from oh_jupyter.shell.replies import HINT
+from oh_jupyter.messages import RUNNING_HINT
 
 _COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
 """Dim, green, red: by what a terminal calls them."""
@@ -31,7 +31,7 @@ _COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "re
 _AGENTS_INPUT = "By setting `is_input` to `true`, you can interact with the current process: "
 _MAGICS_HINT = (
     "%oh_run alone waits on and shows more of it, %oh_run --input TEXT answers it, and "
-    "%oh_run --input C-c stops it."
+    "%oh_run --input C-c stops it. %oh_run --blocking waits however long a command is silent."
 )
 
 
@@ -126,8 +126,8 @@ def _exit_note(observation: CmdOutputObservation) -> str:
 
 def _remarks(observation: CmdOutputObservation) -> str:
     """What agents are told about a command beside its exit code, in words for a person."""
-    told = observation.metadata.suffix.replace(_AGENTS_INPUT, "").replace(HINT, _MAGICS_HINT)
-    lines = told.strip().splitlines()
+    suffix = observation.metadata.suffix.replace(_AGENTS_INPUT, "")
+    lines = suffix.replace(RUNNING_HINT, _MAGICS_HINT).strip().splitlines()
     return "\n".join(line for line in lines if not line.startswith("[The command completed"))
 
 

@@ -110,6 +110,10 @@ class AgentMagics(OhMagics):
             rest = rest.rstrip().removesuffix("&")
             word, _, more = rest.strip().partition(" ")
         name, prompt = self._addressed(word, rest.strip(), more.strip())
+        if name is not None and more.lstrip().startswith("-"):
+            later, rest = leading_options(self.oh_agent, more)
+            prompt = unquoted(rest.strip())
+            options.new, options.resume = options.new or later.new, options.resume or later.resume
         if cell is not None:
             prompt = "\n".join(filter(None, (prompt, cell.strip("\n"))))
         if in_background:

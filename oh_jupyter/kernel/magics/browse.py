@@ -199,11 +199,16 @@ class BrowseMagics(OhMagics):
         return self.oh.elements(self.expand(line))
 
     def _console(self, _: str) -> Table:
+        from oh_jupyter.browser.channel.addresses import shortened_url, shortened_urls
+
         seen = self._look("console_messages", "network_requests")
-        rows = [("console", item["type"], item["text"]) for item in seen["console_messages"]]
+        rows = [
+            ("console", item["type"], shortened_urls(item["text"]))
+            for item in seen["console_messages"]
+        ]
         for item in seen["network_requests"]:
             outcome = item["failure"] or item["status"]
-            rows.append(("request", outcome, f"{item['method']} {item['url']}"))
+            rows.append(("request", outcome, f"{item['method']} {shortened_url(item['url'])}"))
         return Table(("what", "kind", "text"), tuple(rows))
 
     def _downloads(self, _: str) -> Table:

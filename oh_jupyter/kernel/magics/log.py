@@ -13,7 +13,7 @@ from IPython.core.interactiveshell import InteractiveShell
 from IPython.core.magic import line_magic, magics_class, output_can_be_silenced
 from IPython.core.magic_arguments import argument
 
-from oh_jupyter.events import ACTIONS, OBSERVATIONS, Event
+from oh_jupyter.events import ACTIONS, OBSERVATIONS, Event, IPythonRunCellObservation
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.table import Table
@@ -162,7 +162,10 @@ def _text(event: Event) -> str:
 
 def _row(event: Event) -> tuple[int | None, str | None, str, str]:
     kind = event.kind if event.cause is None else f"  {event.kind}"
-    first, _, rest = event.message.strip().partition("\n")
+    message = event.message
+    if isinstance(event, IPythonRunCellObservation):  # its message says the same of each cell
+        message = event.content.rpartition("\n[Jupyter current working directory:")[0] or message
+    first, _, rest = message.strip().partition("\n")
     text = first[:100] + (" …" if rest or len(first) > 100 else "")
     return event.id, event.source, kind, text
 
