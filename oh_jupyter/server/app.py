@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import os
 from contextlib import suppress
@@ -30,7 +31,9 @@ from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
+from oh_jupyter.server_notes import key_note_name
 from oh_jupyter.traits import SettingsTraits, explicit_settings
+from oh_jupyter.vulnerabilities import installed_vulnerabilities
 
 
 class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
@@ -87,6 +90,8 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         "the server's token are one user. Default: any number.",
     ).tag(config=True)
 
+    _key_note: Path | None = None
+
     def initialize_settings(self) -> None:
         """Put the state where the handlers find it."""
         server: Any = self.serverapp
@@ -94,6 +99,11 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         settings, faults = read_settings(given)
         for fault in faults:  # kernels refuse to start a runtime with it
             self.log.error("%s", fault)
+        for hole, installed in installed_vulnerabilities():
+            self.log.warning(
+                "%s %s has a known vulnerability (%s). Run: pip install '%s>=%s'",
+                *(hole.package, installed, hole.summary, hole.package, hole.fixed_in),
+            )
         self._server_url_file = settings.server_url_file
         # Nobody may be looking at the default kernel.
         given.setdefault("confirmation", settings.confirmation or "never")
@@ -146,6 +156,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
         """Tell agents where the server is; the port is known now."""
         state_of(self.settings).mcp.warm_up_later()
+        self._note_key(serverapp)
         self._write_url_file(serverapp)
 
     def _write_url_file(self, serverapp: Any) -> None:
@@ -156,12 +167,36 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         wildcard = serverapp.ip in ("", "*", "0.0.0.0", "::")
         base = serverapp.local_url if wildcard else serverapp.connection_url
         key = state_of(self.settings).view_key
+        address = f"{base.partition('?')[0].rstrip('/')}/oh_jupyter/viewer/{key}"
         try:
-            target.unlink(missing_ok=True)
-            with open(target, "x", opener=partial(os.open, mode=0o600)) as opened:
-                opened.write(f"{base.partition('?')[0].rstrip('/')}/oh_jupyter/viewer/{key}")
+            # A new file, so that nobody has it open; one that is a mount point stays the same.
+            try:
+                target.unlink(missing_ok=True)
+                mode = "x"
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+                mode = "w"
+            with open(target, mode, opener=partial(os.open, mode=0o600)) as opened:
+                opened.write(address)
         except OSError as problem:
             self.log.warning("server_url_file %s cannot be written: %s", target, problem.strerror)
+
+    def _note_key(self, serverapp: Any) -> None:
+        """Leave a key for this user's programs where the server has no token to give them.
+
+        That is a server with a password, or behind JupyterHub. The key opens our addresses only.
+        """
+        if getattr(serverapp.identity_provider, "token", "") or not serverapp.info_file:
+            return
+        self._key_note = Path(serverapp.info_file).with_name(key_note_name(os.getpid()))
+        try:
+            # A killed server of the same process id may have left its own.
+            self._key_note.unlink(missing_ok=True)
+            with open(self._key_note, "x", opener=partial(os.open, mode=0o600)) as opened:
+                opened.write(state_of(self.settings).own_key)
+        except OSError as error:
+            self.log.warning("%s cannot be written: %s", self._key_note, error.strerror)
 
     def _url_file(self) -> Path | None:
         path = self._server_url_file
@@ -174,6 +209,8 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             with suppress(OSError):
                 if state.view_key in target.read_text():
                     target.unlink()
+        if self._key_note is not None:
+            self._key_note.unlink(missing_ok=True)
         await state.mcp.close()
         for commands in state.commands.values():
             commands.close()
@@ -184,7 +221,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
     def _secrets(self) -> list[str]:
         """What must not be in the log: the server's credentials, and the secret settings."""
         found = [os.environ.get(SESSION_KEY_VARIABLE, "")]
-        found.append(state_of(self.settings).view_key)
+        found += [state_of(self.settings).view_key, state_of(self.settings).own_key]
         found.append(str(getattr(getattr(self.serverapp, "identity_provider", None), "token", "")))
         if GatewayClient.initialized():
             gateway = GatewayClient.instance()

@@ -210,7 +210,9 @@ class Router:
                 self._end(kernel_id)
         elif data.get("action") == "interrupt" and kernel_id in self._links:
             # A signal, or a message to the kernel, stops cells only.
-            run_in_background(self._links[kernel_id].request("interrupt", load=False))
+            link = self._links[kernel_id]
+            requested = {"requested": link.kernel_clock()}
+            run_in_background(link.request("interrupt", requested, load=False))
         elif data.get("action") == "shutdown":
             self._drop(kernel_id)
 

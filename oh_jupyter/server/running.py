@@ -6,12 +6,12 @@ import json
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from oh_jupyter.errors import KernelNotFoundError, OhJupyterError, ServerError, ServerNotFoundError
+from oh_jupyter.server_notes import server_notes
 
 PROBE_SECONDS = 5.0
 """Seconds until a server must have told which notebooks are open."""
@@ -21,10 +21,17 @@ NOT_RUNNING = "No Jupyter server is running here. Start one with: jupyter lab"
 
 @dataclass(frozen=True)
 class RunningServer:
-    """Address of the extension on a server, or of one kernel below it; and the token, or ""."""
+    """Address of the extension on a server, or of one kernel below it; and the token, or "".
+
+    Attributes:
+        url: The address.
+        token: The server's token or key, or "".
+        notebook: The open notebook that was taken because it is the only one, or "".
+    """
 
     url: str
     token: str
+    notebook: str = ""
 
     @property
     def headers(self) -> dict[str, str]:
@@ -61,12 +68,13 @@ class _Jupyter:
         return ", ".join(path for path, _ in self.notebooks) or "none"
 
 
-def find_server(notebook: str | None = None) -> RunningServer:
+def find_server(notebook: str | None = None, *, prefer_open: bool = False) -> RunningServer:
     """The Jupyter server of this user, or the kernel of an open notebook in any of them.
 
     The notebook is named by its path, or the end of it. Of several servers, one is taken
-    without a notebook only if it alone serves the working directory. KernelNotFoundError if
-    no server, or more than one, is meant.
+    without a notebook only if it alone serves the working directory. With ``prefer_open`` the
+    only open notebook is taken where none is named. KernelNotFoundError if no server, or more
+    than one, is meant.
     """
     found, refusals = _running()
     if not found:
@@ -85,6 +93,10 @@ def find_server(notebook: str | None = None) -> RunningServer:
             f"Several Jupyter servers are running: {names}. Name one with --url, or an open "
             "notebook with --notebook"
         )
+    opened = found[0].notebooks
+    if prefer_open and len({kernel_id for _, kernel_id in opened}) == 1:
+        path, kernel_id = opened[0]
+        return replace(found[0].extension(kernel_id), notebook=path)
     return found[0].extension()
 
 
@@ -147,7 +159,10 @@ def _with_notebook(servers: list[_Jupyter], notebook: str) -> RunningServer:
             break
     if not found:
         places = "; ".join(f"{server.base}. Open notebooks: {server.opened}" for server in servers)
-        raise KernelNotFoundError(f"{notebook} is not open in {places}")
+        raise KernelNotFoundError(
+            f"{notebook} is not open in {places}. Open it; or, if it was renamed, run "
+            "`oh-jupyter connect CLIENT --notebook NAME` with its new name"
+        )
     if len({kernel_id for _, _, kernel_id in found}) > 1:
         names = ", ".join(f"{path} in {server.base}" for server, path, _ in found)
         raise KernelNotFoundError(f"{notebook} names several open notebooks: {names}")
@@ -180,23 +195,9 @@ def _running() -> tuple[list[_Jupyter], list[str]]:
 
 def _noted() -> list[_Jupyter]:
     """The servers that have a note in Jupyter's runtime directory, each address once."""
-    # jupyter_server's own function takes seconds to import.
-    from jupyter_core.paths import jupyter_runtime_dir
-
-    notes = []
-    for path in Path(jupyter_runtime_dir()).glob("jpserver-*.json"):
-        try:
-            note: dict[str, Any] = json.loads(path.read_text("utf-8"))
-            notes.append((path.stat().st_mtime, note))
-        except (OSError, ValueError):
-            continue  # it ended meanwhile, or is being written
     # A note may be left of one that was killed: the newest of an address holds.
-    newest = {str(note.get("url", "")): note for _, note in sorted(notes, key=lambda pair: pair[0])}
-    return [
-        _Jupyter(url.rstrip("/"), str(note.get("token") or ""), str(note.get("root_dir") or ""))
-        for url, note in newest.items()
-        if url.startswith("http") and not note.get("sock")
-    ]
+    newest = {note.url: note for note in sorted(server_notes(), key=lambda note: note.modified)}
+    return [_Jupyter(note.url, note.token, note.root) for note in newest.values()]
 
 
 def _ask_or_problem(server: _Jupyter) -> _Jupyter | str:
@@ -224,20 +225,18 @@ def _ask(server: _Jupyter) -> _Jupyter:
     ) as client:
         try:
             alive = client.get(f"{server.base}/oh_jupyter/alive")
-            sessions = client.get(f"{server.base}/api/sessions")
+            notebooks = client.get(f"{server.base}/oh_jupyter/notebooks")
         except httpx.ConnectError as problem:
             raise _GoneError(f"{server.base} cannot be reached: {problem}") from problem
         except httpx.HTTPError as problem:
             raise ServerError(f"{server.base} does not answer: {problem!r}") from problem
-    for answer in (alive, sessions):
+    for answer in (alive, notebooks):
         if answer.status_code != 200:
             said = problem_of_answer(server.base, answer.status_code, answer.content)
             raise ServerError(said, answer.status_code)
-    notebooks = tuple(
-        (str(session["path"]), str(session["kernel"]["id"]))
-        for session in sessions.json()
-        if session.get("kernel") and session.get("path") and session.get("type") != "fleet"
-    )
     return _Jupyter(
-        server.base, server.token, os.path.abspath(server.root) if server.root else "", notebooks
+        server.base,
+        server.token,
+        os.path.abspath(server.root) if server.root else "",
+        tuple((str(each["path"]), str(each["kernel_id"])) for each in notebooks.json()),
     )

@@ -50,6 +50,8 @@ class ServerState:
     results: ResultStore = field(default_factory=ResultStore)
     commands: defaultdict[str, CommandLog] = field(default_factory=lambda: defaultdict(CommandLog))
     view_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
+    own_key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
+    """Opens our addresses to programs of this user, where the server has no token."""
 
     def put_into(self, settings: dict[str, Any]) -> None:
         """Make it the state that handlers with these settings find."""

@@ -29,6 +29,7 @@ KERNELS = ("execute", "kernels")
 
 OF_THE_SERVER: dict[tuple[str, str], tuple[str, str]] = {
     ("get", "openapi.yaml"): ("read", ACTIONS),
+    ("get", "notebooks"): ("read", "sessions"),
     ("get", "requests/x"): ("execute", ACTIONS),
     ("get", "viewer/x/view"): ("execute", ACTIONS),
     ("put", "unsaved"): ("write", "contents"),

@@ -123,6 +123,7 @@ async def test_a_list_changes_nothing_in_the_kernel_of_a_notebook(
         assert (await ask("kernels", plain_kernel, "events"))[0] == 424
 
 
+@pytest.mark.browser
 async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
     """Agents show their models nothing else where there is structured content."""
     path = str(tmp_path / "a.txt")
@@ -148,6 +149,29 @@ async def test_text_is_all_of_a_result(mcp_connect, tmp_path) -> None:
             assert not answer.is_error, name
 
 
+async def test_a_command_that_goes_on_is_reported_with_what_this_tool_has(
+    mcp_connect, monkeypatch
+) -> None:
+    monkeypatch.setenv("NO_CHANGE_TIMEOUT_SECONDS", "0.3")
+    async with mcp_connect() as session:
+        (tool,) = [tool for tool in (await session.list_tools()).tools if tool.name == "run"]
+        calls = [
+            ({"command": "cat"}, "no new output after 0.3 seconds"),
+            ({"command": "echo x"}, "is NOT executed"),
+            (
+                {"command": "text", "is_input": True, "blocking": True, "timeout": 0.5},
+                "timed out after 0.5 seconds",
+            ),
+        ]
+        for arguments, expected in calls:
+            answer = told(await session.call_tool("run", arguments))
+            assert expected in answer
+            assert "execute_bash" not in answer
+            assert "With blocking, a call waits" in answer
+        assert {"blocking", "is_input", "timeout"} <= tool.input_schema["properties"].keys()
+
+
+@pytest.mark.browser
 async def test_what_could_not_be_done_is_an_error(mcp_connect, tmp_path) -> None:
     failing = [
         ("run_ipython", {"code": "1 / 0"}, "ZeroDivisionError"),
@@ -174,6 +198,7 @@ async def test_what_could_not_be_done_is_an_error(mcp_connect, tmp_path) -> None
                 assert answer.is_error == failed, (name, arguments, told(answer))
 
 
+@pytest.mark.browser
 async def test_no_result_fills_a_context(mcp_connect, tmp_path) -> None:
     lines = [f"line {number} " + "x" * 60 for number in range(10_000)]
     path = tmp_path / "large.txt"
@@ -237,6 +262,7 @@ async def test_pictures_are_image_content(mcp_connect, tmp_path) -> None:
         assert [(block.type, block.data) for block in seen.content] == [("image", PIXEL)]
 
 
+@pytest.mark.browser
 async def test_a_page_comes_with_its_screenshot(mcp_connect, tmp_path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<title>t</title><h1>Hello there</h1><button>Press</button>")

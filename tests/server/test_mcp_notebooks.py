@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 from pathlib import Path
 
@@ -68,6 +69,37 @@ async def test_open_notebooks_are_listed(mcp_connect, opened) -> None:
         assert (found["path"], found["kernel_id"]) == (path, kernel)
 
 
+async def test_what_a_person_typed_since_an_agent_read_is_not_replaced(
+    mcp_connect, opened, stored, jp_root_dir
+) -> None:
+    path, _ = await opened()
+
+    def type_(text: str) -> None:
+        book = nbformat.read(jp_root_dir / path, as_version=4)
+        book.cells[1]["source"] = text
+        nbformat.write(book, jp_root_dir / path)
+
+    async with mcp_connect() as session:
+        edit = {"notebook": path, "cell": 1, "source": "x = 30"}
+        unread = await session.call_tool("edit_cell", edit)
+        assert "You had not read this cell. Its text was:]\nx = 20" in told(unread)
+        again = await session.call_tool("edit_cell", {**edit, "source": "x = 40"})
+        assert "Its text was" not in told(again)
+        for change in ({"source": "x = 50"}, {"delete": True}):
+            await session.call_tool("read_cells", {"notebook": path})
+            type_(f"precious  # {change}")
+            refused = await session.call_tool("edit_cell", {"notebook": path, "cell": 1, **change})
+            assert refused.is_error
+            assert "was changed since you read it; nothing was changed." in told(refused)
+            assert f"Its text is now:\nprecious  # {change}" in told(refused)
+            assert stored()[1]["source"] == f"precious  # {change}"
+        # Now it knows the text.
+        deleted = await session.call_tool(
+            "edit_cell", {"notebook": path, "cell": 1, "delete": True}
+        )
+        assert not deleted.is_error
+
+
 async def test_edits_of_cells_are_events_with_a_diff(mcp_connect, opened) -> None:
     _, kernel = await opened()
     async with mcp_connect(kernel) as session:
@@ -92,10 +124,10 @@ async def test_cells_are_read_inserted_edited_moved_deleted(mcp_connect, opened,
             "insert_cell", {"source": "some *text*", "cell_type": "markdown", "index": 1}
         )
         assert f"Inserted cell 1 (id {stored()[1]['id']}) of work/book.ipynb" in told(answer)
-        assert "whether to load it again" in told(answer)
         assert [cell["source"] for cell in stored()] == ["# Title", "some *text*", "x = 20"]
         edit = {"cell": ids[1], "old_str": "20", "new_str": "21"}
-        assert not (await session.call_tool("edit_cell", edit)).is_error
+        answer = await session.call_tool("edit_cell", edit)
+        assert told(answer).splitlines()[-2:] == ["-x = 20", "+x = 21"]
         failed = await session.call_tool("edit_cell", edit)
         assert failed.is_error
         assert "0 times" in told(failed)
@@ -143,6 +175,69 @@ async def test_a_cell_is_run_in_the_notebooks_kernel(mcp_connect, opened, stored
     # The person has the variable, and the log has the cells.
     _, observation = await act("run_ipython", kernel, code="x")
     assert observation["content"].startswith("20\n")
+
+
+async def test_files_are_edited_by_relative_paths_too(mcp_connect, opened) -> None:
+    _, kernel = await opened()
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("run", {"command": "echo one > notes.txt"})
+        edit = {"command": "str_replace", "path": "notes.txt", "old_str": "one", "new_str": "two"}
+        assert not (await session.call_tool("edit", edit)).is_error
+        assert "two" in told(await session.call_tool("read", {"path": "notes.txt"}))
+        pandas = "import json\njson.loads('{')"
+        answer = await session.call_tool("run_ipython", {"code": pandas})
+        assert "frames of libraries; the last is json/decoder.py" in told(answer)
+
+
+async def test_cells_that_an_agent_runs_are_numbered_like_a_persons(
+    mcp_connect, opened, stored
+) -> None:
+    _, kernel = await opened()
+    async with mcp_connect(kernel) as session:
+        await session.call_tool("insert_cell", {"source": "x + 1"})
+        await session.call_tool("insert_cell", {"source": "_ + 1"})
+        for cell in (1, 2, 3):
+            assert not (await session.call_tool("run_cell", {"cell": cell})).is_error
+        history = "print(In[1:4], Out, get_ipython().execution_count)"
+        answer = await session.call_tool("run_ipython", {"code": history})
+    assert [cell["execution_count"] for cell in stored()[1:]] == [1, 2, 3]
+    (result,) = stored()[3]["outputs"]
+    assert (result["output_type"], result["execution_count"]) == ("execute_result", 3)
+    assert "['x = 20', 'x + 1', '_ + 1'] {2: 21, 3: 22} 4" in told(answer)
+
+
+async def test_a_cell_inside_a_persons_has_the_next_number(
+    mcp_connect, opened, stored, jp_serverapp, tmp_path
+) -> None:
+    _, kernel = await opened()
+    gate, started = tmp_path / "gate", tmp_path / "started"
+    os.mkfifo(gate)
+    client = jp_serverapp.kernel_manager.get_kernel(kernel).client()
+    client.start_channels()
+
+    async def run(code: str) -> dict:
+        client.execute(code)
+        return (await client.get_shell_msg(timeout=60))["content"]
+
+    async with mcp_connect(kernel) as session:
+        source = f"import sys; print('late', file=sys.stderr); open({str(gate)!r}, 'w').close(); 7"
+        await session.call_tool("edit_cell", {"cell": 1, "source": source})
+        assert (await run("%load_ext oh_jupyter"))["execution_count"] == 1
+        outer = asyncio.ensure_future(run(f"%oh_run touch {started}; cat {gate}"))
+        while not started.exists():
+            await asyncio.sleep(0)
+        answer = await session.call_tool("run_cell", {"cell": 1})
+        assert not answer.is_error, told(answer)
+        assert (await outer)["execution_count"] == 2
+        reply = await run("assert Out[3] == 7 and 'late' in In[3] and 'oh_run' in In[2]")
+    assert (reply["status"], reply["execution_count"]) == ("ok", 4)
+    cell = stored()[1]
+    assert cell["execution_count"] == 3
+    assert [(o["output_type"], o.get("name")) for o in cell["outputs"]] == [
+        ("stream", "stderr"),
+        ("execute_result", None),
+    ]
+    client.stop_channels()
 
 
 async def test_another_notebook_is_named_by_its_path(mcp_connect, opened, stored) -> None:
@@ -321,7 +416,6 @@ class TestLive:
 
         async with mcp_connect(kernel) as session:
             answer = await session.call_tool("insert_cell", {"source": PLOT, "run": True})
-            assert "whether to load it again" not in told(answer)
             assert "42" in told(answer)
             assert [cell["source"] for cell in cells()] == ["# Title", "x = 20", PLOT]
             outputs = cells()[2]["outputs"]

@@ -319,7 +319,7 @@ def test_nothing_is_left_when_the_server_stops(places, server, running) -> None:
     )
 
     async def talk() -> list[psutil.Process]:
-        async with launched(places) as session:
+        async with launched(places, "--url", server.url, "--token", server.token) as session:
             await asyncio.to_thread(lambda: urllib.request.urlopen(request, timeout=60).close())
             assert told(await session.call_tool("echo", {"text": "x"})) == "x"
             await session.call_tool("run", {"command": "true"})

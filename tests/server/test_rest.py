@@ -201,7 +201,9 @@ async def test_pending_requests_end_when_the_kernel_does(
     _, before = await act("run_ipython", plain_kernel, code="import os; os.getpid()")
     pid = int(before["content"].partition("\n")[0])
     begun = tmp_path / "begun"
-    code = "import os; os._exit(1)" if how == "exits" else "import time; time.sleep(600)"
+    code = (
+        "import ctypes; ctypes.string_at(0)" if how == "exits" else "import time; time.sleep(600)"
+    )
     code = f"open({str(begun)!r}, 'w').close(); {code}"
     waiting = asyncio.ensure_future(act("run_ipython", plain_kernel, code=code))
     await asyncio.to_thread(wait_until, begun.exists)

@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import signal
 from typing import Any
 
 import pytest
@@ -99,6 +100,7 @@ async def test_skills_are_listed(ask: Any) -> None:
     assert found["open_file"]["docstring"]
 
 
+@pytest.mark.browser
 async def test_the_last_page(ask: Any, act: Any, jp_fetch: Any, tmp_path: Any) -> None:
     await act("run", command="true")
     status, answer = await ask("browser", "marks")
@@ -134,15 +136,18 @@ async def test_a_risky_action_waits_in_a_shared_kernel(
         assert found["reason"] == "it becomes another user"
         where = ("kernels", plain_kernel, "confirmations", str(found["id"]))
         assert (await ask(*where, body={"approve": "yes"}))[0] == 422
+        status, refused = await ask(*where, body={"approve": approve, "because": "x"})
+        assert (status, "Unknown field 'because'" in refused["detail"]) == (422, True)
         monkeypatch.setenv("SESSION_API_KEY", "secret")
         agent = {"X-Session-API-Key": "secret"}
         assert (await ask(*where, body={"approve": True}, headers=agent))[0] == 403
         monkeypatch.delenv("SESSION_API_KEY")
         with pytest.raises(json.JSONDecodeError):  # there is no body: 204
-            await ask(*where, body={"approve": approve})
+            await ask(*where, body={"approve": approve, "reason": "not on this machine"})
         status, observation = await asked
         assert status == 200
         assert observation["observation"] == ("run" if approve else "user_rejected")
+        assert ("not on this machine" in observation["content"]) is not approve
         assert (await ask(*where, body={"approve": True}))[0] == 404
     _, log = await ask("kernels", plain_kernel, "events")
     asked_for = [e for e in log["events"] if "sudo" in e.get("args", {}).get("command", "")]
@@ -190,3 +195,28 @@ async def test_kernels_that_nobody_asked_anything_are_left_alone(
 async def test_the_default_kernel_asks_nobody(act: Any) -> None:
     status, observation = await act("run", command="echo x; sudo -n true")
     assert (status, observation["observation"]) == (200, "run")
+
+
+async def test_who_only_looks_is_answered_with_nothing_when_the_kernel_restarts(
+    ask: Any, act: Any, plain_kernel: str, jp_serverapp: Any, monkeypatch: Any
+) -> None:
+    await act("run", plain_kernel, command="true")
+    link = state_of(jp_serverapp.web_app.settings).router.link(plain_kernel)
+    request, sent = link.request, asyncio.Semaphore(0)
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        sent.release()
+        return request(*args, **kwargs)
+
+    monkeypatch.setattr(link, "request", noted)
+    manager = jp_serverapp.kernel_manager
+    os.kill(manager.get_kernel(plain_kernel).provisioner.process.pid, signal.SIGSTOP)
+    where = ("kernels", plain_kernel, "events")
+    looking = [asyncio.ensure_future(ask(*where, params={"if_loaded": "true"}))]
+    looking.append(asyncio.ensure_future(ask(*where)))
+    await sent.acquire()
+    await sent.acquire()
+    await manager.restart_kernel(plain_kernel, now=True)
+    with pytest.raises(json.JSONDecodeError):  # there is no body: 204
+        await looking[0]
+    assert (await looking[1])[0] == 503

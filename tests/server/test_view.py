@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,21 @@ def keyed_url(jp_serverapp: Any, http_server: Any, url_file: Path, jp_asyncio_lo
     url_file.write_text("of an earlier server")
     jp_asyncio_loop.run_until_complete(app._start_jupyter_server_extension(jp_serverapp))
     return url_file.read_text()
+
+
+async def test_an_address_file_that_is_a_mount_point_is_written_in_place(
+    jp_serverapp: Any, url_file: Path, tmp_path: Path, request: Any
+) -> None:
+    mounted = tmp_path / "mounted"
+    mounted.touch()
+    url_file.touch()
+    command = ["mount", "--bind", str(mounted), str(url_file)]
+    if shutil.which("mount") is None or subprocess.run(command, capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here")
+    request.addfinalizer(lambda: subprocess.run(["umount", str(url_file)], check=True))
+    (app,) = jp_serverapp.extension_manager.extension_apps["oh_jupyter"]
+    await app._start_jupyter_server_extension(jp_serverapp)
+    assert "/oh_jupyter/viewer/" in mounted.read_text()
 
 
 async def test_files_are_sent_as_what_they_are(
@@ -85,6 +102,7 @@ async def test_what_is_no_file_is_refused(keyed_url: str, tmp_path: Path) -> Non
         assert (await client.get(f"{keyed_url}/view")).status_code == 422
 
 
+@pytest.mark.browser
 async def test_an_agents_browser_opens_them(keyed_url: str, act: Any, tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("found in the file")
     page = f"{keyed_url}/view?path={tmp_path / 'note.txt'}"

@@ -41,6 +41,7 @@ from oh_jupyter.errors import (
     WireError,
 )
 from oh_jupyter.events.json import parse_json
+from oh_jupyter.messages import GUEST_HEADER
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.links import KernelLink, Reply, Transfer
 from oh_jupyter.server.state import ServerState, state_of
@@ -49,8 +50,12 @@ T = TypeVar("T")
 
 SESSION_KEY_HEADER = "X-Session-API-Key"
 
-PERSONA_HEADERS = {"persona": "X-JupyterAI-Persona-Id", "chat": "X-Jupyter-Chat-Id"}
-"""By what Jupyter AI says which of its personas uses our tools, and in which chat."""
+ACTOR_HEADERS = {
+    "persona": "X-JupyterAI-Persona-Id",
+    "chat": "X-Jupyter-Chat-Id",
+    "guest": GUEST_HEADER,
+}
+"""Headers that name who acts: a persona of Jupyter AI and its chat, or a guest agent."""
 
 MAX_NAME_CHARS = 200
 
@@ -135,7 +140,11 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         requests are free of the XSRF check.
         """
         given = self.request.headers.get(SESSION_KEY_HEADER, "")
-        self.by_session_key = is_session_key(given)
+        own_key = self.state.own_key.encode()
+        authorization = self.request.headers.get("Authorization", "").rpartition(" ")[2]
+        self.by_session_key = is_session_key(given) or any(
+            hmac.compare_digest(each.encode(), own_key) for each in (given, authorization)
+        )
         if given and not self.by_session_key and "Authorization" not in self.request.headers:
             # Clients of OpenHands have one header for whatever key they were given.
             self.request.headers["Authorization"] = f"token {given}"
@@ -190,6 +199,15 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         """The parsed body; WireError if it is no JSON."""
         return parse_json(self.body)
 
+    def json_object(self, *known: str) -> dict[str, Any]:
+        """The body as an object that has no other fields than those; WireError for others."""
+        body = self.json_body()
+        if not isinstance(body, dict):
+            raise WireError("The body must be a JSON object", "body")
+        if unknown := sorted(body.keys() - {*known}):
+            raise WireError(f"Unknown field {unknown[0]!r}. Known: {', '.join(known)}", unknown[0])
+        return body
+
     def path_argument(self, name: str) -> str | None:
         """A path of the query as it is, None if there is none; WireError if it is no path."""
         values = self.request.query_arguments.get(name)
@@ -220,8 +238,8 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     @property
     def actor(self) -> dict[str, str]:
-        """Who asks, for the event log: the user if it is known, and a persona of Jupyter AI."""
-        named = {name: self.request.headers.get(key) for name, key in PERSONA_HEADERS.items()}
+        """Who asks, for the event log: the user if known, and the headers that name an agent."""
+        named = {name: self.request.headers.get(key) for name, key in ACTOR_HEADERS.items()}
         named["user"] = self.principal
         return {name: value[:MAX_NAME_CHARS] for name, value in named.items() if value}
 
@@ -301,8 +319,10 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer an error as FastAPI would, which OpenHands' clients read, and as Jupyter does."""
         problem = kwargs.get("exc_info", (None, None, None))[1]
-        if isinstance(problem, ExtensionMissingError) and self.flag("if_loaded"):
-            # Who only looks into a person's kernel asks so: it is no failure to find nothing.
+        # A client that only looks into a person's kernel asks so: nothing there is no failure, nor
+        # is a kernel that restarts meanwhile, which Jupyter would log as an error of ours.
+        nothing = isinstance(problem, ExtensionMissingError | KernelDiedError | RuntimeClosedError)
+        if nothing and self.flag("if_loaded"):
             self.finish_empty()
             return
         detail = self._reason

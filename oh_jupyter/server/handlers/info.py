@@ -6,6 +6,7 @@ import asyncio
 import time
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import psutil
 from jupyter_server.auth.decorator import authorized
@@ -33,6 +34,23 @@ class AliveHandler(OhHandler):
         if kernel_id is not None:
             self.state.router.check(kernel_id)
         self.finish_json({"status": "ok"})
+
+
+class NotebooksHandler(OhHandler):
+    """GET the open notebooks with their kernels."""
+
+    @web.authenticated
+    @authorized("read", resource="sessions")
+    async def get(self) -> None:
+        """List path and kernel of each; a notebook without a kernel is not open."""
+        sessions: Any = self.session_manager
+        self.finish_json(
+            [
+                {"path": session["path"], "kernel_id": session["kernel"]["id"]}
+                for session in await sessions.list_sessions()
+                if session.get("kernel") and session.get("path") and session["type"] == "notebook"
+            ]
+        )
 
 
 class ServerInfoHandler(OhHandler):
@@ -114,5 +132,6 @@ KERNEL_ROUTES: Routes = [
     (r"/server_info", ServerInfoHandler),
 ]
 SERVER_ROUTES: Routes = [
+    (r"/notebooks", NotebooksHandler),
     (r"/openapi\.yaml", OpenApiHandler),
 ]

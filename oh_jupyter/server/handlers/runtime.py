@@ -95,21 +95,21 @@ class ConfirmHandler(OhHandler):
     async def post(self, event_id: str, kernel_id: str | None = None) -> None:
         """Let it begin, or reject it: ``{"approve": true}`` or ``{"approve": false}``.
 
-        With a rejection the agent is told ``why``; an approval with ``for_session`` holds for
+        The agent gets the ``reason`` of a rejection; an approval with ``for_session`` holds for
         later actions of the type that wait for the same reasons. Who has the server's token may be
         the agent itself, so that approval has to be allowed by a setting. JupyterLab's panel tells
         the kernel directly.
         """
         if self.by_session_key:
             raise web.HTTPError(403, "An agent cannot confirm its own actions")
-        body = self.json_body()
-        if not isinstance(body, dict) or not isinstance(body.get("approve"), bool):
+        body = self.json_object("approve", "reason", "why", "for_session")
+        if not isinstance(body.get("approve"), bool):
             raise WireError('The body must be {"approve": true} or {"approve": false}', "approve")
         if body["approve"] and not self.state.confirmation_over_rest:
             raise web.HTTPError(403, NOT_OVER_REST)
-        why, for_session = body.get("why", ""), body.get("for_session", False)
+        why, for_session = body.get("reason", body.get("why", "")), body.get("for_session", False)
         if not isinstance(why, str):
-            raise WireError("'why' must be a text", "why")
+            raise WireError("'reason' must be a text", "reason")
         if not isinstance(for_session, bool):
             raise WireError("'for_session' must be true or false", "for_session")
         fields = {
@@ -184,8 +184,8 @@ class CheckpointsHandler(OhHandler):
     @authorized("execute", resource="oh_jupyter:actions")
     async def post(self, kernel_id: str | None = None) -> None:
         """Keep the files as they are now: ``{"label": "..."}``."""
-        body = self.json_body()
-        if not isinstance(body, dict) or not isinstance(body.get("label"), str):
+        body = self.json_object("label")
+        if not isinstance(body.get("label"), str):
             raise WireError('The body must be {"label": "..."}', "label")
         reply = await self.ask(kernel_id, "mark_checkpoint", {"label": body["label"]})
         self.finish_json(reply.body or b"null")
@@ -198,11 +198,7 @@ class RewindHandler(OhHandler):
     @authorized("execute", resource="oh_jupyter:actions")
     async def post(self, kernel_id: str | None = None) -> None:
         """Undo the turns since then, or tell what that would do (``"preview": true``)."""
-        body = self.json_body()
-        if not isinstance(body, dict):
-            raise WireError('The body must be a JSON object such as {"id": 12}', "body")
-        known = ("id", "everything", "preview", "source", "path")
-        fields = {name: body[name] for name in known if name in body}
+        fields = self.json_object("id", "everything", "preview", "source", "path")
         reply = await self.ask(kernel_id, "rewind", fields)
         self.finish_json(reply.body or b"null")
 

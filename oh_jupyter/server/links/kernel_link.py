@@ -238,10 +238,15 @@ class KernelLink(ABC):
 
         By then nobody waits for it any more, and who asks again must not get it done twice.
         """
-        offset = self._clock_offset_seconds
-        if offset is None or "generation" not in content:
+        now = self.kernel_clock()
+        if now is None or "generation" not in content:
             return content
-        return {**content, "expires": time.monotonic() + offset + PING_GRACE_SECONDS}
+        return {**content, "expires": now + PING_GRACE_SECONDS}
+
+    def kernel_clock(self) -> float | None:
+        """Return what the kernel's monotonic clock shows now; None before it was asked."""
+        offset = self._clock_offset_seconds
+        return None if offset is None else time.monotonic() + offset
 
     def _message(
         self, msg_type: str, content: dict[str, Any], subshell: str | None = None

@@ -189,7 +189,9 @@ _TOOLS = (
                 "description": "Calls, one a line, of BrowserGym's action language: goto('url'), "
                 "go_back(), click('bid'), fill('bid', 'text'), select_option('bid', 'option'), "
                 "press('bid', 'Enter'), hover('bid'), scroll(0, 200), upload_file('bid', 'path'), "
-                "new_tab(), tab_focus(0), tab_close(), noop(1000)."
+                "new_tab(), tab_focus(0), tab_close(), noop(1000). handle_dialog(accept=True, "
+                "text='') in front of the call that opens a dialog (confirm, prompt, leaving a "
+                "page) answers it; without it, one is dismissed. find('text'), page_text(0)."
             }
         },
     ),

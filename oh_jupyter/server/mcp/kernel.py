@@ -140,20 +140,30 @@ class Kernel:
         if timeout is not None:
             action["timeout"] = timeout
         body = json.dumps({"action": action}).encode()
-        reply = await self.request("execute_action", self._noted(), body)
+        # An agent's other tools take paths relative to the shell's directory, too.
+        fields = {**self._noted(), "relative_paths": True}
+        reply = await self.request("execute_action", fields, body)
         return json.loads(reply.body or b"{}")
 
-    async def run_cell(self, args: Mapping[str, Any], timeout: float | None = None) -> Any:
-        """Run a cell; the Observation's wire form, the notebook's outputs, and the execution count.
+    async def run_cell(
+        self,
+        args: Mapping[str, Any],
+        timeout: float | None = None,
+        *,
+        store_history: bool = False,
+    ) -> Any:
+        """Run a cell and return its Observation's wire form, notebook outputs and execution count.
 
-        It is interrupted after the time limit in seconds.
+        It is interrupted after ``timeout`` seconds. With ``store_history`` the kernel numbers it
+        like a person's cell.
         """
         self._touch()
         action: dict[str, Any] = {"action": "run_ipython", "args": dict(args)}
         if timeout is not None:
             action["timeout"] = timeout
         body = json.dumps({"action": action}).encode()
-        reply = await self.request("run_cell", self._noted(), body)
+        fields = {**self._noted(), "store_history": store_history}
+        reply = await self.request("run_cell", fields, body)
         return json.loads(reply.body or b"{}")
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import httpx
 
 from oh_jupyter.errors import OhJupyterError, ServerError
+from oh_jupyter.messages import GUEST_HEADER, GUEST_VARIABLE
 from oh_jupyter.server.running import RunningServer, is_local, problem_of_answer
 
 CONNECT_SECONDS = 30.0
@@ -254,11 +255,13 @@ class _Relay:
         raise ServerError(problem_of_answer(address, answer.status_code, body))
 
     def _headers(self) -> dict[str, str]:
+        guest = os.environ.get(GUEST_VARIABLE)
         return {
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
             **self._server.headers,
             **self._session.headers,
+            **({GUEST_HEADER: guest} if guest else {}),
         }
 
     def _listen(self) -> None:

@@ -17,6 +17,7 @@ from oh_jupyter.server.mcp.notebooks import (
     Document,
     Notebooks,
     OpenNotebook,
+    SeenCells,
     new_cell,
     position,
 )
@@ -91,7 +92,8 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
         Tool(
             "edit_cell",
             "Change the text of a cell: all of it by source, or one passage by old_str and "
-            "new_str. Its outputs stay until it is run. Or move it by index, or delete it.",
+            "new_str. Its outputs stay until it is run. Or move it by index, or delete it. A text "
+            "that was changed since you read it is shown instead of replaced or deleted.",
             schema(
                 "cell",
                 notebook=_NOTEBOOK,
@@ -142,6 +144,10 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
     ]
 
 
+MAX_DIFF_CHARS = 2000
+"""Characters of the diff that an edit of a cell is answered with."""
+
+
 @dataclass(frozen=True)
 class Call:
     """A call of a tool on a notebook: its arguments, and who calls."""
@@ -150,15 +156,35 @@ class Call:
     document: Document
     arguments: dict[str, Any]
     caller: Caller
+    seen: SeenCells
+
+    @property
+    def _reader(self) -> str:
+        return json.dumps([self.caller.principal, dict(self.caller.actor)], sort_keys=True)
+
+    def note_seen(self, *cells: Cell) -> None:
+        """Remember that the caller knows these cells as they are now."""
+        self.seen.note(self._reader, self.document.path, cells)
+
+    def known_source(self, cell: Cell) -> str | None:
+        """The text of a cell as the caller knows it, or None if it has not read the cell."""
+        return self.seen.source(self._reader, self.document.path, cell)
+
+    def refusal(self, index: int, cell: Cell) -> Result | None:
+        """Refuse to replace or delete a text that the caller has not read, and show that text."""
+        source = "".join(cell["source"])
+        if self.known_source(cell) in (None, source):
+            return None
+        self.note_seen(cell)
+        return failure(
+            f"Cell {index} of {self.document.path} was changed since you read it; nothing was "
+            f"changed. Its text is now:\n{source}\n[Repeat the call to replace or delete it, or "
+            "change one passage by old_str and new_str.]"
+        )
 
     def done(self, what: str) -> Result:
         """The result that says what was done to the notebook."""
-        return result(text(f"{what} of {self.document.path}.{self.note}"))
-
-    @property
-    def note(self) -> str:
-        """What the person has to know after a change, or ""."""
-        return f" {self.document.note}" if self.document.note else ""
+        return result(text(f"{what} of {self.document.path}."))
 
 
 Work = Callable[["NotebookTools", Call], Awaitable[Result]]
@@ -178,13 +204,15 @@ def _on_notebook(
             if not await caller.allowed(action, "contents"):
                 return failure(f"You may not {action} the files of this server.")
             notebook, document = await self.find(arguments.get("notebook"))
-            call = Call(notebook, document, arguments, caller)
+            call = Call(notebook, document, arguments, caller, self._notebooks.seen)
             if edit_mode is None:
                 return await work(self, call)
             before = await document.cells()
-            found = await work(self, call)
-            await self._record(call, edit_mode, before)
-            return found
+            outcome = await work(self, call)
+            diff = await self._record(call, edit_mode, before)
+            if diff and edit_mode == "replace" and not outcome["isError"]:
+                outcome["content"].append(text(_clipped_diff(diff)))
+            return outcome
 
         return tool
 
@@ -203,11 +231,12 @@ class NotebookTools:
         notebook = await self._notebooks.find(name, self._kernel.kernel_id)
         return notebook, await self._notebooks.document(notebook)
 
-    async def _record(self, call: Call, edit_mode: str, before: list[Cell]) -> None:
+    async def _record(self, call: Call, edit_mode: str, before: list[Cell]) -> str:
+        """Record what an edit has changed; return the diff."""
         diff = _cell_diff(call.document.path, before, await call.document.cells())
         kernel_id = call.notebook.kernel_id or self._kernel.kernel_id
         if not diff or kernel_id is None:
-            return
+            return diff
         given = call.arguments
         path = self._notebooks.file_of(call.document.path)
         asked = {"cell": given.get("cell"), "edit_mode": edit_mode, "to": given.get("index")}
@@ -225,6 +254,7 @@ class NotebookTools:
             await self._kernel.other(kernel_id).request(
                 "record_edit", body=json.dumps(edit).encode(), load=False
             )
+        return diff
 
     async def list_notebooks(self, arguments: dict[str, Any], caller: Caller) -> Result:
         """List the open notebooks."""
@@ -248,6 +278,7 @@ class NotebookTools:
         """Show cells."""
         arguments, cells = call.arguments, await call.document.cells()
         chosen = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
+        call.note_seen(*(cell for _, cell in chosen))
         blocks = [text(f"{call.document.path}: {len(cells)} cells")]
         for index, cell in chosen:
             blocks += cell_blocks(index, cell, arguments.get("outputs", True))
@@ -262,6 +293,7 @@ class NotebookTools:
         cell = new_cell(arguments.get("cell_type", "code"), arguments["source"])
         await call.document.insert(index, cell)
         inserted = (await call.document.cells())[index]
+        call.note_seen(inserted)
         if arguments.get("run") and cell["cell_type"] == "code":
             return await self._run(call, inserted, index)
         return call.done(f"Inserted {named(index, inserted)}")
@@ -279,11 +311,20 @@ class NotebookTools:
         source, problem = _new_source(cells[index], arguments)
         if problem:
             return failure(f"Cell {index} of {call.document.path}: {problem}")
+        replaces = "source" in arguments and "old_str" not in arguments
+        if replaces and (refused := call.refusal(index, cells[index])):
+            return refused
         kind = arguments.get("cell_type")
         await call.document.set_source(index, cells[index], source, kind)
-        return (
-            await self._move(call) if moves else call.done(f"Edited {named(index, cells[index])}")
-        )
+        unread = replaces and call.known_source(cells[index]) is None
+        call.note_seen({**cells[index], "source": source})
+        if moves:
+            return await self._move(call)
+        done = call.done(f"Edited {named(index, cells[index])}")
+        before = "".join(cells[index]["source"])
+        if unread and before.strip():
+            done["content"].append(text(f"[You had not read this cell. Its text was:]\n{before}"))
+        return done
 
     @_on_notebook("write", "delete")
     async def delete_cell(self, call: Call) -> Result:
@@ -293,6 +334,8 @@ class NotebookTools:
     async def _delete(self, call: Call) -> Result:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, reference)
+        if refused := call.refusal(index, cells[index]):
+            return refused
         await call.document.delete(cells[index].get("id", index))
         return call.done(f"Deleted {named(index, cells[index])}")
 
@@ -328,15 +371,23 @@ class NotebookTools:
             return failure(f"You may not run code in the kernel of {notebook.path}.")
         args = {"code": "".join(cell["source"]), "include_extra": False}
         kernel = self._kernel.other(notebook.kernel_id)
-        found = await kernel.run_cell(args, call.arguments.get("timeout"))
+        found = await kernel.run_cell(args, call.arguments.get("timeout"), store_history=True)
         shown = of_observation(found["observation"])
         if shown["isError"]:  # it did not run
             return shown
         outputs, count = found["outputs"], found["execution_count"]
         await document.set_outputs(cell.get("id") or index, outputs, count)
         number = "" if count is None else f" as [{count}]"
-        ran = f"[Ran {named(index, cell)} of {document.path}{number}.{call.note}]"
+        ran = f"[Ran {named(index, cell)} of {document.path}{number}.]"
         return result(*shown["content"], text(ran), is_error=raised(outputs))
+
+
+def _clipped_diff(diff: str) -> str:
+    """Shorten a diff of cells for an agent, which knows the notebook's name."""
+    shown = "\n".join(diff.split("\n")[2:])
+    if len(shown) <= MAX_DIFF_CHARS:
+        return shown
+    return shown[:MAX_DIFF_CHARS].rpartition("\n")[0] + "\n[... more lines have changed ...]"
 
 
 def _cell_diff(path: str, before: list[Cell], after: list[Cell]) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -17,6 +18,12 @@ from oh_jupyter.server.collaboration import SharedDocuments
 from oh_jupyter.server.http_errors import reason_of
 from oh_jupyter.server.saves import OrderedSaves
 
+MAX_SEEN_CELLS = 10_000
+"""Cells whose texts are remembered, of all notebooks and agents."""
+
+Cell = dict[str, Any]
+"""A cell of the notebook format."""
+
 
 @dataclass(frozen=True)
 class OpenNotebook:
@@ -28,6 +35,26 @@ class OpenNotebook:
     state: str
 
 
+class SeenCells:
+    """Texts of cells as agents last read or wrote them."""
+
+    def __init__(self) -> None:
+        self._sources: OrderedDict[tuple[str, str, str], str] = OrderedDict()
+
+    def source(self, reader: str, path: str, cell: Cell) -> str | None:
+        """Return the text that an agent knows of a cell, or None if it has not read the cell."""
+        return self._sources.get((reader, path, str(cell.get("id"))))
+
+    def note(self, reader: str, path: str, cells: Iterable[Cell]) -> None:
+        """Remember the texts that an agent knows now."""
+        for cell in cells:
+            key = (reader, path, str(cell.get("id")))
+            self._sources[key] = "".join(cell["source"])
+            self._sources.move_to_end(key)
+        while len(self._sources) > MAX_SEEN_CELLS:
+            self._sources.popitem(last=False)
+
+
 class Notebooks:
     """Finds the open notebooks of a server, and their documents."""
 
@@ -36,6 +63,7 @@ class Notebooks:
         self._serverapp = serverapp
         self._shared_documents = shared_documents
         self._saves = shared_documents.saves
+        self.seen = SeenCells()
 
     async def open_ones(self) -> list[OpenNotebook]:
         """The notebooks that have a session."""
@@ -90,9 +118,6 @@ class Notebooks:
         return StoredDocument(notebook.path, contents, self._saves)
 
 
-Cell = dict[str, Any]
-"""A cell of the notebook format."""
-
 Reference = int | str
 """A cell: its position, from 0 or from the end, or its id."""
 
@@ -134,13 +159,9 @@ def _number(text: str) -> int | None:
 
 
 class Document(ABC):
-    """The cells of one notebook.
-
-    ``note`` says what the person has to know after a change, or is "".
-    """
+    """The cells of one notebook."""
 
     path: str
-    note: str = ""
 
     @abstractmethod
     async def cells(self) -> list[Cell]:
@@ -180,11 +201,6 @@ class Document(ABC):
 
 class StoredDocument(Document):
     """A notebook file, changed through the server's contents manager."""
-
-    note = (
-        "The file was changed on disk: a tab where the notebook is open shows it at once; without "
-        "the JupyterLab extension of oh_jupyter the tab asks the person whether to load it again."
-    )
 
     def __init__(self, path: str, contents: Any, saves: OrderedSaves) -> None:
         """Name a notebook below the server's root."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from oh_jupyter.ansi import strip_ansi
+from oh_jupyter.messages import RUNNING_HINT
 from oh_jupyter.server.mcp.notebooks import Cell
 
 Result = dict[str, Any]
@@ -74,6 +75,13 @@ def text_alone(found: Result) -> Result:
     return kept
 
 
+_RUNNING_HINT = (
+    "Call run again with an empty command for more output, with is_input and a text to answer it, "
+    "or with is_input and C-c to stop it. With blocking, a call waits however long its command is "
+    "silent, until that has ended or the timeout is over."
+)
+
+
 def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ()) -> Result:
     """The result that an Observation in its wire form is, with pictures from some of its extras."""
     kind = observation.get("observation")
@@ -87,11 +95,43 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
             return result(shown)
     images = [image(str(extras.get(name) or "")) for name in pictures]
     images += [image(url) for url in extras.get("image_urls") or []]
+    if kind == "run_ipython":
+        content = fold_library_frames(content)
     return result(
         text(_readable(content, extras) or str(observation.get("message", ""))),
         *images,
         is_error=_failed(kind, content, extras),
     )
+
+
+_LIBRARY_FRAME = re.compile(
+    r"File \S*(?:site-packages|dist-packages|[/\\]lib[/\\]python3\.\d+)[/\\]([^\s:]+:\d+), in (\w*)"
+)
+"""The head of a frame of an installed library, or of Python's own, in IPython's tracebacks."""
+
+
+def fold_library_frames(content: str) -> str:
+    """Shorten a traceback of IPython to the frames of the person's own code.
+
+    Of each run of libraries' frames the last remains as one line: where the exception was raised.
+    """
+    if "Traceback (most recent call last)" not in content:
+        return content
+    kept: list[str] = []
+    folded = 0
+    for block in content.split("\n\n"):
+        head, separator, frame = block.rpartition("Traceback (most recent call last)\n")
+        match = _LIBRARY_FRAME.match(frame)
+        if match is None:
+            folded = 0
+            kept.append(block)
+            continue
+        folded += 1
+        line = f"[{folded} frames of libraries; the last is {match[1]} in {match[2]}. %tb has all]"
+        if folded > 1 and not head:
+            kept.pop()
+        kept.append(f"{head}{separator}{line}" if head else line)
+    return "\n\n".join(kept)
 
 
 def _failed(kind: Any, content: str, extras: Mapping[str, Any]) -> bool:
@@ -131,9 +171,10 @@ def _readable(content: str, extras: Mapping[str, Any]) -> str:
         parts += f"\n[Current working directory: {metadata['working_dir']}]"
     if metadata.get("py_interpreter_path"):
         parts += f"\n[Python interpreter: {metadata['py_interpreter_path']}]"
-    if metadata.get("exit_code", -1) != -1:
-        parts += f"\n[Command finished with exit code {metadata['exit_code']}]"
-    return parts.strip()
+    code = metadata.get("exit_code", -1)
+    if code != -1 and f"exit code {code}" not in str(metadata.get("suffix")):
+        parts += f"\n[Command finished with exit code {code}]"
+    return parts.strip().replace(RUNNING_HINT, _RUNNING_HINT)
 
 
 def bounded(found: Result, rest: str, limit: int = MAX_TEXT_CHARS) -> Result:
@@ -220,7 +261,8 @@ def _output(output: dict[str, Any]) -> tuple[str, list[dict[str, Any]]]:
     if kind == "stream":
         return _clipped(_joined(output.get("text", ""))), []
     if kind == "error":
-        return _clipped("\n".join(output.get("traceback") or [str(output.get("evalue"))])), []
+        lines = "\n".join(output.get("traceback") or [str(output.get("evalue"))])
+        return _clipped(fold_library_frames(strip_ansi(lines))), []
     data = output.get("data") or {}
     for name in _IMAGE_TYPES:
         if name in data:

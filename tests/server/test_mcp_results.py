@@ -1,0 +1,54 @@
+"""What an agent reads of an Observation: nothing twice, no frames of libraries."""
+
+from __future__ import annotations
+
+from oh_jupyter.server.mcp.results import fold_library_frames, of_observation
+
+LIBRARY = "/env/lib/python3.12/site-packages/pandas/core"
+TRACEBACK = f"""\
+---------------------------------------------------------------------------
+KeyError                                  Traceback (most recent call last)
+File {LIBRARY}/indexes/base.py:3805, in Index.get_loc(self, key)
+   3804 try:
+-> 3805     return self._engine.get_loc(casted_key)
+
+File index.pyx:167, in pandas._libs.index.IndexEngine.get_loc()
+
+KeyError: 'tide'
+
+The above exception was the direct cause of the following exception:
+
+KeyError                                  Traceback (most recent call last)
+Cell In[2], line 1
+----> 1 df["tide"]
+
+File {LIBRARY}/frame.py:4102, in DataFrame.__getitem__(self, key)
+   4101     return self._getitem_multilevel(key)
+-> 4102 indexer = self.columns.get_loc(key)
+
+File {LIBRARY}/indexes/base.py:3812, in Index.get_loc(self, key)
+-> 3812     raise KeyError(key) from err
+
+KeyError: 'tide'"""
+
+
+def test_frames_of_libraries_are_folded() -> None:
+    folded = fold_library_frames(TRACEBACK)
+    assert 'Cell In[2], line 1\n----> 1 df["tide"]' in folded
+    assert folded.count("KeyError: 'tide'") == 2
+    assert "4102 indexer" not in folded
+    assert "[2 frames of libraries; the last is pandas/core/indexes/base.py:3812 in Index" in folded
+    assert "%tb has all" in folded
+    own = TRACEBACK.replace(LIBRARY, "/home/me/project")
+    assert fold_library_frames(own) == own
+    assert fold_library_frames("no traceback at all\n\nFile x") == "no traceback at all\n\nFile x"
+
+
+def test_the_exit_code_is_told_once() -> None:
+    metadata = {"exit_code": 3, "suffix": "\n[The command completed with exit code 3.]"}
+    observation = {"observation": "run", "content": "x", "extras": {"metadata": metadata}}
+    (block,) = of_observation(observation)["content"]
+    assert block["text"].count("exit code 3") == 1
+    metadata["suffix"] = ""
+    (block,) = of_observation(observation)["content"]
+    assert block["text"].count("exit code 3") == 1
