@@ -26,7 +26,12 @@ from oh_jupyter.testing.server import run_command
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-ROOT = Path(oh_jupyter.__file__).parent.parent
+ROOT = Path(__file__).parents[2]
+BUILT_EXTENSIONS = (
+    Path(oh_jupyter.__file__).parent / "labextension",
+    Path(sys.prefix, "share", "jupyter", "labextensions", "oh-jupyter"),
+)
+"""Where the built extension is: in a checkout, and where a wheel puts it."""
 TOKEN = "end-to-end"
 AGENTS_NOTEBOOK = "confirm.ipynb"
 Ask = Callable[..., "Future[Any]"]
@@ -68,7 +73,8 @@ def run_lab(directory: Path) -> Iterator[Lab]:
     (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false"}')
     extensions = directory / "labextensions"
     extensions.mkdir()
-    (extensions / "oh-jupyter").symlink_to(ROOT / "oh_jupyter" / "labextension")
+    built = next(path for path in BUILT_EXTENSIONS if path.exists())
+    (extensions / "oh-jupyter").symlink_to(built)
     root = directory / "root"
     shutil.copytree(ROOT / "notebooks", root, ignore=shutil.ignore_patterns("workspace"))
     command = [

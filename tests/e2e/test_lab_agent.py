@@ -65,3 +65,17 @@ def test_a_conversation_with_steps_and_costs(lab, open_notebook, write_notebook)
     expect(turns.last.locator(".oh-Turn-facts")).to_contain_text("stopped")
     wait_until(lambda: not runs(), what="the agent's command ending")
     expect(panel.get_by_role("button", name="Send")).to_be_visible()
+
+
+def test_without_an_agent_the_panel_says_how_to_get_one(open_notebook, write_notebook) -> None:
+    name = "no-agent.ipynb"
+    write_notebook(name, "import os; os.environ['PATH'] = '/nowhere'\n%load_ext oh_jupyter")
+    page: Page = open_notebook(name)
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:ask-agent')")
+    agents = page.locator("#oh-jupyter-agent").get_by_role("region", name="Agents")
+    command = agents.get_by_role("listitem").first.locator("code").text_content()
+    assert command
+    agents.get_by_role("button", name="Copy how to install").first.click()
+    expect(page.locator(".Toastify__toast", has_text=command)).to_have_count(1)
+    expect(page.get_by_role("button", name="Send")).to_have_count(0)

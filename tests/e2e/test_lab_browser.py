@@ -57,3 +57,15 @@ def test_a_person_takes_over_and_hands_back(lab, open_notebook, write_notebook) 
     assert "button 'pressed'" in content
     assert "value='Ada \"Lovelace'" in content
     expect(panel.get_by_role("button", name="Take over")).to_be_visible()
+
+    # Closed, it opens again, beside our other tabs.
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")
+    page.locator("#oh-jupyter-changes").wait_for()
+    tabs = page.locator("#jp-main-dock-panel .lm-DockPanel-tabBar")
+    expect(tabs).to_have_count(2)
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-browser')")
+    page.locator('.lm-TabBar-tab[data-id="oh-jupyter-browser"] .lm-TabBar-tabCloseIcon').click()
+    expect(panel).to_have_count(0)
+    page.evaluate("void jupyterapp.commands.execute('oh-jupyter:show-browser')")
+    expect(panel.locator(".oh-Browser-page img")).to_be_visible()
+    expect(tabs).to_have_count(2)

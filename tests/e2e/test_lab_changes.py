@@ -13,6 +13,20 @@ from oh_jupyter.testing import wait_until
 pytestmark = pytest.mark.timeout(180)
 
 NAME = "changes.ipynb"
+OVERLAPS = """() => {
+  const tab = document.querySelector('#oh-jupyter-changes .oh-Changes');
+  const edge = tab.getBoundingClientRect().right;
+  return [...tab.querySelectorAll('.oh-Changes-header, .oh-Change-header')].flatMap(header => {
+    const boxes = [...header.children].map(each => [each, each.getBoundingClientRect()]);
+    return boxes.flatMap(([node, a], n) => [
+      ...(a.right > edge ? [`${node.textContent} is cut`] : []),
+      ...boxes.slice(n + 1)
+        .filter(([, b]) => a.left < b.right - 1 && b.left < a.right - 1
+          && a.top < b.bottom - 1 && b.top < a.bottom - 1)
+        .map(([other]) => `${node.textContent} over ${other.textContent}`)
+    ]);
+  });
+}"""
 
 
 def text_of(path: Path) -> str | None:
@@ -95,3 +109,16 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
     tab.get_by_role("button", name="Undo everything since…").click()
     expect(page.locator(".jp-Dialog .oh-RewindDialog-plan")).to_contain_text("by_command.txt")
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()
+
+    # The turn settles after the command: what it leaves running is seen without a click.
+    act(
+        "run",
+        command="(sleep 1; echo late > late.txt; printf 'a\\0b' > late.bin) > /dev/null 2>&1 &",
+    )
+    expect(tab.get_by_role("listitem", name="late.txt")).to_contain_text("late")
+    binary = tab.get_by_role("listitem", name="late.bin")
+    expect(binary.locator(".oh-LineCounts")).to_have_text("3 B")
+
+    # In a narrow area nothing lies over anything else.
+    page.evaluate("document.querySelector('#oh-jupyter-changes .oh-Changes').style.width = '180px'")
+    assert page.evaluate(OVERLAPS) == []

@@ -73,6 +73,35 @@ def test_an_agents_edit_is_undone_by_a_key(open_tab) -> None:
     expect_no_dialog(tab.page)
 
 
+def test_a_cell_that_was_undone_is_redone_after_another_edit_of_the_agent(open_tab) -> None:
+    tab = open_tab("one = 1")
+    tab.edit(edit_mode="insert", cell="cell-0", new_str="two = 2", cell_type="code")
+    tab.expect(SOURCES, ["one = 1", "two = 2"])
+    tab.page.evaluate("jupyterapp.commands.execute('notebook:undo-cell-action')")
+    tab.expect(SOURCES, ["one = 1"])
+    tab.edit(edit_mode="insert", new_str="zero = 0", cell_type="code")
+    tab.expect(SOURCES, ["zero = 0", "one = 1"])
+    tab.page.evaluate("jupyterapp.commands.execute('notebook:redo-cell-action')")
+    tab.expect(SOURCES, ["zero = 0", "one = 1", "two = 2"])
+    tab.save()
+    assert tab.file_sources == tab.sources
+
+
+def test_typing_ends_when_an_agent_deletes_its_cell(open_tab) -> None:
+    tab = open_tab("one = 1", "two = 2", "three = 3")
+    tab.type(1, "")
+    tab.call("edit_cell", cell="cell-1", delete=True)
+    tab.expect(SOURCES, ["one = 1", "three = 3"])
+    tab.page.keyboard.type("ddx")
+    tab.page.keyboard.press("Enter")
+    expect(tab.page.locator(".Toastify__toast", has_text="was deleted in the file")).to_have_count(
+        1
+    )
+    tab.save()
+    assert tab.sources == ["one = 1", "three = 3"]
+    assert tab.file_sources == tab.sources
+
+
 def test_both_versions_of_what_both_changed_are_kept(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
     tab.type(0, " # mine")

@@ -106,6 +106,8 @@ SETUP = r"""() => {
                 return run('notebook:undo-cell-action');
             case 'redo':
                 return oh.tracked(() => editor.redo());
+            case 'redo cells':
+                return run('notebook:redo-cell-action');
         }
     };
 }"""
@@ -130,7 +132,7 @@ class Person(Actor):
     """Does what people do in a notebook."""
 
     KINDS = ("type",) * 5 + ("insert",) * 2 + ("prepend", "move", "run", "save") * 2
-    KINDS += ("retype", "undo", "undo cells", "redo", "delete")
+    KINDS += ("retype", "undo", "undo cells", "redo cells", "redo", "delete")
 
     def do(self, step: int) -> None:
         page, word, chance = self.tab.page, self.token(step), self.random.random()

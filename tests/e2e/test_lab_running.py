@@ -45,6 +45,14 @@ def test_a_runtime_is_loaded_listed_and_ended(lab, open_notebook, write_notebook
     shell = item.locator('[data-context="oh-jupyter-shell"]')
     expect(shell).to_be_visible()
     take_pictures(page, "running")
+    # After a move it has the new name.
+    moved = f"moved-{NAME}"
+    lab.request(f"api/contents/{NAME}", {"path": moved}, "PATCH")
+    (session,) = [s for s in lab.request("api/sessions") if s["path"] in (NAME, moved)]
+    lab.request(f"api/sessions/{session['id']}", {"path": moved}, "PATCH")
+    page.evaluate("jupyterapp.serviceManager.sessions.refreshRunning()")
+    item = runtime(page, moved)
+    shell = item.locator('[data-context="oh-jupyter-shell"]')
     end(shell)
     expect(shell).to_have_count(0)
 
@@ -149,7 +157,8 @@ def test_the_launcher_opens_a_notebook_with_a_runtime_and_tabs_come_back(
     page.evaluate("jupyterapp.commands.execute('launcher:create')")
     page.locator(".jp-LauncherCard", has_text="Notebook with an Agent").click()
     panel = page.locator("#oh-jupyter-agent")
-    expect(panel.get_by_role("textbox", name="Prompt for the agent")).to_be_visible()
+    prompt = panel.get_by_role("textbox", name="Prompt for the agent")
+    expect(prompt.or_(panel.get_by_role("region", name="Agents"))).to_be_visible()
     changes = page.locator("#oh-jupyter-changes")
     with page.expect_response(saves_the_tab):
         page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")

@@ -12,7 +12,7 @@ import pytest
 
 import oh_jupyter
 
-ROOT = Path(oh_jupyter.__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "oh_jupyter" / "labextension" / "package.json"
 
 

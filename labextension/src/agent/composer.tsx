@@ -20,7 +20,12 @@ export function Composer(props: IComposerProps) {
   const [text, setText] = React.useState('');
   const [chosen, setChosen] = React.useState('');
   const [isNew, setNew] = React.useState(false);
-  const agent = chosen || current || firstUsable(agents);
+  const isUsable = (name: string) =>
+    agents.some(each => each.name === name && each.state !== 'missing');
+  const agent =
+    [chosen, current].find(isUsable) ??
+    agents.find(({ state }) => state !== 'missing')?.name ??
+    '';
   const canSend = !isBusy && text.trim() !== '' && agent !== '';
   const send = () => {
     if (canSend) {
@@ -101,8 +106,4 @@ export function Composer(props: IComposerProps) {
       </div>
     </form>
   );
-}
-
-function firstUsable(agents: readonly IAgent[]): string {
-  return agents.find(({ state }) => state !== 'missing')?.name ?? '';
 }

@@ -7,6 +7,7 @@ import { reasonOf } from '../events/errors.js';
 import { CommandIDs } from '../ids.js';
 import { Notice } from '../log/notice.js';
 import { Composer } from './composer.js';
+import { Installations } from './installations.js';
 import { priceLabel, totalCosts, type ITurn } from './turn.js';
 import type { AgentModel } from './model.js';
 import { TurnItem } from './turnitem.js';
@@ -29,6 +30,9 @@ export function AgentView(props: IAgentViewProps) {
   }
   const turns = conversation?.turns ?? [];
   const busy = turns.find(({ stopReason }) => stopReason === '');
+  const agents = conversation?.agents ?? [];
+  const isNoneInstalled =
+    agents.length > 0 && agents.every(({ state }) => state === 'missing');
   const fail = (error: unknown) => setFailure(reasonOf(error));
   return (
     <>
@@ -53,17 +57,21 @@ export function AgentView(props: IAgentViewProps) {
           {failure || model.error}
         </p>
       )}
-      <Composer
-        agents={conversation?.agents ?? []}
-        current={conversation?.current || props.preferred}
-        isBusy={busy !== undefined || model.sending !== ''}
-        onSend={(text, agent, isNew) => {
-          setFailure('');
-          model.prompt(text, agent, isNew).catch(fail);
-        }}
-        onStop={busy ? () => model.interrupt(busy.agent).catch(fail) : null}
-        trans={trans}
-      />
+      {isNoneInstalled ? (
+        <Installations agents={agents} model={model} trans={trans} />
+      ) : (
+        <Composer
+          agents={agents}
+          current={conversation?.current || props.preferred}
+          isBusy={busy !== undefined || model.sending !== ''}
+          onSend={(text, agent, isNew) => {
+            setFailure('');
+            model.prompt(text, agent, isNew).catch(fail);
+          }}
+          onStop={busy ? () => model.interrupt(busy.agent).catch(fail) : null}
+          trans={trans}
+        />
+      )}
     </>
   );
 }

@@ -18,11 +18,7 @@ export class BrowserPanel extends ReactWidget {
     super();
     this._model = model;
     this._trans = trans;
-    this.id = 'oh-jupyter-browser';
     this.addClass('oh-Browser');
-    this.title.icon = browserIcon;
-    this.title.label = trans.__('Browser');
-    this.title.closable = true;
     this.node.setAttribute('role', 'region');
     this.node.setAttribute('aria-label', trans.__('Browser'));
     document.addEventListener('visibilitychange', this._onVisibility);

@@ -15,6 +15,8 @@ export interface IFileChange {
   /** Numbers of lines. */
   readonly added: number;
   readonly removed: number;
+  /** Bytes of a file that is no text, whose lines are not counted; else null. */
+  readonly binarySize: number | null;
   /** Whether others changed it between the edits. */
   readonly byOthers: boolean;
   readonly undoable: boolean;
@@ -56,6 +58,7 @@ export function readChanges(reply: unknown): IChanges {
     movedFrom: text(each, 'moved_from'),
     added: Number(each.added) || 0,
     removed: Number(each.removed) || 0,
+    binarySize: typeof each.binary_size === 'number' ? each.binary_size : null,
     byOthers: each.by_others === true,
     undoable: each.undoable === true,
     redoable: each.redoable === true

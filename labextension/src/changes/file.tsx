@@ -3,6 +3,7 @@ import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import type { IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { PageConfig } from '@jupyterlab/coreutils';
 import type { TranslationBundle } from '@jupyterlab/translation';
+import { formatFileSize } from '@jupyterlab/filebrowser';
 import * as React from 'react';
 
 import { reasonOf } from '../events/errors.js';
@@ -66,7 +67,13 @@ export function FileItem(props: IFileProps) {
             </span>
           )}
         </button>
-        <LineCounts {...file} trans={trans} />
+        {file.binarySize === null ? (
+          <LineCounts {...file} trans={trans} />
+        ) : (
+          <span className="oh-LineCounts">
+            {formatFileSize(file.binarySize, 1, 1024)}
+          </span>
+        )}
         {file.kind !== 'deleted' && (
           <button onClick={() => open(props)}>{trans.__('Open')}</button>
         )}

@@ -1,4 +1,4 @@
-import type { Kernel } from '@jupyterlab/services';
+import type { Kernel, KernelMessage } from '@jupyterlab/services';
 
 import { KernelModel } from '../control/model.js';
 import { askKernel } from '../control/request.js';
@@ -17,6 +17,8 @@ import {
   type IChanges,
   type IFileChange
 } from './changes.js';
+
+const SETTLED_MESSAGE = 'oh_jupyter_settled';
 
 /** A large workspace is looked through for what changed. */
 const TIMEOUT_MS = 60_000;
@@ -79,6 +81,16 @@ export class ChangesModel extends KernelModel {
   ): void {
     before?.arrived.disconnect(this._onArrived, this);
     now?.arrived.connect(this._onArrived, this);
+    before?.sessionContext.iopubMessage.disconnect(this._onMessage, this);
+    now?.sessionContext.iopubMessage.connect(this._onMessage, this);
+  }
+
+  /** What commands changed is known only some time after they ended. */
+  private _onMessage(_: unknown, { header }: KernelMessage.IMessage): void {
+    const type: string = header.msg_type;
+    if (this.isShown && type === SETTLED_MESSAGE) {
+      void this.refresh();
+    }
   }
 
   private _onArrived(_: unknown, { event }: IEventMessage): void {

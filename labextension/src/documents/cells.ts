@@ -38,6 +38,8 @@ export interface INotebookMerge {
   readonly order: readonly string[];
   /** Cells that the open notebook does not have. */
   readonly added: ReadonlyMap<string, IFileCell>;
+  /** Ids of added cells that were deleted here, and come back with a change. */
+  readonly restored: ReadonlySet<string>;
   /** Ids of cells that are to be elsewhere. */
   readonly moved: ReadonlySet<string>;
   readonly edits: ReadonlyMap<string, ICellEdit>;
@@ -211,6 +213,7 @@ export function mergeNotebook(
   return {
     order,
     added,
+    restored: new Set([...added.keys()].filter(id => was.has(id))),
     moved,
     edits,
     conflicts: conflicts.filter((_, n) => n % 2 === 0)

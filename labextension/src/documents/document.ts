@@ -31,6 +31,14 @@ export interface IMergedDocument {
   hasTextOf(snapshot: unknown): boolean;
 }
 
+/** Where the person types in a notebook. */
+export interface ITyping {
+  /** Id of the cell, or null. */
+  cell(): string | null;
+  /** Give up the focus, before that cell is deleted: otherwise the next cell would get it. */
+  leave(): void;
+}
+
 /** Marks of a conflict in a text: the names of the two sides. */
 export interface ISideNames {
   readonly ours: string;
@@ -45,7 +53,7 @@ interface INotebookState {
 class MergedNotebook implements IMergedDocument {
   constructor(
     private readonly _shared: YNotebook,
-    private readonly _focusedCell: () => string | null
+    private readonly _typing: ITyping
   ) {}
 
   snapshot(): INotebookState {
@@ -72,7 +80,11 @@ class MergedNotebook implements IMergedDocument {
       this._shared,
       metadataEdit(base.metadata, ours.metadata, metadata)
     );
-    applyMerge(this._shared, merge, this._focusedCell());
+    const cell = this._typing.cell();
+    if (cell !== null && !merge.order.includes(cell)) {
+      this._typing.leave();
+    }
+    applyMerge(this._shared, merge, cell);
     const cells = theirs.map(({ id, type, source, metadata, rest }) => ({
       id,
       type,
@@ -124,14 +136,14 @@ export interface IFollowedDocument extends IDisposable {
 export function mergedDocument(
   { model }: DocumentRegistry.Context,
   names: ISideNames,
-  focusedCell: () => string | null
+  typing: ITyping
 ): IMergedDocument | null {
   const shared: unknown = model.sharedModel;
   if (typeof shared !== 'object' || shared === null) {
     return null;
   }
   if ('cells' in shared) {
-    return new MergedNotebook(shared as YNotebook, focusedCell);
+    return new MergedNotebook(shared as YNotebook, typing);
   }
   return 'ysource' in shared ? new MergedText(shared as YFile, names) : null;
 }

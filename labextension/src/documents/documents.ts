@@ -6,7 +6,8 @@ import {
   mergedDocument,
   type FileReader,
   type IFollowedDocument,
-  type ISideNames
+  type ISideNames,
+  type ITyping
 } from './document.js';
 import { SharedDocument } from './shared.js';
 
@@ -15,18 +16,18 @@ export class OpenDocuments {
   /**
    * @param files - Where files are read.
    * @param names - Of the two sides, where a text has both.
-   * @param focusedCell - Tells the id of the cell in which the person types.
+   * @param typing - Where the person types.
    * @param onConflict - Told that both versions were kept, in how many places.
    */
   constructor(
     files: FileReader,
     names: ISideNames,
-    focusedCell: () => string | null,
+    typing: ITyping,
     onConflict: (document: OpenDocument, count: number) => void
   ) {
     this._files = files;
     this._names = names;
-    this._focusedCell = focusedCell;
+    this._typing = typing;
     this._onConflict = onConflict;
   }
 
@@ -86,7 +87,7 @@ export class OpenDocuments {
     if (context.model.collaborative) {
       return new SharedDocument(context);
     }
-    const merged = mergedDocument(context, this._names, this._focusedCell);
+    const merged = mergedDocument(context, this._names, this._typing);
     return (
       merged && new OpenDocument(context, merged, this._files, this._onConflict)
     );
@@ -98,7 +99,7 @@ export class OpenDocuments {
 
   private readonly _files: FileReader;
   private readonly _names: ISideNames;
-  private readonly _focusedCell: () => string | null;
+  private readonly _typing: ITyping;
   private readonly _onConflict: (document: OpenDocument, count: number) => void;
   private readonly _known = new Map<
     DocumentRegistry.Context,

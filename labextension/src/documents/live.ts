@@ -76,7 +76,9 @@ export function applyMerge(
     return;
   }
   const clones = new Map<string, SharedCell.Cell>();
-  asOneStep(notebook, () => {
+  // A redo may put other cells back, but none that is there again.
+  const keepsRedo = merge.restored.size === 0 && now.every(stays);
+  asOneStep(notebook, keepsRedo, () => {
     for (let n = notebook.cells.length - 1; n >= 0; n--) {
       const cell = notebook.getCell(n) as LiveCell;
       const id = cell.getId();
@@ -99,17 +101,29 @@ export function applyMerge(
 /**
  * Make changes that are undone together.
  *
+ * @param keepsRedo - Whether what was undone before can still be redone.
+ *
  * Not one transaction: JupyterLab takes the active cell by its place at the end of a transaction
  * while it still goes through it, and gives the focus to another cell.
  */
-function asOneStep(notebook: YNotebook, change: () => void): void {
+function asOneStep(
+  notebook: YNotebook,
+  keepsRedo: boolean,
+  change: () => void
+): void {
   const { undoManager } = notebook;
-  const { captureTimeout } = undoManager;
+  const { captureTimeout, redoStack } = undoManager;
   undoManager.stopCapturing();
   undoManager.captureTimeout = Infinity;
+  if (keepsRedo) {
+    undoManager.redoStack = [];
+  }
   try {
     change();
   } finally {
+    if (keepsRedo) {
+      undoManager.redoStack = redoStack;
+    }
     undoManager.captureTimeout = captureTimeout;
     undoManager.stopCapturing();
   }

@@ -37,6 +37,8 @@ export interface IHandling {
   readonly waitedSeconds: number;
   /** For how long it queued behind others for the shell or the kernel. */
   readonly queuedSeconds: number;
+  /** Whether it was cancelled before that was over. */
+  readonly neverBegan: boolean;
 }
 
 /** What came of an Action. */
@@ -92,7 +94,8 @@ function handling(value: Readonly<Record<string, unknown>>): IHandling {
   return {
     decidedBy: text(value, 'decided_by'),
     waitedSeconds: number(value, 'waited_seconds'),
-    queuedSeconds: number(value, 'queued_seconds')
+    queuedSeconds: number(value, 'queued_seconds'),
+    neverBegan: value.never_began === true
   };
 }
 

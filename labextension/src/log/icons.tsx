@@ -39,6 +39,7 @@ const OUTCOME_PATHS: Readonly<Partial<Record<Outcome, string>>> = {
   unconfirmed: 'M5.7 3.5v9M10.3 3.5v9',
   unfinished: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM8 5v3.2l2 1.3',
   rejected: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM4.3 4.3l7.4 7.4',
+  unbegun: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11zM4.3 4.3l7.4 7.4',
   lost: 'M3.5 8h1M7.5 8h1M11.5 8h1'
 };
 

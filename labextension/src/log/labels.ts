@@ -79,6 +79,8 @@ export function statusLabel(
       return trans.__('rejected');
     case 'lost':
       return trans.__('lost with the kernel');
+    case 'unbegun':
+      return trans.__('never began');
     case 'none':
       return '';
   }

@@ -91,10 +91,29 @@ describe('withoutAnsi', () => {
 describe('seconds', () => {
   it('are those that it ran, not those that it waited', () => {
     const asked = action(0, 'run', {}, { timestamp: '2026-01-01T00:00:00' });
-    const handling = { decidedBy: 'REST', waitedSeconds: 3, queuedSeconds: 2 };
+    const handling = {
+      decidedBy: 'REST',
+      waitedSeconds: 3,
+      queuedSeconds: 2,
+      neverBegan: false
+    };
     const more = { timestamp: '2026-01-01T00:00:10', handling };
     const answer = observation(1, 0, 'run', '', {}, more);
     assert.equal(seconds(card(asked, answer)), 5);
     assert.equal(status(card(asked), true).outcome, 'queued');
+  });
+
+  it('are none where it never began', () => {
+    const asked = action(0, 'run', {}, { timestamp: '2026-01-01T00:00:00' });
+    const handling = {
+      decidedBy: '',
+      waitedSeconds: 0,
+      queuedSeconds: 0,
+      neverBegan: true
+    };
+    const more = { timestamp: '2026-01-01T00:00:10', handling };
+    const ended = card(asked, observation(1, 0, 'error', '', {}, more));
+    assert.equal(seconds(ended), null);
+    assert.equal(status(ended).outcome, 'unbegun');
   });
 });

@@ -12,6 +12,7 @@ export type Outcome =
   | 'unfinished'
   | 'rejected'
   | 'lost'
+  | 'unbegun'
   | 'none';
 
 export interface IStatus {
@@ -44,6 +45,9 @@ export function status(card: ICard, isQueued = false): IStatus {
 }
 
 function answered(observation: IObservation): IStatus {
+  if (observation.handling?.neverBegan) {
+    return { outcome: 'unbegun' };
+  }
   switch (observation.observation) {
     case 'run':
       return shell(observation);
@@ -95,9 +99,12 @@ export function withoutAnsi(content: string): string {
 export function seconds(card: ICard): number | null {
   const start = Date.parse(card.action?.timestamp ?? '');
   const end = Date.parse(card.observation?.timestamp ?? '');
-  const { waitedSeconds = 0, queuedSeconds = 0 } =
-    card.observation?.handling ?? {};
-  return end >= start
+  const {
+    waitedSeconds = 0,
+    queuedSeconds = 0,
+    neverBegan = false
+  } = card.observation?.handling ?? {};
+  return end >= start && !neverBegan
     ? Math.max(0, (end - start) / 1000 - waitedSeconds - queuedSeconds)
     : null;
 }

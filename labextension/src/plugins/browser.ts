@@ -1,7 +1,7 @@
 import { BrowserModel } from '../browser/model.js';
 import { BrowserPanel, browserIcon } from '../browser/panel.js';
 import { CommandIDs } from '../ids.js';
-import { tabPlugin } from './registration.js';
+import { inTab, tabPlugin } from './registration.js';
 
 /** Shows the page that agents see, to look at it and to use it. */
 export const browserPlugin = tabPlugin(
@@ -15,6 +15,9 @@ export const browserPlugin = tabPlugin(
       caption: trans.__('Watch the page that agents see, and use it'),
       icon: browserIcon
     },
-    create: () => new BrowserPanel(new BrowserModel(runtime), trans)
+    create: () => {
+      const panel = new BrowserPanel(new BrowserModel(runtime), trans);
+      return inTab(panel, 'browser', trans.__('Browser'), browserIcon);
+    }
   })
 );

@@ -18,6 +18,7 @@ import {
 import type { Widget } from '@lumino/widgets';
 
 import type { OpenDocument } from '../documents/context.js';
+import type { ITyping } from '../documents/document.js';
 import { OpenDocuments } from '../documents/documents.js';
 import { UnsavedReporter } from '../documents/reporter.js';
 import { isAction, text } from '../events/wire.js';
@@ -50,7 +51,7 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
     const documents = new OpenDocuments(
       app.serviceManager.contents,
       { ours: trans.__('in this tab'), theirs: trans.__('in the file') },
-      () => focusedCell(app.shell.currentWidget),
+      typing(app, trans),
       (document, count) => tellConflict(document, count, trans)
     );
     const follow = (widget: Widget) => {
@@ -71,12 +72,30 @@ export const documentsPlugin: JupyterFrontEndPlugin<void> = {
   }
 };
 
-/** The id of the cell in which the person types, in Lab's or in Notebook's notebooks. */
-function focusedCell(widget: Widget | null): string | null {
-  const notebook = (widget as Partial<NotebookPanel> | null)?.content;
-  return notebook?.mode === 'edit'
-    ? (notebook.activeCell?.model.sharedModel.getId() ?? null)
-    : null;
+/** Where the person types, in Lab's or in Notebook's notebooks. */
+function typing({ shell }: JupyterFrontEnd, trans: TranslationBundle): ITyping {
+  const inFront = () =>
+    (shell.currentWidget as Partial<NotebookPanel> | null)?.content;
+  return {
+    cell: () => {
+      const notebook = inFront();
+      return notebook?.mode === 'edit'
+        ? (notebook.activeCell?.model.sharedModel.getId() ?? null)
+        : null;
+    },
+    leave: () => {
+      const notebook = inFront();
+      if (notebook) {
+        // In command mode a notebook with the focus takes letters as shortcuts.
+        notebook.mode = 'command';
+        (document.activeElement as HTMLElement | null)?.blur();
+      }
+      Notification.info(
+        trans.__('The cell that you were in was deleted in the file.'),
+        TOAST
+      );
+    }
+  };
 }
 
 /** Merge whenever somebody may have changed a file. */
@@ -123,8 +142,8 @@ function tellConflict(
   const name = PathExt.basename(path);
   Notification.warning(
     trans._n(
-      '%2 was changed by you and by an agent in the same place. Both versions are in the tab.',
-      '%2 was changed by you and by an agent in %1 places. Both versions of each are in the tab.',
+      '%2 was changed here and in its file in the same place. Both versions are in the tab.',
+      '%2 was changed here and in its file in %1 places. Both versions of each are in the tab.',
       count,
       name
     ),

@@ -10,6 +10,7 @@ import {
   Notification,
   WidgetTracker
 } from '@jupyterlab/apputils';
+import type { DocumentRegistry } from '@jupyterlab/docregistry';
 import type { ISettingRegistry } from '@jupyterlab/settingregistry';
 import {
   ITranslator,
@@ -46,6 +47,9 @@ export function eventArgs<T extends object>(
   } as const;
 }
 
+/** Begin of the id of each tab. */
+const TAB_PREFIX = 'oh-jupyter-';
+
 /** Tell a person why something was not done. */
 export function tellFailure(error: unknown): void {
   Notification.error(reasonOf(error), TOAST);
@@ -62,13 +66,13 @@ export function listCommands(
   }
 }
 
-/** A tab of the main area, of which there is one at most. */
+/** A tab of the main area, of which there is one at most; closing disposes it. */
 export interface ITab<T extends Widget> {
   readonly command: string;
   /** Of what is restored after a reload. */
   readonly name: string;
   readonly options: Omit<CommandRegistry.ICommandOptions, 'execute'>;
-  readonly create: () => T;
+  readonly create: () => MainAreaWidget<T>;
 }
 
 /** Add the command that shows a tab, which comes back after a reload. */
@@ -79,7 +83,9 @@ export function addTab<T extends Widget>(
   trans: TranslationBundle,
   { command, name, options, create }: ITab<T>
 ): void {
-  const tracker = new WidgetTracker<T>({ namespace: `oh-jupyter-${name}` });
+  const tracker = new WidgetTracker<MainAreaWidget<T>>({
+    namespace: `oh-jupyter-${name}`
+  });
   commands.addCommand(command, {
     describedBy: NO_ARGS,
     ...options,
@@ -88,13 +94,25 @@ export function addTab<T extends Widget>(
       if (tab === null) {
         tab = create();
         await tracker.add(tab);
-        shell.add(tab, 'main', { mode: 'split-right', type: 'OpenHands' });
+        shell.add(tab, 'main', { ...placeOfTab(shell), type: 'OpenHands' });
       }
       shell.activateById(tab.id);
     }
   });
   void restorer?.restore(tracker, { command, name: () => name });
   listCommands(palette, trans, command);
+}
+
+/** Put a tab beside our other tabs; only the first one splits the main area. */
+function placeOfTab(
+  shell: JupyterFrontEnd.IShell
+): DocumentRegistry.IOpenOptions {
+  for (const { id } of shell.widgets('main')) {
+    if (id.startsWith(TAB_PREFIX)) {
+      return { mode: 'tab-after', ref: id };
+    }
+  }
+  return { mode: 'split-right' };
 }
 
 /** A plugin that is a tab, and needs nothing but the runtimes. */
@@ -126,12 +144,13 @@ export function tabPlugin<T extends Widget>(
 export function inTab<T extends Widget>(
   content: T,
   name: string,
-  label: string
+  label: string,
+  icon = ohIcon
 ): MainAreaWidget<T> {
   const tab = new MainAreaWidget({ content });
-  tab.id = `oh-jupyter-${name}`;
+  tab.id = TAB_PREFIX + name;
   tab.title.label = label;
-  tab.title.icon = ohIcon;
+  tab.title.icon = icon;
   tab.title.closable = true;
   tab.toolbar.hide();
   return tab;

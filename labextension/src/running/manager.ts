@@ -58,7 +58,9 @@ export class RuntimesManager implements IRunningSessions.IManager {
       'Are you sure you want to end all runtimes, with their shells, browsers and agents? The kernels stay.'
     );
     notebooks.currentChanged.connect(this.refreshRunning, this);
-    app.serviceManager.kernels.runningChanged.connect(this._onKernels, this);
+    const { kernels, sessions } = app.serviceManager;
+    kernels.runningChanged.connect(this._onKernels, this);
+    sessions.runningChanged.connect(this._onKernels, this);
     runtime.arrived.connect(this._onArrived, this);
     const onChanged = (events: IKernelEvents) => {
       const isReady = events.state === 'ready';
@@ -245,8 +247,8 @@ export class RuntimesManager implements IRunningSessions.IManager {
 
   /** The server tells of every activity, too. */
   private _onKernels(): void {
-    const ids = [...this._app.serviceManager.kernels.running()]
-      .map(({ id }) => id)
+    const ids = serverKernels(this._app.serviceManager)
+      .map(({ id, path }) => `${id} ${path}`)
       .sort()
       .join();
     if (ids !== this._ids) {
