@@ -19,7 +19,7 @@ PUBLIC = {
     "oh_jupyter.browser": ["BrowserEnv", "flatten_axtree"],
     "oh_jupyter.cells": ["CellOutput", "CellRunner", "captured_outputs"],
     "oh_jupyter.checkpoints": [
-        *("Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan"),
+        *("Checkpoint", "Checkpoints", "Limits", "PathChange", "RewindPlan", "Work"),
     ],
     "oh_jupyter.client": [
         *("AsyncFleetKernels", "AsyncRuntimeClient", "Fleet", "FleetEvent", "FleetKernels"),

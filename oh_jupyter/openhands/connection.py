@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +25,14 @@ class Connection(Protocol):
         self, action: Action, started: Callable[[Future[Observation]], None]
     ) -> Observation:
         """Carry out an Action; cancelling the future that ``started`` is told cancels it."""
+        ...
+
+    def export(self, variables: Mapping[str, str]) -> None:
+        """Set variables of the shell, which the log does not show (AgentError, ShellError)."""
+        ...
+
+    def end_shell(self) -> None:
+        """End the shell with all that runs in it; the next command starts one (AgentError)."""
         ...
 
 
@@ -50,6 +58,14 @@ class KernelConnection:
             return MainThreadWait().wait_for(start, coroutine)
         return start(coroutine).result()
 
+    def export(self, variables: Mapping[str, str]) -> None:
+        """Set variables of the shell, which the log does not show (ShellError)."""
+        self._runtime.submit(self._runtime.executor.set_env(variables, cells=False)).result()
+
+    def end_shell(self) -> None:
+        """End the shell with all that runs in it; the next command starts one."""
+        self._runtime.submit(self._runtime.executor.end_shell()).result()
+
 
 class ServerConnection:
     """A runtime behind a Jupyter server, over REST."""
@@ -74,6 +90,20 @@ class ServerConnection:
         except KeyboardInterrupt:
             future.cancel()
             raise
+
+    def export(self, variables: Mapping[str, str]) -> None:
+        """Refuse it: the log of the runtime would show the values (AgentError)."""
+        raise AgentError(
+            f"{', '.join(variables)} cannot be set in a shell behind a Jupyter server. Set it in "
+            "the notebook with oh.set_env, or run the agent in the notebook's kernel."
+        )
+
+    def end_shell(self) -> None:
+        """Refuse it (AgentError)."""
+        raise AgentError(
+            "A shell behind a Jupyter server cannot be replaced from here. A person can end it in "
+            "JupyterLab, under Running."
+        )
 
     def close(self) -> None:
         """Give the connections back."""
@@ -131,7 +161,7 @@ class Interruptible:
     """Actions under way on a connection, which can be cancelled from another thread."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self.connection = connection
         self._running: set[Future[Observation]] = set()
         self._interrupted: set[Future[Observation]] = set()
         self._lock = threading.Lock()
@@ -146,7 +176,7 @@ class Interruptible:
                 self._running.add(future)
 
         try:
-            return self._connection.execute(action, started)
+            return self.connection.execute(action, started)
         except OhJupyterError as problem:
             return ErrorObservation(str(problem))
         except (CancelledError, KeyboardInterrupt):

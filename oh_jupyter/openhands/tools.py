@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeVar
 
@@ -23,11 +24,21 @@ from openhands.tools.file_editor.definition import (
     FileEditorObservation,
     FileEditorTool,
 )
-from openhands.tools.terminal.definition import TerminalAction, TerminalObservation, TerminalTool
+from openhands.tools.terminal.constants import TIMEOUT_MESSAGE_TEMPLATE
+from openhands.tools.terminal.definition import (
+    _LITERAL_ARG_HINT_TEMPLATE,
+    TerminalAction,
+    TerminalObservation,
+    TerminalTool,
+    looks_like_python_literal_argument,
+)
+from openhands.tools.terminal.env import normalize_terminal_env
 from openhands.tools.terminal.metadata import CmdOutputMetadata
 from pydantic import Field
 
 from oh_jupyter import events
+from oh_jupyter.errors import OhJupyterError
+from oh_jupyter.messages import RUNNING_HINT
 from oh_jupyter.openhands.connection import Interruptible, connection
 
 if TYPE_CHECKING:
@@ -75,21 +86,75 @@ def contents(text: str, image_urls: Sequence[str] | None = None) -> list[Any]:
     return [*found, ImageContent(image_urls=list(image_urls))] if image_urls else found
 
 
+_INTERRUPT_SECONDS = 5.0
+"""How long a command gets to end by Ctrl-C before a reset replaces the shell."""
+
+_NOTHING_RUNS = "ERROR: No previous running command to interact with."
+_COMPLETED = re.compile(r"\n\[The command completed with exit code [^\]]*\]")
+_INTERRUPTED = "[The shell is the person's, too, so it was interrupted and not replaced.]\n"
+_REPLACED = (
+    "[The shell did not react to Ctrl-C and was replaced. Its variables and functions, and what "
+    "ran in it, are gone, for the person, too.]\n"
+)
+
+
 class _TerminalExecutor(RuntimeExecutor[TerminalAction, TerminalObservation]):
+    def __init__(self, env: Mapping[str, str] | None) -> None:
+        super().__init__()
+        self._env = env
+        self._export_env()
+
     def __call__(self, action: TerminalAction, conversation: Any = None) -> TerminalObservation:
-        note = ""
-        if action.reset:
-            self.runtime.execute(events.CmdRunAction("C-c", is_input=True))
-            note = "[The shell is the person's, too, so it was interrupted and not replaced.]\n"
-            if not action.command:
+        if action.reset and action.is_input:
+            raise ValueError("Cannot use reset=True with is_input=True")
+        kind = None if action.is_input else looks_like_python_literal_argument(action.command)
+        if kind is not None:
+            head = action.command.lstrip()[:60]
+            hint = _LITERAL_ARG_HINT_TEMPLATE.format(literal_kind=kind, head=head)
+            return _refused(action, hint)
+        try:
+            note = self._reset() if action.reset else ""
+            if action.reset and not action.command.strip():
                 return TerminalObservation(content=contents(note), command="", exit_code=0)
+            registry = None if conversation is None else conversation.state.secret_registry
+            self._export_secrets(action, registry)
+        except OhJupyterError as error:
+            return _refused(action, str(error))
+        return _without_secrets(self._run(action, note), registry)
+
+    def _reset(self) -> str:
+        """Interrupt what runs, or replace a shell that does not end it; explain which."""
+        interrupt = events.CmdRunAction("C-c", is_input=True)
+        interrupt.set_hard_timeout(_INTERRUPT_SECONDS)
+        found = self.runtime.execute(interrupt)
+        metadata = getattr(found, "metadata", None)
+        is_idle = found.content == _NOTHING_RUNS
+        if is_idle or (metadata is not None and metadata.exit_code != -1):
+            return _INTERRUPTED
+        self.runtime.connection.end_shell()
+        self._export_env()
+        return _REPLACED
+
+    def _export_env(self) -> None:
+        if self._env:
+            self.runtime.connection.export(self._env)
+
+    def _export_secrets(self, action: TerminalAction, registry: Any) -> None:
+        """Set those secrets of the conversation as variables that a command names."""
+        if registry is None or action.is_input or not action.command.strip():
+            return
+        if secrets := registry.get_secrets_as_env_vars(action.command):
+            self.runtime.connection.export(secrets)
+
+    def _run(self, action: TerminalAction, note: str) -> TerminalObservation:
         ours = events.CmdRunAction(action.command, is_input=action.is_input)
         if action.timeout is not None:
             ours.set_hard_timeout(action.timeout)
         found = self.runtime.execute(ours)
         metadata = getattr(found, "metadata", events.CmdOutputMetadata())
-        if metadata.exit_code != -1:
-            metadata = replace(metadata, suffix="")  # the SDK says that itself
+        suffix = _COMPLETED.sub("", metadata.suffix)  # the SDK says that itself
+        suffix = suffix.replace(RUNNING_HINT, TIMEOUT_MESSAGE_TEMPLATE)
+        metadata = replace(metadata, suffix=suffix)
         return TerminalObservation(
             content=contents(note + found.content),
             is_error=failed(found),
@@ -100,15 +165,51 @@ class _TerminalExecutor(RuntimeExecutor[TerminalAction, TerminalObservation]):
         )
 
 
+def _refused(action: TerminalAction, reason: str) -> TerminalObservation:
+    return TerminalObservation(
+        content=contents(reason), is_error=True, command=action.command, exit_code=None
+    )
+
+
+def _without_secrets(observation: TerminalObservation, registry: Any) -> TerminalObservation:
+    if registry is None:
+        return observation
+    text, prefix = map(
+        registry.mask_secrets_in_output, (observation.text, observation.metadata.prefix)
+    )
+    return observation.model_copy(
+        update={
+            "content": contents(text),
+            "metadata": observation.metadata.model_copy(update={"prefix": prefix}),
+        }
+    )
+
+
 class KernelTerminalTool(TerminalTool):
     """``terminal`` on the shell that the person and the agent share."""
 
     name = TerminalTool.name
 
     @classmethod
-    def create(cls, conv_state: ConversationState, **params: Any) -> Sequence[TerminalTool]:
-        """Make the tool; parameters of the SDK's own terminals mean nothing here."""
-        tools: Sequence[TerminalTool] = super().create(conv_state, executor=_TerminalExecutor())
+    def create(
+        cls,
+        conv_state: ConversationState,
+        *,
+        env: Mapping[str, str] | None = None,
+        **params: Any,
+    ) -> Sequence[TerminalTool]:
+        """Make the tool; other parameters of the SDK's own terminals mean nothing here.
+
+        Args:
+            conv_state: The state of the conversation.
+            env: Variables to set in the shell, for all who use it.
+            params: Ignored.
+
+        Raises:
+            AgentError: Variables cannot be set, since the kernel is behind a Jupyter server.
+        """
+        executor = _TerminalExecutor(normalize_terminal_env(env))
+        tools: Sequence[TerminalTool] = super().create(conv_state, executor=executor)
         return tools
 
     def declared_resources(self, action: Action) -> DeclaredResources:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import logging
-import os
 from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import import_module
@@ -28,10 +27,8 @@ class _BuiltIn(NamedTuple):
     name: str
     module: str
     packages: tuple[str, ...] = ()
-    variable: str = ""
 
 
-_KEY_VARIABLE = "OPENAI_API_KEY"
 _GRAMMAR = ("tree_sitter", "tree_sitter_python")
 _BUILT_IN = (
     _BuiltIn("open_file", "file_ops"),
@@ -45,9 +42,9 @@ _BUILT_IN = (
     _BuiltIn("parse_docx", "file_reader", ("docx",)),
     _BuiltIn("parse_latex", "file_reader", ("pylatexenc",)),
     _BuiltIn("parse_pptx", "file_reader", ("pptx",)),
-    _BuiltIn("parse_audio", "file_reader", ("openai",), _KEY_VARIABLE),
-    _BuiltIn("parse_video", "file_reader", ("openai", "cv2"), _KEY_VARIABLE),
-    _BuiltIn("parse_image", "file_reader", ("openai",), _KEY_VARIABLE),
+    _BuiltIn("parse_audio", "file_reader", ("openai",)),
+    _BuiltIn("parse_video", "file_reader", ("openai", "cv2")),
+    _BuiltIn("parse_image", "file_reader", ("openai",)),
     _BuiltIn("get_entity_contents", "repo_ops", _GRAMMAR),
     _BuiltIn("search_code_snippets", "repo_ops", _GRAMMAR),
     _BuiltIn("explore_tree_structure", "repo_ops", _GRAMMAR),
@@ -158,16 +155,13 @@ def remove(name: str) -> None:
 def available() -> dict[str, Callable[..., Any]]:
     """List the skills that work here and now.
 
-    A skill whose package is not installed, or whose key is not set, is left out, and does
-    not disturb the others.
+    A skill whose package is not installed is left out, and does not disturb the others.
 
     Returns:
         The functions by name: our own, those of entry points, those registered.
     """
     functions: dict[str, Callable[..., Any]] = {}
     for skill in _BUILT_IN:
-        if skill.variable and not os.environ.get(skill.variable):
-            continue
         if all(find_spec(package) is not None for package in skill.packages):
             module = import_module(f"oh_jupyter.skills.{skill.module}")
             functions[skill.name] = getattr(module, skill.name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import mimetypes
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from pathlib import Path
@@ -101,17 +102,19 @@ _MAX_FRAMES = 30  # one request each; nobody wants hundreds by accident
 
 
 def parse_audio(file_path: str, model: str = "whisper-1") -> None:
-    """Print what is said in a sound file.
+    """Print what is said in a sound file, in English, as OpenHands' skill does.
 
     Args:
         file_path: The file.
-        model: The model that transcribes it.
+        model: The model that translates it.
     """
     print(f"[Transcribing audio file from {file_path}]")
     try:
-        with open(file_path, "rb") as file:
-            transcript = _client().audio.transcriptions.create(model=model, file=file)
-        print(transcript.text)
+        with open(file_path, "rb") as file, warnings.catch_warnings():
+            # Its client marks the whole method, of which only some results are deprecated.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            translation = _client().audio.translations.create(model=model, file=file)
+        print(translation.text)
     except Exception as error:
         print(f"Error transcribing audio file: {error}")
 

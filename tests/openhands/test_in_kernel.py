@@ -169,3 +169,57 @@ def test_the_log_says_that_it_was_an_agent(kernel: Any) -> None:
         "if getattr(event, 'command', '') == 'echo for the log'])"
     )
     assert shown.startswith("['agent', 'agent']")
+
+
+def test_secrets_of_the_conversation_are_exported_and_masked(kernel: Any) -> None:
+    kernel.execute(
+        "c = begin(('terminal', {'command': 'echo \"$API_KEY\" | rev; echo $API_KEY'}), "
+        "('terminal', {'command': 'read -p \"$API_KEY?\"', 'timeout': 1}))\n"
+        "c.update_secrets({'API_KEY': 'hush-hush', 'UNUSED': 'not-named'})\n"
+        "oh_jupyter.openhands.run(c)",
+        timeout=120,
+    )
+    first, second = json.loads(kernel.execute("print(json.dumps(observed(c)))"))
+    assert first.startswith("hsuh-hsuh\n<secret-hidden>\n")
+    assert second.startswith("<secret-hidden>?")
+    assert "hush-hush" not in kernel.execute("print([vars(event) for event in oh.events.search()])")
+    assert kernel.execute("import os; print('API_KEY' in os.environ)").startswith("False")
+    kernel.execute("oh.run('C-c', is_input=True)")
+    assert kernel.execute("print(oh.run('echo ${UNUSED-none}').content)").startswith("none")
+
+
+def test_variables_of_the_tool_are_set(kernel: Any) -> None:
+    kernel.execute(
+        "from types import SimpleNamespace\n"
+        "from oh_jupyter.openhands.tools import KernelTerminalTool\n"
+        "state = SimpleNamespace(workspace=SimpleNamespace(working_dir=os.getcwd()), "
+        "env_observation_persistence_dir=None)\n"
+        "[tool] = KernelTerminalTool.create(state, env={'FROM_THE_TOOL': 'value of it'})"
+    )
+    assert kernel.execute("print(oh.run('echo $FROM_THE_TOOL').content)").startswith("value of it")
+
+
+def test_a_literal_is_refused_and_a_reset_with_input_raises(kernel: Any) -> None:
+    literal, both = carry_out(
+        kernel,
+        ("terminal", {"command": '[{"a": 1}]'}),
+        ("terminal", {"command": "x", "is_input": True, "reset": True}),
+    )
+    assert literal.startswith("![Tool-argument error]") or "[Tool-argument error]" in literal
+    assert "Cannot use reset=True with is_input=True" in both
+
+
+def test_a_shell_that_does_not_react_is_replaced(kernel: Any) -> None:
+    _, kept, stuck, replaced, after = carry_out(
+        kernel,
+        ("terminal", {"command": "sleep 1000", "timeout": 1}),
+        ("terminal", {"command": "echo kept", "reset": True}),
+        ("terminal", {"command": "trap '' INT; while :; do sleep 1000; done", "timeout": 1}),
+        ("terminal", {"command": "", "reset": True}),
+        ("terminal", {"command": "echo fine"}),
+    )
+    assert "interrupted and not replaced" in kept
+    assert "\nkept" in kept
+    assert "timed out" in stuck
+    assert "was replaced" in replaced
+    assert after.startswith("fine\n")
