@@ -231,6 +231,25 @@ def test_of_a_tree_that_is_longer_than_what_is_read_only_what_is_nearby_is_asked
         assert len(near) < len(tree["nodes"]) / 3
 
 
+def test_the_frames_of_a_long_page_do_not_stop_one_another(env: BrowserEnv, site, tmp_path: Path):
+    """Each frame's tree is asked for at the same time, over the same session."""
+    frames = "".join(
+        f"<iframe height=20 srcdoc='{'<button>there</button>' * number * 4}'></iframe>"
+        for number in range(1, 9)
+    )
+    rows = "".join(
+        f"<li><h3>Row {number}</h3><p>a line <b>of {number}</b><a href=#{number}>to {number}</a>"
+        f"<button aria-label='Add {number}'>+</button><input placeholder='how many'>"
+        for number in range(500)
+    )
+    url = site.put("/", f"<title>Rows</title>{frames}<ul>{rows}</ul>")
+    interact(env, f'goto("{url}")', tmp_path)
+    for _ in range(20):
+        seen = interact(env, "scroll(0, 1)", tmp_path, timeout=15)
+        assert "elements further away are left out" in seen.content
+        assert seen.content.count("RootWebArea") == 9, seen.content
+
+
 def test_of_a_text_without_end_an_agent_reads_what_is_in_sight(
     env: BrowserEnv, site, tmp_path: Path
 ):

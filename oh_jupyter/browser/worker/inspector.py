@@ -27,6 +27,7 @@ from oh_jupyter.browser.worker.nearby import (
     MAX_DRAWN,
     PAGE_TEXT,
     TOO_LARGE,
+    accessibility_enabled,
     backend_ids,
     nearby_document,
     nearby_tree,
@@ -277,9 +278,10 @@ class PageInspector:
             target.documents.append(document)
             if accessibility:
                 places = dict(enumerate(objects)), dict(enumerate(ids))
-                tree = nearby_tree(session, frame, probe, *places)
-                target.trees[frame] = asyncio.ensure_future(tree)
-                await target.trees[frame]
+                async with accessibility_enabled(session):
+                    tree = nearby_tree(session, frame, probe, *places)
+                    target.trees[frame] = asyncio.ensure_future(tree)
+                    await target.trees[frame]
         return target
 
     async def _nearby_objects(self, session: Any, frame: str, loader: str) -> list[str] | None:
@@ -291,6 +293,24 @@ class PageInspector:
             "Runtime.getProperties", {"objectId": held["objectId"], "ownProperties": True}
         )
         return [each["value"]["objectId"] for each in listed["result"] if each["name"].isdigit()]
+
+    def _near_trees(
+        self, session: Any, loaders: Mapping[str, str], probes: Mapping[str, dict[str, Any] | None]
+    ) -> dict[str, asyncio.Task[list[dict[str, Any]]]]:
+        """Start to fetch of each frame's tree what is nearby."""
+
+        async def fetch() -> dict[str, list[dict[str, Any]]]:
+            async with accessibility_enabled(session):
+                trees = (
+                    self._near_tree(session, *each, probes[each[0]]) for each in loaders.items()
+                )
+                return dict(zip(loaders, await asyncio.gather(*trees), strict=True))
+
+        async def tree_of(frame: str) -> list[dict[str, Any]]:
+            return (await fetching)[frame]
+
+        fetching = asyncio.ensure_future(fetch())
+        return {frame: asyncio.ensure_future(tree_of(frame)) for frame in loaders}
 
     async def _near_tree(
         self, session: Any, frame: str, loader: str, probe: dict[str, Any] | None
@@ -336,10 +356,7 @@ class PageInspector:
                 probing = self._probing(session, asked, large)
         if large:
             probes = dict(zip(asked, await probing, strict=True))
-            trees = {
-                frame: asyncio.ensure_future(self._near_tree(session, frame, loader, probes[frame]))
-                for frame, loader in asked.items()
-            }
+            trees = self._near_trees(session, asked, probes)
         elif not was_small:
             trees = accessibility_trees(session, wanted)
         documents = documents_of(taken)

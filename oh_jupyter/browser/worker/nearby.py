@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from oh_jupyter.browser.worker.snapshot import SnapshotDocument
@@ -124,6 +124,21 @@ def nearby_document(frame_id: str, probe: dict[str, Any], ids: list[int]) -> Sna
     return SnapshotDocument({"frameId": 0, "nodes": nodes, "layout": layout}, strings)
 
 
+@contextlib.asynccontextmanager
+async def accessibility_enabled(session: Any) -> AsyncIterator[None]:
+    """Keep the accessibility domain of a session enabled, once for all of its frames.
+
+    Chromium never answers a query that another frame's ``Accessibility.disable`` overtakes.
+    """
+    with contextlib.suppress(Exception):  # the page went away in between
+        await session.send("Accessibility.enable")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(Exception):
+            await session.send("Accessibility.disable")
+
+
 async def nearby_tree(
     session: Any,
     frame_id: str,
@@ -131,26 +146,25 @@ async def nearby_tree(
     objects: Mapping[int, str],
     ids: Mapping[int, int],
 ) -> list[dict[str, Any]]:
-    """Fetch the accessibility nodes of the elements nearby, below the document's own."""
+    """Fetch the accessibility nodes of the elements nearby, below the document's own.
+
+    The session's accessibility domain has to be enabled.
+    """
     with contextlib.suppress(Exception):  # the frame went away in between
-        await session.send("Accessibility.enable")
-        try:
-            root, *answers = await asyncio.gather(
-                session.send("Accessibility.getRootAXNode", {"frameId": frame_id}),
-                *(
-                    session.send("Accessibility.queryAXTree", {"objectId": objects[place]})
-                    for place in probe["roots"]
-                ),
-                *(
-                    session.send(
-                        "Accessibility.getPartialAXTree",
-                        {"objectId": objects[place], "fetchRelatives": False},
-                    )
-                    for place in probe["spine"]
-                ),
-            )
-        finally:
-            await session.send("Accessibility.disable")
+        root, *answers = await asyncio.gather(
+            session.send("Accessibility.getRootAXNode", {"frameId": frame_id}),
+            *(
+                session.send("Accessibility.queryAXTree", {"objectId": objects[place]})
+                for place in probe["roots"]
+            ),
+            *(
+                session.send(
+                    "Accessibility.getPartialAXTree",
+                    {"objectId": objects[place], "fetchRelatives": False},
+                )
+                for place in probe["spine"]
+            ),
+        )
         places = [*probe["roots"], *probe["spine"]]
         found = {place: answer["nodes"] for place, answer in zip(places, answers, strict=True)}
         return _joined(root["node"], found, probe, ids)
