@@ -317,12 +317,14 @@ def test_a_system_error_while_the_history_is_read_is_not_damage(
     if interrupted:
         index.with_name("intent.json").write_bytes(index.read_bytes())
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = len(os.listdir("/dev/fd"))
+    # The limit is one of numbers: no lower number may be free.
+    highest = max(map(int, os.listdir("/dev/fd")))
+    fillers = list(iter(lambda: os.dup(0), highest + 1))
     errors = []
-    for more in range(16):
+    for more in range(1, 18):
         content = path.read_bytes()
         fresh = FileEditor(tmp_path, history_dir=tmp_path / "history")
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used + more, limits[1]))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (highest + 1 + more, limits[1]))
         try:
             edit(fresh, path, "3\n", "3\n4\n")
         except EditorError as error:
@@ -335,6 +337,8 @@ def test_a_system_error_while_the_history_is_read_is_not_damage(
         assert not list(tmp_path.rglob("*.damaged"))
         if content == b"3\n4\n":
             break
+    for filler in [*fillers, highest + 1]:
+        os.close(filler)
     assert any(str(tmp_path / "history") in error for error in errors)
     assert [entry.command for entry in editor.history(path)] == ["str_replace"] * 4
     for _ in range(4):

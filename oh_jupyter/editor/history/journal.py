@@ -55,10 +55,11 @@ class Journal:
 
     def names(self) -> list[str]:
         """Names of the edits that are under way."""
-        try:
-            names = os.listdir(self._folder)
-        except (FileNotFoundError, NotADirectoryError):
-            return []
+        with access(self._folder.parent):
+            try:
+                names = os.listdir(self._folder)
+            except (FileNotFoundError, NotADirectoryError):
+                return []
         for name in names:
             if name.endswith(".tmp"):
                 self._sweep(self._folder / name)
