@@ -101,7 +101,7 @@ def plot_success(trials: Iterable[Trial], axes: Any = None) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError:
-        raise EvaluationError("A plot needs matplotlib: pip install matplotlib") from None
+        raise EvaluationError("A plot needs matplotlib: pip install 'oh_jupyter[plots]'") from None
     rows = summarize(trials)[::-1]
     if axes is None:
         _, axes = pyplot.subplots(figsize=(7, 0.6 + 0.3 * len(rows)), layout="constrained")

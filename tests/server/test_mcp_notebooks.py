@@ -211,7 +211,8 @@ async def test_a_cell_inside_a_persons_has_the_next_number(
 ) -> None:
     _, kernel = await opened()
     gate, started = tmp_path / "gate", tmp_path / "started"
-    os.mkfifo(gate)
+    for pipe in (gate, started):
+        os.mkfifo(pipe)
     client = jp_serverapp.kernel_manager.get_kernel(kernel).client()
     client.start_channels()
 
@@ -223,9 +224,8 @@ async def test_a_cell_inside_a_persons_has_the_next_number(
         source = f"import sys; print('late', file=sys.stderr); open({str(gate)!r}, 'w').close(); 7"
         await session.call_tool("edit_cell", {"cell": 1, "source": source})
         assert (await run("%load_ext oh_jupyter"))["execution_count"] == 1
-        outer = asyncio.ensure_future(run(f"%oh_run touch {started}; cat {gate}"))
-        while not started.exists():
-            await asyncio.sleep(0)
+        outer = asyncio.ensure_future(run(f"%oh_run echo > {started}; cat {gate}"))
+        await asyncio.to_thread(started.read_text)
         answer = await session.call_tool("run_cell", {"cell": 1})
         assert not answer.is_error, told(answer)
         assert (await outer)["execution_count"] == 2
