@@ -103,9 +103,9 @@ def fields_schema(
 
 @cache
 def field_types(cls: Any) -> dict[str, Any]:
-    """Resolved type hint of each field of a dataclass."""
+    """Resolved type hint of each field of a dataclass that its constructor takes."""
     hints = get_type_hints(cls)
-    return {f.name: hints[f.name] for f in fields(cls)}
+    return {f.name: hints[f.name] for f in fields(cls) if f.init}
 
 
 def is_required(field: Any) -> bool:

@@ -19,7 +19,7 @@ from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.text.edits import write_range
 from oh_jupyter.editor.text.encoding import Encoding, detect
-from oh_jupyter.editor.text.line_diff import unified_diff
+from oh_jupyter.editor.text.line_diff import CONTEXT_LINES, unified_diff, unified_diffs
 from oh_jupyter.editor.text.text_file import LineSeeker, TextFile, to_newlines
 from oh_jupyter.editor.text.views import data_url
 from oh_jupyter.errors import EditorError
@@ -241,7 +241,7 @@ def edit_file(
         from oh_jupyter.editor.draft import edit_by_draft
 
         return edit_by_draft(action, cwd=cwd, editor=editor, settings=settings or Settings())
-    diff = ""
+    diff = context_diff = ""
     is_write = action.command == "write"  # of nothing, too: it removes lines
     try:
         result = editor(
@@ -262,10 +262,10 @@ def edit_file(
             replace_all=action.replace_all,
             dry_run=action.dry_run,
         )
-        content, diff = result.output, _shown_diff(result)
+        content, (diff, context_diff) = result.output, _diffs(result)
     except EditorError as error:
         content = f"ERROR:\n{error}"
-    return FileEditObservation(
+    observation = FileEditObservation(
         content,
         path=action.path,
         old_content=action.old_str,
@@ -273,25 +273,36 @@ def edit_file(
         impl_source="oh_aci",
         diff="\n".join(line.rstrip() for line in diff.split("\n")),
     )
+    observation.context_diff = context_diff
+    return observation
 
 
-def _shown_diff(result: EditorResult) -> str:
-    """Compare the files: notebooks by their cells, and what only would be by all of its lines."""
+def _diffs(result: EditorResult) -> tuple[str, str]:
+    """Return the diff without context lines, as the protocol has it, and the one for people.
+
+    Notebooks are compared cell by cell.
+    """
     if result.files:
-        return "\n".join(filter(None, map(_shown_diff, result.files)))
-    old, new, path = result.old_content, result.new_content, Path(result.path)
-    diff = ""
+        each = [_diffs(file) for file in result.files]
+        return "\n".join(d for d, _ in each if d), "\n".join(d for _, d in each if d)
+    old, new, path = result.old_content, result.new_content or "", Path(result.path)
+    diffs = [""]
     if is_notebook(path) and (old or new):
         before, after = (
-            None if text is None else text.encode("utf-8", "surrogatepass") for text in (old, new)
+            None if text is None else text.encode("utf-8", "surrogatepass")
+            for text in (old, result.new_content)
         )
-        diff = ChangedFile.between(path, before, after).diff(0)
-    if not diff and result.dry_run and old is None and new:
-        diff = unified_diff("", new if new.endswith("\n") else f"{new}\n", result.path)
-    diff = diff or result.diff_with_context(0)
+        diffs = ChangedFile.between(path, before, after).diffs(0, CONTEXT_LINES)
+    if not diffs[0] and old is not None:
+        diffs = unified_diffs(old, new, result.path, 0, CONTEXT_LINES, counts_end=False)
+    elif not diffs[0]:
+        # The protocol's diff of a new file without a final newline removes an empty line.
+        whole = f"{new}\n" if new and not new.endswith("\n") else new
+        bare = unified_diff("", whole if result.dry_run else new, result.path)
+        diffs = [bare, unified_diff("", whole, result.path)]
     if result.dry_run and old is None:
-        diff = diff.replace(f"--- {result.path}", "--- /dev/null", 1)
-    return diff
+        diffs = [diff.replace(f"--- {result.path}", "--- /dev/null", 1) for diff in diffs]
+    return diffs[0], diffs[1]
 
 
 def _line_number(value: int | str | None) -> int | None:

@@ -19,7 +19,7 @@ from oh_jupyter.editor.notebook.cells import Cell, Notebook
 from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.state import real_path
-from oh_jupyter.editor.text.line_diff import changed_lines, changed_ranges, unified_diff
+from oh_jupyter.editor.text.line_diff import changed_lines, changed_ranges, unified_diffs
 from oh_jupyter.editor.undo import Contents, decoded, read_current, write
 from oh_jupyter.errors import FileChangedError, NoHistoryError
 
@@ -139,7 +139,11 @@ class ChangedFile:
         Returns:
             A unified diff; "" if no line differs.
         """
-        return unified_diff(*self._shown, str(self.path), context)
+        return self.diffs(context)[0]
+
+    def diffs(self, *contexts: int) -> list[str]:
+        """Compare once, and return a unified diff for each number of context lines."""
+        return unified_diffs(*self._shown, str(self.path), *contexts)
 
     @cached_property
     def cells(self) -> list[CellChange]:

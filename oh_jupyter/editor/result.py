@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from oh_jupyter.editor.text.line_diff import unified_diff
+from oh_jupyter.editor.text.line_diff import CONTEXT_LINES, unified_diff
 
 
 @dataclass
@@ -46,7 +46,7 @@ class EditorResult:
     @cached_property
     def diff(self) -> str:
         """Unified diff with three lines of context; "" for views."""
-        return self.diff_with_context(3)
+        return self.diff_with_context(CONTEXT_LINES)
 
     def diff_with_context(self, context: int) -> str:
         """Compare what was with what is.

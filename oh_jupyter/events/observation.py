@@ -181,6 +181,8 @@ class FileEditObservation(Observation):
         impl_source: Who made the edit.
         diff: Unified diff of the file, without context lines.
         _diff_cache: Always None; a key of the protocol.
+        context_diff: The same diff with context lines, for people; None unless the edit was made
+            in this process. It is not sent.
     """
 
     kind: ClassVar[str] = "edit"
@@ -193,6 +195,7 @@ class FileEditObservation(Observation):
     impl_source: FileEditSource = "oh_aci"
     diff: str | None = None
     _diff_cache: str | None = None
+    context_diff: str | None = field(default=None, init=False, repr=False, compare=False)
 
 
 @dataclass(repr=False, eq=False)

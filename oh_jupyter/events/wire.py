@@ -138,11 +138,11 @@ def observation_from_wire(data: object) -> Observation:
 
 
 def _type_fields(event: Event) -> dict[str, Any]:
-    """The fields of a type, without those of the log around it, and without ours."""
+    """Fields of the protocol: not the log's, not the extensions, and none that is not sent."""
     return {
         f.name: _plain(getattr(event, f.name))
         for f in fields(cast(Any, event))
-        if f.name not in _LOG_FIELDS and "extension" not in f.metadata
+        if f.init and f.name not in _LOG_FIELDS and "extension" not in f.metadata
     }
 
 

@@ -23,7 +23,7 @@ from oh_jupyter.events import (
 from oh_jupyter.kernel.display.html import diff_block
 from oh_jupyter.kernel.display.observations import coloured, observation_html
 from oh_jupyter.kernel.display.table import Table, number_text, size_text
-from oh_jupyter.kernel.display.unified_diff import Hunk, diff_lines, parse_diff, readable_diff
+from oh_jupyter.kernel.display.unified_diff import Hunk, diff_lines, parse_diff
 
 SQL = """--- q.sql
 +++ q.sql
@@ -154,7 +154,7 @@ def edit(tmp_path: Path) -> Editing:
 
 
 def body(observation: FileEditObservation) -> list[str]:
-    return readable_diff(observation).split("\n")[2:]
+    return (observation.context_diff or "").split("\n")[2:]
 
 
 @pytest.mark.parametrize("dry_run", [False, True])
@@ -201,7 +201,7 @@ def test_near_changes_are_shown_together(edit: Editing) -> None:
 
 @settings(deadline=None)  # an example writes files, and machines may be busy
 @given(st.data())
-def test_a_readable_diff_fits_the_file(tmp_path_factory, data: st.DataObject) -> None:
+def test_a_diff_with_context_fits_the_file(tmp_path_factory, data: st.DataObject) -> None:
     line = st.sampled_from(["", "a", "b", "--", "++i", "     5\tc", "@@ -1 +1 @@"])
     text = st.lists(line, min_size=1, max_size=14).map(lambda lines: "\n".join([*lines, ""]))
     edit = Editing(tmp_path_factory.mktemp("edit"))
@@ -214,19 +214,13 @@ def test_a_readable_diff_fits_the_file(tmp_path_factory, data: st.DataObject) ->
         observation = edit("f", "write", content=data.draw(text), start=start, end=end)
     if observation is None or not observation.diff:
         return
+    assert observation.context_diff
     after = (edit.folder / "f").read_text().split("\n")
-    for part in parse_diff(readable_diff(observation)):
+    for part in parse_diff(observation.context_diff):
         if isinstance(part, Hunk):
             signed = [(row[:1] or " ", row[1:]) for row in part.lines]
             assert [t for s, t in signed if s in " -"] == before[part.old.start : part.old.stop]
             assert [t for s, t in signed if s in " +"] == after[part.new.start : part.new.stop]
-
-
-def test_context_that_disagrees_is_left_out() -> None:
-    said = "Here's the result of running `cat -n` on x:\n     1\ta\n     2\tother\n     3\tb\n"
-    diff = "--- f\n+++ f\n@@ -2 +2 @@\n-x\n+y"
-    observation = FileEditObservation(said, path="f", diff=diff)
-    assert readable_diff(observation) == diff
 
 
 # HTML

@@ -17,7 +17,7 @@ from oh_jupyter.editor.notebook.edits import Document, rewrite_listing
 from oh_jupyter.editor.notebook.validation import check_notebook, is_notebook
 from oh_jupyter.editor.reading import read_text
 from oh_jupyter.editor.text.encoding import UTF8
-from oh_jupyter.editor.text.line_diff import common_lengths, unified_diff
+from oh_jupyter.editor.text.line_diff import CONTEXT_LINES, common_lengths, unified_diffs
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile
 from oh_jupyter.errors import DraftError, EditorError, FileChangedError
 from oh_jupyter.events import ErrorObservation, FileEditAction, FileEditObservation, Observation
@@ -252,9 +252,11 @@ def _written(
 
 
 def _observation(action: FileEditAction, before: str | None, after: str) -> FileEditObservation:
-    lines = unified_diff(before or "", after, action.path).split("\n")
-    diff = "\n".join(line.rstrip() for line in lines)
-    return FileEditObservation(
+    bare, context_diff = unified_diffs(
+        before or "", after, action.path, 0, CONTEXT_LINES, counts_end=False
+    )
+    diff = "\n".join(line.rstrip() for line in bare.split("\n"))
+    observation = FileEditObservation(
         diff,
         path=action.path,
         prev_exist=before is not None,
@@ -263,6 +265,8 @@ def _observation(action: FileEditAction, before: str | None, after: str) -> File
         impl_source="llm_based_edit",
         diff=diff,
     )
+    observation.context_diff = context_diff
+    return observation
 
 
 def _range_problem(start: int, end: int, total: int) -> str:

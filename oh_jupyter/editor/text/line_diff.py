@@ -13,6 +13,8 @@ from itertools import compress, count, islice, takewhile
 from operator import contains, ne
 from typing import Any, AnyStr
 
+CONTEXT_LINES = 3
+"""Unchanged lines around each change in a diff for people."""
 _BLOCK_BYTES = 64 * 1024  # compared at once; small enough to stay in the processor's cache
 _MAX_STORED_CELLS = 1 << 28  # pairs of lines, a bit each; above it halves are solved (32 MiB)
 _MAX_CELLS = 1 << 33  # above it, which takes seconds, lines count as changed
@@ -391,13 +393,29 @@ def _differing(old: str, new: str, context: int) -> tuple[int, list[str], list[s
 
 def unified_diff(old: str, new: str, path: str, context: int = 0) -> str:
     """Unified diff without a final newline; "" for equal texts."""
+    return unified_diffs(old, new, path, context)[0]
+
+
+def unified_diffs(
+    old: str, new: str, path: str, *contexts: int, counts_end: bool = True
+) -> list[str]:
+    """Unified diffs of one comparison, each with its number of context lines.
+
+    ``counts_end`` shows the empty text after a final newline as a line of context.
+    """
     if old == new:
-        return ""
-    first, before, after = _differing(old, new, context)
-    lines = [f"--- {path}", f"+++ {path}"]
-    for group in _grouped(changed_ranges(before, after), context):
-        lines += _hunk(group, before, after, context, first)
-    return "\n".join(lines)
+        return [""] * len(contexts)
+    first, before, after = _differing(old, new, max(contexts))
+    changes = changed_ranges(before, after)
+    is_end = not counts_end and before[-1:] == [""] and first + len(before) > old.count("\n")
+    limit = len(before) - is_end
+    diffs = []
+    for context in contexts:
+        lines = [f"--- {path}", f"+++ {path}"]
+        for group in _grouped(changes, context):
+            lines += _hunk(group, before, after, context, first, limit)
+        diffs.append("\n".join(lines))
+    return diffs
 
 
 def _grouped(changes: list[Change], context: int) -> list[list[Change]]:
@@ -412,10 +430,10 @@ def _grouped(changes: list[Change], context: int) -> list[list[Change]]:
 
 
 def _hunk(
-    group: list[Change], before: list[str], after: list[str], context: int, first: int
+    group: list[Change], before: list[str], after: list[str], context: int, first: int, limit: int
 ) -> list[str]:
     (first_old, _, first_new, _), (_, last_old, _, last_new) = group[0], group[-1]
-    start, end = max(0, first_old - context), min(len(before), last_old + context)
+    start, end = max(0, first_old - context), min(max(limit, last_old), last_old + context)
     new_start, new_end = first_new - (first_old - start), last_new + end - last_old
     old_range, new_range = _range(start, end, first), _range(new_start, new_end, first)
     lines = [f"@@ -{old_range} +{new_range} @@"]

@@ -10,6 +10,7 @@ from typing import Any
 from IPython.display import Image
 
 import oh_jupyter.kernel.display.html as html
+from oh_jupyter.editor.messages import DRY_RUN
 from oh_jupyter.events import (
     BrowserOutputObservation,
     CmdOutputObservation,
@@ -21,7 +22,7 @@ from oh_jupyter.events import (
     Observation,
     UserRejectObservation,
 )
-from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines, is_dry_run, readable_diff
+from oh_jupyter.kernel.display.unified_diff import LineKind, diff_lines
 from oh_jupyter.messages import RUNNING_HINT
 
 _COLOURS: dict[LineKind, str] = {"header": "2", "place": "2", "added": "32", "removed": "31"}
@@ -73,7 +74,7 @@ def screenshot(observation: Observation) -> bytes | None:
 def shown_text(observation: Observation) -> str:
     """An Observation as plain text, a diff in colours and with context in a terminal."""
     if isinstance(observation, FileEditObservation) and observation.diff and sys.stdout.isatty():
-        return _edit_text(coloured(readable_diff(observation)), observation)
+        return _edit_text(coloured(_diff_for_people(observation)), observation)
     return observation_text(observation)
 
 
@@ -92,8 +93,16 @@ def observation_text(observation: Observation) -> str:
     return observation.content or observation.message or repr(observation)
 
 
+def _diff_for_people(observation: FileEditObservation) -> str:
+    return observation.context_diff or observation.diff or ""
+
+
+def _is_dry_run(observation: FileEditObservation) -> bool:
+    return observation.content.startswith(DRY_RUN)
+
+
 def _edit_text(diff: str, observation: FileEditObservation) -> str:
-    dry_run = "DRY RUN: nothing was written." if is_dry_run(observation) else ""
+    dry_run = "DRY RUN: nothing was written." if _is_dry_run(observation) else ""
     return "\n".join(filter(None, (diff, dry_run, remarks(observation.content))))
 
 
@@ -175,7 +184,7 @@ def _command_html(observation: CmdOutputObservation) -> str:
 
 def _edit_html(observation: FileEditObservation) -> str:
     failed = observation.content.startswith("ERROR:\n")
-    tried = is_dry_run(observation)
+    tried = _is_dry_run(observation)
     tone: html.Tone = "error" if failed else "dry-run" if tried else "ok"
     if failed or not observation.diff:
         return html.card(html.output_block(observation.content, tone), tone=tone)
@@ -183,7 +192,7 @@ def _edit_html(observation: FileEditObservation) -> str:
     badges = [html.badge("dry run: nothing was written", tone)] if tried else []
     return html.card(
         html.heading(observation.path, *badges),
-        html.diff_block(readable_diff(observation).removeprefix(named)),
+        html.diff_block(_diff_for_people(observation).removeprefix(named)),
         html.output_block(remarks(observation.content)),
         html.folded("What the editor says", html.output_block(observation.content)),
         tone=tone,
