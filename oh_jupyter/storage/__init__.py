@@ -1,7 +1,4 @@
-"""Files by path, wherever they are kept, and webhooks that report their changes.
-
-Nothing heavy is imported before a store needs it.
-"""
+"""File stores, and webhooks that report their changes; heavy modules are imported lazily."""
 
 from __future__ import annotations
 
@@ -60,9 +57,9 @@ _MODULES = {
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

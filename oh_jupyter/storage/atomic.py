@@ -1,4 +1,4 @@
-"""Files that become visible as a whole by closing them, or not at all."""
+"""Files that are published atomically when they are closed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 
 class _AbandonedOnError(io.IOBase):
-    """A file that is published by leaving its block, and thrown away by an exception in it."""
+    """A file that is published at the end of its ``with`` block, or discarded if it raises."""
 
     def abandon(self) -> None:
-        """Throw the contents away. After closing it does nothing."""
+        """Discard the contents, unless the file is closed."""
         raise NotImplementedError
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
@@ -26,7 +26,7 @@ class _AbandonedOnError(io.IOBase):
 
 
 class AtomicFile(_AbandonedOnError, io.BufferedWriter):
-    """A binary file for writing, whose contents are published by closing it."""
+    """A writable binary file whose contents are published on close."""
 
     def __init__(
         self,
@@ -34,62 +34,60 @@ class AtomicFile(_AbandonedOnError, io.BufferedWriter):
         publish: Callable[[io.FileIO], None],
         discard: Callable[[], None],
     ) -> None:
-        self._settled = False
+        self._is_closed = False
         self._publish = publish
         self._discard = discard
         self._file = raw
         super().__init__(raw)
 
     def close(self) -> None:
-        """Publish the contents, once; a StorageError leaves what was there before."""
-        if self._settled:
+        """Publish the contents once; after a StorageError the previous contents remain."""
+        if self._is_closed:
             return
-        self._settled = True
+        self._is_closed = True
         try:
             self.flush()
             self._publish(self._file)
         except BaseException:
-            self._throw_away()
+            self._discard_file()
             raise
         self._file.close()
 
-    def abandon(self) -> None:
-        """Throw the contents away. After closing it does nothing."""
-        if self._settled:
+    def abandon(self) -> None:  # noqa: D102
+        if self._is_closed:
             return
-        self._settled = True
-        self._throw_away()
+        self._is_closed = True
+        self._discard_file()
 
-    def _throw_away(self) -> None:
+    def _discard_file(self) -> None:
         self._file.close()
         self._discard()
 
     @property
     def closed(self) -> bool:
-        """Whether the contents were published or thrown away."""
-        return self._settled
+        """Whether the contents were published or discarded."""
+        return self._is_closed
 
 
 class AtomicTextFile(_AbandonedOnError, io.TextIOWrapper):
-    """A text file for writing whose contents are published by closing it."""
+    """A writable text file whose contents are published on close."""
 
     def __init__(self, binary: AtomicFile) -> None:
         self._binary = binary
-        # newline="" keeps the line ends as they are written, on every platform.
+        # newline="" keeps line endings unchanged on every platform.
         super().__init__(binary, encoding="utf-8", newline="")
 
-    def abandon(self) -> None:
-        """Throw the contents away. After closing it does nothing."""
+    def abandon(self) -> None:  # noqa: D102
         self._binary.abandon()
 
 
 def spooled(publish: Callable[[str], None]) -> AtomicFile:
-    """Open a file for writing in the machine's temporary directory; publish it by its path."""
+    """Open a temporary file for writing; on close, call ``publish`` with its path."""
     handle, path = tempfile.mkstemp(prefix="oh-jupyter-")
 
-    def hand_over(raw: io.FileIO) -> None:
+    def publish_and_remove(raw: io.FileIO) -> None:
         publish(path)
         raw.close()
         os.unlink(path)
 
-    return AtomicFile(io.FileIO(handle, "r+"), hand_over, lambda: os.unlink(path))
+    return AtomicFile(io.FileIO(handle, "r+"), publish_and_remove, lambda: os.unlink(path))

@@ -1,6 +1,6 @@
-"""The interface of every store: OpenHands' four methods to provide, and what follows from them.
+"""Interface of every store: OpenHands' four methods, and defaults for the rest.
 
-A class that has only these, its own or anybody's, is a full store here.
+Any class that provides these four methods is a full store here.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from oh_jupyter.locks import thread_lock
 from oh_jupyter.storage.paths import file_key, join, path_key
 
 OpenMode = Literal["r", "rt", "rb", "w", "wt", "wb"]
-"""How a file can be opened; text is UTF-8 and its line ends are kept as they are."""
+"""Modes of `FileStore.open`; text is UTF-8 with unchanged line endings."""
 
 Contents = str | bytes | bytearray | memoryview
-"""What can be written: text, which is stored as UTF-8, or bytes."""
+"""Contents of a file: text, stored as UTF-8, or bytes."""
 
 
 class FileInfo(TypedDict):
-    """What a store knows about an entry without reading it; a plain dict, as in fsspec.
+    """Metadata of an entry; a plain dict, as in fsspec.
 
     Attributes:
-        path: From the store's root, without a slash at the end; ``""`` is the root.
+        path: Relative to the store's root, without a trailing slash; ``""`` is the root.
         type: ``file`` or ``directory``.
         size: Bytes; None for a directory.
-        modified: Time of the last change in UTC; None where the backend has none.
+        modified: Time of the last change in UTC; None if the backend has none.
     """
 
     path: str
@@ -50,7 +50,7 @@ def directory_info(path: str, modified: datetime | None = None) -> FileInfo:
 
 
 def contents_bytes(contents: Contents, path: str) -> bytes:
-    """Encode what is written; the path is for the StoreContentError if that is not possible."""
+    """Encode contents for writing; a StoreContentError names the path."""
     if isinstance(contents, bytes):
         return contents
     if isinstance(contents, (bytearray, memoryview)):
@@ -58,19 +58,19 @@ def contents_bytes(contents: Contents, path: str) -> bytes:
     if not isinstance(contents, str):
         raise StoreContentError(
             f"{path!r} was not written: its contents are {type(contents).__name__}; "
-            "give str or bytes."
+            "pass str or bytes."
         )
     try:
         return contents.encode("utf-8")
     except UnicodeEncodeError as error:
         raise StoreContentError(
             f"{path!r} was not written: its text has a lone surrogate at position "
-            f"{error.start}, which has no UTF-8 form; write bytes instead."
+            f"{error.start}, which UTF-8 cannot encode; write bytes instead."
         ) from None
 
 
 def contents_text(data: bytes, path: str) -> str:
-    """Decode what is read; the path is for the StoreContentError if it is not UTF-8."""
+    """Decode contents as UTF-8; a StoreContentError names the path."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -81,23 +81,22 @@ def contents_text(data: bytes, path: str) -> str:
 
 
 class FileStore:
-    """Files by path, anywhere. Subclasses provide write, read, list and delete.
+    """A store of files by path. Subclasses provide write, read, list and delete.
 
-    It is no abstract base class on purpose: OpenHands' own suites make stores that have
-    only some of the four.
+    Not an abstract base class: OpenHands' test suites define stores with only some of them.
     """
 
     def write(self, path: str, contents: str | bytes) -> None:
-        """Write a whole file, and the directories that lead to it.
+        """Write a whole file, creating its parent directories.
 
         Args:
-            path: Where, from the store's root.
-            contents: Text, stored as UTF-8, or bytes; both exactly as they are.
+            path: Path relative to the store's root.
+            contents: Text, stored as UTF-8, or bytes; both unchanged.
 
         Raises:
             StorePathError: If the path leaves the root or cannot name a file.
             StoreContentError: If the contents are neither text nor bytes.
-            StorageError: If the backend refuses; the old contents are still there.
+            StorageError: If the backend fails; the previous contents remain.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot write")
 
@@ -105,17 +104,17 @@ class FileStore:
         """Read a whole file as text.
 
         Args:
-            path: Which, from the store's root.
+            path: Path relative to the store's root.
 
         Returns:
-            Its contents, decoded from UTF-8, with line ends as they are.
+            The contents, decoded from UTF-8, with unchanged line endings.
 
         Raises:
             FileNotFoundError: If there is no such file, and only then.
             IsADirectoryError: If it is a directory.
             StoreContentError: If it is not UTF-8; `read_bytes` reads it.
             StorePathError: If the path leaves the root or cannot name a file.
-            StorageError: If the backend refuses.
+            StorageError: If the backend fails.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot read")
 
@@ -123,52 +122,51 @@ class FileStore:
         """List a directory.
 
         Args:
-            path: Which, from the store's root; ``""`` or ``"/"`` is the root.
+            path: Path relative to the store's root; ``""`` or ``"/"`` is the root.
 
         Returns:
-            Sorted paths from the store's root, those of directories ending with ``/``.
+            Sorted paths relative to the store's root; directories end with ``/``.
 
         Raises:
-            FileNotFoundError: If there is no such directory, on a local store; where
-                directories do not exist by themselves the result is empty, as in
-                OpenHands.
+            FileNotFoundError: If a local store has no such directory; object stores
+                return an empty list, as in OpenHands.
             NotADirectoryError: If it is a file.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot list")
 
     def delete(self, path: str) -> None:
-        """Delete a file, or a directory with everything in it. A missing one is no error.
+        """Delete a file, or a directory and its contents; ignore a missing path.
 
         Args:
-            path: Which, from the store's root; ``""`` empties the store.
+            path: Path relative to the store's root; ``""`` empties the store.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot delete")
 
     def create(self, path: str, contents: str | bytes) -> None:
-        """Write a file that is not there yet. Of several who try it, one succeeds.
+        """Write a new file; of several concurrent callers, one succeeds.
 
-        That holds on local and memory stores, S3, Google Cloud Storage, and wherever the
-        server can create conditionally.
+        This is atomic on local and memory stores, S3, Google Cloud Storage, and wherever
+        the server supports conditional creation.
 
         Args:
-            path: Where, from the store's root.
+            path: Path relative to the store's root.
             contents: Text or bytes.
 
         Raises:
-            FileExistsError: If something is there; it is not changed.
+            FileExistsError: If the path exists; it is not changed.
         """
         if self.exists(path):
-            raise FileExistsError(errno.EEXIST, "There is something at this path", path)
+            raise FileExistsError(errno.EEXIST, "This path exists already", path)
         self.write(path, contents)
 
     def read_bytes(self, path: str) -> bytes:
         """Read a whole file as bytes.
 
         Args:
-            path: Which, from the store's root.
+            path: Path relative to the store's root.
 
         Returns:
-            Its contents.
+            The contents.
 
         Raises:
             FileNotFoundError: If there is no such file.
@@ -176,13 +174,13 @@ class FileStore:
         return self.read(path).encode("utf-8")
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is a file or a directory of that path.
+        """Return whether a file or directory exists at a path.
 
         Args:
-            path: Which, from the store's root.
+            path: Path relative to the store's root.
 
         Returns:
-            True if there is.
+            True if it exists.
         """
         try:
             self.info(path)
@@ -191,16 +189,16 @@ class FileStore:
         return True
 
     def info(self, path: str) -> FileInfo:
-        """Say what the store knows about a file or directory.
+        """Return metadata of a file or directory.
 
         Args:
-            path: Which, from the store's root.
+            path: Path relative to the store's root.
 
         Returns:
-            Its type, its size and when it changed.
+            Its type, its size and the time of its last change.
 
         Raises:
-            FileNotFoundError: If there is neither.
+            FileNotFoundError: If the path does not exist.
         """
         key = path_key(path)
         if not key:
@@ -213,65 +211,65 @@ class FileStore:
             raise
 
     def entries(self, path: str) -> builtins.list[FileInfo]:
-        """List a directory with what the store knows about each entry.
+        """List a directory with the metadata of each entry.
 
         Args:
-            path: Which, from the store's root.
+            path: Path relative to the store's root.
 
         Returns:
-            What `info` says of each, in the order of `list`.
+            The `info` of each entry, in the order of `list`.
 
         Raises:
-            FileNotFoundError: As `list`.
+            FileNotFoundError: Like `list`.
             NotADirectoryError: If it is a file.
         """
-        found = []
+        infos = []
         for entry in self.list(path):
             try:
-                found.append(
+                infos.append(
                     directory_info(path_key(entry)) if entry.endswith("/") else self.info(entry)
                 )
             except FileNotFoundError:
-                continue  # somebody deleted it in between
-        return found
+                continue  # deleted since it was listed
+        return infos
 
     def get_absolute_path(self, path: str) -> str:
-        """Say where a file is, for people and for other programs of OpenHands.
+        """Return the location of a file, for people and other OpenHands programs.
 
         Args:
-            path: From the store's root.
+            path: Path relative to the store's root.
 
         Returns:
-            A path on this machine where there is one, else a name that tells files apart.
+            A path on this machine if there is one, otherwise a unique name.
         """
         return f"{type(self).__name__}/{id(self):x}/{path_key(path)}"
 
     @contextlib.contextmanager
     def lock(self, path: str, timeout: float = 30.0) -> Iterator[None]:
-        """Hold something that only one holds at a time, as OpenHands' SDK does.
+        """Hold an advisory lock, as in OpenHands' SDK.
 
-        It keeps others out who ask for it: in this process, and on a local store in all
-        processes of the machine.
+        It excludes other callers in this process; on a local store, in all processes of
+        the machine.
 
         Args:
-            path: What it is called.
+            path: Name of the lock.
             timeout: Seconds to wait at most.
 
         Raises:
-            TimeoutError: If others held it all the time.
+            TimeoutError: If the lock was not released in time.
         """
         with thread_lock(f"{id(self)}/{file_key(path)}", timeout):
             yield
 
     def walk(self, path: str = "") -> Iterator[tuple[str, builtins.list[str], builtins.list[str]]]:
-        """Go through a directory and everything below it, as `os.walk` does.
+        """Walk a directory tree top down, like `os.walk`.
 
         Args:
-            path: Where to start, from the store's root.
+            path: Start directory, relative to the store's root.
 
         Yields:
-            The path of a directory, the names of the directories in it, and the names of
-            the files. Taking names out of the first list keeps out of those directories.
+            The path of a directory, the names of its subdirectories, and the names of its
+            files. Removing a subdirectory from the list skips it.
         """
         directory = path_key(path)
         directories: list[str] = []
@@ -284,31 +282,31 @@ class FileStore:
             try:
                 yield from self.walk(join(directory, name))
             except (FileNotFoundError, NotADirectoryError):
-                continue  # somebody deleted it while we were elsewhere
+                continue  # deleted since it was listed
 
     def open(self, path: str, mode: OpenMode = "r") -> IO[Any]:
-        """Open a file for streaming, in memory that does not grow with the file.
+        """Open a file for streaming in constant memory.
 
-        A file that is being written becomes visible as a whole, when it is closed; if
-        the ``with`` block ends by an exception, nothing changes.
+        A written file becomes visible when it is closed; if the ``with`` block raises,
+        nothing changes.
 
         Args:
-            path: Which, from the store's root.
+            path: Path relative to the store's root.
             mode: ``r``, ``w``, ``rb`` or ``wb``.
 
         Returns:
             A file object; use it in a ``with`` statement.
 
         Raises:
-            FileNotFoundError: If it is to be read and is not there.
+            FileNotFoundError: If a file to read does not exist.
         """
         raise NotImplementedError(f"{type(self).__name__} cannot stream; use read and write")
 
     def write_many(self, files: Mapping[str, str | bytes]) -> None:
-        """Write many files, concurrently where the backend can.
+        """Write many files, concurrently if the backend supports it.
 
         Args:
-            files: Contents by path. All are checked before the first one is written.
+            files: Contents by path. All are validated before the first is written.
         """
         for path, contents in files.items():
             file_key(path)
@@ -317,32 +315,32 @@ class FileStore:
             self.write(path, contents)
 
     def read_many(self, paths: Iterable[str], *, missing_ok: bool = False) -> dict[str, bytes]:
-        """Read many files, concurrently where the backend can.
+        """Read many files, concurrently if the backend supports it.
 
         Args:
-            paths: Which, from the store's root.
-            missing_ok: Leave out the files that are not there.
+            paths: Paths relative to the store's root.
+            missing_ok: Skip missing files.
 
         Returns:
             Contents by path, in the order of the paths.
 
         Raises:
-            FileNotFoundError: If one is not there, unless ``missing_ok``.
+            FileNotFoundError: If a file is missing, unless ``missing_ok``.
         """
-        found: dict[str, bytes] = {}
+        contents: dict[str, bytes] = {}
         for path in paths:
             try:
-                found[path] = self.read_bytes(path)
+                contents[path] = self.read_bytes(path)
             except FileNotFoundError:
                 if not missing_ok:
                     raise
-        return found
+        return contents
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Delete many files or directories, concurrently where the backend can.
+        """Delete many files or directories, concurrently if the backend supports it.
 
         Args:
-            paths: Which, from the store's root; missing ones are no error.
+            paths: Paths relative to the store's root; missing ones are ignored.
         """
         for path in paths:
             self.delete(path)

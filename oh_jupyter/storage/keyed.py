@@ -1,8 +1,9 @@
-"""The part that all our stores share: check first, then hand a key to the backend."""
+"""Base class of our stores: validates arguments, then passes keys and bytes to the backend."""
 
 from __future__ import annotations
 
 import builtins
+import contextlib
 import errno
 import io
 from abc import ABC, abstractmethod
@@ -28,30 +29,30 @@ from oh_jupyter.storage.paths import file_key, path_key
 
 
 class KeyedFileStore(FileStore, ABC):
-    """A store whose backend deals in keys and bytes only.
+    """A store whose backend handles only keys and bytes.
 
-    Subclasses implement the methods with an underscore, and report a missing file by `_missing`.
+    Subclasses implement the abstract methods, and raise `_missing` for a missing file.
     """
 
     @abstractmethod
     def _put(self, key: str, data: bytes) -> None:
-        """Store the bytes under the key, replacing what is there in one step."""
+        """Store the bytes under the key, replacing the previous contents atomically."""
 
     @abstractmethod
     def _get(self, key: str) -> bytes:
-        """Fetch the bytes of the key."""
+        """Return the bytes of the key."""
 
     @abstractmethod
     def _children(self, key: str) -> tuple[builtins.list[str], builtins.list[str]]:
-        """Name the directories and the files directly below the key."""
+        """Return the names of the directories and of the files directly below the key."""
 
     @abstractmethod
     def _remove(self, key: str) -> None:
-        """Delete the key and everything below it, if it is there."""
+        """Delete the key and everything below it, if it exists."""
 
     @abstractmethod
     def _info(self, key: str) -> FileInfo:
-        """Describe what is at the key."""
+        """Return metadata of the key."""
 
     @abstractmethod
     def _open_read(self, key: str) -> BinaryIO:
@@ -59,14 +60,14 @@ class KeyedFileStore(FileStore, ABC):
 
     @abstractmethod
     def _put_file(self, key: str, source: str) -> None:
-        """Store the contents of a local file under the key, replacing in one step."""
+        """Store a local file under the key, replacing the previous contents atomically."""
 
     @abstractmethod
     def _put_new(self, key: str, data: bytes) -> None:
-        """Store the bytes if nothing is there yet, in one step."""
+        """Store the bytes atomically, if the key does not exist."""
 
     def _open_write(self, key: str) -> AtomicFile:
-        """Open the key for writing; what is written waits in a temporary file."""
+        """Open the key for writing, through a temporary file."""
         return spooled(lambda source: self._put_file(key, source))
 
     def _put_many(self, files: Mapping[str, bytes]) -> None:
@@ -74,14 +75,12 @@ class KeyedFileStore(FileStore, ABC):
             self._put(key, data)
 
     def _get_many(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """Fetch the bytes of those keys that are there."""
-        found: dict[str, bytes] = {}
+        """Return the bytes of the keys that exist."""
+        contents: dict[str, bytes] = {}
         for key in keys:
-            try:
-                found[key] = self._get(key)
-            except FileNotFoundError:
-                continue
-        return found
+            with contextlib.suppress(FileNotFoundError):
+                contents[key] = self._get(key)
+        return contents
 
     def _remove_many(self, keys: Iterable[str]) -> None:
         for key in keys:
@@ -106,7 +105,7 @@ class KeyedFileStore(FileStore, ABC):
 
     def create(self, path: str, contents: str | bytes) -> None:  # noqa: D102
         if type(self).write is not KeyedFileStore.write:
-            # Whoever changes what writing means does not expect a way around it.
+            # A subclass that overrides write() does not expect another way of writing.
             super().create(path, contents)
             return
         self._put_new(file_key(path), contents_bytes(contents, path))
@@ -121,10 +120,9 @@ class KeyedFileStore(FileStore, ABC):
         key = path_key(path)
         directories, files = self._children(key)
         start = key + "/" if key else ""
-        found = [start + name for name in files]
-        found += [f"{start}{name}/" for name in directories]
-        found.sort()
-        return found
+        return sorted(
+            [*(start + name for name in files), *(f"{start}{name}/" for name in directories)]
+        )
 
     def delete(self, path: str) -> None:  # noqa: D102
         self._remove(path_key(path))
@@ -138,7 +136,7 @@ class KeyedFileStore(FileStore, ABC):
         if mode == "rb":
             return self._open_read(key)
         if mode in ("r", "rt"):
-            # newline="" hands out line ends as they are stored.
+            # newline="" keeps line endings unchanged.
             return io.TextIOWrapper(self._open_read(key), encoding="utf-8", newline="")
         if mode == "wb":
             return self._open_write(key)
@@ -157,12 +155,12 @@ class KeyedFileStore(FileStore, ABC):
         self, paths: Iterable[str], *, missing_ok: bool = False
     ) -> dict[str, bytes]:
         keys = {path: file_key(path) for path in paths}
-        found = self._get_many(dict.fromkeys(keys.values()))
+        contents = self._get_many(dict.fromkeys(keys.values()))
         if not missing_ok:
             for key in keys.values():
-                if key not in found:
+                if key not in contents:
                     raise self._missing(key)
-        return {path: found[key] for path, key in keys.items() if key in found}
+        return {path: contents[key] for path, key in keys.items() if key in contents}
 
     def delete_many(self, paths: Iterable[str]) -> None:  # noqa: D102
         self._remove_many(list(dict.fromkeys(path_key(path) for path in paths)))

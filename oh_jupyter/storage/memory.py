@@ -1,6 +1,6 @@
 """Files in a dict.
 
-fsspec's memory filesystem is one dict of the process; callers of OpenHands' store hand one in.
+fsspec's memory filesystem is one dict per process; callers of OpenHands' store pass their own.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from oh_jupyter.storage.paths import join, path_key
 
 
 class _FileDict(dict[str, str | bytes]):
-    """Files by path, and what is directly in each directory, however the dict is changed."""
+    """Files by path, with an index of directories that follows every change of the dict."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.names: dict[str, dict[str, int]] = {}  # by directory; how many files each is made of
+        self.names: dict[str, dict[str, int]] = {}  # by directory: number of files below each name
 
     def __setitem__(self, path: str, contents: str | bytes) -> None:
         if path not in self:
@@ -43,7 +43,7 @@ class _FileDict(dict[str, str | bytes]):
             key = directory
 
     def below(self, key: str) -> Iterator[str]:
-        """Keys of all files below a directory."""
+        """Iterate over the keys of all files below a directory."""
         for name in self.names.get(key, ()):
             inner = join(key, name)
             if inner in self or "/" + inner in self:
@@ -81,14 +81,14 @@ class _FileDict(dict[str, str | bytes]):
 
 
 class InMemoryFileStore(KeyedFileStore):
-    """A store that is gone with the process. Directories exist while they hold files.
+    """A store in memory. Directories exist while they contain files.
 
     Args:
-        files: The dict to keep the files in; it may hold some already, under paths from
-            the store's root.
+        files: Dict to keep the files in, by path relative to the store's root; it may
+            contain files already.
 
     Attributes:
-        files: That dict: text by path, and bytes where a file is not UTF-8.
+        files: That dict: text by path, or bytes if a file is not UTF-8.
     """
 
     def __init__(self, files: dict[str, str] | None = None) -> None:
@@ -101,12 +101,12 @@ class InMemoryFileStore(KeyedFileStore):
         return "InMemoryFileStore()"
 
     def _put(self, key: str, data: bytes) -> None:
-        contents = _as_kept(data)
+        contents = _text_if_utf8(data)
         with self._lock:
             self.files[self._spelling(key)] = contents
 
     def _put_new(self, key: str, data: bytes) -> None:
-        contents = _as_kept(data)
+        contents = _text_if_utf8(data)
         with self._lock:
             if self._spelling(key) in self.files or self._is_directory_key(key):
                 raise self._exists_already(key)
@@ -129,17 +129,17 @@ class InMemoryFileStore(KeyedFileStore):
 
     def _children(self, key: str) -> tuple[list[str], list[str]]:
         start = key + "/" if key else ""
-        known = self.files
+        stored = self.files
         with self._lock:
-            if isinstance(known, _FileDict):
-                names = known.names.get(key, {})
-                directories = [name for name in names if start + name in known.names]
-                files = [n for n in names if start + n in known or f"/{start}{n}" in known]
+            if isinstance(stored, _FileDict):
+                names = stored.names.get(key, {})
+                directories = [name for name in names if start + name in stored.names]
+                files = [n for n in names if start + n in stored or f"/{start}{n}" in stored]
             else:
                 parts = [below[len(start) :].partition("/") for below in self._below(key)]
                 directories = list(dict.fromkeys(name for name, slash, _ in parts if slash))
                 files = [name for name, slash, _ in parts if not slash]
-            if not directories and not files and self._spelling(key) in known:
+            if not directories and not files and self._spelling(key) in stored:
                 raise self._not_directory(key)
         return directories, files
 
@@ -161,12 +161,12 @@ class InMemoryFileStore(KeyedFileStore):
         return file_info(key, size)
 
     def _below(self, key: str) -> list[str]:
-        """List the keys below this one."""
+        """Return the keys below this one."""
         if isinstance(self.files, _FileDict):
             return list(self.files.below(key))
         prefix = key + "/" if key else ""
         keys = (_key_of(path) for path in list(self.files))
-        return [found for found in keys if found.startswith(prefix)]
+        return [key for key in keys if key.startswith(prefix)]
 
     def _is_directory_key(self, key: str) -> bool:
         if isinstance(self.files, _FileDict):
@@ -174,11 +174,11 @@ class InMemoryFileStore(KeyedFileStore):
         return bool(self._below(key))
 
     def _spelling(self, key: str) -> str:
-        """Find how the dict spells the key: whoever filled it may have used a slash."""
+        """Return the key as spelled in the dict: callers may have added a leading slash."""
         return "/" + key if key not in self.files and "/" + key in self.files else key
 
 
-def _as_kept(data: bytes) -> str | bytes:
+def _text_if_utf8(data: bytes) -> str | bytes:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -190,5 +190,5 @@ def _key_of(path: str) -> str:
 
 
 def new_store(path: str | None = None) -> InMemoryFileStore:
-    """Make a store of its own, whatever path a configuration has for other stores."""
+    """Make an empty store; the path is ignored."""
     return InMemoryFileStore()

@@ -1,7 +1,7 @@
-"""Which strings name something in a store.
+"""Normalisation of paths.
 
-A *key* is the one spelling that a backend sees: from the root, without empty, ``.`` and ``..``
-segments and outer slashes.
+A *key* is the canonical path that a backend sees: relative to the root, without empty, ``.`` and
+``..`` segments and outer slashes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from oh_jupyter.errors import StorePathError
 
 
 def path_key(path: str) -> str:
-    """Normalise a path to its key, ``""`` for the root; one that leads out is a StorePathError."""
+    """Normalise a path to its key, ``""`` for the root; raise StorePathError if it leaves it."""
     if not isinstance(path, str):
         raise StorePathError(
             f"A path in a store is a str, not {type(path).__name__}: {path!r}. Convert it first."
@@ -25,7 +25,7 @@ def path_key(path: str) -> str:
             if not segments:
                 raise StorePathError(
                     f"The path {path!r} leads out of the store; "
-                    "give a path below its root, without leading '..'."
+                    "pass a path below its root, without leading '..'."
                 )
             segments.pop()
         elif segment not in ("", "."):
@@ -34,20 +34,20 @@ def path_key(path: str) -> str:
 
 
 def file_key(path: str) -> str:
-    """Normalise a path that has to name a file to its key; a directory is a StorePathError."""
+    """Normalise the path of a file to its key; raise StorePathError if it names a directory."""
     key = path_key(path)
     if not key or path.rpartition("/")[2] in ("", ".", ".."):
-        raise StorePathError(f"The path {path!r} names a directory; give the path of a file.")
+        raise StorePathError(f"The path {path!r} names a directory; pass the path of a file.")
     return key
 
 
 def join(directory: str, name: str) -> str:
-    """Put a name of one or several segments below a directory's key."""
+    """Append a relative path to the key of a directory."""
     return f"{directory}/{name}" if directory else name
 
 
 def parent(key: str) -> str:
-    """Key of the directory that a key other than ``""`` lies in."""
+    """Return the key of the parent directory of a key other than ``""``."""
     return key.rpartition("/")[0]
 
 
@@ -57,5 +57,5 @@ def _check_unicode(path: str) -> None:
     except UnicodeEncodeError as error:
         raise StorePathError(
             f"The path {path!r} contains a lone surrogate at position {error.start}, "
-            "which has no UTF-8 form; use characters that can be encoded."
+            "which UTF-8 cannot encode; remove it."
         ) from None

@@ -1,4 +1,4 @@
-"""Stores by name: a store from a few words of configuration, and how others add theirs."""
+"""Registry of stores: creates a store from configuration, and registers further types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from oh_jupyter.storage.base import FileStore
 ENTRY_POINT_GROUP = "oh_jupyter.stores"
 
 Factory = Callable[[str | None], FileStore]
-"""Makes a store from its path: a directory, a bucket, or what follows ``name://`` in a URL."""
+"""Makes a store from its path: a directory, a bucket, or the part of a URL after ``name://``."""
 
 _log = logging.getLogger(__name__)
 _LOCAL = "oh_jupyter.storage.local.store:LocalFileStore"
@@ -43,7 +43,7 @@ _protocols: dict[str, Factory | str] = {
 
 
 def register_store(name: str, factory: Factory | str) -> None:
-    """Let a name stand for a store, also in URLs; a factory may be ``module:name``."""
+    """Register a store type, also as a URL scheme; a factory may be ``module:name``."""
     _types[name] = _protocols[name] = factory
 
 
@@ -57,22 +57,21 @@ def get_file_store(
     file_store_web_hook_outbox: str | None = None,
     file_store_web_hook_secret: str | None = None,
 ) -> FileStore:
-    """Make the store that a configuration describes; the arguments are OpenHands'.
+    """Make a store from a configuration; the arguments are OpenHands'.
 
     Args:
-        file_store_type: ``local``, ``memory``, ``s3``, ``google_cloud``, a name that
-            somebody registered, or the fsspec URL of any other place, such as
-            ``sftp://host/dir``.
-        file_store_path: The directory of a local store; the bucket, or ``bucket/prefix``,
-            of ``s3`` and ``google_cloud`` (otherwise ``AWS_S3_BUCKET`` or
-            ``GOOGLE_CLOUD_BUCKET_NAME`` names it).
-        file_store_web_hook_url: Where to report changes to.
+        file_store_type: ``local``, ``memory``, ``s3``, ``google_cloud``, a registered
+            name, or any other fsspec URL, such as ``sftp://host/dir``.
+        file_store_path: Directory of a local store; bucket, or ``bucket/prefix``, of
+            ``s3`` and ``google_cloud`` (default: ``AWS_S3_BUCKET`` or
+            ``GOOGLE_CLOUD_BUCKET_NAME``).
+        file_store_web_hook_url: Address to report changes to.
         file_store_web_hook_headers: Headers of these reports, as a mapping, or as its JSON
             or Python literal. None sends ``X-Session-API-Key`` if ``SESSION_API_KEY`` is set.
-        file_store_web_hook_batch: Whether several changes are reported together.
+        file_store_web_hook_batch: Whether to report several changes together.
         file_store_web_hook_outbox: Directory or SQLite file that keeps reports until they
-            are accepted. None for one below ``$XDG_STATE_HOME`` that belongs to this store
-            and receiver; ``""`` for none.
+            are accepted. None for a file below ``$XDG_STATE_HOME``, one for each store and
+            receiver; ``""`` for none.
         file_store_web_hook_secret: Signs the reports by the Standard Webhooks scheme.
 
     Returns:
@@ -95,30 +94,29 @@ def get_file_store(
     if outbox is not None:
         return kind(store, url, headers=headers, outbox=outbox or None, secret=secret)
     if secret:
-        Signer(secret)  # a bad one shall not look like a bad outbox
+        Signer(secret)  # so that a bad secret is not reported as a bad outbox
     try:
         return kind(store, url, headers=headers, outbox=_default_outbox(store, url), secret=secret)
     except StoreConfigError as error:
-        _log.warning("Reports do not survive the process: %s", error)
+        _log.warning("Webhook reports do not survive the process: %s", error)
         return kind(store, url, headers=headers, secret=secret)
 
 
 def _default_outbox(store: FileStore, url: str) -> str:
-    """Where the reports of a store to a receiver are kept."""
+    """Return the outbox file for a store and a receiver."""
     name = hashlib.sha256(f"{store!r} {url}".encode()).hexdigest()[:16]
     return str(state_home() / "outbox" / f"{name}.sqlite3")
 
 
 def _plain_store(kind: str, path: str | None) -> FileStore:
-    name, is_url, place = str(kind).partition("://")
-    known = _protocols if is_url else _types
-    factory = known.get(name) or _entry_point(name)
+    name, is_url, url_path = str(kind).partition("://")
+    factory = (_protocols if is_url else _types).get(name) or _entry_point(name)
     if factory is not None:
         if name == "local" and not is_url and not path:
             raise StoreConfigError(
                 "file_store_path is required for a local store; set it to a directory."
             )
-        return _imported(factory)(place if is_url else path)
+        return _imported(factory)(url_path if is_url else path)
     if is_url:
         from oh_jupyter.storage.remote.fsspec_store import FsspecFileStore
 
@@ -130,8 +128,8 @@ def _plain_store(kind: str, path: str | None) -> FileStore:
 
 
 def _entry_point(name: str) -> str | None:
-    found = entry_points(group=ENTRY_POINT_GROUP, name=name)
-    return next((entry.value for entry in found), None)
+    matches = entry_points(group=ENTRY_POINT_GROUP, name=name)
+    return next((entry.value for entry in matches), None)
 
 
 def _imported(factory: Factory | str) -> Factory:
@@ -143,7 +141,7 @@ def _imported(factory: Factory | str) -> Factory:
     except (ImportError, AttributeError) as error:
         raise StoreConfigError(
             f"The file store {factory!r} cannot be imported: {error}; "
-            "install what it needs, or correct who registers it."
+            "install its dependencies, or correct its registration."
         ) from error
 
 
@@ -154,16 +152,16 @@ def _headers(headers: Mapping[str, str] | str | None) -> dict[str, str]:
     if isinstance(headers, str):
         headers = _parsed(headers)
     if not isinstance(headers, Mapping):
-        # Without the value, which may hold a secret.
+        # The value may contain a secret, so the message leaves it out.
         raise StoreConfigError(
-            "file_store_web_hook_headers is neither a table nor a JSON object; "
+            "file_store_web_hook_headers is neither a mapping nor a JSON object; "
             'write it like {"Authorization": "..."}.'
         )
     return {str(name): str(value) for name, value in headers.items()}
 
 
 def _parsed(text: str) -> Mapping[str, str] | None:
-    """Read JSON, or a Python literal, as OpenHands reads its variables; None if it is neither."""
+    """Parse JSON or a Python literal, as OpenHands does; None if it is neither."""
     for parse in (json.loads, ast.literal_eval):
         try:
             return cast(Mapping[str, str], parse(text))
@@ -173,24 +171,20 @@ def _parsed(text: str) -> Mapping[str, str] | None:
 
 
 DEFAULT_STORE = "~/.openhands"
-"""Where OpenHands keeps its sessions, and so do we."""
+"""Default directory of OpenHands' sessions, and of ours."""
 
 
 def make_file_store(settings: Settings) -> FileStore:
-    """The file store that the settings describe, for the kernel and for the server beside it.
-
-    One in memory if the default one cannot be made: a full or read-only home keeps nobody from
-    work.
-    """
+    """Make the store from the settings; fall back to memory if the default cannot be created."""
     path = settings.file_store_path
     url = settings.file_store_web_hook_url
     if url and not url.endswith("/"):
         _log.warning(
-            "Paths of the store are appended to file_store_web_hook_url as it is, and it does not "
-            "end in a slash: a.txt is reported to %s",
+            "file_store_web_hook_url does not end in a slash, and paths are appended to it "
+            "unchanged: a.txt is reported to %s",
             f"{urlsplit(url).hostname}{urlsplit(url).path}a.txt",
         )
-    by_default = settings.file_store == "local" and path is None
+    is_default = settings.file_store == "local" and path is None
     if settings.file_store == "local":
         path = os.path.expanduser(path or DEFAULT_STORE)
     try:
@@ -203,10 +197,10 @@ def make_file_store(settings: Settings) -> FileStore:
             file_store_web_hook_outbox=settings.file_store_web_hook_outbox,
             file_store_web_hook_secret=settings.file_store_web_hook_secret,
         )
-    except (OhJupyterError, OSError) as problem:
-        if not by_default:
+    except (OhJupyterError, OSError) as error:
+        if not is_default:
             raise
         from oh_jupyter.storage.memory import InMemoryFileStore
 
-        _log.warning("Events are kept in memory only: %s", problem)
+        _log.warning("Events are kept in memory only: %s", error)
         return InMemoryFileStore()

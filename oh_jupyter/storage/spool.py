@@ -1,4 +1,4 @@
-"""A store that may be away: what is written meanwhile, as by logs, waits on this disk."""
+"""Store that spools writes to the local disk while its backend is unreachable."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from oh_jupyter.storage.paths import path_key
 
 _T = TypeVar("_T")
 _log = logging.getLogger(__name__)
-_ANSWER_SECONDS = 5.0
+_RESPONSE_SECONDS = 5.0
 _FIRST_PAUSE_SECONDS = 2.0
 _MAX_PAUSE_SECONDS = 60.0
-_PROBED_PATH = "oh-jupyter-probe"  # asked for where nothing else is to be done
+_PROBED_PATH = "oh-jupyter-probe"  # requested if no file is pending
 
 
 def spool_while_unreachable(store: FileStore) -> FileStore:
-    """Wrap a store that can be away; one on this machine, or without a spool, stays as it is."""
+    """Wrap a remote store in a spool; return a local store, or one without a spool, unchanged."""
     backend = getattr(store, "file_store", store)
     if isinstance(backend, LocalFileStore | InMemoryFileStore):
         return store
@@ -39,14 +39,14 @@ def spool_while_unreachable(store: FileStore) -> FileStore:
     try:
         return SpoolingFileStore(store, str(state_home() / "spool" / name))
     except (OSError, StorageError) as error:
-        _log.warning("While %r is away, nothing is kept on disk for it: %s", store, error)
+        _log.warning("No spool on disk for %r while it is unreachable: %s", store, error)
         return store
 
 
 class SpoolingFileStore(FileStore):
-    """A store whose new files wait in a directory while it cannot be reached.
+    """A store that keeps new files in a local directory while its backend is unreachable.
 
-    Several processes may share the directory. Meanwhile only what waits can be read and listed.
+    Several processes may share the directory. During an outage, reads see only the spooled files.
     """
 
     def __init__(self, store: FileStore, directory: str) -> None:
@@ -55,8 +55,8 @@ class SpoolingFileStore(FileStore):
         self._directory = directory
         self._spool = LocalFileStore(os.path.join(directory, "files"))
         self._lock = threading.Lock()
-        self._is_away = False
-        self._refused: set[str] = set()  # paths at which the store has something else
+        self._is_unreachable = False
+        self._conflicts: set[str] = set()  # paths with other contents in the backend
         self._abandoned = threading.Event()
         weakref.finalize(self, self._abandoned.set)
         self._thread: threading.Thread | None = None
@@ -77,54 +77,54 @@ class SpoolingFileStore(FileStore):
         path: str,
         contents: str | bytes,
         put: Callable[[str, str | bytes], None],
-        keep: Callable[[str, str | bytes], None],
+        spool: Callable[[str, str | bytes], None],
     ) -> None:
-        if not self._is_away:
+        if not self._is_unreachable:
             try:
                 put(path, contents)
                 return
             except StoreAccessError as error:
-                self._report_away(error)
+                self._report_unreachable(error)
         with self._lock:
-            keep(path, contents)
+            spool(path, contents)
             self._start_delivery()
 
-    def _report_away(self, error: Exception) -> None:
+    def _report_unreachable(self, error: Exception) -> None:
         with self._lock:
-            if self._is_away:
+            if self._is_unreachable:
                 return
-            self._is_away = True
+            self._is_unreachable = True
             self._start_delivery()
         _log.warning(
-            "%s What is to be written there is kept in %s, and sent when it is back.",
+            "%s New files are kept in %s and sent when the store is back.",
             error,
             self._directory,
         )
 
-    def _reached(self, call: Callable[[], _T], otherwise: Callable[[], _T]) -> _T:
-        """Ask the store for a limited time; while it is away, give what is known here."""
-        if self._is_away:
-            return otherwise()
-        answer: Future[_T] = Future()
+    def _call_backend(self, call: Callable[[], _T], fallback: Callable[[], _T]) -> _T:
+        """Call the backend with a timeout; return the fallback if it is unreachable."""
+        if self._is_unreachable:
+            return fallback()
+        result: Future[_T] = Future()
 
-        def ask() -> None:
+        def run() -> None:
             try:
-                answer.set_result(call())
+                result.set_result(call())
             except BaseException as error:
-                answer.set_exception(error)
+                result.set_exception(error)
 
-        if try_start_thread(ask, "oh-store-question") is None:
-            ask()
+        if try_start_thread(run, "oh-store-request") is None:
+            run()
         try:
-            return answer.result(_ANSWER_SECONDS)
+            return result.result(_RESPONSE_SECONDS)
         except TimeoutError:
             error = StoreAccessError(
-                f"{self.file_store!r} did not answer within {_ANSWER_SECONDS:g} s."
+                f"{self.file_store!r} did not answer within {_RESPONSE_SECONDS:g} s."
             )
-            self._report_away(error)
+            self._report_unreachable(error)
         except StoreAccessError as error:
-            self._report_away(error)
-        return otherwise()
+            self._report_unreachable(error)
+        return fallback()
 
     def read(self, path: str) -> str:  # noqa: D102
         return self._read(lambda store: store.read(path))
@@ -140,26 +140,26 @@ class SpoolingFileStore(FileStore):
     def read_many(  # noqa: D102
         self, paths: Iterable[str], *, missing_ok: bool = False
     ) -> dict[str, bytes]:
-        wanted = list(paths)
-        found = self._spool.read_many(wanted, missing_ok=True)
-        missing = [path for path in wanted if path not in found]
-        if missing and not (self._is_away and missing_ok):
-            found.update(self.file_store.read_many(missing, missing_ok=missing_ok))
-        return {path: found[path] for path in wanted if path in found}
+        paths = list(paths)
+        contents = self._spool.read_many(paths, missing_ok=True)
+        missing = [path for path in paths if path not in contents]
+        if missing and not (self._is_unreachable and missing_ok):
+            contents.update(self.file_store.read_many(missing, missing_ok=missing_ok))
+        return {path: contents[path] for path in paths if path in contents}
 
     def list(self, path: str) -> builtins.list[str]:  # noqa: D102
-        found: set[str] = set()
+        names: set[str] = set()
         with contextlib.suppress(FileNotFoundError):
-            found.update(self._spool.list(path))
+            names.update(self._spool.list(path))
         try:
-            found.update(self._reached(lambda: self.file_store.list(path), list))
+            names.update(self._call_backend(lambda: self.file_store.list(path), list))
         except FileNotFoundError:
-            if not found:
+            if not names:
                 raise
-        return sorted(found)
+        return sorted(names)
 
     def exists(self, path: str) -> bool:  # noqa: D102
-        return self._spool.exists(path) or self._reached(
+        return self._spool.exists(path) or self._call_backend(
             lambda: self.file_store.exists(path), lambda: False
         )
 
@@ -174,25 +174,25 @@ class SpoolingFileStore(FileStore):
         return self.file_store.get_absolute_path(path)
 
     def deliver(self) -> bool:
-        """Send what waits, the oldest first; False if the store is still away, or refuses some."""
-        refused = False
+        """Send the pending files, oldest first; return whether all were accepted."""
+        has_conflict = False
         with file_lock(os.path.join(self._directory, "lock")):
-            waiting = self.pending()
+            pending = self.pending()
             try:
-                if not waiting:
+                if not pending:
                     self.file_store.exists(_PROBED_PATH)
-                for path in waiting:
-                    refused = not self._deliver(path) or refused
+                for path in pending:
+                    has_conflict = not self._deliver(path) or has_conflict
             except StorageError as error:
-                self._is_away = True
-                _log.debug("%r is still away: %s", self.file_store, error)
+                self._is_unreachable = True
+                _log.debug("%r is still unreachable: %s", self.file_store, error)
                 return False
         with self._lock:
-            if refused or self.pending():
+            if has_conflict or self.pending():
                 return False
-            self._is_away = False
+            self._is_unreachable = False
             self._thread = None
-        _log.warning("%r is back, and has what was kept for it", self.file_store)
+        _log.warning("%r is back, and has received all pending files", self.file_store)
         return True
 
     def _deliver(self, path: str) -> bool:
@@ -204,34 +204,34 @@ class SpoolingFileStore(FileStore):
             self.file_store.create(path, contents)
         except FileExistsError:
             if self.file_store.read_bytes(path) != contents:
-                if path not in self._refused:
+                if path not in self._conflicts:
                     _log.warning(
                         "%r has another file at %s; ours stays in %s",
                         self.file_store,
                         path,
                         self._spool.get_full_path(path),
                     )
-                self._refused.add(path)
+                self._conflicts.add(path)
                 return False
-        # Readers look here, then in the store: they must ask it before the file leaves this place.
-        self._is_away = False
+        # Readers try the spool, then the backend: they must use it before the file leaves here.
+        self._is_unreachable = False
         self._spool.delete(path)
         return True
 
     def pending(self) -> builtins.list[str]:
-        """Paths of what waits, the oldest first."""
-        found = []
+        """Return the paths of the pending files, oldest first."""
+        files = []
         for directory, _, names in self._spool.walk():
             for name in names:
                 key = path_key(f"{directory}/{name}")
                 with contextlib.suppress(OSError):
                     status = os.stat(self._spool.get_full_path(key))
-                    found.append((status.st_mtime_ns, len(key), key))
-        return [key for _, _, key in sorted(found)]
+                    files.append((status.st_mtime_ns, len(key), key))
+        return [key for _, _, key in sorted(files)]
 
     def _start_delivery(self) -> None:
         if self._thread is None:
-            # At exit there may be none: the next start sends what waits.
+            # At exit no thread may start; the next start sends the pending files.
             self._thread = try_start_thread(
                 _deliver_until_done, "oh-spool", weakref.ref(self), self._abandoned
             )
@@ -246,7 +246,7 @@ def _deliver_until_done(store: weakref.ref[SpoolingFileStore], abandoned: thread
         try:
             if spooling.deliver():
                 return
-        except Exception:  # a full disk of ours, say: what waits is still to be sent
-            _log.warning("What waits for %r is tried again", spooling.file_store, exc_info=True)
+        except Exception:  # such as a full local disk: the pending files are still to be sent
+            _log.warning("Delivery to %r is tried again", spooling.file_store, exc_info=True)
         del spooling
         pause = min(2 * pause, _MAX_PAUSE_SECONDS)

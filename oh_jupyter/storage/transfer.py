@@ -1,4 +1,4 @@
-"""Files from one store into another: many at a time, large ones piece by piece."""
+"""Copying and synchronising between stores: small files in groups, large files in chunks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oh_jupyter.storage.base import FileInfo, FileStore
 from oh_jupyter.storage.paths import join, path_key
 
 LARGE_BYTES = 8 << 20
-"""Bytes from which on a file is copied piece by piece, by itself."""
+"""Minimum size of a file that is streamed in chunks."""
 
 _MAX_GROUP_FILES = 256
 _GROUP_BYTES = 16 << 20
@@ -19,18 +19,18 @@ _CHUNK_BYTES = 1 << 20
 _MAX_STREAMS = 4
 
 Progress = Callable[[int, int], object]
-"""Called with the bytes that were copied since the last call, and with all there are."""
+"""Called with the bytes copied since the last call, and the total."""
 
 
 @dataclass
 class Transfer:
-    """What a transfer did.
+    """Result of a transfer.
 
     Attributes:
-        copied: Paths in the target that were written.
-        deleted: Paths in the target that were deleted.
-        unchanged: How many files were the same already.
-        bytes: How many bytes were written.
+        copied: Paths written in the target.
+        deleted: Paths deleted in the target.
+        unchanged: Number of files that were up to date.
+        bytes: Number of bytes written.
     """
 
     copied: list[str] = field(default_factory=list)
@@ -40,20 +40,20 @@ class Transfer:
 
 
 def _files_below(store: FileStore, path: str) -> dict[str, FileInfo]:
-    """Find all files of a directory by path below it, or the one file as ``""``."""
+    """Return all files of a directory by relative path, or a single file as ``""``."""
     key = path_key(path)
     start = store.info(key)
     if start["type"] == "file":
         return {"": start}
-    found: dict[str, FileInfo] = {}
-    waiting = [key]
-    while waiting:
-        for entry in store.entries(waiting.pop()):
+    files: dict[str, FileInfo] = {}
+    directories = [key]
+    while directories:
+        for entry in store.entries(directories.pop()):
             if entry["type"] == "directory":
-                waiting.append(entry["path"])
+                directories.append(entry["path"])
             else:
-                found[entry["path"][len(key) :].lstrip("/")] = entry
-    return dict(sorted(found.items()))
+                files[entry["path"][len(key) :].lstrip("/")] = entry
+    return dict(sorted(files.items()))
 
 
 def copy(
@@ -63,29 +63,31 @@ def copy(
     target_path: str,
     progress: Progress | None = None,
 ) -> Transfer:
-    """Copy a file, or a directory with everything below it.
+    """Copy a file, or a directory tree.
 
     Args:
-        source: Where from.
-        path: What.
-        target: Where to; it may be the same store.
-        target_path: The new path; that of a file ending with a slash keeps its name.
-        progress: Told how it goes on.
+        source: Source store.
+        path: Path in the source.
+        target: Target store; it may be the source.
+        target_path: Path in the target; a trailing slash appends the name of a file.
+        progress: Called as bytes are copied.
 
     Returns:
-        What was copied.
+        The paths copied.
 
     Raises:
-        FileNotFoundError: If there is nothing to copy.
-        StorePathError: If a directory shall be copied into itself.
+        FileNotFoundError: If the source path does not exist.
+        StorePathError: If a directory would be copied into itself.
     """
-    found = _files_below(source, path)
-    pairs = _pairs(path, found, target_path)
-    if source is target and "" not in found:
-        below = path_key(path) + "/" if path_key(path) else ""
-        if (path_key(target_path) + "/").startswith(below):
-            raise StorePathError(f"{path!r} cannot be copied into itself; choose another place.")
-    return _carry(source, target, pairs, progress, Transfer())
+    files = _files_below(source, path)
+    pairs = _pairs(path, files, target_path)
+    if source is target and "" not in files:
+        prefix = path_key(path) + "/" if path_key(path) else ""
+        if (path_key(target_path) + "/").startswith(prefix):
+            raise StorePathError(
+                f"{path!r} cannot be copied into itself; choose another target path."
+            )
+    return _copy_pairs(source, target, pairs, progress, Transfer())
 
 
 def sync(
@@ -98,109 +100,106 @@ def sync(
     checksum: bool = False,
     progress: Progress | None = None,
 ) -> Transfer:
-    """Copy what differs, so that the target directory has all that the source has.
+    """Copy new and changed files, so that the target has every file of the source.
 
-    A file is taken for the same if its size is, and the target's is not older; where a
-    store knows no times, its contents are compared.
+    A file is unchanged if its size is equal and the target's copy is not older; if a store
+    has no times, the contents are compared.
 
     Args:
-        source: Where from.
-        path: A directory.
-        target: Where to.
-        target_path: A directory.
-        delete: Delete what the source does not have.
-        checksum: Compare all contents of the same size.
-        progress: Told how it goes on.
+        source: Source store.
+        path: Directory in the source.
+        target: Target store.
+        target_path: Directory in the target.
+        delete: Delete target files that the source does not have.
+        checksum: Compare the contents of all files of equal size.
+        progress: Called as bytes are copied.
 
     Returns:
-        What was done.
+        The paths copied and deleted.
 
     Raises:
-        FileNotFoundError: If there is no such source.
+        FileNotFoundError: If the source path does not exist.
     """
-    found = _files_below(source, path)
-    pairs = _pairs(path, found, target_path)
+    files = _files_below(source, path)
+    pairs = _pairs(path, files, target_path)
     try:
-        there = _files_below(target, target_path) if "" not in found else {}
+        existing = _files_below(target, target_path) if "" not in files else {}
     except FileNotFoundError:
-        there = {}
-    if "" in found:
-        there = {"": target.info(pairs[0][1])} if target.exists(pairs[0][1]) else {}
-    done = Transfer()
-    wanted, doubtful = [], []
-    for (name, info), pair in zip(found.items(), pairs, strict=True):
-        other = there.get(name)
+        existing = {}
+    if "" in files:
+        existing = {"": target.info(pairs[0][1])} if target.exists(pairs[0][1]) else {}
+    transfer = Transfer()
+    changed, to_compare = [], []
+    for (name, info), pair in zip(files.items(), pairs, strict=True):
+        other = existing.get(name)
         if other is None or other["size"] != info["size"]:
-            wanted.append(pair)
+            changed.append(pair)
         elif checksum or not info["modified"] or not other["modified"]:
-            doubtful.append(pair)
+            to_compare.append(pair)
         elif other["modified"] < info["modified"]:
-            wanted.append(pair)
+            changed.append(pair)
         else:
-            done.unchanged += 1
-    for pair in doubtful:
-        if _same(source, pair[0], target, pair[1]):
-            done.unchanged += 1
+            transfer.unchanged += 1
+    for pair in to_compare:
+        if _is_equal(source, pair[0], target, pair[1]):
+            transfer.unchanged += 1
         else:
-            wanted.append(pair)
-    _carry(source, target, wanted, progress, done)
+            changed.append(pair)
+    _copy_pairs(source, target, changed, progress, transfer)
     if delete:
-        done.deleted = [join(path_key(target_path), name) for name in there.keys() - found.keys()]
-        target.delete_many(done.deleted)
-        done.deleted.sort()
-    return done
+        target_key = path_key(target_path)
+        transfer.deleted = sorted(join(target_key, name) for name in existing.keys() - files.keys())
+        target.delete_many(transfer.deleted)
+    return transfer
 
 
 Pair = tuple[str, str, int]
 """Path in the source, path in the target, and the size."""
 
 
-def _pairs(path: str, found: dict[str, FileInfo], target_path: str) -> list[Pair]:
-    start, end = path_key(path), path_key(target_path)
-    if "" in found and (target_path.endswith("/") or not end):
-        end = join(end, start.rpartition("/")[2])
+def _pairs(path: str, files: dict[str, FileInfo], target_path: str) -> list[Pair]:
+    target_key = path_key(target_path)
+    if "" in files and (target_path.endswith("/") or not target_key):
+        target_key = join(target_key, path_key(path).rpartition("/")[2])
     return [
-        (info["path"], join(end, name) if name else end, info["size"] or 0)
-        for name, info in found.items()
+        (info["path"], join(target_key, name) if name else target_key, info["size"] or 0)
+        for name, info in files.items()
     ]
 
 
-def _carry(
+def _copy_pairs(
     source: FileStore,
     target: FileStore,
     pairs: Iterable[Pair],
     progress: Progress | None,
-    done: Transfer,
+    transfer: Transfer,
 ) -> Transfer:
-    """Copy files: small ones in groups, large ones a few at a time."""
+    """Copy small files in groups, and large files over a few concurrent streams."""
     pairs = list(pairs)
     total = sum(size for _, _, size in pairs)
 
-    def copied(path: str, size: int) -> None:
-        done.copied.append(path)
-        done.bytes += size
-        if progress is not None:
-            progress(size, total)
-
     def stream(pair: Pair) -> None:
         with source.open(pair[0], "rb") as reader, target.open(pair[1], "wb") as writer:
-            while piece := reader.read(_CHUNK_BYTES):
-                writer.write(piece)
+            while chunk := reader.read(_CHUNK_BYTES):
+                writer.write(chunk)
                 if progress is not None:
-                    progress(len(piece), total)
+                    progress(len(chunk), total)
 
     for group in _groups(pair for pair in pairs if pair[2] < LARGE_BYTES):
         contents = source.read_many([pair[0] for pair in group])
         target.write_many({pair[1]: contents[pair[0]] for pair in group})
         for _, path, size in group:
-            copied(path, size)
+            transfer.copied.append(path)
+            transfer.bytes += size
+            if progress is not None:
+                progress(size, total)
     large = [pair for pair in pairs if pair[2] >= LARGE_BYTES]
     with ThreadPoolExecutor(_MAX_STREAMS, thread_name_prefix="oh-transfer") as pool:
         for pair, _ in zip(large, pool.map(stream, large), strict=True):
-            done.copied.append(pair[1])
-            done.bytes += pair[2]
-    done.copied.sort()
-    return done
+            transfer.copied.append(pair[1])
+            transfer.bytes += pair[2]
+    transfer.copied.sort()
+    return transfer
 
 
 def _groups(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
@@ -216,9 +215,9 @@ def _groups(pairs: Iterable[Pair]) -> Iterator[list[Pair]]:
         yield group
 
 
-def _same(one: FileStore, path: str, other: FileStore, other_path: str) -> bool:
+def _is_equal(one: FileStore, path: str, other: FileStore, other_path: str) -> bool:
     with one.open(path, "rb") as mine, other.open(other_path, "rb") as theirs:
-        while piece := mine.read(_CHUNK_BYTES):
-            if theirs.read(len(piece)) != piece:
+        while chunk := mine.read(_CHUNK_BYTES):
+            if theirs.read(len(chunk)) != chunk:
                 return False
         return not theirs.read(1)

@@ -204,7 +204,7 @@ def test_a_server_that_hangs_is_given_up(hung_server, monkeypatch, use, at_once)
 
 def test_the_time_of_a_request_is_limited_and_named(hung_server, monkeypatch):
     monkeypatch.setattr(fsspec_store, "TIMEOUT_SECONDS", 1)
-    with pytest.raises(StoreAccessError, match=r"cannot be reached .* no answer within 1 s"):
+    with pytest.raises(StoreAccessError, match=r"cannot be reached .* no response within 1 s"):
         S3FileStore("bucket").read("f")
 
 

@@ -83,7 +83,7 @@ def test_the_log_begins_goes_on_and_arrives(tmp_path, caplog):
     events.flush()
     assert len(events.search()) == 12
     assert server.files == {}
-    assert caplog.text.count("is kept in") == 1
+    assert caplog.text.count("are kept in") == 1
     server.away = False
     wait_until(lambda: not store.pending())
     assert len([path for path in server.files if path.startswith("sessions/s/events/")]) == 12
@@ -151,7 +151,7 @@ def test_a_file_that_the_store_has_meanwhile_is_not_replaced(tmp_path, caplog):
 
 
 def test_a_store_that_hangs_is_not_waited_for(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(spool, "_ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr(spool, "_RESPONSE_SECONDS", 0.1)
     server = Absent()
     server.hanging = hanging = threading.Event()
     store = SpoolingFileStore(server, str(tmp_path / "spool"))
@@ -210,7 +210,7 @@ def test_the_runtime_starts_while_s3_is_down(
     with contextlib.closing(runtime):
         runtime.events.add_event(MessageAction("hello"), "user")
         runtime.events.flush()
-        assert caplog.text.count("is kept in") == 1
+        assert caplog.text.count("are kept in") == 1
     monkeypatch.setenv("AWS_S3_ENDPOINT", s3_server)
     server = S3FileStore(f"bucket/{tmp_path.name}")
     kept = spool_while_unreachable(server)

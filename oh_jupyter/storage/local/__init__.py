@@ -1,1 +1,1 @@
-"""Files on this machine."""
+"""Store in a local directory."""

@@ -1,7 +1,7 @@
-"""Open directories of a local store, and files that appear in them, or vanish, as a whole.
+"""Open directories of a local store, with atomic writes and deletions of their files.
 
-Each directory is opened relative to the one before and must be no link, so nobody can swap one in
-between; Windows, without such calls, checks names one after another.
+Each directory is opened relative to its parent and must not be a link, which prevents races with a
+link swapped in. Windows has no such calls, so there the names are checked one after another.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from oh_jupyter.errors import StorePathError
 _BY_DESCRIPTOR = (
     os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
 )
-# O_PATH asks for no permission to list the directory, as plain path names do not either.
+# O_PATH needs no permission to list the directory, just like a plain path.
 _SEARCH = getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", os.O_RDONLY)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | _NOFOLLOW
@@ -29,7 +29,7 @@ _MAX_ATTEMPTS = 50
 
 
 class Directory:
-    """A directory that is held open, by ``dir_fd=fd`` where the platform has that."""
+    """An open directory; its descriptor serves as ``dir_fd`` if the platform supports that."""
 
     __slots__ = ("_path", "fd")
 
@@ -38,19 +38,19 @@ class Directory:
         self.fd = fd
 
     def at(self, name: str) -> str:
-        """Name an entry for a call that also gets ``dir_fd=self.fd``."""
+        """Return the path of an entry, for a call with ``dir_fd=self.fd``."""
         return name if self.fd is not None else os.path.join(self._path, name)
 
     def entries(self) -> Iterator[os.DirEntry[str]]:
-        """Go through the entries, whose methods need ``follow_symlinks=False``."""
+        """Iterate over the entries; call their methods with ``follow_symlinks=False``."""
         if self.fd is None:
-            with os.scandir(self._path) as found:
-                yield from found
+            with os.scandir(self._path) as scan:
+                yield from scan
             return
         readable = os.open(".", os.O_RDONLY | os.O_DIRECTORY, dir_fd=self.fd)
         try:
-            with os.scandir(readable) as found:
-                yield from found
+            with os.scandir(readable) as scan:
+                yield from scan
         finally:
             os.close(readable)
 
@@ -63,7 +63,7 @@ class Directory:
 
 
 def open_directory(root: str, segments: Sequence[str], *, create: bool = False) -> Directory:
-    """Open a directory below a root, which may be a link; one below is a StorePathError."""
+    """Open a directory below a root; raise StorePathError for a link below the root."""
     path = "/".join([root, *segments])
     if _BY_DESCRIPTOR:
         try:
@@ -71,7 +71,7 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
         except OSError:
             pass
         else:
-            if leads_to(fd, path):
+            if is_real_path(fd, path):
                 return Directory(path, fd)
             os.close(fd)
     if create:
@@ -90,11 +90,8 @@ def open_directory(root: str, segments: Sequence[str], *, create: bool = False) 
     return Directory(os.path.join(root, *segments), fd)
 
 
-def leads_to(fd: int, path: str) -> bool:
-    """Tell whether an open file is what an absolute path names, without any link on the way.
-
-    False also where the system does not say; then each step has to be looked at.
-    """
+def is_real_path(fd: int, path: str) -> bool:
+    """Return whether an absolute path of an open file contains no links; False if unknown."""
     try:
         return os.readlink(f"/proc/self/fd/{fd}") == path
     except OSError:
@@ -102,7 +99,7 @@ def leads_to(fd: int, path: str) -> bool:
 
 
 def is_link(status: os.stat_result) -> bool:
-    """Tell whether a status, not followed, is that of a symbolic link or a junction."""
+    """Return whether an ``lstat`` result is a symbolic link or a junction."""
     if sys.platform == "win32":
         return bool(status.st_reparse_tag) or stat.S_ISLNK(status.st_mode)
     return stat.S_ISLNK(status.st_mode)
@@ -120,7 +117,7 @@ def _open_below(fd: int, segment: str, create: bool) -> int:
     except OSError as error:
         # A link gives ENOTDIR or ELOOP, depending on the platform.
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
-            _refuse(os.stat(segment, dir_fd=fd, follow_symlinks=False), segment)
+            _check_directory(os.stat(segment, dir_fd=fd, follow_symlinks=False), segment)
         raise
 
 
@@ -135,22 +132,22 @@ def _open_by_name(root: str, segments: Sequence[str], create: bool) -> Directory
                 raise
             os.makedirs(path, exist_ok=True)
             status = os.lstat(path)
-        _refuse(status, segment)
+        _check_directory(status, segment)
     return Directory(path, None)
 
 
-def _refuse(status: os.stat_result, segment: str) -> None:
+def _check_directory(status: os.stat_result, segment: str) -> None:
     if is_link(status):
         raise StorePathError(
-            f"{segment!r} in the path is a symbolic link, and a store does not follow links; "
-            "make the link's target the root of a store of its own."
+            f"{segment!r} in the path is a symbolic link, which a store does not follow; "
+            "open a separate store with the link's target as its root."
         )
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), segment)
 
 
 def _mode_of(directory: Directory, name: str) -> int | None:
-    """Permissions of a regular file; None if there is nothing, an OSError if it is no file."""
+    """Return the permissions of a regular file; None if it does not exist."""
     try:
         status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
     except FileNotFoundError:
@@ -160,17 +157,17 @@ def _mode_of(directory: Directory, name: str) -> int | None:
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(status.st_mode):
-        raise StorePathError(f"{name!r} is no regular file; name another one.")
+        raise StorePathError(f"{name!r} is not a regular file; name another one.")
     return stat.S_IMODE(status.st_mode)
 
 
 def _temporary_name() -> str:
-    """Make up a name that the store does not show."""
+    """Return a random name that listings of the store hide."""
     return f".oh-{secrets.token_hex(8)}.tmp"
 
 
 def open_temporary(directory: Directory, name: str) -> tuple[str, int]:
-    """Open a temporary file that is going to replace another one, with its permissions."""
+    """Open a temporary file with the permissions of the file that it will replace."""
     mode = _mode_of(directory, name)
     temporary = directory.at(_temporary_name())
     handle = os.open(temporary, _CREATE, 0o666, dir_fd=directory.fd)
@@ -180,12 +177,12 @@ def open_temporary(directory: Directory, name: str) -> tuple[str, int]:
 
 
 def replace(directory: Directory, temporary: str, name: str, *, fsync: bool) -> None:
-    """Move a temporary file to its place; with ``fsync``, wait until the disk has the move."""
+    """Rename a temporary file to its final name; with ``fsync``, sync the directory."""
     _move(os.replace, directory, temporary, name, fsync)
 
 
 def write_file(directory: Directory, name: str, data: bytes, *, fsync: bool) -> None:
-    """Write a file as a whole, or leave what is there."""
+    """Write a file atomically."""
     temporary, handle = open_temporary(directory, name)
     with _DiscardOnError(directory, temporary):
         _fill(handle, data, fsync)
@@ -193,42 +190,41 @@ def write_file(directory: Directory, name: str, data: bytes, *, fsync: bool) -> 
 
 
 def create_file(directory: Directory, name: str, data: bytes, *, fsync: bool) -> None:
-    """Write a file as a whole; FileExistsError if something is there."""
+    """Create a file atomically; raise FileExistsError if the name exists."""
     temporary = directory.at(_temporary_name())
     handle = os.open(temporary, _CREATE, 0o666, dir_fd=directory.fd)
     with _DiscardOnError(directory, temporary):
         _fill(handle, data, fsync)
-        # A link can be made only where there is nothing yet.
+        # os.link fails if the name exists.
         _move(os.link, directory, temporary, name, fsync)
     os.unlink(temporary, dir_fd=directory.fd)
 
 
 def delete(directory: Directory, name: str) -> None:
-    """Delete an entry with all below it, while others write there, or leave it (OSError)."""
+    """Delete an entry and everything below it, despite concurrent writers."""
     path = directory.at(name)
     status = os.stat(path, dir_fd=directory.fd, follow_symlinks=False)
     if not stat.S_ISDIR(status.st_mode):
         os.unlink(path, dir_fd=directory.fd)
         return
-    # Under another name nobody finds it any more, so a steady writer cannot keep it full.
-    doomed = directory.at(_temporary_name())
+    # Renamed first, so that concurrent writers cannot refill it.
+    renamed = directory.at(_temporary_name())
     try:
-        os.rename(path, doomed, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+        os.rename(path, renamed, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
     except FileNotFoundError:
         return
-    except OSError:  # such as a disk that is mounted there
+    except OSError:  # such as a mount point
         _delete_tree(directory, path)
         return
     try:
-        _delete_tree(directory, doomed)
+        _delete_tree(directory, renamed)
     except OSError:
-        with contextlib.suppress(OSError):  # what could not be deleted shall not be hidden
-            os.rename(doomed, path, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+        with contextlib.suppress(OSError):  # show what could not be deleted
+            os.rename(renamed, path, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
         raise
 
 
 def _fill(handle: int, data: bytes, fsync: bool) -> None:
-    """Write and close an open file."""
     try:
         written = os.write(handle, data)
         while written < len(data):
@@ -275,9 +271,9 @@ def _delete_tree(directory: Directory, path: str) -> None:
             shutil.rmtree(path, dir_fd=directory.fd)
             return
         except OSError as error:
-            # A write or another deletion that began before may still be going on in there.
-            racing = error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
-            if not racing or attempt == _MAX_ATTEMPTS:
+            # A concurrent write or deletion may still be running in there.
+            is_race = error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
+            if not is_race or attempt == _MAX_ATTEMPTS:
                 raise
             with contextlib.suppress(FileNotFoundError):
                 os.stat(path, dir_fd=directory.fd, follow_symlinks=False)

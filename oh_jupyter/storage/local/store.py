@@ -1,6 +1,6 @@
-"""Files below a directory of this machine.
+"""Store in a local directory.
 
-fsspec's local filesystem writes in place, follows links, and has its transactions on another disk.
+fsspec's local filesystem writes in place, follows links, and keeps transactions on another disk.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from oh_jupyter.storage.local.directory import (
     create_file,
     delete,
     is_link,
-    leads_to,
+    is_real_path,
     open_directory,
     open_temporary,
     replace,
@@ -37,21 +37,21 @@ from oh_jupyter.storage.paths import file_key, path_key
 _T = TypeVar("_T")
 _TEMPORARY = re.compile(r"\.oh-[0-9a-f]{16}\.tmp")
 _BINARY = getattr(os, "O_BINARY", 0)
-# O_NONBLOCK: opening a named pipe must not wait for somebody to write into it.
+# O_NONBLOCK: opening a named pipe must not wait for a writer.
 _READ = os.O_RDONLY | _BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _MAX_ATTEMPTS = 50
 _COPY_BYTES = 1 << 20
 
 
 class LocalFileStore(KeyedFileStore):
-    """A store in a directory. Symbolic links below it are never followed.
+    """A store in a directory. It never follows symbolic links below that directory.
 
     Links, pipes and sockets are not listed and cannot be read or written; deleting a link
-    deletes the link. Directories that become empty stay, as in OpenHands.
+    deletes the link. Empty directories stay, as in OpenHands.
 
     Args:
-        root: The directory; ``~`` is expanded, and it is made if it is missing.
-        fsync: Wait at each write until the disk has it.
+        root: The directory; ``~`` is expanded, and a missing directory is created.
+        fsync: Sync each write to the disk.
 
     Attributes:
         root: Absolute path of the directory.
@@ -60,7 +60,7 @@ class LocalFileStore(KeyedFileStore):
     def __init__(self, root: str, *, fsync: bool = False) -> None:
         if not isinstance(root, (str, os.PathLike)) or not os.fspath(root):
             raise StoreConfigError(
-                f"A local store needs the path of a directory, not {root!r}; "
+                f"A local store needs a directory path, not {root!r}; "
                 "set file_store_path, for example to '~/.openhands'."
             )
         self.root = os.path.abspath(os.path.expanduser(os.fspath(root)))
@@ -70,17 +70,17 @@ class LocalFileStore(KeyedFileStore):
             os.makedirs(self.root, exist_ok=True)
         except OSError as error:
             raise StorageError(
-                error.errno, f"The store's directory cannot be made: {error.strerror}", self.root
+                error.errno, f"Cannot create the store's directory: {error.strerror}", self.root
             ) from error
 
     def __repr__(self) -> str:
         return f"LocalFileStore({self.root!r})"
 
     def get_full_path(self, path: str) -> str:
-        """Say where a file of the store is on this machine.
+        """Return the absolute path of a file.
 
         Args:
-            path: From the store's root.
+            path: Path relative to the store's root.
 
         Returns:
             Its absolute path.
@@ -96,34 +96,33 @@ class LocalFileStore(KeyedFileStore):
     def lock(self, path: str, timeout: float = 30.0) -> Iterator[None]:  # noqa: D102
         key = file_key(path)
         self._in_directory_of(key, lambda directory: None)
-        where = os.path.join(self._real, *self._segments(key))
-        with file_lock(where, timeout, mode=0o644):
+        with file_lock(os.path.join(self._real, *self._segments(key)), timeout, mode=0o644):
             yield
 
     def _put(self, key: str, data: bytes) -> None:
         name, fsync = key.rpartition("/")[2], self._fsync
-        self._in_directory_of(key, lambda place: write_file(place, name, data, fsync=fsync))
+        self._in_directory_of(key, lambda parent: write_file(parent, name, data, fsync=fsync))
 
     def _put_new(self, key: str, data: bytes) -> None:
         name, fsync = key.rpartition("/")[2], self._fsync
-        self._in_directory_of(key, lambda place: create_file(place, name, data, fsync=fsync))
+        self._in_directory_of(key, lambda parent: create_file(parent, name, data, fsync=fsync))
 
     def _put_file(self, key: str, source: str) -> None:
         with open(source, "rb") as reader, self._open_write(key) as writer:
             shutil.copyfileobj(reader, writer, _COPY_BYTES)
 
     def _open_write(self, key: str) -> AtomicFile:
-        def opened(directory: Directory) -> AtomicFile:
-            # The caller closes the file long after this directory is closed.
+        def open_file(directory: Directory) -> AtomicFile:
+            # A duplicate: the file stays open after this directory is closed.
             fd = None if directory.fd is None else os.dup(directory.fd)
-            held = Directory(directory.at(""), fd)
+            duplicate = Directory(directory.at(""), fd)
             try:
-                return self._open_temporary(held, key)
+                return self._open_temporary(duplicate, key)
             except BaseException:
-                held.__exit__()
+                duplicate.__exit__()
                 raise
 
-        return self._in_directory_of(key, opened)
+        return self._in_directory_of(key, open_file)
 
     def _open_temporary(self, directory: Directory, key: str) -> AtomicFile:
         name = key.rpartition("/")[2]
@@ -133,7 +132,7 @@ class LocalFileStore(KeyedFileStore):
             if self._fsync:
                 os.fsync(raw.fileno())
             raw.close()
-            with self._explained(key):
+            with self._translated_errors(key):
                 replace(directory, temporary, name, fsync=self._fsync)
             directory.__exit__()
 
@@ -154,16 +153,16 @@ class LocalFileStore(KeyedFileStore):
             data = os.read(handle, size + 1)
             if len(data) == size:
                 return data
-            # It is long, or it grew: read on until there is nothing more.
-            pieces = [data]
-            while piece := os.read(handle, _COPY_BYTES):
-                pieces.append(piece)
-            return b"".join(pieces)
+            # The read was short, or the file grew: read to the end.
+            chunks = [data]
+            while chunk := os.read(handle, _COPY_BYTES):
+                chunks.append(chunk)
+            return b"".join(chunks)
         finally:
             os.close(handle)
 
     def _open_directly(self, key: str) -> int | None:
-        """Open a regular file by its whole path, if the system says that it is there."""
+        """Open a regular file by its whole path; None if the path may contain a link."""
         if ".oh-" in key or os.name == "nt":
             return None
         path = f"{self._real}/{key}"
@@ -171,7 +170,7 @@ class LocalFileStore(KeyedFileStore):
             handle = os.open(path, _READ)
         except OSError:
             return None
-        if leads_to(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode):
+        if is_real_path(handle, path) and stat.S_ISREG(os.fstat(handle).st_mode):
             return handle
         os.close(handle)
         return None
@@ -182,7 +181,7 @@ class LocalFileStore(KeyedFileStore):
     def _open_raw(self, key: str) -> io.FileIO:
         *segments, name = self._segments(key)
         try:
-            with self._explained(key), open_directory(self._real, segments) as directory:
+            with self._translated_errors(key), open_directory(self._real, segments) as directory:
                 path = directory.at(name)
                 if directory.fd is None and is_link(os.lstat(path)):
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -195,12 +194,15 @@ class LocalFileStore(KeyedFileStore):
         os.close(handle)
         if stat.S_ISDIR(mode):
             raise self._is_directory(key)
-        raise StorePathError(f"{key!r} in {self!r} is no regular file; name another one.")
+        raise StorePathError(f"{key!r} in {self!r} is not a regular file; name another one.")
 
     def _children(self, key: str) -> tuple[list[str], list[str]]:
         directories: list[str] = []
         files: list[str] = []
-        with self._explained(key), open_directory(self._real, self._segments(key)) as directory:
+        with (
+            self._translated_errors(key),
+            open_directory(self._real, self._segments(key)) as directory,
+        ):
             for entry in directory.entries():
                 name = entry.name
                 if (name[:1] == "." and _TEMPORARY.fullmatch(name)) or not _is_text(name):
@@ -214,7 +216,7 @@ class LocalFileStore(KeyedFileStore):
     def _remove(self, key: str) -> None:
         segments = self._segments(key)
         try:
-            with self._explained(key):
+            with self._translated_errors(key):
                 if not segments:
                     with open_directory(self._real, []) as root:
                         for entry in list(root.entries()):
@@ -228,7 +230,7 @@ class LocalFileStore(KeyedFileStore):
     def _info(self, key: str) -> FileInfo:
         *segments, name = self._segments(key)
         try:
-            with self._explained(key), open_directory(self._real, segments) as directory:
+            with self._translated_errors(key), open_directory(self._real, segments) as directory:
                 status = os.stat(directory.at(name), dir_fd=directory.fd, follow_symlinks=False)
         except NotADirectoryError:
             raise self._missing(key) from None
@@ -240,37 +242,37 @@ class LocalFileStore(KeyedFileStore):
         return file_info(key, status.st_size, modified)
 
     def _in_directory_of(self, key: str, use: Callable[[Directory], _T]) -> _T:
-        """Call ``use`` with the directory of the key, made if it is missing."""
+        """Call ``use`` with the parent directory of the key, creating it if it is missing."""
         segments = self._segments(key)[:-1]
-        with self._explained(key):
+        with self._translated_errors(key):
             for _ in range(_MAX_ATTEMPTS):
-                # Somebody may delete the directory between making and using it.
+                # The directory may be deleted between its creation and its use.
                 with (
                     contextlib.suppress(FileNotFoundError),
                     open_directory(self._real, segments, create=True) as directory,
                 ):
                     return use(directory)
-            raise StorageError(errno.EBUSY, "Its directory is being deleted all the time", key)
+            raise StorageError(errno.EBUSY, "Its directory is deleted again and again", key)
 
     def _segments(self, key: str) -> list[str]:
         segments = key.split("/") if key else []
         for segment in segments:
             if _TEMPORARY.fullmatch(segment):
                 raise StorePathError(
-                    f"{segment!r} in the path is a name that the store keeps for files which are "
-                    "being written; choose another one."
+                    f"{segment!r} in the path is reserved for temporary files of the store; "
+                    "choose another name."
                 )
             if os.name == "nt" and (
                 set(segment) & set('\\:<>"|?*') or segment.endswith((".", " "))
             ):
                 raise StorePathError(
-                    f"{segment!r} in the path is no file name on Windows; choose another one."
+                    f"{segment!r} in the path is not a valid file name on Windows; choose another."
                 )
         return segments
 
     @contextlib.contextmanager
-    def _explained(self, key: str) -> Iterator[None]:
-        """Say which file of which store it was, in the terms that all stores share."""
+    def _translated_errors(self, key: str) -> Iterator[None]:
+        """Translate errors of the system into the exceptions that all stores share."""
         try:
             yield
         except StorageError:
@@ -286,17 +288,15 @@ class LocalFileStore(KeyedFileStore):
         except OSError as error:
             if error.errno == errno.ELOOP:
                 raise StorePathError(
-                    f"{key!r} in {self!r} is a symbolic link, and a store does not follow links; "
+                    f"{key!r} in {self!r} is a symbolic link, which a store does not follow; "
                     "name its target instead."
                 ) from None
             if error.errno in (errno.ENAMETOOLONG, errno.EINVAL):
                 raise StorePathError(
-                    f"{key[:80]!r}… is no path that the disk of {self!r} can have "
+                    f"{key[:80]!r}… is not a valid path on the disk of {self!r} "
                     f"({error.strerror}); use shorter names."
                 ) from error
-            raise StorageError(
-                error.errno, f"{self!r} cannot do it: {error.strerror}", key
-            ) from error
+            raise StorageError(error.errno, f"{self!r} failed: {error.strerror}", key) from error
 
 
 def _is_text(name: str) -> bool:

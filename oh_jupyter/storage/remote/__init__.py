@@ -1,1 +1,1 @@
-"""Files on S3, Google Cloud Storage, or any fsspec URL."""
+"""Stores on S3, Google Cloud Storage, or any fsspec URL."""

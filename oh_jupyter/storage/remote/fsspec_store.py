@@ -1,4 +1,4 @@
-"""Files anywhere that fsspec reaches: one store for every URL."""
+"""Store for any fsspec URL."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from oh_jupyter.storage.keyed import KeyedFileStore
 from oh_jupyter.storage.paths import join, path_key
 
 MAX_CONNECTIONS = 32
-"""Requests side by side; more would wait for a connection while their time runs."""
+"""Concurrent requests; more would spend their timeout waiting for a connection."""
 
 TIMEOUT_SECONDS = 20.0
-"""How long a server may take for a request, besides the time of its bytes."""
+"""Timeout of a request, in addition to the transfer time of its bytes."""
 
 _MIN_BYTES_PER_SECOND = 100_000
 # fsspec's memory filesystem reports a file among the parents as FileExistsError.
 _NO_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, FileExistsError)
-# The libraries below fsspec report the same causes by dozens of classes, which are told apart
-# by name here: importing the classes would load the libraries.
+# The libraries below fsspec have dozens of exception classes for the same causes. They are matched
+# by name, since importing the classes would load the libraries.
 _NO_ROUTE = {
     "ClientConnectionError",
     "ClientConnectorError",
@@ -61,32 +61,32 @@ _DENIED = {
 class FsspecFileStore(KeyedFileStore):
     """A store at an fsspec URL, such as ``sftp://host/dir`` or ``abfs://container/dir``.
 
-    How atomic a write is, is up to the backend: object stores replace an object in one
-    step, a server of files may not. Within a process, whoever writes a file, creates it or
-    reads all of it waits for the others.
+    The backend decides whether a write is atomic: object stores replace an object in one
+    step, a file server may not. Within a process, writes and whole reads of one file
+    exclude each other.
 
     Args:
-        url: Where the root of the store is.
+        url: URL of the store's root.
         **options: Options of the fsspec filesystem, such as credentials.
 
     Attributes:
-        url: That URL.
+        url: URL of the store's root.
     """
 
     _read_options: Mapping[str, Any] = {}
-    """Options of the calls that read whole files."""
+    """Options for reading whole files."""
 
     _stream_options: Mapping[str, Any] = {}
-    """Options of the call that opens a file for reading, piece by piece."""
+    """Options for opening a file as a stream."""
 
     _upload_options: Mapping[str, Any] = {}
-    """Options of the call that sends a local file."""
+    """Options for uploading a local file."""
 
     _has_directories = True
-    """Whether directories exist by themselves, and are left when their files are gone."""
+    """Whether directories exist independently of files."""
 
     _account = "the credentials in the URL or in fsspec's configuration"
-    """What to check when access is denied, for people."""
+    """Credentials that an error message tells the user to check."""
 
     def __init__(self, url: str, **options: Any) -> None:
         self.url = url
@@ -99,7 +99,7 @@ class FsspecFileStore(KeyedFileStore):
 
     @property
     def fs(self) -> Any:
-        """The fsspec filesystem, made at first use, and again after a fork."""
+        """The fsspec filesystem, created at first use and after a fork."""
         return self._open_filesystem()[1]
 
     @property
@@ -108,7 +108,7 @@ class FsspecFileStore(KeyedFileStore):
         return self._open_filesystem()[2]
 
     def _open_filesystem(self) -> tuple[int, Any, str]:
-        # Asynchronous filesystems belong to the process that made them.
+        # Asynchronous filesystems belong to the process that created them.
         if self._opened is None or self._opened[0] != os.getpid():
             from fsspec.core import url_to_fs
 
@@ -117,20 +117,20 @@ class FsspecFileStore(KeyedFileStore):
                 fs, root = url_to_fs(self.url, skip_instance_cache=True, **self._options)
             except (ImportError, ValueError) as error:
                 raise StoreConfigError(f"{self!r} cannot be opened: {error}") from error
-            # Kept, because ending a connection waits for the loop, which the parent has.
+            # Closing the parent's connection would wait for the parent's loop, so keep it.
             self._inherited = self._opened
             self._opened = (os.getpid(), fs, str(root).rstrip("/"))
         return self._opened
 
     @contextlib.contextmanager
-    def _reached(self, key: str, *, writing: bool = False) -> Iterator[None]:
-        """Report what went wrong on the way in the terms that all stores share."""
+    def _translated_errors(self, key: str, *, writing: bool = False) -> Iterator[None]:
+        """Translate errors of the backend into the exceptions that all stores share."""
         try:
             yield
         except (FileExistsError, IsADirectoryError, NotADirectoryError, StorageError):
             raise
         except FileNotFoundError as error:
-            # What is written need not be there, so then it is the bucket that is not.
+            # A write needs no existing file, so the bucket must be missing.
             if writing or _is_missing_bucket(error):
                 raise explain(error, repr(self), key, self._account) from error
             raise
@@ -138,7 +138,7 @@ class FsspecFileStore(KeyedFileStore):
             raise explain(error, repr(self), key, self._account) from error
 
     def _exclusive(self, key: str) -> AbstractContextManager[None]:
-        """Exclude those threads that use the same file, where files are written in place."""
+        """Lock a file within this process, if the backend writes in place."""
         if self.fs.async_impl:
             return contextlib.nullcontext()
         return thread_lock(f"{self.url}/{key}")
@@ -150,13 +150,13 @@ class FsspecFileStore(KeyedFileStore):
         return full.lstrip("/").removeprefix(self.root.lstrip("/")).strip("/")
 
     def _put(self, key: str, data: bytes) -> None:
-        with self._reached(key, writing=True):
+        with self._translated_errors(key, writing=True):
             self._make_parents([key])
             self._pipe(key, data)
 
     def _put_new(self, key: str, data: bytes) -> None:
-        """Most servers do it in one step; the look before is for those that do not."""
-        with self._reached(key, writing=True), self._exclusive(key):
+        # Most servers create atomically; the check beforehand is for those that do not.
+        with self._translated_errors(key, writing=True), self._exclusive(key):
             if self._call("exists", self._full(key)):
                 raise self._exists_already(key)
             self._make_parents([key])
@@ -165,12 +165,12 @@ class FsspecFileStore(KeyedFileStore):
             except FileExistsError:
                 raise self._exists_already(key) from None
             except OSError as error:
-                if not _was_there(error):
+                if not _is_conflict(error):
                     raise
                 raise self._exists_already(key) from error
 
     def _put_file(self, key: str, source: str) -> None:
-        with self._reached(key, writing=True):
+        with self._translated_errors(key, writing=True):
             self._make_parents([key])
             size = os.path.getsize(source)
             with self._exclusive(key):
@@ -186,13 +186,13 @@ class FsspecFileStore(KeyedFileStore):
                 raise self._not_directory(key) from error
 
     def _put_many(self, files: Mapping[str, bytes]) -> None:
-        with self._reached("", writing=True):
+        with self._translated_errors("", writing=True):
             self._make_parents(files)
             if not self.fs.async_impl:
                 for key, data in files.items():
                     self._pipe(key, data)
                 return
-            # They share the way to the server with those that go at the same time.
+            # Concurrent uploads share the bandwidth, so the timeout covers their bytes, too.
             size = sum(sorted(map(len, files.values()))[-MAX_CONNECTIONS:])
             calls = [
                 within(self.fs._pipe_file(self._full(key), data), size)
@@ -203,7 +203,7 @@ class FsspecFileStore(KeyedFileStore):
                     raise result
 
     def _make_parents(self, keys: Iterable[str]) -> None:
-        # On an object store there is nothing to make, except a bucket, by mistake.
+        # An object store has no directories; makedirs could create a bucket by mistake.
         if self._has_directories:
             for directory in {self._full(key).rpartition("/")[0] for key in keys}:
                 try:
@@ -223,7 +223,6 @@ class FsspecFileStore(KeyedFileStore):
         return cast(bytes, sync(self.fs.loop, self._fetch, path))
 
     async def _fetch(self, path: str) -> bytes:
-        """Read a whole file from an asynchronous filesystem."""
         return cast(bytes, await self.fs._cat_file(path, **self._read_options))
 
     def _open_read(self, key: str) -> BinaryIO:
@@ -231,7 +230,7 @@ class FsspecFileStore(KeyedFileStore):
         return cast(BinaryIO, self._read(key, lambda path: self.fs.open(path, "rb", **options)))
 
     def _read(self, key: str, read: Callable[[str], Any]) -> Any:
-        with self._reached(key):
+        with self._translated_errors(key):
             try:
                 return read(self._full(key))
             except _NO_FILE:
@@ -239,14 +238,14 @@ class FsspecFileStore(KeyedFileStore):
                 raise (self._is_directory if is_directory else self._missing)(key) from None
 
     def _children(self, key: str) -> tuple[list[str], list[str]]:
-        with self._reached(key):
+        with self._translated_errors(key):
             names = self._names(key)
             if key and not any(names) and self._is_file(key):
                 raise self._not_directory(key)
             return names
 
     def _names(self, key: str) -> tuple[list[str], list[str]]:
-        """Name what is directly below the key; nothing, if the key is not there."""
+        """Return the names directly below the key; none if it does not exist."""
         directories: dict[str, None] = {}
         files: dict[str, None] = {}
         for name, entry in self._listed(key):
@@ -262,24 +261,24 @@ class FsspecFileStore(KeyedFileStore):
         for entry in entries:
             name = self._key(entry["name"])
             if name == key:
-                continue  # the file itself, or the object that stands for the directory
+                continue  # the file itself, or the placeholder object of the directory
             name = name.removeprefix(key).lstrip("/")
             if name:
                 yield name, entry
 
     def entries(self, path: str) -> list[FileInfo]:
-        """List a directory with what the store knows about each entry; see `FileStore`."""
+        """List a directory with the metadata of each entry; see `FileStore`."""
         key = path_key(path)
-        with self._reached(key):
-            found = {
+        with self._translated_errors(key):
+            infos = {
                 (name, entry["type"]): directory_info(join(key, name))
                 if entry["type"] == "directory"
                 else file_info(join(key, name), entry["size"], _modified(entry))
                 for name, entry in self._listed(key)
             }
-        if not found:
-            self._children(key)  # which knows whether that is a file, or no bucket at all
-        return sorted(found.values(), key=lambda i: i["path"] + "/" * (i["type"] == "directory"))
+        if not infos:
+            self._children(key)  # raises if this is a file, or the bucket does not exist
+        return sorted(infos.values(), key=lambda i: i["path"] + "/" * (i["type"] == "directory"))
 
     def _is_file(self, key: str) -> bool:
         try:
@@ -288,21 +287,21 @@ class FsspecFileStore(KeyedFileStore):
             return False
 
     def _remove(self, key: str) -> None:
-        with self._reached(key):
+        with self._translated_errors(key):
             self.fs.invalidate_cache()
-            # Not rm(recursive=True): it takes * and ? in a name for a pattern.
-            found = self.fs.find(self._full(key), withdirs=self._has_directories, detail=True)
-            self._remove_files([path for path, info in found.items() if info["type"] == "file"])
+            # Not rm(recursive=True), which interprets * and ? in a name as a pattern.
+            entries = self.fs.find(self._full(key), withdirs=self._has_directories, detail=True)
+            self._remove_files([path for path, info in entries.items() if info["type"] == "file"])
             if self._has_directories:
-                directories = [path for path, info in found.items() if info["type"] != "file"]
-                if key and not (found.keys() == {self._full(key)} and not directories):
+                directories = [path for path, info in entries.items() if info["type"] != "file"]
+                if key and not (entries.keys() == {self._full(key)} and not directories):
                     directories.append(self._full(key))
                 for path in sorted(set(directories) - {self.root}, key=len, reverse=True):
-                    with contextlib.suppress(OSError):  # gone, or somebody writes in there
+                    with contextlib.suppress(OSError):  # gone, or no longer empty
                         self.fs.rmdir(path)
 
     def _remove_files(self, paths: list[str]) -> None:
-        """Delete files by their full paths, concurrently where the backend can."""
+        """Delete files by their full paths, concurrently if the backend supports it."""
         if self.fs.async_impl:
             for error in self._gather([within(self.fs._rm_file(path)) for path in paths]):
                 if isinstance(error, Exception) and not isinstance(error, FileNotFoundError):
@@ -313,7 +312,7 @@ class FsspecFileStore(KeyedFileStore):
                 self.fs.rm_file(path)
 
     def _call(self, name: str, *args: Any, size: int = 0, **options: Any) -> Any:
-        """Call a method of the filesystem, which may send so many bytes, for a limited time."""
+        """Call a method of the filesystem; the timeout allows for sending ``size`` bytes."""
         if not self.fs.async_impl:
             return getattr(self.fs, name)(*args, **options)
         from fsspec.asyn import sync
@@ -323,52 +322,52 @@ class FsspecFileStore(KeyedFileStore):
         )
 
     def _gather(self, calls: list[Any]) -> list[Any]:
-        """Await calls on fsspec's own loop, a bounded number of them at a time."""
+        """Run coroutines on fsspec's loop with bounded concurrency."""
         from fsspec.asyn import _run_coros_in_chunks, sync
 
-        found = sync(
+        results = sync(
             self.fs.loop,
             _run_coros_in_chunks,
             calls,
             batch_size=MAX_CONNECTIONS,
             return_exceptions=True,
         )
-        return cast(list[Any], found)
+        return cast(list[Any], results)
 
     def _info(self, key: str) -> FileInfo:
-        with self._reached(key):
+        with self._translated_errors(key):
             self.fs.invalidate_cache()
             try:
-                found = self._call("info", self._full(key))
+                entry = self._call("info", self._full(key))
             except (FileNotFoundError, NotADirectoryError):
                 if not any(self._names(key)):
                     raise self._missing(key) from None
-                found = {"type": "directory"}  # somebody has just written into it
-        if found["type"] == "directory":
+                entry = {"type": "directory"}  # a file was just written into it
+        if entry["type"] == "directory":
             return directory_info(key)
-        return file_info(key, found["size"], _modified(found))
+        return file_info(key, entry["size"], _modified(entry))
 
     def _get_many(self, keys: Iterable[str]) -> dict[str, bytes]:
         if not self.fs.async_impl:
             return super()._get_many(keys)
-        wanted = list(keys)
+        keys = list(keys)
         failures: list[Exception] = []
-        # Not cat(): it takes * and ? in a name for a pattern.
-        calls = [_unless(failures, self._fetch, self._full(key)) for key in wanted]
-        found: dict[str, bytes] = {}
-        for key, data in zip(wanted, self._gather(calls), strict=True):
+        # Not cat(), which interprets * and ? in a name as a pattern.
+        calls = [_fetch_unless_failed(failures, self._fetch, self._full(key)) for key in keys]
+        contents: dict[str, bytes] = {}
+        for key, data in zip(keys, self._gather(calls), strict=True):
             if isinstance(data, FileNotFoundError) and not _is_missing_bucket(data):
                 continue
             if isinstance(data, Exception):
                 raise explain(data, repr(self), key, self._account) from data
-            found[key] = data
-        return found
+            contents[key] = data
+        return contents
 
 
-async def _unless(
+async def _fetch_unless_failed(
     failures: list[Exception], fetch: Callable[[str], Coroutine[Any, Any, bytes]], path: str
 ) -> bytes:
-    """Fetch a file, unless another one showed that the server does not work."""
+    """Fetch a file, or raise the first error that another fetch recorded."""
     if failures:
         raise failures[0]
     try:
@@ -381,24 +380,24 @@ async def _unless(
 
 
 async def within(call: Coroutine[Any, Any, Any], size: int = 0) -> Any:
-    """Await a call that may send so many bytes, for a limited time (TimeoutError)."""
+    """Await a call; the timeout allows for sending ``size`` bytes."""
     seconds = TIMEOUT_SECONDS + size / _MIN_BYTES_PER_SECOND
     try:
         return await asyncio.wait_for(call, seconds)
     except TimeoutError:
-        raise TimeoutError(f"no answer within {seconds:.0f} s") from None
+        raise TimeoutError(f"no response within {seconds:.0f} s") from None
 
 
-def _was_there(error: BaseException) -> bool:
-    """Tell whether a server refused to create a file because there is one."""
+def _is_conflict(error: BaseException) -> bool:
+    """Return whether a conditional creation failed because the file exists."""
     text = f"{error} {_service_code(error)}".lower()
     return "precondition" in text or "412" in text
 
 
-def _modified(found: Mapping[str, Any]) -> datetime | None:
-    """Find the time of the last change among the names that the backends have for it."""
+def _modified(entry: Mapping[str, Any]) -> datetime | None:
+    """Return the time of the last change; backends use different names for it."""
     for name in ("LastModified", "last_modified", "mtime", "updated", "created"):
-        value = found.get(name)
+        value = entry.get(name)
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, UTC)
         if isinstance(value, str):
@@ -409,36 +408,38 @@ def _modified(found: Mapping[str, Any]) -> datetime | None:
 
 
 def explain(error: Exception, store: str, key: str, account: str) -> StorageError:
-    """Turn an error from below fsspec into a StorageError that says what to check."""
-    where = f"{store}, {key!r}" if key else store
+    """Translate an error from below fsspec into a StorageError that says what to check."""
+    location = f"{store}, {key!r}" if key else store
     chain = list(_chain(error))
     names = {type(link).__name__ for link in chain}
     codes = {_service_code(link) for link in chain}
     if _is_missing_bucket(error) or isinstance(error, FileNotFoundError):
-        return StoreAccessError(f"{where}: the bucket does not exist; create it or name another.")
+        return StoreAccessError(
+            f"{location}: the bucket does not exist; create it or name another."
+        )
     if names & _NO_CREDENTIALS:
-        return StoreAccessError(f"{where}: there are no usable credentials; check {account}.")
+        return StoreAccessError(f"{location}: there are no usable credentials; check {account}.")
     if isinstance(error, PermissionError) or codes & _DENIED:
-        return StoreAccessError(f"{where}: access was denied; check {account}.")
+        return StoreAccessError(f"{location}: access was denied; check {account}.")
     if names & _NO_ROUTE or isinstance(error, (ConnectionError, TimeoutError)):
         return StoreAccessError(
-            f"{where}: the server cannot be reached ({_brief(error)}); "
+            f"{location}: the server cannot be reached ({_brief(error)}); "
             "check the endpoint and the network."
         )
-    return StorageError(f"{where}: the request failed: {_brief(error)}")
+    return StorageError(f"{location}: the request failed: {_brief(error)}")
 
 
 def _is_missing_bucket(error: BaseException) -> bool:
-    """Tell whether a FileNotFoundError is about the bucket instead of the file."""
+    """Return whether a FileNotFoundError means a missing bucket instead of a missing file."""
     return any(_service_code(link) == "NoSuchBucket" for link in _chain(error))
 
 
 def _service_code(error: BaseException) -> str:
-    """Code by which the service named an error, such as ``NoSuchBucket``, or ``""``."""
+    """Return the error code of the service, such as ``NoSuchBucket``, or ``""``."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):
         return str(response.get("Error", {}).get("Code", ""))
-    # aiohttp's errors have a "code", too, which warns that it is deprecated.
+    # "status" first: aiohttp's "code" is deprecated and warns.
     return str(getattr(error, "status", None) or getattr(error, "code", ""))
 
 
@@ -449,7 +450,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _brief(error: BaseException) -> str:
-    # fsspec's own error for a timeout says nothing; the one that it was made of does.
-    telling = next((link for link in _chain(error) if str(link)), error)
-    text = " ".join(str(telling).split()) or "no reason given"
-    return f"{type(telling).__name__}: {text[:200]}"
+    # fsspec's own error for a timeout has no text; its cause has.
+    cause = next((link for link in _chain(error) if str(link)), error)
+    text = " ".join(str(cause).split()) or "no reason given"
+    return f"{type(cause).__name__}: {text[:200]}"

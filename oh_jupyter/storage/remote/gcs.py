@@ -1,4 +1,4 @@
-"""Files in a bucket of Google Cloud Storage."""
+"""Store in a bucket of Google Cloud Storage."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ _NO_CREDENTIALS = (
 class GoogleCloudFileStore(FsspecFileStore):
     """A store in a bucket of Google Cloud Storage.
 
-    Read from the environment, as in OpenHands: ``GOOGLE_CLOUD_BUCKET_NAME`` and
-    ``GOOGLE_APPLICATION_CREDENTIALS``; ``STORAGE_EMULATOR_HOST`` names an emulator.
+    It reads the variables ``GOOGLE_CLOUD_BUCKET_NAME`` and
+    ``GOOGLE_APPLICATION_CREDENTIALS``, as in OpenHands; ``STORAGE_EMULATOR_HOST`` selects
+    an emulator.
 
     Args:
         bucket_name: The bucket, or ``bucket/prefix``; None for the variable.
@@ -49,9 +50,7 @@ class GoogleCloudFileStore(FsspecFileStore):
     def __init__(self, bucket_name: str | None = None, **options: Any) -> None:
         name = bucket_name or os.environ.get("GOOGLE_CLOUD_BUCKET_NAME")
         if not name:
-            raise StoreConfigError(
-                "GOOGLE_CLOUD_BUCKET_NAME is not set, and no bucket is given; name one."
-            )
+            raise StoreConfigError("No bucket: set GOOGLE_CLOUD_BUCKET_NAME, or pass bucket_name.")
         name = name.removeprefix("gs://").removeprefix("gcs://").strip("/")
         super().__init__(f"gs://{name}", **{**_environment(), **options})
         self.bucket = name.partition("/")[0]
@@ -67,13 +66,13 @@ class GoogleCloudFileStore(FsspecFileStore):
         return super()._open_filesystem()
 
     def _find_credentials(self) -> None:
-        """Look for credentials at once; gcsfs waits for a minute, and goes on without any."""
+        """Find credentials now; gcsfs would search for a minute and continue without any."""
         from fsspec.config import conf
 
         configured = {**conf.get("gcs", {}), **conf.get("gs", {}), **self._options}
         if configured.get("token") is not None:
             return
-        # Read when they are imported: how long to look for a machine of Google's.
+        # google.auth reads these at import: how long to search for Google's metadata server.
         os.environ.setdefault("GCE_METADATA_TIMEOUT", "1")
         os.environ.setdefault("GCE_METADATA_DETECT_RETRIES", "1")
         import google.auth
@@ -85,11 +84,11 @@ class GoogleCloudFileStore(FsspecFileStore):
             raise StoreAccessError(f"{self!r}: {_NO_CREDENTIALS}") from error
 
     def _check_emulator(self, emulator: str) -> None:
-        """Find out at once if nobody is there; gcsfs tries for half a minute."""
+        """Fail at once if the emulator is down; gcsfs would retry for half a minute."""
         address = urlsplit(emulator if "://" in emulator else f"http://{emulator}")
         try:
-            place = (address.hostname or "", address.port or 80)
-            socket.create_connection(place, _CONNECT_SECONDS).close()
+            endpoint = (address.hostname or "", address.port or 80)
+            socket.create_connection(endpoint, _CONNECT_SECONDS).close()
         except (OSError, ValueError) as error:
             raise StoreAccessError(
                 f"{self!r}: the server cannot be reached ({error}); check STORAGE_EMULATOR_HOST."
@@ -98,7 +97,7 @@ class GoogleCloudFileStore(FsspecFileStore):
     def _names(self, key: str) -> tuple[list[str], list[str]]:
         names = super()._names(key)
         if not any(names) and not self._call("exists", self.bucket):
-            # An empty listing is also how gcsfs reports a missing bucket.
+            # gcsfs returns an empty listing for a missing bucket, too.
             raise StoreAccessError(
                 f"{self!r}: the bucket does not exist; create it or name another."
             )
@@ -106,7 +105,7 @@ class GoogleCloudFileStore(FsspecFileStore):
 
 
 def _limit_retries(fs: Any) -> None:
-    """Give a server up that does not answer; gcsfs tries six times, with growing pauses."""
+    """Limit timeouts and retries; gcsfs retries six times with growing pauses."""
     import aiohttp
     from gcsfs.retry import retry_request
 
@@ -116,15 +115,14 @@ def _limit_retries(fs: Any) -> None:
     once = getattr(type(fs)._request, "__wrapped__", None)
     if once is not None:
         fs._request = functools.partial(retry_request(retries=_MAX_ATTEMPTS)(once), fs)
-    # What it logs, with a traceback, is raised as well.
+    # It logs a traceback of each error that it also raises.
     logging.getLogger("gcsfs.retry").setLevel(logging.CRITICAL)
 
 
 def _environment() -> dict[str, Any]:
     options: dict[str, Any] = {"use_listings_cache": False, "consistency": "md5"}
     if os.environ.get("STORAGE_EMULATOR_HOST"):
-        # gcsfs otherwise waits a minute for a control service that emulators lack. It
-        # reads this at import.
+        # gcsfs reads this at import; it would wait a minute for a service that emulators lack.
         os.environ.setdefault("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")
         options["token"] = "anon"
     return options

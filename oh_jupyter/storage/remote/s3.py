@@ -1,4 +1,4 @@
-"""Files in a bucket that speaks S3: Amazon's, MinIO's, Ceph's and others."""
+"""Store in a bucket of Amazon S3, MinIO, Ceph or another S3 server."""
 
 from __future__ import annotations
 
@@ -10,30 +10,30 @@ from typing import Any, cast
 from oh_jupyter.errors import StorageError, StoreConfigError
 from oh_jupyter.storage.remote.fsspec_store import MAX_CONNECTIONS, FsspecFileStore, explain, within
 
-# A server that takes connections and never answers is given up after 20 seconds: botocore
-# makes so many attempts, and s3fs shall not repeat them.
+# A server that accepts connections and never responds fails after 20 seconds: botocore makes
+# these attempts, and s3fs must not repeat them.
 _CONNECT_SECONDS = 5
 _READ_SECONDS = 10
 _MAX_ATTEMPTS = 2
-_MAX_READS = 6  # of an object that others replace, so that its contents break off
-# A server that answers with an error of its own is asked more often: that does not take long.
+_MAX_READS = 6  # of an object that is replaced during the read, which truncates the response
+# Server errors arrive quickly, so more retries are cheap.
 _SERVER_ERRORS = (500, 502, 503)
 _MAX_ATTEMPTS_AFTER_ERROR = 5
 _FIRST_PAUSE_SECONDS = 0.1
-_FEW_KEYS = 10  # that are listed to see what a path is: most often one file
+_FEW_KEYS = 10  # page size for finding out what a path is: usually one file
 _MAX_KEYS_PER_DELETE = 1000  # the most that one DeleteObjects request may name
 
 
 class S3FileStore(FsspecFileStore):
     """A store in an S3 bucket.
 
-    Read from the environment, as in OpenHands: ``AWS_S3_BUCKET``,
-    ``AWS_ACCESS_KEY_ID``, ``AWS_SECRET_ACCESS_KEY``, ``AWS_S3_ENDPOINT``, and
-    ``AWS_S3_SECURE``, which decides between https (the default) and http.
+    It reads the variables ``AWS_S3_BUCKET``, ``AWS_ACCESS_KEY_ID``,
+    ``AWS_SECRET_ACCESS_KEY``, ``AWS_S3_ENDPOINT`` and ``AWS_S3_SECURE`` (https or http), as
+    in OpenHands.
 
     Args:
         bucket_name: The bucket, or ``bucket/prefix``; None for ``AWS_S3_BUCKET``.
-        **options: Options of `s3fs.S3FileSystem`; they win over the environment.
+        **options: Options of `s3fs.S3FileSystem`; they override the environment.
 
     Attributes:
         bucket: Name of the bucket.
@@ -42,7 +42,7 @@ class S3FileStore(FsspecFileStore):
         StoreConfigError: If no bucket is named.
     """
 
-    # Its defaults are pieces of 50 MB, ten of them at a time.
+    # The defaults are blocks of 50 MB, ten of them at a time.
     _stream_options: Mapping[str, Any] = {"block_size": 8 << 20, "cache_type": "readahead"}
     _upload_options: Mapping[str, Any] = {"chunksize": 8 << 20, "max_concurrency": 3}
     _has_directories = False
@@ -51,7 +51,7 @@ class S3FileStore(FsspecFileStore):
     def __init__(self, bucket_name: str | None = None, **options: Any) -> None:
         name = bucket_name or os.environ.get("AWS_S3_BUCKET")
         if not name:
-            raise StoreConfigError("AWS_S3_BUCKET is not set, and no bucket is given; name one.")
+            raise StoreConfigError("No bucket: set AWS_S3_BUCKET, or pass bucket_name.")
         name = name.removeprefix("s3://").strip("/")
         super().__init__(f"s3://{name}", **{**_environment(), **options})
         self.bucket, _, self._prefix = name.partition("/")
@@ -62,23 +62,23 @@ class S3FileStore(FsspecFileStore):
         if not is_open:
             fs = opened[1]
             fs.retries = 1
-            # It costs each write a round trip, and aiohttp waits for the answer without end.
+            # It costs each write a round trip, and aiohttp waits for the response indefinitely.
             fs.s3.meta.events.register("before-sign.s3", _without_expect)
             fs.s3.meta.events.register("needs-retry.s3", _pause_after_server_error)
         return opened
 
     async def _fetch(self, path: str) -> bytes:
-        """Read an object; s3fs asks for it twice as often where the server does not answer."""
+        # Not through s3fs, which doubles the requests to a server that does not respond.
         from aiohttp import ClientPayloadError
 
         name = path.partition("/")[2]
         for remaining in reversed(range(_MAX_READS)):
             try:
-                answer = await self._request("get_object", Key=name)
+                response = await self._request("get_object", Key=name)
                 try:
-                    return cast(bytes, await answer["Body"].read())
+                    return cast(bytes, await response["Body"].read())
                 finally:
-                    answer["Body"].close()
+                    response["Body"].close()
             except (ClientPayloadError, ConnectionResetError):
                 if not remaining:
                     raise
@@ -95,46 +95,46 @@ class S3FileStore(FsspecFileStore):
                     yield name, {**entry, "type": "file", "size": entry["Size"]}
 
     def _remove(self, key: str) -> None:
-        with self._reached(key):
+        with self._translated_errors(key):
             self._find_and_delete([key])
 
     def _remove_many(self, keys: Iterable[str]) -> None:
-        with self._reached(""):
+        with self._translated_errors(""):
             self._find_and_delete(keys)
 
     def _find_and_delete(self, keys: Iterable[str]) -> None:
         from fsspec.asyn import _run_coros_in_chunks, sync
 
         async def delete() -> None:
-            looks = [self._find(self._object(key)) for key in keys]
-            found = await _run_coros_in_chunks(looks, batch_size=MAX_CONNECTIONS)
-            await self._delete_objects(list(dict.fromkeys(chain.from_iterable(found))))
+            searches = [self._find(self._object(key)) for key in keys]
+            names = await _run_coros_in_chunks(searches, batch_size=MAX_CONNECTIONS)
+            await self._delete_objects(list(dict.fromkeys(chain.from_iterable(names))))
 
-        # In one go: each change to the loop's thread and back takes as long as a request.
+        # One call: each switch to the loop's thread takes as long as a request.
         sync(self.fs.loop, delete)
 
     async def _find(self, name: str) -> list[str]:
-        """Name the object, if it is there, and all below it."""
-        # Some servers take a DeleteObject of what is not there for one of its neighbours.
+        """Return the names of the object, if it exists, and of all objects below it."""
+        # Some servers delete a neighbour if DeleteObject names a missing object.
         page = await self._page(name, MaxKeys=_FEW_KEYS)
         pages, below = [page], name + "/" if name else ""
-        if page.get("IsTruncated"):  # there may be many namesakes in front of what is below it
+        if page.get("IsTruncated"):  # many names with this prefix may sort before the ones below
             pages.append(page := await self._page(below))
             while page.get("IsTruncated"):
                 token = page["NextContinuationToken"]
                 pages.append(page := await self._page(below, ContinuationToken=token))
-        found = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
-        return [key for key in found if key == name or key.startswith(below)]
+        keys = [entry["Key"] for page in pages for entry in page.get("Contents", ())]
+        return [key for key in keys if key == name or key.startswith(below)]
 
     async def _delete_objects(self, names: list[str]) -> None:
         if len(names) == 1:
             await self._request("delete_object", Key=names[0])
             return
         for start in range(0, len(names), _MAX_KEYS_PER_DELETE):
-            doomed = [{"Key": name} for name in names[start : start + _MAX_KEYS_PER_DELETE]]
-            delete = {"Objects": doomed, "Quiet": True}
-            answer = await self._request("delete_objects", Delete=delete)
-            for failure in answer.get("Errors", ()):
+            objects = [{"Key": name} for name in names[start : start + _MAX_KEYS_PER_DELETE]]
+            delete = {"Objects": objects, "Quiet": True}
+            response = await self._request("delete_objects", Delete=delete)
+            for failure in response.get("Errors", ()):
                 raise StorageError(
                     f"{self!r}: {failure.get('Key')!r} was not deleted: "
                     f"{failure.get('Code')} {failure.get('Message', '')}".rstrip()
@@ -144,14 +144,14 @@ class S3FileStore(FsspecFileStore):
         return await within(self.fs._call_s3(method, Bucket=self.bucket, **fields))
 
     async def _page(self, prefix: str, **more: Any) -> Any:
-        """A page of a listing; s3fs would build and sort a dict for each name."""
+        """Return a page of a listing; s3fs would build and sort a dict for each name."""
         try:
             return await self._request("list_objects_v2", Prefix=prefix, **more)
         except FileNotFoundError as error:  # only the bucket can be missing here
             raise explain(error, repr(self), "", self._account) from error
 
     def _pages(self, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
-        """Ask for a listing page by page."""
+        """Iterate over the pages of a listing."""
         from fsspec.asyn import sync
 
         while True:
@@ -170,7 +170,7 @@ def _without_expect(request: Any, **_: Any) -> None:
 
 
 def _pause_after_server_error(response: Any, attempts: int, **_: Any) -> float | None:
-    """Seconds until a request is repeated; None to leave that to botocore."""
+    """Return the seconds until the next attempt; None to leave that to botocore."""
     if response is None or attempts >= _MAX_ATTEMPTS_AFTER_ERROR:
         return None
     if response[0].status_code not in _SERVER_ERRORS:

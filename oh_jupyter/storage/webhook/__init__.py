@@ -1,1 +1,1 @@
-"""Webhooks: changes of a store, reported in order and at least once."""
+"""Webhooks: report changes of a store in order and at least once."""

@@ -1,4 +1,4 @@
-"""The changes and the dead letters of one database, with large contents in files beside it."""
+"""Tables of pending changes and dead letters, with large contents in separate files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from oh_jupyter.storage.webhook.changes import Change
 from oh_jupyter.storage.webhook.database import Database, PayloadDirectory, is_active
 
 LARGE_BYTES = 65_536
-"""Contents of more bytes are kept beside the database."""
+"""Maximum size of contents in the database; larger ones are separate files."""
 
 _MAX_DEAD_LETTERS = 1000
 _COLUMNS = (
@@ -23,7 +23,7 @@ _NEXT_NUMBER = "max(?,coalesce((SELECT max(number) FROM changes),0)+1)"
 
 @dataclass
 class RecordedChange:
-    """A change as it was recorded, without its contents."""
+    """A recorded change without its contents."""
 
     number: int
     id: str
@@ -36,20 +36,20 @@ class RecordedChange:
 
 @dataclass
 class QueuedChange(RecordedChange):
-    """A change that waits."""
+    """A pending change."""
 
-    done: bool  # by the store
-    batch: str | None  # id of the request that it was part of
-    tries: int  # in this round of quick ones
-    attempts: int  # in all
-    rounds: int  # of quick tries that were in vain
+    done: bool  # whether the store has applied it
+    batch: str | None  # id of the request that contained it
+    tries: int  # in the current round of quick tries
+    attempts: int  # in total
+    rounds: int  # failed rounds of quick tries
     due: float  # seconds since the epoch
     reason: str
 
 
 @dataclass
 class DeadLetter(RecordedChange):
-    """A change that is not tried any more; `has_contents` says whether it could be."""
+    """A change that was given up; without its contents it cannot be replayed."""
 
     attempts: int
     reason: str
@@ -58,7 +58,7 @@ class DeadLetter(RecordedChange):
 
 
 class ChangeTable:
-    """What is kept in one database; each method is one transaction."""
+    """Tables of one database; each method is one transaction."""
 
     def __init__(self, path: str | None, payloads_beside: str | None) -> None:
         self.database = Database(path)
@@ -66,17 +66,17 @@ class ChangeTable:
         self._payloads = PayloadDirectory(payloads_beside)
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Reset the state in a forked child."""
         self.database.reset_after_fork()
         self._payloads = PayloadDirectory(self._payloads_beside)
 
     def close(self) -> None:
-        """Close the database; the next use opens it again, a temporary one empty."""
+        """Close the database; the next use reopens it, or creates a new temporary one."""
         self.database.close()
         self._payloads.close()
 
     def delete_orphans(self) -> None:
-        """Delete contents that belong to no change any more."""
+        """Delete contents that no change refers to."""
         rows = self._rows(
             "SELECT file FROM changes WHERE file IS NOT NULL "
             "UNION SELECT file FROM dead WHERE file IS NOT NULL"
@@ -84,30 +84,30 @@ class ChangeTable:
         self._payloads.delete_orphans({row[0] for row in rows})
 
     def insert(self, change: Change, number: int, *, beside: bool = True) -> int:
-        """Record a change under this number, or a higher one if that is taken."""
+        """Record a change; return its number, which is at least ``number``."""
         file = None
         contents, size = change.contents, len(change.contents)
         if beside and (change.source is not None or size > LARGE_BYTES):
-            # SQLite would have all of it in memory.
+            # SQLite would load all of it into memory.
             file, size = self._payloads.store(change)
             contents = b""
         row = (change.method, change.path, change.key, size, time.time(), contents, file)
         try:
             with self.database.lock:
-                connection = self.database.connection  # opening it finds out who we are
-                found = connection.execute(
+                connection = self.database.connection  # opening it sets the owner
+                cursor = connection.execute(
                     "INSERT INTO changes(number,owner,method,path,key,size,recorded,contents,file) "
                     f"VALUES({_NEXT_NUMBER},?,?,?,?,?,?,?,?)",
                     (number, self.database.owner, *row),
                 )
-                return cast(int, found.lastrowid)
+                return cast(int, cursor.lastrowid)
         except BaseException:
             if file is not None:
                 self._payloads.delete([file])
             raise
 
     def insert_dead(self, change: Change, number: int, reason: str) -> None:
-        """Note a change whose contents could not be kept."""
+        """Record a lost change, whose contents could not be kept."""
         with self.database.transaction() as connection:
             id = f"{self.database.name}.{number}"
             row = (number, id, change.method, change.path, change.key, len(change.contents))
@@ -118,7 +118,7 @@ class ChangeTable:
             )
 
     def take_over(self, other: ChangeTable) -> None:
-        """Copy all that another table of this process has; all or nothing."""
+        """Copy all rows of another table of this process in one transaction."""
         name, owner, files = other.database.name, self.database.owner, []
         with other.database.lock:
             rows = other._rows(f"SELECT {_COLUMNS} FROM changes")
@@ -142,12 +142,12 @@ class ChangeTable:
             raise
 
     def mark_done(self, numbers: Iterable[int]) -> None:
-        """Note that the store has done these changes."""
+        """Record that the store has applied these changes."""
         rows = [(number,) for number in numbers]
         self._write("UPDATE changes SET owner=NULL WHERE number=?", rows)
 
     def pending(self) -> Iterator[QueuedChange]:
-        """Go through the changes that wait, the oldest first."""
+        """Iterate over the pending changes, oldest first."""
         with self.database.lock:
             rows = self._rows(
                 "SELECT number,id,method,path,key,size,recorded,owner,batch,tries,attempts,"
@@ -163,19 +163,19 @@ class ChangeTable:
             yield QueuedChange(number, id, method, path, key, size, recorded, done, *rest)
 
     def fetch(self, number: int) -> bytes | IO[bytes] | None:
-        """Contents as bytes, or as an open file if they are large; None if they are gone."""
-        found = self._rows("SELECT file,contents FROM changes WHERE number=?", number)
-        if not found:
+        """Return the contents, as an open file if they are large; None if they are gone."""
+        rows = self._rows("SELECT file,contents FROM changes WHERE number=?", number)
+        if not rows:
             return None
-        file, contents = found[0]
+        file, contents = rows[0]
         return contents or b"" if file is None else self._payloads.open(file)
 
     def delete(self, numbers: Sequence[int]) -> None:
-        """Forget changes."""
+        """Delete changes."""
         self._transact(lambda connection: _deleted(connection, "changes", numbers))
 
     def delete_accepted(self, changes: Sequence[QueuedChange]) -> None:
-        """Forget changes that the receiver has, and note which dead letters they supersede."""
+        """Delete accepted changes, and mark the dead letters that they supersede."""
 
         def accept(connection: Any) -> list[str]:
             if connection.execute("SELECT 1 FROM dead WHERE NOT superseded LIMIT 1").fetchone():
@@ -189,7 +189,7 @@ class ChangeTable:
         self._transact(accept)
 
     def delete_payloads(self, numbers: Sequence[int]) -> None:
-        """Delete the large contents of changes, which takes no transaction."""
+        """Delete the large contents of changes, without a transaction."""
         rows = self._rows(
             f"SELECT file FROM changes WHERE file IS NOT NULL AND number IN ({_marks(numbers)})",
             *numbers,
@@ -197,21 +197,21 @@ class ChangeTable:
         self._payloads.delete(row[0] for row in rows)
 
     def reschedule(self, changes: Sequence[QueuedChange]) -> None:
-        """Note that changes were tried, in which request, and when they are due again."""
+        """Record the attempts, the request and the due time of changes."""
         self._write(
             "UPDATE changes SET tries=?,attempts=?,rounds=?,due=?,reason=?,batch=? WHERE number=?",
             [(c.tries, c.attempts, c.rounds, c.due, c.reason, c.batch, c.number) for c in changes],
         )
 
     def give_up(self, changes: Sequence[QueuedChange], keep_contents: bool) -> None:
-        """Make dead letters of changes; a thousand are kept."""
-        kept = "contents,file" if keep_contents else "NULL,NULL"
+        """Turn changes into dead letters, and delete the oldest beyond a thousand."""
+        payload = "contents,file" if keep_contents else "NULL,NULL"
 
         def give_up(connection: Any) -> list[str]:
             connection.executemany(
                 "INSERT OR REPLACE INTO dead(number,id,method,path,key,size,recorded,attempts,"
-                f"reason,contents,file) SELECT number,?,method,path,key,size,recorded,?,?,{kept} "
-                "FROM changes WHERE number=?",
+                "reason,contents,file) SELECT number,?,method,path,key,size,recorded,?,?,"
+                f"{payload} FROM changes WHERE number=?",
                 [(c.id, c.attempts, c.reason, c.number) for c in changes],
             )
             files = _deleted(connection, "changes", [change.number for change in changes])
@@ -219,22 +219,22 @@ class ChangeTable:
                 "SELECT number FROM dead ORDER BY number DESC LIMIT -1 OFFSET ?",
                 (_MAX_DEAD_LETTERS,),
             ).fetchall()
-            too_many = _deleted(connection, "dead", [row[0] for row in old])
-            return too_many if keep_contents else [*files, *too_many]
+            excess = _deleted(connection, "dead", [row[0] for row in old])
+            return excess if keep_contents else [*files, *excess]
 
         self._transact(give_up)
 
     def totals(self) -> tuple[int, int]:
-        """Count the changes, and the bytes of their contents."""
+        """Return the number of pending changes and the size of their contents."""
         count, size = self._rows("SELECT count(*),coalesce(sum(size),0) FROM changes")[0]
         return int(count), int(size)
 
     def last_number(self) -> int:
-        """Number of the newest change; 0 if there is none."""
+        """Return the number of the newest change; 0 if there is none."""
         return int(self._rows("SELECT coalesce(max(number),0) FROM changes")[0][0])
 
     def dead_letters(self) -> list[DeadLetter]:
-        """List what was given up, the oldest first."""
+        """Return the dead letters, oldest first."""
         rows = self._rows(
             "SELECT number,id,method,path,key,size,recorded,attempts,reason,superseded,"
             "contents IS NOT NULL FROM dead ORDER BY number"
@@ -242,7 +242,7 @@ class ChangeTable:
         return [DeadLetter(*row) for row in rows]
 
     def requeue(self, numbers: Sequence[int], first: int) -> None:
-        """Let dead letters wait again under new numbers, from the first on, and the same ids."""
+        """Queue dead letters again, with the same ids and new numbers from ``first`` on."""
 
         def requeue(connection: Any) -> list[str]:
             for position, number in enumerate(numbers):
@@ -258,7 +258,7 @@ class ChangeTable:
         self._transact(requeue)
 
     def delete_dead(self, numbers: Sequence[int]) -> None:
-        """Forget dead letters."""
+        """Delete dead letters."""
         self._transact(lambda connection: _deleted(connection, "dead", numbers))
 
     def _rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -273,17 +273,17 @@ class ChangeTable:
         self._transact(write)
 
     def _transact(self, action: Callable[[Any], list[str]]) -> None:
-        """Change the database by an action that gives the files which are not needed any more."""
+        """Run an action in a transaction, then delete the files that it returns."""
         import sqlite3
 
         try:
-            files = self._once(action)
+            files = self._run(action)
         except sqlite3.OperationalError:
             self.database.free_space()
-            files = self._once(action)
+            files = self._run(action)
         self._payloads.delete(files)
 
-    def _once(self, action: Callable[[Any], list[str]]) -> list[str]:
+    def _run(self, action: Callable[[Any], list[str]]) -> list[str]:
         with self.database.transaction() as connection:
             return action(connection)
 
@@ -293,7 +293,7 @@ def _marks(values: Sequence[Any]) -> str:
 
 
 def _deleted(connection: Any, table: str, numbers: Sequence[int]) -> list[str]:
-    """Delete rows; give the files of their contents."""
+    """Delete rows; return the files of their contents."""
     files: list[str] = []
     for number in numbers:
         row = connection.execute(

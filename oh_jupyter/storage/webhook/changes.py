@@ -1,4 +1,4 @@
-"""A change of a file that a webhook reports, and what became of it."""
+"""Changes that a webhook reports, and their outcomes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_FAILURES = 1000
 
 @dataclass(frozen=True)
 class Change:
-    """A change that the receiver has to hear of; ``source`` is a file with large contents."""
+    """A change to report; ``source`` is a file with large contents."""
 
     method: Literal["POST", "DELETE"]
     path: str
@@ -25,20 +25,20 @@ class Change:
 
 @dataclass(frozen=True)
 class Delivery:
-    """A change that has not reached the receiver, as people see it.
+    """An undelivered change.
 
     Attributes:
-        id: What the receiver gets as ``webhook-id``.
+        id: The ``webhook-id`` of the request.
         method: ``POST`` or ``DELETE``.
-        path: Of which file.
-        size: Bytes of the contents.
-        state: ``waiting``, or ``dead`` if it is not tried any more by itself.
-        attempts: How often it was sent in vain.
-        reason: Why it was not accepted the last time; ``""`` if it was not tried yet.
-        recorded: When the change was made, in UTC.
-        due: When it is tried again, in UTC; None if that is at once, or never.
-        superseded: For a dead one, whether a later change of the file was accepted, or
-            waits; sending the old one again would put the receiver back.
+        path: Path of the file.
+        size: Size of the contents in bytes.
+        state: ``waiting``, or ``dead`` if it is no longer retried automatically.
+        attempts: Number of failed attempts.
+        reason: Reason of the last failure; ``""`` before the first attempt.
+        recorded: Time of the change in UTC.
+        due: Time of the next attempt in UTC; None for now or never.
+        superseded: Whether a later change of the file was accepted or is waiting, so that
+            replaying a dead letter would revert the receiver to an older state.
     """
 
     id: str
@@ -55,12 +55,12 @@ class Delivery:
 
 @dataclass(frozen=True)
 class FailedDelivery:
-    """A change that the receiver did not accept, and that is not tried any more.
+    """A change that was given up.
 
     Attributes:
         method: ``POST`` or ``DELETE``.
-        path: Of which file.
-        reason: Why, in one line.
+        path: Path of the file.
+        reason: Reason in one line.
     """
 
     method: str
@@ -70,13 +70,13 @@ class FailedDelivery:
 
 @dataclass(frozen=True)
 class DeliveryReport:
-    """What became of the changes since the last report.
+    """Outcomes of the changes since the previous report.
 
     Attributes:
-        delivered: How many were accepted.
-        failed: Those that were given up (the last thousand of them).
-        pending: How many are still waiting: time ran out, or the receiver is away and an
-            outbox keeps them for later.
+        delivered: Number of accepted changes.
+        failed: The changes given up (the last thousand of them).
+        pending: Number of changes still waiting, because of a timeout, or in an outbox
+            while the receiver is unreachable.
     """
 
     delivered: int
@@ -85,7 +85,7 @@ class DeliveryReport:
 
 
 class DeliveryCounter:
-    """Counts what became of changes, since it was asked the last time; for any thread."""
+    """Thread-safe counter of the outcomes since the last `take`."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -93,17 +93,17 @@ class DeliveryCounter:
         self._failed: deque[FailedDelivery] = deque(maxlen=_MAX_FAILURES)
 
     def add_delivered(self, count: int) -> None:
-        """Count changes that were accepted."""
+        """Count accepted changes."""
         with self._lock:
             self._delivered += count
 
     def add_failed(self, failures: Iterable[FailedDelivery]) -> None:
-        """Note changes that were given up."""
+        """Record changes that were given up."""
         with self._lock:
             self._failed.extend(failures)
 
     def take(self) -> tuple[int, tuple[FailedDelivery, ...]]:
-        """Count what was accepted, and list what was given up, since the last time."""
+        """Return and reset the number of accepted changes and the list of failures."""
         with self._lock:
             delivered, failed = self._delivered, tuple(self._failed)
             self._delivered = 0
@@ -112,7 +112,7 @@ class DeliveryCounter:
 
 
 class RefusedError(Exception):
-    """The receiver answered, but did not accept; ``retry_after`` is in seconds."""
+    """The receiver rejected a request; ``retry_after`` is in seconds."""
 
     def __init__(
         self, reason: str, *, permanent: bool = False, retry_after: float | None = None

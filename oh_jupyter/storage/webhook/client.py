@@ -1,4 +1,4 @@
-"""The HTTP side of webhooks, by a `requests.Session`, an `httpx.Client` or the like."""
+"""HTTP requests of webhooks, sent by a `requests.Session`, an `httpx.Client` or the like."""
 
 from __future__ import annotations
 
@@ -25,48 +25,46 @@ from oh_jupyter.storage.webhook.changes import RefusedError
 from oh_jupyter.storage.webhook.in_flight import WebhookRequest
 
 _TIMEOUT_SECONDS = 15.0
-_SHORT_ANSWER_BYTES = 65536
+_SHORT_RESPONSE_BYTES = 65536
 _CHUNK_BYTES = 1 << 20
-# 404 is also what a proxy says while the receiver behind it is being started.
+# Proxies return 404 while the receiver behind them starts.
 _TEMPORARY_STATUSES = {404, 408, 425, 429}
 
 
 class Signer:
-    """Signs requests by the Standard Webhooks scheme, with several secrets if need be."""
+    """Signs requests by the Standard Webhooks scheme with one or more secrets."""
 
     def __init__(self, secrets: str | Sequence[str]) -> None:
-        given = secrets.split() if isinstance(secrets, str) else list(secrets)
+        secrets = secrets.split() if isinstance(secrets, str) else secrets
         try:
             self._keys = [
-                base64.b64decode(secret.removeprefix("whsec_"), validate=True) for secret in given
+                base64.b64decode(secret.removeprefix("whsec_"), validate=True) for secret in secrets
             ]
         except (binascii.Error, ValueError, AttributeError):
             self._keys = []
         if not self._keys or not all(self._keys):
             # Without the value, and without the error that quotes it.
             raise StoreConfigError(
-                "A secret of the webhook is not 'whsec_' and base64; "
-                "make one with: echo whsec_$(openssl rand -base64 24)"
+                "A webhook secret is not 'whsec_' followed by base64; "
+                "create one with: echo whsec_$(openssl rand -base64 24)"
             ) from None
 
     def sign(self, id: str, timestamp: str, body: bytes | IO[bytes]) -> str:
-        """Value of ``webhook-signature``, one per secret; a file is read, and rewound."""
-        hashes = [
-            hmac.new(key, f"{id}.{timestamp}.".encode(), hashlib.sha256) for key in self._keys
-        ]
+        """Return the value of ``webhook-signature``; a file is read and rewound."""
+        macs = [hmac.new(key, f"{id}.{timestamp}.".encode(), hashlib.sha256) for key in self._keys]
         if isinstance(body, bytes):
-            for hashing in hashes:
-                hashing.update(body)
+            for mac in macs:
+                mac.update(body)
         else:
-            while piece := body.read(_CHUNK_BYTES):
-                for hashing in hashes:
-                    hashing.update(piece)
+            while chunk := body.read(_CHUNK_BYTES):
+                for mac in macs:
+                    mac.update(chunk)
             body.seek(0)
-        return " ".join(f"v1,{base64.b64encode(h.digest()).decode()}" for h in hashes)
+        return " ".join(f"v1,{base64.b64encode(mac.digest()).decode()}" for mac in macs)
 
 
 class WebhookClient:
-    """Reports changes to an address, to which paths are appended as they are."""
+    """Reports changes to a base URL, to which paths are appended unchanged."""
 
     def __init__(
         self,
@@ -76,35 +74,35 @@ class WebhookClient:
         signer: Signer | None = None,
     ) -> None:
         self.base_url = base_url
-        self._given = client
+        self._custom_client = client
         self._headers = dict(headers or {})
         self._signer = signer
-        self._own: tuple[int, Any] | None = None
+        self._own_session: tuple[int, Any] | None = None
         self._quick: _QuickClient | None = None
 
     @property
     def client(self) -> Any:
-        """What is sent with; our own session is made at first use, and after a fork."""
-        if self._given is not None:
-            return self._given
-        if self._own is None or self._own[0] != os.getpid():
+        """HTTP client; the default session is created at first use and after a fork."""
+        if self._custom_client is not None:
+            return self._custom_client
+        if self._own_session is None or self._own_session[0] != os.getpid():
             import requests
 
             session = requests.Session()
             session.headers.update(self._headers)
-            self._own = (os.getpid(), session)
-        return self._own[1]
+            self._own_session = (os.getpid(), session)
+        return self._own_session[1]
 
     def _quick_client(self) -> _QuickClient | None:
-        if self._given is not None:
+        if self._custom_client is not None:
             return None
         session = self.client
-        if self._quick is None or not self._quick.is_like(session):
+        if self._quick is None or not self._quick.matches(session):
             self._quick = _QuickClient(session, self.base_url)
-        return self._quick if self._quick.is_possible else None
+        return self._quick if self._quick.is_usable else None
 
     def send_file(self, request: WebhookRequest) -> None:
-        """Report one change, a written file by its contents; `RefusedError` if not accepted."""
+        """Report one change; raise `RefusedError` if the receiver does not accept it."""
         client, change = self.client, request.changes[0]
         address = self.address(change.path)
         contents = request.contents[0] if change.method == "POST" else b""
@@ -120,13 +118,13 @@ class WebhookClient:
         _check(client.post(address, **options))
 
     def send_batch(self, request: WebhookRequest) -> None:
-        """Report several changes by one request; `RefusedError` if not accepted."""
+        """Report several changes; raise `RefusedError` if the receiver does not accept them."""
         items = [_item(*pair) for pair in zip(request.changes, request.contents, strict=True)]
         post = self.client.post
-        if self._signer is None and self._given is not None:
+        if self._signer is None and self._custom_client is not None:
             options = {"json": items, **self._options(post, request.id, b"")}
         else:
-            # The signature is one of the very bytes, so they cannot be left to the client.
+            # The signature covers the exact bytes, so the client must not encode them.
             body = json.dumps(items).encode("ascii")
             options = self._options(post, request.id, body)
             options[self._body_name] = body
@@ -135,7 +133,7 @@ class WebhookClient:
 
     @property
     def _body_name(self) -> str:
-        """The keyword by which the client takes bytes."""
+        """Keyword argument of the client for a body of bytes."""
         if _is_requests(self.client):
             return "data"
         names = _keywords(self.client.post)
@@ -144,7 +142,7 @@ class WebhookClient:
     def _options(self, method: Any, id: str, body: bytes | IO[bytes]) -> dict[str, Any]:
         options: dict[str, Any] = {}
         if _is_requests(self.client):
-            # requests waits forever and takes headers to other hosts, unless told otherwise.
+            # By default, requests has no timeout and sends headers to other hosts on redirects.
             options = {"timeout": _TIMEOUT_SECONDS, "allow_redirects": False, "stream": True}
         names = _keywords(method)
         if "headers" in names or "**" in names:
@@ -161,7 +159,7 @@ class WebhookClient:
         return headers
 
     def address(self, path: str) -> str:
-        """URL of a file, with dot segments resolved, which clients would do differently."""
+        """Return the URL of a file, with dot segments resolved, since clients differ in that."""
         return self.base_url + self._suffix(path)
 
     def _suffix(self, path: str) -> str:
@@ -172,9 +170,9 @@ class WebhookClient:
 
 
 class _QuickClient:
-    """Sends what a session would, on its connections, in a third of the time.
+    """Fast path of a session: the same requests over its connections in a third of the time.
 
-    What requests prepares for each request anew holds for one state of the session and one URL.
+    It prepares a request once for a state of the session and a URL, not once for each request.
     """
 
     def __init__(self, session: Any, base_url: str) -> None:
@@ -190,7 +188,7 @@ class _QuickClient:
         self._headers = dict(self._prepared.headers)
         self._headers.pop("Content-Length", None)
         adapter = session.get_adapter(self._prepared.url)
-        self.is_possible = (
+        self.is_usable = (
             type(adapter) is requests.adapters.HTTPAdapter
             and hasattr(adapter, "get_connection_with_tls_context")
             and isinstance(session.auth, tuple | None)
@@ -198,17 +196,17 @@ class _QuickClient:
             and not select_proxy(self._prepared.url, settings["proxies"])
             and base_url.endswith(self._target)
         )
-        if self.is_possible:
+        if self.is_usable:
             self._pool = adapter.get_connection_with_tls_context(
                 self._prepared, settings["verify"], settings["proxies"], settings["cert"]
             )
 
-    def is_like(self, session: Any) -> bool:
-        """Whether the session is the same, and would still send the same."""
+    def matches(self, session: Any) -> bool:
+        """Return whether the session is the same and its settings are unchanged."""
         return session is self._session and _state(session) == self._state
 
     def send(self, method: str, suffix: str, headers: Mapping[str, str], body: bytes) -> Any:
-        """Make a request to the base URL and a suffix; errors are those of requests."""
+        """Send a request to the base URL plus a suffix; raise the exceptions of requests."""
         import requests
         from requests.cookies import extract_cookies_to_jar
         from urllib3.exceptions import HTTPError, NewConnectionError
@@ -239,7 +237,7 @@ class _QuickClient:
 
 
 def _state(session: Any) -> Any:
-    """All of a session that decides what its requests are like."""
+    """Return all settings of a session that affect its requests."""
     settings = (session.auth, session.verify, session.cert, session.trust_env)
     hooks = [hook for each in session.hooks.values() for hook in each]
     return (
@@ -271,7 +269,7 @@ def _item(change: QueuedChange, contents: bytes | IO[bytes]) -> dict[str, str]:
 
 
 def _body(client: Any, contents: bytes | IO[bytes]) -> Any:
-    """Hand large contents over piece by piece, to clients that are known to take them so."""
+    """Return the request body; stream large contents if the client is known to support it."""
     if isinstance(contents, bytes) or _is_requests(client):
         return contents
     if type(client).__module__.partition(".")[0] == "httpx":
@@ -280,8 +278,8 @@ def _body(client: Any, contents: bytes | IO[bytes]) -> Any:
 
 
 def _keywords(method: Any) -> frozenset[str]:
-    """Names of a method's parameters, and ``**`` if it takes any."""
-    # Of the function, so that the cache does not keep its object.
+    """Return the names of a method's parameters, and ``**`` if it accepts any."""
+    # The function, not the bound method: the cache must not keep the client alive.
     return _keywords_of(getattr(method, "__func__", method))
 
 
@@ -303,14 +301,14 @@ def _check(response: Any) -> None:
 
 
 def _finish(response: Any) -> None:
-    """Read a short answer to its end, so that the connection can be used again."""
+    """Read a short response to its end, so that the connection can be reused."""
     requests = sys.modules.get("requests")
     if requests is not None and isinstance(response, requests.Response):
         response = response.raw
     elif not hasattr(response, "drain_conn"):
         return
     length = response.headers.get("Content-Length", "")
-    is_short = length.isdigit() and int(length) < _SHORT_ANSWER_BYTES
+    is_short = length.isdigit() and int(length) < _SHORT_RESPONSE_BYTES
     if response.status == 204 or is_short:
         with contextlib.suppress(Exception):
             response.drain_conn()
@@ -321,7 +319,7 @@ def _finish(response: Any) -> None:
 
 def _check_status(response: Any) -> None:
     status = getattr(response, "status_code", None)
-    if status is None and hasattr(response, "drain_conn"):  # urllib3's
+    if status is None and hasattr(response, "drain_conn"):  # a response of urllib3
         status = response.status
     if not isinstance(status, int):
         response.raise_for_status()

@@ -1,6 +1,6 @@
-"""The SQLite database of an outbox, opened when needed, and the files beside it.
+"""SQLite database of an outbox, opened on demand, and its directory of large contents.
 
-A file survives the death of the process, and a loss of power but for the last moments.
+A file survives the death of the process; a power loss can lose the last moments.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
     import sqlite3
 
 IN_MEMORY = ":memory:"
-"""In place of a path: a database that needs no disk."""
+"""Path of a database in memory."""
 
 _CLOCK_SECONDS = 2.0
 _ORPHAN_SECONDS = 3600.0
 _SUFFIXES = (".sqlite3", ".sqlite", ".db")
 _BUSY_TIMEOUT_SECONDS = 30.0
-_MAX_LOG_PAGES = 16384  # 64 MiB, if no checkpoint was made before
+_MAX_LOG_PAGES = 16384  # 64 MiB, if no earlier checkpoint runs
 _CHECKPOINT_BYTES = 4 << 20
 _CHECKPOINT_SECONDS = 0.1
-_FREE_AGAIN_SECONDS = 1.0
+_FREE_INTERVAL_SECONDS = 1.0
 _RESERVE_BYTES = 128 << 10
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS name(name TEXT NOT NULL);
@@ -54,7 +54,7 @@ CREATE TABLE IF NOT EXISTS dead(
 
 
 class Database:
-    """A connection that all threads of a process share while they hold its lock."""
+    """A connection shared by all threads of a process, guarded by its lock."""
 
     def __init__(self, path: str | None) -> None:
         self.path = path
@@ -65,11 +65,11 @@ class Database:
         self.owner = self.name = ""
         self._freed_at = -math.inf
         if self._is_file:
-            self.connection  # noqa: B018  a place that cannot be shall be known at once
+            self.connection  # noqa: B018  reports an unusable path at once
 
     @property
     def connection(self) -> sqlite3.Connection:
-        """The connection, in which each statement is a transaction of its own."""
+        """The connection, in autocommit mode."""
         if self._connection is None:
             with self.lock:
                 if self._connection is None:
@@ -77,14 +77,14 @@ class Database:
         return self._connection
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child, which must not touch its parent's connection."""
+        """Reset the state in a forked child, which must not use its parent's connection."""
         self._inherited.append(self._connection)  # closing it would break the parent's locks
         self._connection = None
         self.lock = threading.RLock()
         self.owner = ""
 
     def close(self) -> None:
-        """Close the connection; the next use opens it again."""
+        """Close the connection; the next use reopens it."""
         with self.lock:
             if self._connection is not None:
                 self._connection.close()
@@ -92,7 +92,7 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self) -> Any:
-        """Do all of the block, or nothing."""
+        """Run the block as one transaction."""
         with self.lock:
             connection = self.connection
             connection.execute("BEGIN IMMEDIATE")
@@ -105,13 +105,13 @@ class Database:
                 raise
 
     def checkpoint(self) -> None:
-        """Move a long write-ahead log into the database, without holding up a writer."""
+        """Move a long write-ahead log into the database, without blocking writers."""
         with contextlib.suppress(OSError):
             if self._is_file and os.path.getsize(f"{self.path}-wal") >= _CHECKPOINT_BYTES:
                 self._checkpoint("PASSIVE")
 
     def reserve_space(self) -> None:
-        """Keep a file whose space can be given away when a transaction needs some."""
+        """Allocate a file that `free_space` can delete when the disk is full."""
         if not self._is_file or os.path.exists(self._reserve):
             return
         try:
@@ -124,8 +124,8 @@ class Database:
                 os.unlink(self._reserve)
 
     def free_space(self) -> None:
-        """Give the reserve and the write-ahead log back to a full disk."""
-        if not self._is_file or time.monotonic() < self._freed_at + _FREE_AGAIN_SECONDS:
+        """Delete the reserve and truncate the write-ahead log, to free space on a full disk."""
+        if not self._is_file or time.monotonic() < self._freed_at + _FREE_INTERVAL_SECONDS:
             return
         with contextlib.suppress(OSError):
             os.unlink(self._reserve)
@@ -140,7 +140,7 @@ class Database:
         import sqlite3
 
         with (
-            contextlib.suppress(OSError, sqlite3.Error),  # the next time will do
+            contextlib.suppress(OSError, sqlite3.Error),  # retried later
             contextlib.closing(
                 sqlite3.connect(str(self.path), timeout=_CHECKPOINT_SECONDS)
             ) as connection,
@@ -152,25 +152,25 @@ class Database:
 
         try:
             if not self._is_file:
-                connection, name = _prepared(self.path or "")
+                connection, name = _connect(self.path or "")
             else:
                 path = str(self.path)
                 os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
-                # Contents of files are in it, and not everybody may read those.
+                # It contains files' contents, so only the owner may read it.
                 os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
                 with file_lock(path + "-open"):
-                    connection, name = _prepared(path)
+                    connection, name = _connect(path)
         except (sqlite3.Error, OSError) as error:
             raise StoreConfigError(
                 f"The outbox {self.path!r} cannot be opened: {error}; "
-                "name a directory that can be written, or a file that SQLite made."
+                "name a writable directory, or an existing SQLite file."
             ) from error
         self.name = name
         self.owner = self.owner or f"{process_identity()}#{uuid.uuid4().hex[:8]}"
         return connection
 
 
-def _prepared(path: str) -> tuple[sqlite3.Connection, str]:
+def _connect(path: str) -> tuple[sqlite3.Connection, str]:
     import sqlite3
 
     is_file = path not in ("", IN_MEMORY)
@@ -180,7 +180,7 @@ def _prepared(path: str) -> tuple[sqlite3.Connection, str]:
     try:
         connection.execute(f"PRAGMA journal_mode={'WAL' if is_file else 'MEMORY'}")
         connection.execute(f"PRAGMA synchronous={'NORMAL' if is_file else 'OFF'}")
-        # Moving the log into the database waits for the disk: the thread does that.
+        # A checkpoint waits for the disk, so the sending thread runs it instead.
         connection.execute(f"PRAGMA wal_autocheckpoint={_MAX_LOG_PAGES}")
         connection.executescript(_SCHEMA)
         row = connection.execute("SELECT name FROM name").fetchone()
@@ -193,16 +193,16 @@ def _prepared(path: str) -> tuple[sqlite3.Connection, str]:
     return connection, row[0]
 
 
-def outbox_file(place: str | os.PathLike[str]) -> str:
-    """Resolve a directory, or the file itself, to the absolute path of the database."""
-    path = os.path.realpath(os.path.expanduser(os.fspath(place)))
+def outbox_file(outbox: str | os.PathLike[str]) -> str:
+    """Return the absolute path of the database, from that of its directory or file."""
+    path = os.path.realpath(os.path.expanduser(os.fspath(outbox)))
     if os.path.isfile(path) or (not os.path.isdir(path) and path.endswith(_SUFFIXES)):
         return path
     return os.path.join(path, "outbox.sqlite3")
 
 
 class PayloadDirectory:
-    """Large contents, in files each written once; without an outbox they end with this object."""
+    """Directory of large contents, one file each; without an outbox it is temporary."""
 
     def __init__(self, outbox: str | None) -> None:
         self._directory = None if outbox is None else outbox + "-bodies"
@@ -210,7 +210,7 @@ class PayloadDirectory:
         self._pid = os.getpid()
 
     def store(self, change: Change) -> tuple[str, int]:
-        """Copy the contents of a change; give the name of the copy and its size in bytes."""
+        """Copy the contents of a change; return the name and size of the copy."""
         name = uuid.uuid4().hex
         path = os.path.join(self._existing(), name)
         try:
@@ -225,14 +225,14 @@ class PayloadDirectory:
         return name, os.path.getsize(path)
 
     def open(self, name: str) -> IO[bytes] | None:
-        """Open a copy; None if it is there no more."""
+        """Open a copy; return None if it is gone."""
         try:
             return open(self.path(name), "rb")
         except FileNotFoundError:
             return None
 
     def path(self, name: str) -> str:
-        """Where a copy is."""
+        """Return the path of a copy."""
         return os.path.join(self._existing(), name)
 
     def delete(self, names: Iterable[str]) -> None:
@@ -242,13 +242,13 @@ class PayloadDirectory:
                 os.unlink(self.path(name))
 
     def close(self) -> None:
-        """Delete everything, unless it is to survive the process."""
+        """Delete a temporary directory."""
         if self._is_temporary and self._directory is not None:
             _remove(self._directory, self._pid)
             self._directory = None
 
     def delete_orphans(self, known: Collection[str]) -> None:
-        """Delete old copies, except those known, that a killed process has left."""
+        """Delete old copies left by a killed process, except the known names."""
         if self._is_temporary or self._directory is None or not os.path.isdir(self._directory):
             return
         for entry in os.scandir(self._directory):
@@ -260,7 +260,7 @@ class PayloadDirectory:
     def _existing(self) -> str:
         if self._directory is None:
             self._directory = tempfile.mkdtemp(prefix="oh-jupyter-outbox-")
-            # Not at exit: then what is in it may still have to be sent.
+            # Not at exit: its contents may still have to be sent.
             weakref.finalize(self, _remove, self._directory, os.getpid()).atexit = False
             self._pid = os.getpid()
         elif not self._is_temporary:
@@ -269,26 +269,26 @@ class PayloadDirectory:
 
 
 def _remove(directory: str, pid: int) -> None:
-    if os.getpid() == pid:  # a forked child has a copy of the object, but not of the files
+    if os.getpid() == pid:  # a forked child shares the files with its parent
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def process_identity() -> str:
-    """Name this process, by its id and when it started, in a way that no later one shares."""
+    """Return a unique identity of this process, from its id and start time."""
     import psutil
 
     return f"{os.getpid()}@{psutil.Process().create_time():.2f}"
 
 
 def is_active(identity: str) -> bool:
-    """Tell whether a process is there, and is not stopped by a signal."""
+    """Return whether a process exists and is not stopped by a signal."""
     import psutil
 
     pid, _, started = identity.partition("@")
     try:
         process = psutil.Process(int(pid))
-        # Correcting the clock moves the time that is reported.
-        same = abs(process.create_time() - float(started)) < _CLOCK_SECONDS
-        return same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
+        # A clock adjustment shifts the reported start time.
+        is_same = abs(process.create_time() - float(started)) < _CLOCK_SECONDS
+        return is_same and process.status() not in (psutil.STATUS_ZOMBIE, psutil.STATUS_STOPPED)
     except (psutil.Error, ValueError):
         return False

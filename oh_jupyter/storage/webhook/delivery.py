@@ -1,4 +1,4 @@
-"""Changes on their way to a receiver: in order, in the background, kept until accepted."""
+"""Background delivery of changes to a receiver, in order, with an optional outbox."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PATH_LOCKS = 64
 
 @dataclass(frozen=True)
 class BatchPolicy:
-    """When changes are sent, and how many together; 0 ``batch_bytes`` is one by one."""
+    """Timing and size of batches; 0 ``batch_bytes`` sends changes one by one."""
 
     quiet_seconds: float = 0.0
     max_wait_seconds: float = 0.0
@@ -39,10 +39,10 @@ class BatchPolicy:
 
 
 class DeliveryQueue:
-    """The changes that wait for a receiver, and the thread that dispatches them.
+    """Queue of changes for a receiver, and the thread that dispatches them.
 
-    Beyond 1 GiB in a file, else 256 MiB, the oldest are dropped, first
-    those that a later change of their path makes pointless.
+    Beyond 1 GiB on disk or 256 MiB without an outbox, it drops changes: first those that a
+    later change of their path replaces, then the oldest.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class DeliveryQueue:
         self._send = send
         self._batch_policy = batch_policy
         self._retry_policy = RetryPolicy(durable=self.durable)
-        # In a file there may be changes of days.
+        # An outbox may hold the changes of several days.
         self._max_bytes = 1 << 30 if self.durable else 1 << 28
         self._is_closed_at_exit = False
         self._reset()
@@ -79,38 +79,39 @@ class DeliveryQueue:
             self._notify,
         )
         self._fresh: list[int] = []  # changes that the dispatcher has not seen
-        self._newest: dict[str, tuple[int, int]] = {}  # number and size of those, by key
-        self._replaced: list[int] = []  # those that need not be sent
+        self._newest: dict[
+            str, tuple[int, int]
+        ] = {}  # number and size of the newest of them, by key
+        self._replaced: list[int] = []  # numbers of those that a later change replaces
         self._fresh_bytes = 0
         self._first = self._last = 0.0
-        self._looks_requested = self._looks_done = 0
+        self._passes_requested = self._passes_done = 0
         self._stopping = self._disposed = False
-        self._idle = False  # whether the thread has nothing to do but wait
-        self._unchecked = [0, 0]  # changes and bytes since the limits were looked at
+        self._idle = False  # whether the thread is waiting
+        self._unchecked = [0, 0]  # changes and bytes since the limits were last checked
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child; what waits is the parent's to send."""
+        """Reset the state in a forked child; the parent sends the pending changes."""
         self.outbox.reset_after_fork()
         self._reset()
 
     @contextlib.contextmanager
     def recorded(self, changes: Sequence[Change], key: str | None = None) -> Iterator[None]:
-        """Hold while the store does some changes, which are sent unless it raises.
+        """Record changes while the store applies them; discard them if it raises.
 
-        Changes of one path follow each other, so that the last is sent last; None waits for all
-        paths.
+        A lock on the key keeps the changes of one path in order; None locks all paths.
         """
         index = hash(key) % _PATH_LOCKS
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as locks:
             for lock in self._path_locks if key is None else [self._path_locks[index]]:
-                held.enter_context(lock)
+                locks.enter_context(lock)
             numbers = self._record(changes)
             try:
                 yield
             except Exception:
                 self.outbox.remove(numbers)
                 raise
-            except BaseException:  # interrupted: the store may have done it already
+            except BaseException:  # interrupted: the store may have applied them
                 self._enqueue(numbers, changes)
                 raise
             self._enqueue(numbers, changes)
@@ -121,8 +122,8 @@ class DeliveryQueue:
             try:
                 numbers.append(self.outbox.add(change))
             except OutboxFullError as error:
-                # A full disk here is no reason to refuse the write.
-                _log.warning("A change is not reported, since it cannot be kept: %s", error)
+                # A full disk here must not fail the write.
+                _log.warning("A change will not be reported, the outbox cannot keep it: %s", error)
                 reason = f"the outbox failed: {error}"
                 self._dispatcher.counter.add_failed(
                     [FailedDelivery(change.method, change.path, reason)]
@@ -145,7 +146,7 @@ class DeliveryQueue:
             ):
                 self._unchecked = [0, 0]
                 self._dispatcher.evict(_MAX_CHANGES, self._max_bytes)
-            # Once awake, the thread looks itself whether more has come.
+            # Once awake, the thread finds later changes itself.
             if is_first or self._is_full or self._stopping:
                 self._wake_up()
             self._yield_to_thread()
@@ -155,7 +156,7 @@ class DeliveryQueue:
         return 0 < self._batch_policy.batch_bytes <= self._fresh_bytes
 
     def _yield_to_thread(self) -> None:
-        """Let the thread run, which a loop of short writes can keep from it for seconds."""
+        """Let the thread run, since a loop of short writes can starve it for seconds."""
         if self._idle and self._time_to_wait() == 0:
             policy = self._batch_policy
             late = time.monotonic() - self._first
@@ -172,55 +173,57 @@ class DeliveryQueue:
         self._newest[change.key] = (number, size)
         self._fresh_bytes += size - unsent
         if replaced:
-            # Of a file that is written all the time, only the last state is of interest.
+            # Only the last state of a file that is written repeatedly has to be sent.
             self._replaced.append(replaced)
             if len(self._replaced) > _MAX_REPLACED:
                 self.outbox.remove(self._replaced)
                 self._replaced = []
 
     def wake(self) -> None:
-        """Look soon at what others have put into the outbox."""
+        """Request a pass over the outbox."""
         with self._changed:
-            self._looks_requested += 1
+            self._passes_requested += 1
             self._wake_up()
 
     def flush(self, timeout_seconds: float | None = None) -> DeliveryReport:
-        """Send what was recorded before now, and wait for the receiver's answer."""
+        """Send all changes recorded so far, and wait for the receiver's responses."""
         with self._changed:
             target = self.outbox.last_number()
-            self._looks_requested += 1
-            requested = self._looks_requested
+            self._passes_requested += 1
+            requested = self._passes_requested
             self._dispatcher.retry_now()
             self._wake_up()
         self._wait_for(
-            lambda: self._looks_done >= requested and self._dispatcher.open_from > target,
+            lambda: self._passes_done >= requested and self._dispatcher.open_from > target,
             timeout_seconds,
         )
         with self._changed:
-            # Or it is sent again, by another process, if this one ends now.
+            # Otherwise another process would send them again if this one ends now.
             self._dispatcher.write_accepted()
             delivered, failed = self._dispatcher.counter.take()
             return DeliveryReport(delivered, failed, self._dispatcher.count_pending())
 
     def _wait_for(self, is_done: Callable[[], bool], timeout_seconds: float | None) -> None:
-        """Wait for the thread, or do its work here if none can be started."""
+        """Wait for the thread; without one, do its work here."""
         with self._changed:
             if self._thread is not None:
                 self._changed.wait_for(is_done, timeout_seconds)
                 return
         deadline = time.monotonic() + (math.inf if timeout_seconds is None else timeout_seconds)
-        while not is_done() and (left := deadline - time.monotonic()) > 0:
-            time.sleep(min(left, self._time_to_wait(), _MAX_SLEEP_SECONDS))
+        while not is_done() and (remaining := deadline - time.monotonic()) > 0:
+            time.sleep(min(remaining, self._time_to_wait(), _MAX_SLEEP_SECONDS))
             self._work()
 
     def close(self, timeout_seconds: float) -> DeliveryReport:
-        """Flush, and end the thread; without an outbox, what still waits is dropped."""
+        """Flush, and stop the thread; without an outbox, drop the pending changes."""
         report = self.flush(timeout_seconds)
         with self._changed:
             self._mark_fresh_done()
             if report.pending and not self.durable:
                 _log.warning(
-                    "%d changes were not delivered within %s s", report.pending, timeout_seconds
+                    "%d changes were not delivered within %s s and are dropped",
+                    report.pending,
+                    timeout_seconds,
                 )
                 self.outbox.remove([change.number for change in self.outbox.pending()])
             self._dispatcher.interrupt()
@@ -228,7 +231,7 @@ class DeliveryQueue:
         return report
 
     def close_at_exit(self, timeout_seconds: float) -> None:
-        """Close, as the process ends."""
+        """Close the queue at the end of the process."""
         if self._thread is not None or self._fresh:
             self.close(timeout_seconds)
         self._is_closed_at_exit = True
@@ -244,11 +247,11 @@ class DeliveryQueue:
 
     @property
     def survives(self) -> bool:
-        """Whether what waits survives the process."""
+        """Whether the pending changes survive the process."""
         return self.durable and not self.outbox.undurable
 
     def stop(self, dispose: bool = False) -> None:
-        """Let the thread send what is waiting, and then end; with ``dispose``, for good."""
+        """Let the thread send the pending changes and stop; ``dispose`` also closes the outbox."""
         with self._changed:
             self._stopping = True
             self._disposed = dispose
@@ -257,10 +260,10 @@ class DeliveryQueue:
                 self.outbox.close()
 
     def _mark_fresh_done(self) -> None:
-        """Let other processes, and the next start, know that these changes are complete."""
+        """Mark the new changes as applied, for other processes and the next start."""
         import sqlite3
 
-        with contextlib.suppress(sqlite3.Error):  # or they find out when this process is gone
+        with contextlib.suppress(sqlite3.Error):  # then they see that this process has ended
             self.outbox.mark_done(self._take_fresh())
 
     def _take_fresh(self) -> list[int]:
@@ -286,14 +289,14 @@ class DeliveryQueue:
         elif self.durable:
             self._mark_fresh_done()
         elif self._is_closed_at_exit:
-            _log.warning("A change came too late at exit to be delivered")
+            _log.warning("A change at exit came too late and is not delivered")
 
     def _run(self) -> None:
         while True:
             with self._changed:
                 self._idle = True
-                while (wait := self._time_to_wait()) > 0 and not self._dispatcher.has_answers:
-                    if self._is_over(wait):
+                while (wait := self._time_to_wait()) > 0 and not self._dispatcher.has_completed:
+                    if self._can_stop(wait):
                         self._thread = None
                         self._dispatcher.close()
                         if self._disposed or self.durable:
@@ -304,31 +307,31 @@ class DeliveryQueue:
             self._work()
 
     def _work(self) -> None:
-        """Do what is to be done now: take answers, or make the requests that are due."""
+        """Send the requests that are due, or process completed ones."""
         with self._changed:
             is_due = self._time_to_wait() <= 0
-            requested = self._looks_requested
+            requested = self._passes_requested
             fresh = self._take_fresh() if is_due else []
         if is_due:
-            self._dispatcher.look(fresh)
+            self._dispatcher.dispatch(fresh)
         else:
-            self._dispatcher.proceed()
+            self._dispatcher.process_completed()
         with self._changed:
             if is_due:
-                self._looks_done = requested
+                self._passes_done = requested
             self._changed.notify_all()
 
-    def _is_over(self, wait: float) -> bool:
-        """Whether the thread can end: it shall, and what waits is sent, or kept elsewhere."""
+    def _can_stop(self, wait: float) -> bool:
+        """Return whether the thread may stop: everything is sent, or kept in the outbox."""
         is_done = self.durable or wait == math.inf
         return self._stopping and is_done and not self._dispatcher.is_sending
 
     def _time_to_wait(self) -> float:
-        """Seconds until there is something to do; infinite while nothing waits."""
-        if self._looks_requested > self._looks_done:
+        """Return the seconds until the next work is due; infinite if nothing is pending."""
+        if self._passes_requested > self._passes_done:
             return 0
         now = time.time()
-        wait = max(self._dispatcher.next_look - now, 0)
+        wait = max(self._dispatcher.next_dispatch - now, 0)
         if self._fresh:
             policy = self._batch_policy
             due = min(self._last + policy.quiet_seconds, self._first + policy.max_wait_seconds)
@@ -340,17 +343,16 @@ class DeliveryQueue:
 
 
 EXIT_SECONDS = 10.0
-"""How long all that is not on disk may take together."""
+"""Time limit at exit for all changes that are not on disk."""
 
 DURABLE_SECONDS = 5.0
-"""How long what is on disk may take; the next start sends the rest."""
-
+"""Time limit at exit for changes on disk; the next start sends the rest."""
 
 _queues: weakref.WeakSet[DeliveryQueue] = weakref.WeakSet()
 
 
 def _close_at_exit(queue: DeliveryQueue) -> None:
-    """Send what waits when the process ends: in time, by SIGTERM only where nobody handles it."""
+    """Deliver the changes at exit, and on SIGTERM if it has no other handler."""
     _queues.add(queue)
     if queue.durable or threading.current_thread() is not threading.main_thread():
         return
@@ -360,7 +362,7 @@ def _close_at_exit(queue: DeliveryQueue) -> None:
 
 def _deliver_all() -> None:
     started = time.monotonic()
-    # What would be lost comes first.
+    # First the changes that would be lost.
     for queue in sorted(_queues, key=lambda queue: queue.survives):
         limit = DURABLE_SECONDS if queue.survives else EXIT_SECONDS
         queue.close_at_exit(max(started + limit - time.monotonic(), 0))
@@ -375,7 +377,6 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _reset_after_fork() -> None:
-    # The parent delivers what was waiting; the threads and their locks stayed there.
     for queue in list(_queues):
         queue.reset_after_fork()
 

@@ -1,4 +1,4 @@
-"""Requests on their way: made in threads of their own, and answered in any order."""
+"""Requests in flight, sent by a pool of threads and completed in any order."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from oh_jupyter.storage.webhook.change_table import QueuedChange
 from oh_jupyter.storage.webhook.outbox import Outbox
 
 _MAX_REQUESTS = 8
-_MAX_BYTES_SIDE_BY_SIDE = 1 << 20
-# A receiver that answers sooner gets one request at a time: more would only compete for us.
-_SLOW_ANSWER_SECONDS = 0.01
+_MAX_CONCURRENT_BYTES = 1 << 20
+# A faster receiver gets one request at a time; more would only compete for the interpreter.
+_SLOW_RESPONSE_SECONDS = 0.01
 
 
 @dataclass(frozen=True)
 class WebhookRequest:
-    """What one request is made of, under the same id for each try."""
+    """Id and changes of one request; a retry has the same id."""
 
     id: str
     changes: Sequence[QueuedChange]
@@ -31,19 +31,19 @@ class WebhookRequest:
 
 
 Send = Callable[[WebhookRequest], None]
-"""Makes a request; raises if it was not accepted."""
+"""Sends a request; raises if the receiver does not accept it."""
 
 
-class NotOursError(Exception):
-    """Another process sends now."""
+class SenderLockLostError(Exception):
+    """Another process has taken over sending."""
 
 
 class GoneError(Exception):
-    """The changes of a request were dropped before it was made."""
+    """The changes of a request were dropped before it was sent."""
 
 
 class PathBarrier:
-    """Paths of which a change waits, so that later ones have to wait as well."""
+    """Paths with a pending change, which blocks later changes of related paths."""
 
     def __init__(self, keys: Iterable[str] = ()) -> None:
         self._keys: set[str] = set()
@@ -61,11 +61,11 @@ class PathBarrier:
             self._ancestors.add(key)
 
     def __contains__(self, key: str) -> bool:
-        """Whether the path itself, one above or one below it is blocked."""
+        """Return whether the path itself, one above it or one below it is blocked."""
         return key in self._keys or self.blocks_around(key)
 
     def blocks_around(self, key: str) -> bool:
-        """Whether a path above or below it is blocked, itself aside."""
+        """Return whether a path above or below this one is blocked."""
         if key in self._ancestors:
             return True
         while key:
@@ -77,7 +77,7 @@ class PathBarrier:
 
 @dataclass(eq=False)
 class Flight:
-    """A request on its way, and the changes of the same path that follow it, in order."""
+    """A request in flight, and the queue of later changes of the same path."""
 
     changes: list[QueuedChange]
     successors: deque[QueuedChange] = field(default_factory=deque)
@@ -88,49 +88,49 @@ class Flight:
 
 
 class InFlightRequests:
-    """Requests on their way, for one thread that begins them and takes their answers."""
+    """Requests in flight; one thread submits them and processes their outcomes."""
 
-    def __init__(self, send: Send, outbox: Outbox, on_answer: Callable[[], None]) -> None:
+    def __init__(self, send: Send, outbox: Outbox, on_completed: Callable[[], None]) -> None:
         self._send = send
         self._outbox = outbox
-        self._on_answer = on_answer
+        self._on_completed = on_completed
         self._flights: list[Flight] = []
         self._tasks: SimpleQueue[Flight | None] = SimpleQueue()
-        self._answered: SimpleQueue[Flight] = SimpleQueue()
+        self._completed: SimpleQueue[Flight] = SimpleQueue()
         self._threads = 0
         self.numbers: set[int] = set()
-        self.last_begun = 0.0
+        self.last_submitted = 0.0
 
     def __len__(self) -> int:
         return len(self._flights)
 
     @property
-    def has_answers(self) -> bool:
-        """Whether requests are over that `answer` has not given; for any thread."""
-        return not self._answered.empty()
+    def has_completed(self) -> bool:
+        """Whether `next_completed` would return a request at once; thread-safe."""
+        return not self._completed.empty()
 
     def start(self) -> None:
-        """Start the threads that make requests: from Python 3.12 on none starts at exit.
+        """Start the request threads; without any, `submit` sends each request itself.
 
-        Where none can be started, `begin` makes each request itself.
+        From Python 3.12 on, no thread can be started at exit.
         """
-        # Daemons: one that hangs does not keep Python from ending.
+        # Daemon threads: a hanging request does not block the exit of Python.
         while self._threads < _MAX_REQUESTS and try_start_thread(self._work, "oh-webhook-request"):
             self._threads += 1
 
-    def begin(self, changes: list[QueuedChange], successors: Iterable[QueuedChange] = ()) -> None:
-        """Make a request, in another thread if there is one."""
+    def submit(self, changes: list[QueuedChange], successors: Iterable[QueuedChange] = ()) -> None:
+        """Send a request, in a request thread if there is one."""
         flight = Flight(changes, deque(successors))
         self._flights.append(flight)
         self.numbers.update(change.number for change in (*changes, *flight.successors))
-        self.last_begun = time.time()
+        self.last_submitted = time.time()
         if self._threads:
             self._tasks.put(flight)
         else:
             self._perform(flight)
 
     def follow(self, change: QueuedChange) -> bool:
-        """Let a change be sent right after the one of its path, if that is all it waits for."""
+        """Queue a change behind the request of its path, if nothing else blocks it."""
         before = [flight for flight in self._flights if change.key in flight.barrier]
         if len(before) > 1 or before[0].barrier.blocks_around(change.key):
             return False
@@ -139,21 +139,21 @@ class InFlightRequests:
         return True
 
     def blocks(self, key: str) -> bool:
-        """Whether a change of this path has to wait for an answer."""
+        """Return whether a request in flight blocks this path."""
         return any(key in flight.barrier for flight in self._flights)
 
-    def answer_before(self, size: int) -> Flight | None:
-        """Wait until one more request of so many bytes may be made, or for an answer."""
+    def wait_for_capacity(self, size: int) -> Flight | None:
+        """Wait for capacity for a request of this size; return a request that completes first."""
         if not self._flights:
             return None
         size += sum(change.size for flight in self._flights for change in flight.changes)
-        is_full = len(self._flights) >= _MAX_REQUESTS or size > _MAX_BYTES_SIDE_BY_SIDE
-        return self.answer(None if is_full else _SLOW_ANSWER_SECONDS)
+        is_full = len(self._flights) >= _MAX_REQUESTS or size > _MAX_CONCURRENT_BYTES
+        return self.next_completed(None if is_full else _SLOW_RESPONSE_SECONDS)
 
-    def answer(self, timeout_seconds: float | None = 0) -> Flight | None:
-        """Take the next request that is over; None if there is none within this time."""
+    def next_completed(self, timeout_seconds: float | None = 0) -> Flight | None:
+        """Return the next completed request; None if there is none within the timeout."""
         try:
-            flight = self._answered.get(timeout_seconds != 0, timeout_seconds)
+            flight = self._completed.get(timeout_seconds != 0, timeout_seconds)
         except Empty:
             return None
         self._flights.remove(flight)
@@ -162,7 +162,7 @@ class InFlightRequests:
         return flight
 
     def close(self) -> None:
-        """End the threads when they have done what they were given."""
+        """Stop the threads after their queued requests."""
         for _ in range(self._threads):
             self._tasks.put(None)
         self._threads = 0
@@ -176,21 +176,21 @@ class InFlightRequests:
             self._make(flight.changes)
         except Exception as error:
             flight.error = error
-        except BaseException as error:  # the thread must live, and the request be over
+        except BaseException as error:  # keeps the thread alive, and completes the request
             flight.error = RuntimeError(type(error).__name__)
-        self._answered.put(flight)
-        self._on_answer()
+        self._completed.put(flight)
+        self._on_completed()
 
     def _make(self, changes: list[QueuedChange]) -> None:
         with contextlib.ExitStack() as opened:
-            found = [
+            payloads = [
                 (change, opened.enter_context(self._outbox.payload(change.number)))
                 for change in changes
             ]
-            there = [(change, data) for change, data in found if data is not None]
-            if not there:
+            available = [(change, data) for change, data in payloads if data is not None]
+            if not available:
                 raise GoneError
             if not self._outbox.sender_lock.is_held():
-                raise NotOursError
-            sent, contents = zip(*there, strict=True)
+                raise SenderLockLostError
+            sent, contents = zip(*available, strict=True)
             self._send(WebhookRequest(changes[0].batch or changes[0].id, sent, contents))

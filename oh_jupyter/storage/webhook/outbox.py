@@ -1,7 +1,7 @@
-"""What a receiver still has to hear of, recorded before the store does it.
+"""Changes to report, recorded before the store applies them.
 
-What a process that was killed had recorded counts as done. While the disk is full, changes are kept
-in memory.
+Changes recorded by a killed process count as applied. While the disk is full, changes are kept in
+memory.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _MAX_IDENTITY_BYTES = 200
 
 
 class OutboxFullError(Exception):
-    """A change can be kept neither on the disk nor in memory."""
+    """A change fits neither on the disk nor in memory."""
 
 
 class Outbox:
-    """The changes that wait, in a database file; a path of None ends with the process."""
+    """Pending changes in a database file; without a path, they last as long as the process."""
 
     def __init__(self, path: str | None = None) -> None:
         self.path = path
         self._table = ChangeTable(path, path)
         self._number = 0  # of the last change recorded here
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
+    def _reset(self) -> None:
         self.sender_lock = SenderLock(self.path)
         self._overflow: ChangeTable | None = None
-        self._overflow_lock = threading.Lock()  # held while it comes or goes
-        self._unsaved: dict[int, QueuedChange] = {}  # their new state is not written yet
+        self._overflow_lock = threading.Lock()  # guards its creation and removal
+        self._unsaved: dict[int, QueuedChange] = {}  # with a state not written yet
         self._accepted: dict[int, QueuedChange] = {}  # not deleted yet
 
     def reset_after_fork(self) -> None:
-        """Begin anew in a forked child."""
+        """Reset the state in a forked child."""
         self._table.reset_after_fork()
-        self._begin()
+        self._reset()
 
     def maintain(self) -> None:
-        """Do what can be done later: write down what a full disk did not take, and tidy up."""
+        """Write what a full disk did not take, and clean up."""
         if self._accepted:
             self.accept(list(self._accepted.values()))
         if self._unsaved:
@@ -64,29 +64,28 @@ class Outbox:
         self._table.database.reserve_space()
 
     def delete_orphans(self) -> None:
-        """Delete contents that belong to no change any more."""
+        """Delete contents that no change refers to."""
         self._table.delete_orphans()
 
     def close(self) -> None:
-        """Close the database; the next use opens it again, a temporary one empty."""
-        if self._overflow is None:  # or what is in memory would be gone
+        """Close the database; the next use reopens it, or creates a new temporary one."""
+        if self._overflow is None:  # otherwise its changes would be lost
             self._table.close()
 
     @property
     def undurable(self) -> int:
-        """How many changes wait in memory, since the disk of the outbox is full."""
-        overflow = self._overflow  # the sender may take it away meanwhile
+        """Number of changes in memory because the disk of the outbox is full."""
+        overflow = self._overflow  # the sender may clear it concurrently
         return 0 if overflow is None else overflow.totals()[0]
 
     def add(self, change: Change) -> int:
-        """Record a change that the store is about to do, and give its number."""
+        """Record a change that the store is about to apply; return its number."""
         import sqlite3
 
         try:
             try:
                 return self._insert(self._table, change)
             except (sqlite3.OperationalError, OSError):
-                # What is done with may make room.
                 self._table.database.free_space()
                 return self._insert(self._table, change)
         except (sqlite3.Error, OSError) as error:
@@ -94,7 +93,7 @@ class Outbox:
                 return self._add_overflow(change, error)
 
     def _insert(self, table: ChangeTable, change: Change, *, beside: bool = True) -> int:
-        # In the order of time, also where it is partly on disk and partly in memory.
+        # Numbers are times, so changes on disk and in memory have one order.
         self._number = table.insert(change, self._next_number(), beside=beside)
         return self._number
 
@@ -104,7 +103,7 @@ class Outbox:
     def _add_overflow(self, change: Change, reason: Exception) -> int:
         if self._overflow is None:
             _log.warning(
-                "The outbox cannot keep changes on disk (%s): they are kept in memory until it can",
+                "The outbox cannot keep changes on disk (%s); they are kept in memory until it can",
                 reason,
             )
         overflow = self._opened_overflow()
@@ -123,10 +122,10 @@ class Outbox:
         return self._overflow
 
     def _move_overflow(self, overflow: ChangeTable) -> None:
-        """Take what is kept in memory to the disk, if that has room again."""
+        """Move the changes in memory to the disk, if it has space again."""
         import sqlite3
 
-        # Nothing may be added meanwhile, by a thread that has looked which tables there are.
+        # Blocks a thread that has read the list of tables and is about to add a change.
         with overflow.database.lock:
             try:
                 self._table.take_over(overflow)
@@ -137,52 +136,52 @@ class Outbox:
         _log.warning("The outbox keeps changes on disk again")
 
     def add_dead(self, change: Change, reason: str) -> None:
-        """Note a change that cannot be kept, so that people can see that it is lost."""
+        """Record a change that cannot be kept, so that users see the loss."""
         with self._overflow_lock:
             self._number = self._next_number()
             self._opened_overflow().insert_dead(change, self._number, reason)
 
     def mark_done(self, numbers: Iterable[int]) -> None:
-        """Note that the store has done these changes."""
-        found = list(numbers)
-        self._each(lambda table: table.mark_done(found))
+        """Record that the store has applied these changes."""
+        numbers = list(numbers)
+        self._each(lambda table: table.mark_done(numbers))
 
     def pending(self) -> list[QueuedChange]:
-        """List the changes that wait, the oldest first."""
-        found = [change for table in self._tables() for change in table.pending()]
+        """Return the pending changes, oldest first."""
+        changes = [change for table in self._tables() for change in table.pending()]
         if self._overflow is not None:
-            found.sort(key=lambda change: change.number)
+            changes.sort(key=lambda change: change.number)
         if self._unsaved or self._accepted:
-            found = [
+            changes = [
                 self._unsaved.get(change.number, change)
-                for change in found
+                for change in changes
                 if change.number not in self._accepted
             ]
-        return found
+        return changes
 
     @contextlib.contextmanager
     def payload(self, number: int) -> Iterator[bytes | IO[bytes] | None]:
-        """Fetch contents as bytes, or as a file if they are large; None if they are gone."""
-        found = None
+        """Yield the contents, as a file if they are large; None if they are gone."""
+        contents = None
         for table in self._tables():
-            found = table.fetch(number) if found is None else found
-        with contextlib.nullcontext(found) if isinstance(found, bytes | None) else found:
-            yield found
+            contents = table.fetch(number) if contents is None else contents
+        with contextlib.nullcontext() if isinstance(contents, bytes | None) else contents:
+            yield contents
 
     def remove(self, numbers: Sequence[int]) -> None:
-        """Forget changes that nobody has to hear of (any more)."""
+        """Delete changes that need no report."""
         if numbers:
             self._each(lambda table: table.delete(numbers))
 
     def accept(self, changes: Sequence[QueuedChange]) -> None:
-        """Forget changes that the receiver has, and the dead letters that they supersede."""
+        """Delete accepted changes, and mark the dead letters that they supersede."""
         import sqlite3
 
         self._accepted.update((change.number, change) for change in changes)
         try:
             self._each(lambda table: table.delete_accepted(changes))
         except sqlite3.Error:
-            # That makes room for the next attempt.
+            # This frees space for the next attempt.
             numbers = [change.number for change in changes]
             self._each(lambda table: table.delete_payloads(numbers))
             return
@@ -191,7 +190,7 @@ class Outbox:
             self._unsaved.pop(change.number, None)
 
     def reschedule(self, changes: Sequence[QueuedChange]) -> None:
-        """Note that changes were tried, in which request, and when they are due again."""
+        """Record the attempts, the request and the due time of changes."""
         import sqlite3
 
         self._unsaved.update((change.number, change) for change in changes)
@@ -201,13 +200,13 @@ class Outbox:
                 self._unsaved.pop(change.number, None)
 
     def give_up(self, changes: Sequence[QueuedChange], keep_contents: bool = True) -> None:
-        """Make dead letters of changes."""
+        """Turn changes into dead letters."""
         self._each(lambda table: table.give_up(changes, keep_contents))
         for change in changes:
             self._unsaved.pop(change.number, None)
 
     def totals(self) -> tuple[int, int]:
-        """Count the changes that wait, and the bytes of their contents."""
+        """Return the number of pending changes and the size of their contents."""
         if self._accepted:
             pending = self.pending()
             return len(pending), sum(change.size for change in pending)
@@ -215,21 +214,21 @@ class Outbox:
         return sum(count for count, _ in totals), sum(size for _, size in totals)
 
     def last_number(self) -> int:
-        """Number of the newest change that waits; 0 if none does."""
+        """Return the number of the newest pending change; 0 if there is none."""
         return max(table.last_number() for table in self._tables())
 
     def deliveries(self) -> list[Delivery]:
-        """List what the receiver does not have, in the order in which it happened."""
+        """Return the undelivered changes, oldest first."""
         pending = self.pending()
         newest = {change.key: change.number for change in pending}
-        found = [(change.number, _waiting(change)) for change in pending]
+        deliveries = [(change.number, _waiting(change)) for change in pending]
         for letter in self._dead_letters():
             superseded = bool(letter.superseded) or newest.get(letter.key, 0) > letter.number
-            found.append((letter.number, _dead(letter, superseded)))
-        return [delivery for _, delivery in sorted(found, key=lambda pair: pair[0])]
+            deliveries.append((letter.number, _dead(letter, superseded)))
+        return [delivery for _, delivery in sorted(deliveries, key=lambda pair: pair[0])]
 
     def replay(self, ids: Collection[str], *, force: bool) -> int:
-        """Queue dead letters again, those named or all; superseded ones only if forced."""
+        """Queue the named dead letters again, or all; superseded ones only with ``force``."""
         superseded = {d.id for d in self.deliveries() if d.superseded}
         numbers = [
             letter.number
@@ -244,21 +243,21 @@ class Outbox:
         return len(numbers)
 
     def discard(self, ids: Collection[str]) -> int:
-        """Forget dead letters, those named or all, and count them."""
+        """Delete the named dead letters, or all; return their number."""
         numbers = [letter.number for letter in self._dead_letters() if not ids or letter.id in ids]
         self._each(lambda table: table.delete_dead(numbers))
         return len(numbers)
 
     def _dead_letters(self) -> list[DeadLetter]:
-        found = [letter for table in self._tables() for letter in table.dead_letters()]
-        return sorted(found, key=lambda letter: letter.number)
+        letters = [letter for table in self._tables() for letter in table.dead_letters()]
+        return sorted(letters, key=lambda letter: letter.number)
 
     def _tables(self) -> list[ChangeTable]:
         overflow = self._overflow
         return [self._table] if overflow is None else [self._table, overflow]
 
     def _each(self, write: Callable[[ChangeTable], None]) -> None:
-        # The one in memory first: it cannot fail.
+        # The table in memory first, which cannot fail.
         for table in reversed(self._tables()):
             write(table)
 
@@ -294,7 +293,7 @@ def _dead(letter: DeadLetter, superseded: bool) -> Delivery:
 
 
 class SenderLock:
-    """Held by the one process that sends; another takes it from a process that is stopped."""
+    """Lock of the process that sends; other processes can take it from a stopped one."""
 
     def __init__(self, outbox: str | None) -> None:
         self._path = None if outbox is None else outbox + "-turn"
@@ -302,7 +301,7 @@ class SenderLock:
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Wait until nobody else sends."""
+        """Wait until no other process sends."""
         if self._path is None or self.is_held():
             return
         self.release()
@@ -313,18 +312,18 @@ class SenderLock:
                 )
             except TimeoutError:
                 self._take_from_stopped()
-        with contextlib.suppress(OSError):  # a full disk: then nobody knows that we are stopped
+        with contextlib.suppress(OSError):  # full disk: others cannot detect that we are stopped
             os.ftruncate(self._descriptor, 0)
             os.write(self._descriptor, process_identity().encode())
 
     def is_held(self) -> bool:
-        """Tell whether it is still held; nobody asks before it is taken away."""
+        """Return whether it is still held; another process may have taken it."""
         if self._path is None:
             return True
         return self._descriptor is not None and is_locked_file(self._path, self._descriptor)
 
     def release(self) -> None:
-        """Let others send."""
+        """Release the lock."""
         self._descriptor = None
         self._holding.close()
 
@@ -333,7 +332,7 @@ class SenderLock:
         with file_lock(self._path + "-takeover"):
             holder = _read_identity(self._path)
             if holder and not is_active(holder):
-                # Its lock stays with the old file. When it goes on, it sees that it lost it.
+                # Its lock stays on the old file; when it resumes, it detects the loss.
                 with contextlib.suppress(OSError):
                     os.unlink(self._path)
 

@@ -1,7 +1,8 @@
 """Stores that report their changes to a webhook, by OpenHands' protocol.
 
-A change is made first, and reported in the background: the receiver can neither delay nor fail it.
-It is tried three times, a second apart; with an outbox, then after growing pauses.
+The store applies a change first and reports it in the background, so the receiver cannot delay or
+fail it. A report is tried three times, a second apart; with an outbox, it is then retried after
+growing pauses.
 """
 
 from __future__ import annotations
@@ -26,30 +27,29 @@ from oh_jupyter.storage.webhook.delivery import BatchPolicy, DeliveryQueue
 from oh_jupyter.storage.webhook.outbox import Outbox
 
 _MAX_WAIT_PERIODS = 3
-# A writer in the midst of many writes is not slowed down by the sending of the first.
+# A short delay, so that sending the first of many writes does not slow down the others.
 _UNBATCHED = BatchPolicy(quiet_seconds=0.005, max_wait_seconds=0.05)
 
 
 class WebHookFileStore(FileStore):
-    """A store that reports each change by a request of its own.
+    """A store that reports each change in a separate request.
 
     A write is ``POST {base_url}{path}`` with the contents, a deletion
-    ``DELETE {base_url}{path}``. No slash is put between the two; the path is
-    percent-encoded.
+    ``DELETE {base_url}{path}``. The path is percent-encoded and appended without a slash.
 
     Args:
         file_store: The store that holds the files.
         base_url: The address that paths are appended to.
-        client: A `requests.Session`, an `httpx.Client` or the like; None for a session of
-            our own, which does not follow redirects.
-        headers: Headers for our own session.
-        outbox: A directory or SQLite file that keeps changes until they are accepted, for
-            one receiver. What another process left there is sent, too.
-        secret: Signs each request by the Standard Webhooks scheme (``whsec_…``); several,
-            while the secret is being changed.
+        client: A `requests.Session`, an `httpx.Client` or the like; None for a default
+            session, which does not follow redirects.
+        headers: Headers for the default session.
+        outbox: A directory or SQLite file that keeps changes for one receiver until they
+            are accepted, including those that another process left.
+        secret: Signs each request by the Standard Webhooks scheme (``whsec_…``); pass
+            several while rotating the secret.
 
-    Every request has a ``webhook-id``, by which a receiver knows one that is repeated, and
-    a ``webhook-timestamp``, if the client takes ``headers``.
+    If the client accepts ``headers``, each request has a ``webhook-timestamp`` and a
+    ``webhook-id``, which stays the same when the request is retried.
 
     Attributes:
         file_store: The store that holds the files.
@@ -57,7 +57,7 @@ class WebHookFileStore(FileStore):
         outbox: The file of the outbox, or None.
 
     Raises:
-        StoreConfigError: If the URL, the outbox or the secret cannot be used.
+        StoreConfigError: If the URL, the outbox or the secret is invalid.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class WebHookFileStore(FileStore):
         secret: str | Sequence[str] | None = None,
     ) -> None:
         if not isinstance(base_url, str) or not base_url:
-            raise StoreConfigError(f"A webhook needs the URL of its receiver, not {base_url!r}.")
+            raise StoreConfigError(f"A webhook needs a receiver URL, not {base_url!r}.")
         _check_url(base_url)
         self.file_store = file_store
         self.base_url = base_url
@@ -80,64 +80,63 @@ class WebHookFileStore(FileStore):
             base_url, client, headers, Signer(secret) if secret else None
         )
         self._queue = self._make_queue(self._webhook_client, Outbox(self.outbox))
-        # The thread must not keep this store alive; when it is gone, it sends the rest.
+        # The thread must not keep this store alive; it sends the rest once the store is collected.
         weakref.finalize(self, self._queue.stop, True).atexit = False
 
     def _make_queue(self, client: WebhookClient, outbox: Outbox) -> DeliveryQueue:
         return DeliveryQueue(client.send_file, _UNBATCHED, outbox=outbox)
 
     def __repr__(self) -> str:
-        # Without the URL, which may hold a password.
+        # Without the URL, which may contain a password.
         return f"{type(self).__name__}({self.file_store!r})"
 
     @property
     def client(self) -> Any:
-        """What the requests are sent with."""
+        """HTTP client that sends the requests."""
         return self._webhook_client.client
 
     def flush(self, timeout: float | None = None) -> DeliveryReport:
-        """Wait until all changes made before are accepted or given up.
+        """Wait until all previous changes are accepted or given up.
 
-        With an outbox, a receiver that does not accept them is tried as often as at first;
-        then they are reported as pending, and kept.
+        With an outbox, changes that fail the first round of tries stay pending.
 
         Args:
-            timeout: Seconds to wait at most; None for as long as it takes.
+            timeout: Seconds to wait at most; None for no limit.
 
         Returns:
-            How many were accepted, and which were not.
+            The number of accepted changes, and the failed and pending ones.
         """
         return self._queue.flush(timeout)
 
     def close(self, timeout: float = 10.0) -> DeliveryReport:
-        """Flush, and end the thread that sends. A later change starts it again.
+        """Flush, and stop the sending thread; a later change starts it again.
 
         Args:
-            timeout: Seconds to wait at most; what is then still waiting stays in the
-                outbox, or is dropped if there is none.
+            timeout: Seconds to wait at most; then the pending changes stay in the outbox,
+                or are dropped if there is none.
 
         Returns:
-            How many were accepted, and which were not.
+            The number of accepted changes, and the failed and pending ones.
         """
         return self._queue.close(timeout)
 
     def deliveries(self) -> builtins.list[Delivery]:
-        """List the changes that the receiver does not have: waiting ones, and dead letters.
+        """List the undelivered changes: pending ones and dead letters.
 
         Returns:
-            All of them, in the order in which they happened.
+            All of them, oldest first.
         """
         return self._queue.outbox.deliveries()
 
     def replay(self, *ids: str, force: bool = False) -> int:
-        """Send dead letters again.
+        """Queue dead letters again.
 
         Args:
-            ids: Which; all when none is named.
-            force: Also those that a later change of their file has superseded.
+            ids: Ids of the dead letters; none for all.
+            force: Include those that a later change of their file has superseded.
 
         Returns:
-            How many wait again now; `flush` says what becomes of them.
+            The number of queued changes; `flush` reports their outcome.
         """
         requeued = self._queue.outbox.replay(ids, force=force)
         if requeued:
@@ -145,23 +144,23 @@ class WebHookFileStore(FileStore):
         return requeued
 
     def discard(self, *ids: str) -> int:
-        """Forget dead letters.
+        """Delete dead letters.
 
         Args:
-            ids: Which; all when none is named.
+            ids: Ids of the dead letters; none for all.
 
         Returns:
-            How many there were.
+            The number of deleted letters.
         """
         return self._queue.outbox.discard(ids)
 
     def write(self, path: str, contents: str | bytes) -> None:  # noqa: D102
-        change = _written(path, contents)
+        change = _write_change(path, contents)
         with self._queue.recorded([change], change.key):
             self.file_store.write(path, contents)
 
     def create(self, path: str, contents: str | bytes) -> None:  # noqa: D102
-        change = _written(path, contents)
+        change = _write_change(path, contents)
         with self._queue.recorded([change], change.key):
             self.file_store.create(path, contents)
 
@@ -170,7 +169,7 @@ class WebHookFileStore(FileStore):
             self.file_store.delete(path)
 
     def write_many(self, files: Mapping[str, str | bytes]) -> None:  # noqa: D102
-        with self._queue.recorded([_written(*file) for file in files.items()]):
+        with self._queue.recorded([_write_change(*file) for file in files.items()]):
             self.file_store.write_many(files)
 
     def delete_many(self, paths: Iterable[str]) -> None:  # noqa: D102
@@ -231,7 +230,7 @@ class WebHookFileStore(FileStore):
         return self.file_store.walk(path)
 
 
-def _written(path: str, contents: str | bytes) -> Change:
+def _write_change(path: str, contents: str | bytes) -> Change:
     data = contents_bytes(contents, path)
     return Change("POST", path, file_key(path), data)
 
@@ -240,27 +239,27 @@ def _check_url(url: str) -> None:
     try:
         urlsplit(url).port  # noqa: B018  reading it is the check
     except ValueError as error:
-        # Without the URL, which may hold a password.
-        raise StoreConfigError(f"The URL of the webhook cannot be read: {error}.") from None
+        # Without the URL, which may contain a password.
+        raise StoreConfigError(f"The webhook's URL is invalid: {error}.") from None
 
 
 class BatchedWebHookFileStore(WebHookFileStore):
-    """A store that reports several changes by one request.
+    """A store that reports several changes in one request.
 
-    It is ``POST {base_url}`` with a JSON array of ``{method, path, content, encoding}``:
-    ``content`` for writes only, ``encoding`` (``base64``) only where the contents are not
-    UTF-8. Of several changes of one path only the last is sent.
+    The request is ``POST {base_url}`` with a JSON array of ``{method, path, content,
+    encoding}``: ``content`` only for writes, ``encoding`` (``base64``) only if the contents
+    are not UTF-8. Of several changes of one path, only the last is sent.
 
     Args:
         file_store: The store that holds the files.
         base_url: The address.
-        client: As for `WebHookFileStore`.
-        batch_timeout_seconds: Seconds after the last change at which a batch is sent; it
-            never waits for more than three times this after the first.
-        batch_size_limit_bytes: Contents at which a batch is sent at once.
-        headers: As for `WebHookFileStore`.
-        outbox: As for `WebHookFileStore`.
-        secret: As for `WebHookFileStore`.
+        client: See `WebHookFileStore`.
+        batch_timeout_seconds: Seconds from the last change until the batch is sent; three
+            times as long from the first change at most.
+        batch_size_limit_bytes: Size of the contents at which a batch is sent at once.
+        headers: See `WebHookFileStore`.
+        outbox: See `WebHookFileStore`.
+        secret: See `WebHookFileStore`.
 
     Attributes:
         batch_timeout_seconds: 5 by default.
@@ -291,7 +290,7 @@ class BatchedWebHookFileStore(WebHookFileStore):
         batch_policy = BatchPolicy(
             quiet_seconds=self.batch_timeout_seconds,
             max_wait_seconds=_MAX_WAIT_PERIODS * self.batch_timeout_seconds,
-            # A limit of 0 would mean one change a request; 1 sends at any content.
+            # 0 would mean one change per request; 1 sends as soon as there is any content.
             batch_bytes=max(self.batch_size_limit_bytes, 1),
         )
         return DeliveryQueue(client.send_batch, batch_policy, outbox=outbox)
