@@ -1,4 +1,4 @@
-"""Actions, Observations, their wire form, and the log that keeps them."""
+"""Actions, Observations, their wire form, and the event log."""
 
 from oh_jupyter.events import action, observation, openhands
 from oh_jupyter.events.action import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""The Actions that a runtime carries out, with the fields of OpenHands 0.62's protocol."""
+"""Actions that a runtime executes, with the fields of OpenHands 0.62's protocol."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ __all__ = [
 
 
 FileReadSource = Literal["default", "oh_aci"]
-"""Who renders a file that is read: plain text, or the editor's numbered view."""
+"""Format of a file's content: plain text, or the editor's numbered view."""
 
 FileEditSource = Literal["oh_aci", "llm_based_edit"]
-"""How an edit is given: as an editor command, or as a draft to merge."""
+"""Kind of an edit: an editor command, or a draft to merge."""
 
 
 EXTENSION = {"extension": True}
-"""Metadata of a field that OpenHands does not have: apart on the wire, and only where it is set."""
+"""Metadata of a field that OpenHands lacks: separate on the wire, and omitted if not set."""
 
 ACTIONS: dict[str, type[Action]] = {}
-"""Every Action class by its type on the wire; a subclass with a ``kind`` registers itself."""
+"""Action classes by type on the wire; a subclass with a ``kind`` registers itself."""
 
 
 class ActionConfirmationStatus(str, Enum):
-    """Whether a person has to approve an Action, and what was decided."""
+    """Confirmation state of an Action."""
 
     CONFIRMED = "confirmed"
     REJECTED = "rejected"
@@ -51,7 +51,7 @@ class ActionConfirmationStatus(str, Enum):
 
 
 class ActionSecurityRisk(IntEnum):
-    """The risk that the agent itself assigns to an Action."""
+    """Risk of an Action as assessed by the agent."""
 
     UNKNOWN = -1
     LOW = 0
@@ -61,14 +61,13 @@ class ActionSecurityRisk(IntEnum):
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Action(Event):
-    """Something to be done. ``kind`` is its type on the wire.
+    """Request to the runtime. ``kind`` is its type on the wire.
 
     Attributes:
         runnable: Whether a runtime can execute it.
         timeout: Hard time limit in seconds; None for no limit.
-        actor: Who asked the server for it, as far as that is known: ``user``, the ``persona`` and
-            ``chat`` of Jupyter AI, the ``guest`` of %oh_agent. The server sets it, whatever a
-            client sends.
+        actor: Known origin of the request: ``user``, the ``persona`` and ``chat`` of Jupyter AI,
+            the ``guest`` of %oh_agent. The server overwrites a client's value.
     """
 
     runnable: ClassVar[bool] = True
@@ -82,9 +81,9 @@ class Action(Event):
         register(cls, ACTIONS)
 
     def set_hard_timeout(self, value: float | None, blocking: bool | None = True) -> None:
-        """Give the Action a hard time limit in seconds; None lifts it.
+        """Set a hard time limit in seconds; None removes it.
 
-        A shell command's ``blocking`` becomes what is given (None: unchanged), as in OpenHands.
+        It also sets a shell command's ``blocking``, unless that is None, as in OpenHands.
         """
         self.timeout = value
         if blocking is not None and isinstance(self, CmdRunAction):
@@ -93,19 +92,19 @@ class Action(Event):
 
 @dataclass(repr=False, eq=False)
 class CmdRunAction(Action):
-    """Run a command in the session's shell, or send input to the one that runs.
+    """Run a command in the session's shell, or send input to the running one.
 
     Attributes:
         command: The command, the text to type, a control key such as ``C-c``, or ""
-            to fetch more output of the command that is still running.
+            to fetch more output of the running command.
         is_input: Send ``command`` to the running command instead of the prompt.
-        thought: Why the agent does it.
-        blocking: Wait for the end however long nothing is printed.
-        is_static: Run in a fresh shell that is thrown away afterwards.
+        thought: The agent's reason.
+        blocking: Wait for the end even without new output.
+        is_static: Run in a separate, temporary shell.
         cwd: Working directory of a static command.
-        hidden: Keep it out of what the agent sees; its output is not truncated.
+        hidden: Hide it from the agent; its output is not truncated.
         confirmation_state: Whether a person has to approve it.
-        security_risk: The risk that the agent assigns.
+        security_risk: Risk as assessed by the agent.
     """
 
     kind: ClassVar[str] = "run"
@@ -123,7 +122,7 @@ class CmdRunAction(Action):
 
 
 def refuse_idle_cwd(cwd: str | None, is_static: bool) -> None:
-    """Refuse a directory that OpenHands' protocol passes over in silence (WireError)."""
+    """Raise WireError for a ``cwd`` that OpenHands' protocol would silently ignore."""
     if cwd is not None and not is_static:
         raise WireError(
             "cwd is for static commands: add is_static, or put cd DIRECTORY && in front of the "
@@ -138,10 +137,10 @@ class IPythonRunCellAction(Action):
 
     Attributes:
         code: The cell.
-        thought: Why the agent does it.
-        include_extra: Append the lines that name working directory and interpreter.
+        thought: The agent's reason.
+        include_extra: Append the working directory and the interpreter to the output.
         confirmation_state: Whether a person has to approve it.
-        security_risk: The risk that the agent assigns.
+        security_risk: Risk as assessed by the agent.
         kernel_init_code: Accepted and ignored, as in the protocol.
     """
 
@@ -161,11 +160,11 @@ class FileReadAction(Action):
     """Read a file.
 
     Attributes:
-        path: The file; relative paths start at the shell's working directory.
+        path: The file; a relative path is resolved against the shell's working directory.
         start: First line, counted from 0.
         end: Line after the last, or -1 for the end of the file.
-        thought: Why the agent does it.
-        security_risk: The risk that the agent assigns.
+        thought: The agent's reason.
+        security_risk: Risk as assessed by the agent.
         impl_source: ``default`` for the plain text, ``oh_aci`` for the editor's view.
         view_range: For ``oh_aci``: first and last line, counted from 1, last may be -1.
     """
@@ -187,12 +186,12 @@ class FileWriteAction(Action):
     """Write a file, or replace a range of its lines.
 
     Attributes:
-        path: The file; relative paths start at the shell's working directory.
-        content: The lines to put there.
+        path: The file; a relative path is resolved against the shell's working directory.
+        content: The new lines.
         start: First line to replace, counted from 0.
         end: Line after the last to replace, or -1 for the end of the file.
-        thought: Why the agent does it.
-        security_risk: The risk that the agent assigns.
+        thought: The agent's reason.
+        security_risk: Risk as assessed by the agent.
     """
 
     kind: ClassVar[str] = "write"
@@ -208,7 +207,7 @@ class FileWriteAction(Action):
 
 @dataclass(repr=False, eq=False)
 class FileEditAction(Action):
-    """Edit a file by an editor command, or by a draft to merge.
+    """Edit a file with an editor command or a draft to merge.
 
     Attributes:
         path: The file; an absolute path.
@@ -216,22 +215,22 @@ class FileEditAction(Action):
             the lines from start to end), apply_patch and notebook_edit.
         file_text: The text of a file to create.
         old_str: The text to replace.
-        new_str: The text to put there, or to insert.
+        new_str: The replacement, or the text to insert.
         insert_line: The line after which to insert; a numeric string is accepted.
-        content: The draft, for ``llm_based_edit``; the lines of write; the patch.
+        content: The draft for ``llm_based_edit``, the lines of write, or the patch.
         start: First line of the range, counted from 1; for a draft, -1 appends.
         end: Last line of the range; -1 is the end of the file.
-        thought: Why the agent does it.
-        security_risk: The risk that the agent assigns.
-        impl_source: Which of the two it is.
-        dry_run: Write nothing; the answer tells what would be. This and what follows is
-            not in OpenHands; it is written under ``oh_jupyter``, and read there and here.
-        enable_linting: Report what the edit broke.
-        replace_all: For str_replace: replace the text wherever it is.
+        thought: The agent's reason.
+        security_risk: Risk as assessed by the agent.
+        impl_source: Kind of the edit.
+        dry_run: Write nothing, but report the result. OpenHands lacks this and the
+            following fields; they are written under ``oh_jupyter``, and read there and here.
+        enable_linting: Report syntax errors that the edit introduced.
+        replace_all: For str_replace: replace every occurrence.
         cell: In a notebook: id or position of a cell.
         edit_mode: For notebook_edit: replace, insert, delete or move.
         cell_type: For notebook_edit: code, markdown or raw.
-        to: For notebook_edit with move: the position of the cell afterwards.
+        to: For notebook_edit with move: the new position of the cell.
     """
 
     kind: ClassVar[str] = "edit"
@@ -258,7 +257,7 @@ class FileEditAction(Action):
 
     @property
     def message(self) -> str:
-        """Name the command and the file."""
+        """Command and file."""
         return f"Editing file: {self.path} ({self.command or 'draft'})"
 
 
@@ -268,8 +267,8 @@ class BrowseURLAction(Action):
 
     Attributes:
         url: The address.
-        thought: Why the agent does it.
-        security_risk: The risk that the agent assigns.
+        thought: The agent's reason.
+        security_risk: Risk as assessed by the agent.
         return_axtree: Also return the accessibility tree as an object.
     """
 
@@ -284,13 +283,13 @@ class BrowseURLAction(Action):
 
 @dataclass(repr=False, eq=False)
 class BrowseInteractiveAction(Action):
-    """Carry out browser actions, written in BrowserGym's high-level language.
+    """Run browser actions, written in BrowserGym's high-level language.
 
     Attributes:
         browser_actions: One or more calls, such as ``click("12")``.
-        thought: Why the agent does it.
+        thought: The agent's reason.
         browsergym_send_msg_to_user: The text of a ``send_msg_to_user`` among them.
-        security_risk: The risk that the agent assigns.
+        security_risk: Risk as assessed by the agent.
         return_axtree: Also return the accessibility tree as an object.
     """
 
@@ -308,14 +307,14 @@ class BrowseInteractiveAction(Action):
 class MCPAction(Action):
     """Call a tool by its name.
 
-    OpenHands' clients call MCP servers themselves and never send this one. Here a runtime
-    carries it out, with its agent skills as tools.
+    OpenHands' clients call MCP servers themselves and never send it. Here the runtime
+    executes it; its tools are the agent skills.
 
     Attributes:
         name: The tool's name.
         arguments: Its arguments.
-        thought: Why the agent does it.
-        security_risk: The risk that the agent assigns.
+        thought: The agent's reason.
+        security_risk: Risk as assessed by the agent.
     """
 
     kind: ClassVar[str] = "call_tool_mcp"
@@ -328,15 +327,14 @@ class MCPAction(Action):
 
 
 class Progress:
-    """Is told how an Action goes on, from any thread. This one tells nobody."""
+    """Thread-safe listener for the progress of an Action; the default does nothing."""
 
     def begin(self) -> None:
-        """Note that it is its turn, where it had to queue for the shell or the kernel."""
+        """Report that the Action starts, after waiting for the shell or the kernel."""
 
     def put_out(self) -> None:
-        """Note that there is new output."""
+        """Report new output."""
 
 
-_NOBODY = Progress()
-progress: ContextVar[Progress] = ContextVar("progress", default=_NOBODY)
-"""Who is told about the Action of this context."""
+progress: ContextVar[Progress] = ContextVar("progress", default=Progress())  # noqa: B039
+"""Listener for the Action of this context."""

@@ -1,7 +1,7 @@
-"""Texts that are too long for the file of an event: each is a file of its own, named by its digest.
+"""Long texts of events, each in a separate file named by its digest.
 
-The event holds the first part of the text, which OpenHands' readers show, and refers to the whole
-under the key of ours that they ignore: ``{"oh_jupyter": {"blobs": {"/args/content": {"key": ...,
+The event contains the first part of the text, which OpenHands' readers show, and a reference to the
+whole under a key that they ignore: ``{"oh_jupyter": {"blobs": {"/args/content": {"key": ...,
 "bytes": ..., "sha256": ...}}}}``, where the name is a JSON pointer (RFC 6901) into the event.
 """
 
@@ -17,14 +17,14 @@ from oh_jupyter.events.json import encode_json
 from oh_jupyter.events.wire import BLOBS_KEY, EXTENSION_KEY, EncodedEvent
 
 MAX_INLINE_CHARS = 1024 * 1024
-"""Characters of a text that an event's own file holds at most."""
+"""Maximum length of a text in an event's own file."""
 
 _FIRST_PART_CHARS = 10_000
 _CODEC = "utf-8", "surrogatepass"
 
 
 def split_blobs(event: EncodedEvent, folder: str, max_chars: int) -> tuple[bytes, dict[str, bytes]]:
-    """JSON of an event with the first part of each long text, and the whole ones by their path."""
+    """Return the JSON of an event with shortened long texts, and the whole texts by path."""
     texts = dict(_long_texts(event.wire, "", max_chars, depth=2))
     if not texts and len(encoded := event.json()) <= max_chars:
         return encoded, {}
@@ -36,7 +36,7 @@ def split_blobs(event: EncodedEvent, folder: str, max_chars: int) -> tuple[bytes
     wire = event.wire
     for pointer, text in texts.items():
         wire = _with(wire, pointer, f"{text[:_FIRST_PART_CHARS]}\n[... {len(text)} characters]")
-        if pointer == "/message":  # it repeats another text, and nobody reads it back
+        if pointer == "/message":  # it repeats another text and is never read back
             continue
         data = text.encode(*_CODEC)
         digest = hashlib.sha256(data).hexdigest()
@@ -48,38 +48,38 @@ def split_blobs(event: EncodedEvent, folder: str, max_chars: int) -> tuple[bytes
 
 
 def has_blobs(wire: dict[str, Any]) -> bool:
-    """Whether an event refers to texts that are files of their own."""
+    """Return whether an event refers to texts in separate files."""
     return bool(_references(wire))
 
 
 def join_blobs(
     wire: dict[str, Any], folder: str, read: Callable[[str], bytes], *, missing_ok: bool = False
 ) -> dict[str, Any]:
-    """Event with its whole texts (StorageError; with ``missing_ok`` a part that says so)."""
+    """Restore the whole texts; for a missing one, raise StorageError or note it in the text."""
     for pointer, reference in _references(wire).items():
         try:
             wire = _with(wire, pointer, _read(reference, folder, read))
         except (LookupError, TypeError, ValueError, OSError) as error:
-            problem = (
+            notice = (
                 f"The text {pointer!r} of event {wire.get('id')} is missing: its file in "
-                f"{folder!r} cannot be read ({error}). The event holds its first part."
+                f"{folder!r} cannot be read ({error}). The event contains its first part."
             )
             if not missing_ok:
-                raise StorageError(problem) from error
-            wire = _with(wire, pointer, partial("{1}\n[{0}]".format, problem))
+                raise StorageError(notice) from error
+            wire = _with(wire, pointer, partial("{1}\n[{0}]".format, notice))
     return wire
 
 
 def _references(wire: dict[str, Any]) -> dict[str, Any]:
     extensions = wire.get(EXTENSION_KEY)
-    found = extensions.get(BLOBS_KEY) if isinstance(extensions, dict) else None
-    return found if isinstance(found, dict) else {}
+    references = extensions.get(BLOBS_KEY) if isinstance(extensions, dict) else None
+    return references if isinstance(references, dict) else {}
 
 
 def _read(reference: dict[str, Any], folder: str, read: Callable[[str], bytes]) -> str:
     digest = str(reference["sha256"])
-    if not digest.isalnum():  # whoever wrote the event may not choose what is read
-        raise ValueError(f"{digest!r} is no digest")
+    if not digest.isalnum():  # an event must not choose an arbitrary path
+        raise ValueError(f"{digest!r} is not a digest")
     data = read(f"{folder}/{digest}")
     if hashlib.sha256(data).hexdigest() != digest:
         raise ValueError("it was changed")
@@ -89,7 +89,7 @@ def _read(reference: dict[str, Any], folder: str, read: Callable[[str], bytes]) 
 def _long_texts(
     value: Any, pointer: str, max_chars: int, depth: int = 100
 ) -> Iterator[tuple[str, str]]:
-    """Texts above a length, by their JSON pointers."""
+    """Iterate over the texts above a length, with their JSON pointers."""
     if isinstance(value, str):
         if len(value) > max_chars:
             yield pointer, value
@@ -101,7 +101,7 @@ def _long_texts(
 
 
 def _with(value: Any, pointer: str, new: str | Callable[[str], str]) -> Any:
-    """Copy of JSON data with another text at a pointer."""
+    """Return a copy of JSON data with another text at a pointer."""
     if not pointer:
         return new if isinstance(new, str) else new(value)
     escaped, _, rest = pointer[1:].partition("/")

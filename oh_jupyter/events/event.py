@@ -1,4 +1,4 @@
-"""What Actions and Observations have in common: their place in a session's log."""
+"""Base class of Actions and Observations: an entry of a session's log."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal, TypeVar
 
 EventSource = Literal["agent", "user", "environment"]
-"""Who caused an event: a program, the person, or the runtime itself."""
+"""Cause of an event: a program, the user, or the runtime itself."""
 
 
 @dataclass(kw_only=True, repr=False, eq=False)
 class Event:
-    """One entry of a session's log. Actions and Observations extend it.
+    """Entry of a session's log; base class of Actions and Observations.
 
-    The fields are those that OpenHands keeps at the top level of an event's JSON.
+    The fields are the top-level keys of an event's JSON in OpenHands.
 
     Attributes:
         id: Position in the log, counted from 0; None until it is recorded.
         timestamp: ISO 8601 time of recording; None until it is recorded.
-        source: Who caused it; None until it is recorded.
-        cause: For an Observation, the id of the Action that it answers.
+        source: Cause of the event; None until it is recorded.
+        cause: For an Observation, the id of its Action.
         tool_call_metadata: Passed through for clients that attach it.
         llm_metrics: Passed through for clients that attach it.
     """
@@ -36,14 +36,14 @@ class Event:
 
     @property
     def message(self) -> str:
-        """One sentence that says what happened, for people."""
+        """Description of the event for people, in one sentence."""
         return self.says.format(self=self)
 
-    # The same as dataclasses write them for each class, which costs a third of loading.
+    # Same behaviour as generated methods, whose generation would take a third of the import time.
 
     def __repr__(self) -> str:
-        shown = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
-        return f"{type(self).__qualname__}({', '.join(shown)})"
+        values = (f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr)
+        return f"{type(self).__qualname__}({', '.join(values)})"
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -58,7 +58,7 @@ _E = TypeVar("_E", bound=Event)
 
 
 def register(cls: type[_E], registry: dict[str, type[_E]]) -> None:
-    """Enter a class under the ``kind`` that it defines; a kind belongs to one class (TypeError)."""
+    """Register a class under its ``kind``; raise TypeError if another class has that kind."""
     kind = cls.__dict__.get("kind")
     if kind is None:
         return

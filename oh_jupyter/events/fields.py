@@ -1,4 +1,4 @@
-"""Dataclass fields checked against their annotations, for what arrives as JSON."""
+"""Validation of JSON values against the annotations of dataclass fields."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from oh_jupyter.events.event import Event
 from oh_jupyter.schema import Schema, field_types, is_required, type_schema
 
 
-def build(cls: type, values: dict[str, Any], where: str, *, ignore_unknown: bool) -> object:
-    """Make a dataclass of JSON values; a WireError names a field after ``where``."""
+def build(cls: type, values: dict[str, Any], parent: str, *, ignore_unknown: bool) -> object:
+    """Build a dataclass from JSON values; a WireError names the field as ``parent.name``."""
     envelope = {*field_types(Event), *field_types(Action)}
     hints = {name: hint for name, hint in field_types(cls).items() if name not in envelope}
     kind = getattr(cls, "kind", "metadata")
     for name in values:
         if name not in hints and not ignore_unknown:
-            known = ", ".join(name for name in hints if name != "content" or where == "args")
+            known = ", ".join(name for name in hints if name != "content" or parent == "args")
             raise WireError(
-                f"'{where}.{name}' is not an argument of {kind!r}. It has: {known}",
-                f"{where}.{name}",
+                f"'{parent}.{name}' is not an argument of {kind!r}. It has: {known}",
+                f"{parent}.{name}",
             )
     for f in fields(cls):
         if f.name in hints and is_required(f) and f.name not in values:
-            raise WireError(f"'{where}.{f.name}' is required for {kind!r}", f"{where}.{f.name}")
+            raise WireError(f"'{parent}.{f.name}' is required for {kind!r}", f"{parent}.{f.name}")
     checked = {
-        name: check_field(value, hints[name], f"{where}.{name}", ignore_unknown=ignore_unknown)
+        name: check_field(value, hints[name], f"{parent}.{name}", ignore_unknown=ignore_unknown)
         for name, value in values.items()
         if name in hints
     }
@@ -36,7 +36,7 @@ def build(cls: type, values: dict[str, Any], where: str, *, ignore_unknown: bool
 
 
 def validate(action: Action) -> None:
-    """Bring the fields of an Action into their types' form; NotRunnableError, WireError."""
+    """Convert the fields of an Action to their types; raise NotRunnableError or WireError."""
     if not action.runnable:
         runnable = ", ".join(sorted(kind for kind, cls in ACTIONS.items() if cls.runnable))
         raise NotRunnableError(
@@ -52,13 +52,13 @@ def validate(action: Action) -> None:
 
 @cache
 def _own_fields(kind: Any) -> dict[str, Any]:
-    """Type hints of the fields that belong neither to the log nor to all Actions."""
+    """Return the type hints of the fields specific to an Action type."""
     common = {*field_types(Event), "timeout"}
     return {name: hint for name, hint in field_types(kind).items() if name not in common}
 
 
 def check_field(value: Any, hint: Any, name: str, *, ignore_unknown: bool = False) -> Any:
-    """Check one value against an annotation, and make of it what the field holds (WireError)."""
+    """Convert a value to the type of a field; raise WireError if it does not fit."""
     if hint is ActionSecurityRisk:
         return _security_risk(value)
     if is_dataclass(hint) and isinstance(hint, type):
@@ -75,7 +75,7 @@ def check_field(value: Any, hint: Any, name: str, *, ignore_unknown: bool = Fals
 
 
 def check_seconds(value: Any, name: str) -> float:
-    """Check a number of seconds (WireError)."""
+    """Convert a number of seconds; raise WireError if it is invalid."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
         raise WireError(f"{name!r} must be a number of seconds, not {value!r}", name)
     return float(value)
@@ -85,7 +85,7 @@ _schema = cache(type_schema)
 
 
 def _security_risk(value: Any) -> ActionSecurityRisk:
-    """The protocol drops an unusable risk without a word."""
+    """Convert a risk; like the protocol, silently map an invalid one to UNKNOWN."""
     try:
         return ActionSecurityRisk(value)
     except ValueError:
@@ -138,7 +138,7 @@ def _schema_name(schema: Schema) -> str:
 
 
 def _json_name(value: object) -> str:
-    """Name the JSON type of a value, such as "an array"."""
+    """Return the JSON type of a value with its article, such as "an array"."""
     for name in ("boolean", "integer", *_NAMES):
         if isinstance(value, _PYTHON_TYPES[name]):
             return _NAMES[name]
@@ -146,7 +146,7 @@ def _json_name(value: object) -> str:
 
 
 def mapping(value: object, name: str) -> dict[str, Any]:
-    """Insist on a JSON object."""
+    """Return a JSON object; raise WireError for another type."""
     if not isinstance(value, dict):
         raise WireError(f"{name!r} must be a JSON object, not {_json_name(value)}", name)
     return value

@@ -1,4 +1,4 @@
-"""Secrets are replaced wherever they appear in events and texts, however they are spelled."""
+"""Masking of secrets in events and texts, in all their encodings."""
 
 from __future__ import annotations
 
@@ -11,40 +11,40 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "<secret_hidden>"
-"""What stands where a secret was; the same text as OpenHands'."""
+"""Replacement of a secret, the same as in OpenHands."""
 
-# Without these a reader would not know what an event is. No secret can be in them.
+# A reader needs these keys to identify an event; they cannot contain secrets.
 _STRUCTURE = {"id", "timestamp", "source", "cause", "action", "observation"}
 
 
 class SecretMasker:
-    """Replaces the secrets that it knows so far. Safe to use from several threads."""
+    """Thread-safe masker of secrets."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._secrets: frozenset[str] = frozenset()
-        self._spellings: frozenset[str] = frozenset()
+        self._encodings: frozenset[str] = frozenset()
         self._pattern: re.Pattern[str] | None = None
 
     def add(self, secrets: Iterable[str]) -> None:
-        """Learn secrets; empty ones are ignored, since they are everywhere."""
+        """Add secrets; ignore empty ones, which match everywhere."""
         with self._lock:
             added = frozenset(filter(None, secrets)) - self._secrets
             if not added:
                 return
             self._secrets |= added
-            self._spellings |= {spelling for secret in added for spelling in _spellings(secret)}
-            # The longest first: a secret may be the beginning of another one.
-            longest_first = sorted(self._spellings, key=lambda value: (-len(value), value))
+            self._encodings |= {encoding for secret in added for encoding in _encodings(secret)}
+            # The longest first: one secret may be a prefix of another.
+            longest_first = sorted(self._encodings, key=lambda value: (-len(value), value))
             self._pattern = re.compile("|".join(map(re.escape, longest_first)))
 
     @property
     def values(self) -> frozenset[str]:
-        """The secrets in all their spellings."""
-        return self._spellings
+        """The secrets in all their encodings."""
+        return self._encodings
 
     def masked(self, wire: dict[str, Any]) -> dict[str, Any]:
-        """Copy an event in its wire form without the secrets; itself if it contains none."""
+        """Return a masked copy of an event's wire form; the same object if it has no secrets."""
         pattern = self._pattern
         if pattern is None:
             return wire
@@ -59,8 +59,8 @@ class SecretMasker:
         return self._pattern.sub(HIDDEN, text) if self._pattern else text
 
 
-def _spellings(value: str) -> set[str]:
-    """Say how else a value is written in JSON, in calls, in addresses and in HTML."""
+def _encodings(value: str) -> set[str]:
+    """Return the encodings of a value in JSON, in Python calls, in URLs and in HTML."""
     return {
         value,
         json.dumps(value)[1:-1],
@@ -68,8 +68,8 @@ def _spellings(value: str) -> set[str]:
         value.replace("\\", "\\\\").replace("'", "\\'"),
         quote(value, safe=""),
         quote(value, safe="!'()*"),  # encodeURIComponent
-        quote(value, safe="!$&'()*+,/:;=?@[\\]^`{|}"),  # what a browser leaves in a query
-        quote_plus(value, safe="*"),  # a form that is sent
+        quote(value, safe="!$&'()*+,/:;=?@[\\]^`{|}"),  # a browser's query
+        quote_plus(value, safe="*"),  # a submitted form
         escape(value),
         escape(value, quote=False),
     }
@@ -77,10 +77,9 @@ def _spellings(value: str) -> set[str]:
 
 def _masked(value: Any, pattern: re.Pattern[str], depth: int) -> Any:
     if isinstance(value, str):
-        # str(): an enum of texts is one of the protocol's own words.
         return pattern.sub(HIDDEN, value) if pattern.search(value) else value
     if isinstance(value, dict):
-        # Names at depth 1 are those of the protocol; below, a client chose them.
+        # Names at depth 1 belong to the protocol; a client may choose the deeper ones.
         return {
             _masked(name, pattern, depth) if depth > 1 else name: _masked(item, pattern, depth + 1)
             for name, item in value.items()

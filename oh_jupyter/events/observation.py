@@ -1,6 +1,6 @@
-"""What a runtime answers: one Observation for each Action, with the fields of OpenHands 0.62.
+"""Observations of a runtime, with the fields of OpenHands 0.62.
 
-Its client passes every key of ``extras`` to a constructor, so one that it does not know breaks it.
+OpenHands' client passes every key of ``extras`` to a constructor, so an unknown key breaks it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ __all__ = [
 ]
 
 OBSERVATIONS: dict[str, type[Observation]] = {}
-"""Every Observation class by its type on the wire; a subclass with a ``kind`` registers itself."""
+"""Observation classes by type on the wire; a subclass with a ``kind`` registers itself."""
 
 
 @dataclass(repr=False, eq=False)
 class Observation(Event):
-    """What came of an Action. ``kind`` is its type on the wire.
+    """Result of an Action. ``kind`` is its type on the wire.
 
     Attributes:
         content: The text that an agent reads.
-        handling: What came before the Action began, where there was anything: who decided on it
-            (``decided_by``), for how long it waited for that (``waited_seconds``) and behind
-            others (``queued_seconds``), or that it was cancelled before (``never_began``). It is
-            not in OpenHands.
+        handling: Handling before the start, if any: who decided on the Action (``decided_by``),
+            the wait for that decision (``waited_seconds``), the wait behind other Actions
+            (``queued_seconds``), or a cancellation before the start (``never_began``).
+            OpenHands lacks this field.
     """
 
     content: str
@@ -55,28 +55,28 @@ class Observation(Event):
 
     @property
     def message(self) -> str:
-        """The content, where a type has nothing shorter to say."""
+        """The type's own message, otherwise the content."""
         return super().message or self.content
 
     @property
     def success(self) -> bool | None:
-        """Whether it worked, for the two types that say so on the wire; else None."""
+        """Whether the Action succeeded; None for the types without this field on the wire."""
         return None
 
 
 @dataclass
 class CmdOutputMetadata:
-    """What the shell said at its prompt, out of band.
+    """State that the shell reported at its prompt.
 
     Attributes:
         exit_code: Exit status; -1 while the command is still running.
         pid: Process id of the last background job; -1 if there was none.
-        username: Who the shell runs as.
-        hostname: Where it runs.
+        username: User that the shell runs as.
+        hostname: Host of the shell.
         working_dir: Its working directory.
         py_interpreter_path: The ``python`` on its PATH.
-        prefix: What belongs before the content, for agents.
-        suffix: What belongs after the content, for agents.
+        prefix: Text for agents before the content.
+        suffix: Text for agents after the content.
     """
 
     exit_code: int = -1
@@ -94,8 +94,8 @@ class CmdOutputObservation(Observation):
     """The output of a shell command.
 
     Attributes:
-        command: The command, as it was run.
-        metadata: What the shell said at its prompt.
+        command: The command as it was run.
+        metadata: State that the shell reported at its prompt.
         hidden: The command was marked hidden.
     """
 
@@ -134,7 +134,7 @@ class IPythonRunCellObservation(Observation):
 
     @property
     def success(self) -> bool:
-        """Always true: an exception is output, as in the protocol."""
+        """Always true: an exception counts as output, as in the protocol."""
         return True
 
 
@@ -143,8 +143,8 @@ class FileReadObservation(Observation):
     """The content of a file.
 
     Attributes:
-        path: The file, absolute.
-        impl_source: Who rendered it.
+        path: Absolute path of the file.
+        impl_source: Format of the content.
     """
 
     kind: ClassVar[str] = "read"
@@ -156,10 +156,10 @@ class FileReadObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class FileWriteObservation(Observation):
-    """A file was written; the content is empty.
+    """Confirmation of a written file; the content is empty.
 
     Attributes:
-        path: The file, absolute.
+        path: Absolute path of the file.
     """
 
     kind: ClassVar[str] = "write"
@@ -170,15 +170,15 @@ class FileWriteObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class FileEditObservation(Observation):
-    """What an edit did, or ``ERROR:`` and why it did nothing.
+    """Result of an edit; after ``ERROR:`` the reason why nothing was changed.
 
     Attributes:
         path: The file.
         prev_exist: Whether it existed before (always false for editor commands, as in
             the protocol).
-        old_content: The text that was to be replaced.
-        new_content: The text that was to be put there.
-        impl_source: Who made the edit.
+        old_content: The text to replace.
+        new_content: The replacement.
+        impl_source: Kind of the edit.
         diff: Unified diff of the file, without context lines.
         _diff_cache: Always None; a key of the protocol.
         context_diff: The same diff with context lines, for people; None unless the edit was made
@@ -200,26 +200,25 @@ class FileEditObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class BrowserOutputObservation(Observation):
-    """What a page looked like after a browser action.
+    """State of the page after a browser action.
 
     Attributes:
         url: Address of the active page.
         trigger_by_action: ``browse`` or ``browse_interactive``.
         screenshot: Viewport as a PNG data URL, or "".
-        screenshot_path: Where it was saved, or None.
-        set_of_marks: The same with numbered boxes.
+        screenshot_path: Path of the saved screenshot, or None.
+        set_of_marks: The screenshot with numbered boxes.
         error: Whether the last browser action failed.
         goal_image_urls: Images of an evaluation task's goal.
         open_pages_urls: Addresses of the tabs.
-        active_page_index: Which of them is active.
+        active_page_index: Index of the active tab.
         dom_object: Always empty on the wire.
-        axtree_object: The accessibility tree, where it was asked for.
-        extra_element_properties: Properties by bid, where the tree was asked for.
-        last_browser_action: The calls that were made.
-        last_browser_action_error: Why they failed, or "".
-        focused_element_bid: bid of the element that has the focus.
-        filter_visible_only: Whether the tree in the content leaves out what is not
-            visible.
+        axtree_object: The accessibility tree, if requested.
+        extra_element_properties: Properties by bid, if the tree was requested.
+        last_browser_action: The executed calls.
+        last_browser_action_error: Reason of their failure, or "".
+        focused_element_bid: bid of the focused element.
+        filter_visible_only: Whether the tree in the content omits invisible elements.
     """
 
     kind: ClassVar[str] = "browse"
@@ -245,10 +244,10 @@ class BrowserOutputObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class FileDownloadObservation(Observation):
-    """A browser action downloaded a file.
+    """Download of a file by a browser action.
 
     Attributes:
-        file_path: Where it was saved.
+        file_path: Path of the saved file.
     """
 
     kind: ClassVar[str] = "download"
@@ -259,10 +258,10 @@ class FileDownloadObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class ErrorObservation(Observation):
-    """An Action could not be carried out; the content says why.
+    """Failure of an Action; the content gives the reason.
 
     Attributes:
-        error_id: A name for the kind of error, or "".
+        error_id: Identifier of the kind of error, or "".
     """
 
     kind: ClassVar[str] = "error"
@@ -287,7 +286,7 @@ class MCPObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class NullObservation(Observation):
-    """Nothing to observe."""
+    """Empty observation."""
 
     kind: ClassVar[str] = "null"
     says: ClassVar[str] = "No observation"
@@ -295,13 +294,13 @@ class NullObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class AgentThinkObservation(Observation):
-    """A thought was noted."""
+    """Confirmation of a recorded thought."""
 
     kind: ClassVar[str] = "think"
 
 
 @dataclass(repr=False, eq=False)
 class UserRejectObservation(Observation):
-    """The person declined the Action."""
+    """Rejection of the Action by the user."""
 
     kind: ClassVar[str] = "user_rejected"

@@ -1,4 +1,4 @@
-"""The events of OpenHands' agents, known so that its logs can be read; no runtime does them."""
+"""Events of OpenHands' agents, for reading their logs; the runtime does not execute them."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ __all__ = [
 ]
 
 RecallType = Literal["workspace_context", "knowledge"]
-"""What is recalled: facts about the workspace, or what microagents know."""
+"""Kind of recall: facts about the workspace, or the knowledge of microagents."""
 
 
 class AgentAction(Action):
-    """An Action that an agent's own program carries out, and no runtime."""
+    """Action that an agent's own program executes, not the runtime."""
 
     runnable: ClassVar[bool] = False
 
 
 @dataclass(repr=False, eq=False)
 class AgentThinkAction(AgentAction):
-    """A thought of the agent, kept in the log.
+    """Thought of the agent.
 
     Attributes:
         thought: The thought.
@@ -58,12 +58,12 @@ class AgentThinkAction(AgentAction):
 
 @dataclass(repr=False, eq=False)
 class AgentFinishAction(AgentAction):
-    """The agent is done.
+    """End of the agent's task.
 
     Attributes:
-        final_thought: What it has to say in the end.
-        outputs: Anything else it returns.
-        thought: Why it is done.
+        final_thought: Its closing message.
+        outputs: Further results.
+        thought: The agent's reason.
     """
 
     kind: ClassVar[str] = "finish"
@@ -74,20 +74,20 @@ class AgentFinishAction(AgentAction):
 
     @property
     def message(self) -> str:
-        """Quote the last thought."""
+        """The last thought."""
         return self.thought or self.final_thought
 
 
 @dataclass(repr=False, eq=False)
 class MessageAction(AgentAction):
-    """A message between person and agent.
+    """Message between user and agent.
 
     Attributes:
         content: The text.
-        file_urls: Files that go with it.
-        image_urls: Images that go with it.
-        wait_for_response: Whether an answer is expected.
-        security_risk: The risk that the agent assigns.
+        file_urls: Attached files.
+        image_urls: Attached images.
+        wait_for_response: Whether a response is expected.
+        security_risk: Risk as assessed by the agent.
     """
 
     kind: ClassVar[str] = "message"
@@ -110,13 +110,13 @@ class NullAction(AgentAction):
 
 @dataclass(repr=False, eq=False)
 class SystemMessageAction(AgentAction):
-    """The instructions that an agent begins with.
+    """System prompt of an agent.
 
     Attributes:
         content: The text.
-        tools: The tools that it may call, as its language model is told of them.
+        tools: Descriptions of its tools for the language model.
         openhands_version: The version that wrote it.
-        agent_class: Which agent it is for.
+        agent_class: Class of the agent.
     """
 
     kind: ClassVar[str] = "system"
@@ -130,11 +130,11 @@ class SystemMessageAction(AgentAction):
 
 @dataclass(repr=False, eq=False)
 class AgentRejectAction(AgentAction):
-    """The agent gives the task back.
+    """Rejection of the task by the agent.
 
     Attributes:
-        outputs: Why, under ``reason``, and anything else.
-        thought: Why it does so.
+        outputs: The ``reason``, and further results.
+        thought: The agent's reason.
     """
 
     kind: ClassVar[str] = "reject"
@@ -144,18 +144,18 @@ class AgentRejectAction(AgentAction):
 
     @property
     def message(self) -> str:
-        """Name the reason."""
-        return f"The agent gives the task back: {self.outputs.get('reason') or self.thought}"
+        """The reason."""
+        return f"The agent rejects the task: {self.outputs.get('reason') or self.thought}"
 
 
 @dataclass(repr=False, eq=False)
 class AgentDelegateAction(AgentAction):
-    """The agent has another one do something.
+    """Delegation of a task to another agent.
 
     Attributes:
-        agent: Which one.
-        inputs: What it is given.
-        thought: Why.
+        agent: The other agent.
+        inputs: Its inputs.
+        thought: The agent's reason.
     """
 
     kind: ClassVar[str] = "delegate"
@@ -168,12 +168,12 @@ class AgentDelegateAction(AgentAction):
 
 @dataclass(repr=False, eq=False)
 class RecallAction(AgentAction):
-    """Something is looked for in the agent's memory.
+    """Search in the agent's memory.
 
     Attributes:
-        recall_type: Of which kind.
-        query: What it must be about.
-        thought: Why.
+        recall_type: Kind of recall.
+        query: Search text.
+        thought: The agent's reason.
     """
 
     kind: ClassVar[str] = "recall"
@@ -186,11 +186,11 @@ class RecallAction(AgentAction):
 
 @dataclass(repr=False, eq=False)
 class ChangeAgentStateAction(AgentAction):
-    """The agent is to be in another state.
+    """Request to change the agent's state.
 
     Attributes:
-        agent_state: Which, such as ``paused``.
-        thought: Why.
+        agent_state: The new state, such as ``paused``.
+        thought: The agent's reason.
     """
 
     kind: ClassVar[str] = "change_agent_state"
@@ -202,14 +202,14 @@ class ChangeAgentStateAction(AgentAction):
 
 @dataclass(repr=False, eq=False)
 class CondensationAction(AgentAction):
-    """Events are forgotten, so that the history fits into the model's context.
+    """Removal of events from the history, so that it fits into the model's context.
 
     Attributes:
-        forgotten_event_ids: Which, unless they are given as a range.
-        forgotten_events_start_id: The first.
-        forgotten_events_end_id: The last.
-        summary: What takes their place.
-        summary_offset: Where in the history.
+        forgotten_event_ids: Ids of the removed events, unless they are a range.
+        forgotten_events_start_id: First id of the range.
+        forgotten_events_end_id: Last id of the range.
+        summary: Summary that replaces them.
+        summary_offset: Position of the summary in the history.
     """
 
     kind: ClassVar[str] = "condensation"
@@ -222,26 +222,26 @@ class CondensationAction(AgentAction):
 
     @property
     def message(self) -> str:
-        """Quote the summary."""
+        """The summary."""
         return f"Events are forgotten: {self.summary or 'without a summary'}"
 
 
 @dataclass(repr=False, eq=False)
 class CondensationRequestAction(AgentAction):
-    """The history is to become shorter."""
+    """Request to shorten the history."""
 
     kind: ClassVar[str] = "condensation_request"
-    says: ClassVar[str] = "The history is to become shorter"
+    says: ClassVar[str] = "Requesting a shorter history"
 
 
 @dataclass(repr=False, eq=False)
 class TaskTrackingAction(AgentAction):
-    """The agent looks at its plan, or changes it.
+    """View or change of the agent's plan.
 
     Attributes:
         command: ``view`` or ``plan``.
         task_list: The tasks: ``title``, ``status`` and ``notes`` of each.
-        thought: Why.
+        thought: The agent's reason.
     """
 
     kind: ClassVar[str] = "task_tracking"
@@ -252,16 +252,16 @@ class TaskTrackingAction(AgentAction):
 
     @property
     def message(self) -> str:
-        """Count the tasks."""
+        """The number of tasks."""
         return f"The plan has {len(self.task_list)} tasks"
 
 
 @dataclass(repr=False, eq=False)
 class LoopRecoveryAction(AgentAction):
-    """What to do with an agent that repeats itself.
+    """Recovery of an agent that repeats itself.
 
     Attributes:
-        option: 1 asks the person again, 2 repeats the last request, 3 stops.
+        option: 1 asks the user again, 2 repeats the last request, 3 stops.
     """
 
     kind: ClassVar[str] = "loop_recovery"
@@ -272,10 +272,10 @@ class LoopRecoveryAction(AgentAction):
 
 @dataclass(repr=False, eq=False)
 class AgentDelegateObservation(Observation):
-    """Another agent has done its part.
+    """Result of a delegated task.
 
     Attributes:
-        outputs: What it returns.
+        outputs: The other agent's results.
     """
 
     kind: ClassVar[str] = "delegate"
@@ -285,18 +285,18 @@ class AgentDelegateObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class SuccessObservation(Observation):
-    """Something worked."""
+    """Success of an Action."""
 
     kind: ClassVar[str] = "success"
 
 
 @dataclass(repr=False, eq=False)
 class AgentStateChangedObservation(Observation):
-    """The agent is in another state.
+    """Change of the agent's state.
 
     Attributes:
-        agent_state: Which.
-        reason: Why.
+        agent_state: The new state.
+        reason: The reason.
     """
 
     kind: ClassVar[str] = "agent_state_changed"
@@ -307,27 +307,27 @@ class AgentStateChangedObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class AgentCondensationObservation(Observation):
-    """The history became shorter."""
+    """Shortened history."""
 
     kind: ClassVar[str] = "condense"
 
 
 @dataclass(repr=False, eq=False)
 class RecallObservation(Observation):
-    """What was found in the agent's memory.
+    """Results from the agent's memory.
 
     Attributes:
-        recall_type: Of which kind it is.
-        repo_name: The repository that is worked on.
-        repo_directory: Where it is.
+        recall_type: Kind of recall.
+        repo_name: The repository.
+        repo_directory: Its directory.
         repo_branch: Its branch.
-        repo_instructions: What its people want agents to know.
-        runtime_hosts: Port by host that the agent may use.
-        additional_agent_instructions: What the runtime adds.
-        date: Today.
-        custom_secrets_descriptions: What each secret is for, by its name.
-        conversation_instructions: What the person adds.
-        working_dir: Where the agent works.
+        repo_instructions: Its instructions for agents.
+        runtime_hosts: Ports that the agent may use, by host.
+        additional_agent_instructions: Instructions of the runtime.
+        date: The current date.
+        custom_secrets_descriptions: Descriptions of secrets, by name.
+        conversation_instructions: Instructions of the user.
+        working_dir: The agent's working directory.
         microagent_knowledge: ``name``, ``trigger`` and ``content`` of each microagent.
     """
 
@@ -349,10 +349,10 @@ class RecallObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class TaskTrackingObservation(Observation):
-    """The plan as it is.
+    """Current plan of the agent.
 
     Attributes:
-        command: What was asked for.
+        command: The requested command.
         task_list: The tasks.
     """
 
@@ -364,6 +364,6 @@ class TaskTrackingObservation(Observation):
 
 @dataclass(repr=False, eq=False)
 class LoopDetectionObservation(Observation):
-    """The agent was found to repeat itself."""
+    """Detection of an agent that repeats itself."""
 
     kind: ClassVar[str] = "loop_detection"

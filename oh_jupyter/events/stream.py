@@ -1,6 +1,6 @@
-"""The log of a session on a file store, in OpenHands' layout, which several processes may share.
+"""Event log of a session on a file store, in OpenHands' layout; several processes may share it.
 
-Recording is a matter of memory: threads write the files and call subscribers, in the order of ids.
+Recording only touches memory: threads write the files and call subscribers, in the order of ids.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 Subscriber = Callable[[Event], object]
-"""What can subscribe: it gets the event; what it returns is ignored."""
+"""Callback for new events; its return value is ignored."""
 
 
 class Subscribers(QueueThread):
@@ -46,19 +46,19 @@ class Subscribers(QueueThread):
         self._published = self._delivered = 0  # events, counted
 
     def add(self, callback: Subscriber) -> Callable[[], None]:
-        """Subscribe to the events that are published from now on; returns what unsubscribes."""
-        ticket = object()
+        """Subscribe to events published from now on; return a function that unsubscribes."""
+        key = object()
         with self._changed:
-            self._callbacks[ticket] = callback
+            self._callbacks[key] = callback
 
         def remove() -> None:
             with self._changed:
-                self._callbacks.pop(ticket, None)
+                self._callbacks.pop(key, None)
 
         return remove
 
     def publish(self, event: Event, wire: dict[str, Any]) -> None:
-        """Hand an event to those who are subscribed now. It does not wait for them."""
+        """Queue an event for the current subscribers."""
         with self._changed:
             if not self._callbacks:
                 return
@@ -67,7 +67,7 @@ class Subscribers(QueueThread):
             self._wake()
 
     def flush(self, timeout: float | None) -> bool:
-        """Wait until what was published is delivered; False if that took ``timeout`` seconds."""
+        """Wait until all published events are delivered; return False on a timeout."""
         with self._changed:
             if self._thread is threading.current_thread():
                 return True
@@ -81,10 +81,10 @@ class Subscribers(QueueThread):
         with self._changed:
             if not self._queue:  # another thread was faster
                 return
-            number, event, wire, tickets = self._queue.popleft()
+            number, event, wire, keys = self._queue.popleft()
         masked = self._masker.masked(wire)
-        for ticket in tickets:
-            callback = self._callbacks.get(ticket)
+        for key in keys:
+            callback = self._callbacks.get(key)
             if callback is None:
                 continue
             try:
@@ -102,9 +102,9 @@ _EXIT_TIMEOUT_SECONDS = 5.0
 
 
 class EventStream:
-    """Records events, reads them back, and tells subscribers of new ones.
+    """Records events, reads them back, and notifies subscribers of new ones.
 
-    A text of more than ``max_inline_chars`` is a file of its own in ``blobs`` beside ``events``.
+    A text of more than ``max_inline_chars`` becomes a separate file in ``blobs`` beside ``events``.
     """
 
     def __init__(
@@ -131,25 +131,25 @@ class EventStream:
 
     @property
     def latest_id(self) -> int:
-        """Id of the last event; -1 while there is none."""
+        """Id of the last event; -1 if there is none."""
         return self._next_id - 1
 
     def add_event(self, event: Event, source: EventSource) -> Event:
-        """Record an event as it is now, which takes microseconds; it gets id, timestamp and source.
+        """Record a copy of an event; set its id, timestamp and source.
 
-        Another process may have taken the id: the one that it is written with is sure after
-        `flush`. WireError for an unknown source, RuntimeClosedError in a forked child.
+        If another process has taken the id, it changes; it is final after `flush`. Raise WireError
+        for an unknown source, RuntimeClosedError in a forked child.
         """
         if source not in _SOURCES:
-            raise WireError(f"No event has the source {source!r}; use one of {_SOURCES}.", "source")
+            raise WireError(f"Unknown event source {source!r}; use one of {_SOURCES}.", "source")
         if os.getpid() != self._pid:
             raise RuntimeClosedError(
-                f"The log of session {self.sid!r} belongs to process {self._pid}, which this one "
-                "was forked from; record the event there."
+                f"The log of session {self.sid!r} belongs to the parent process {self._pid}; "
+                "record the event there."
             )
         with self._lock:
             event.id = self._next_id
-            # Local time without an offset, as OpenHands writes and compares it.
+            # OpenHands writes and compares local time without an offset.
             event.timestamp = datetime.now().isoformat()
             event.source = source
             wire = to_wire(event)
@@ -159,11 +159,11 @@ class EventStream:
         return event
 
     def subscribe(self, callback: Subscriber) -> Callable[[], None]:
-        """Have a function called with a masked copy of each new event; returns what ends that."""
+        """Call a function with a masked copy of each new event; return a function to stop that."""
         return self._subscribers.add(callback)
 
     def get_event(self, id: int) -> Event:
-        """Read an event, masked (FileNotFoundError; StorageError: damaged; WireError: unknown)."""
+        """Read a masked event; raise FileNotFoundError, StorageError (damaged) or WireError."""
         wire = self._writer.unwritten([id]).get(id)
         if wire is None:
             path = self._writer.path(id)
@@ -171,7 +171,7 @@ class EventStream:
         return from_wire(join_blobs(wire, self._writer.blobs, self._store.read_bytes))
 
     def encoded(self, event: Event) -> bytes:
-        """JSON, not masked, of an event that was just recorded, shared with the log if possible."""
+        """Return the unmasked JSON of a recorded event, shared with the log if possible."""
         pending = None if event.id is None else self._writer.pending(event.id)
         wire = to_wire(event)
         return (pending if pending and pending.wire == wire else EncodedEvent(wire)).json()
@@ -185,13 +185,13 @@ class EventStream:
         *,
         whole: bool = True,
     ) -> list[Event]:
-        """Masked events from ``start`` to before ``end``; those of unknown types are left out.
+        """Return masked events from ``start`` to before ``end``, without those of unknown types.
 
-        Unless ``whole``, and where one is missing, long texts are their first part, which says so.
+        Without ``whole``, or if its file is missing, a long text is cut and notes that.
         """
-        found: list[Event] = []
+        matches: list[Event] = []
         if limit is not None and limit <= 0:
-            return found
+            return matches
         for wire in self._wires(max(start, 0), end):
             if kinds is not None and (wire.get("action") or wire.get("observation")) not in kinds:
                 continue
@@ -199,37 +199,37 @@ class EventStream:
                 blobs = self._writer.blobs
                 wire = join_blobs(wire, blobs, self._store.read_bytes, missing_ok=True)
             try:
-                found.append(from_wire(wire))
+                matches.append(from_wire(wire))
             except WireError as error:
-                _log.debug("Event %s is left out: %s", wire.get("id"), error)
+                _log.debug("Event %s is skipped: %s", wire.get("id"), error)
                 continue
-            if len(found) == limit:
+            if len(matches) == limit:
                 break
-        return found
+        return matches
 
     def mask(self, values: Iterable[str]) -> None:
-        """Record ``<secret_hidden>`` in the place of secrets from now on."""
+        """Replace secrets with ``<secret_hidden>`` from now on."""
         with self._lock:
             self._masker.add(values)
 
     @property
     def secrets(self) -> frozenset[str]:
-        """What is kept out of the log, for other logs to do the same."""
+        """Masked values, so that other logs can mask them, too."""
         return self._masker.values
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until all is written and delivered (StorageError: refused or late, and kept)."""
+        """Wait until all events are written and delivered; raise StorageError otherwise."""
         deadline = None if timeout is None else time.monotonic() + timeout
         self._writer.flush(timeout)
-        left = None if deadline is None else max(deadline - time.monotonic(), 0)
-        if not self._subscribers.flush(left):
+        remaining = None if deadline is None else max(deadline - time.monotonic(), 0)
+        if not self._subscribers.flush(remaining):
             raise StorageError(
-                f"Subscribers of {self._folder!r} have not taken all events within {timeout} s; "
+                f"Subscribers of {self._folder!r} did not process all events within {timeout} s; "
                 "the events are recorded."
             )
 
     def close(self, timeout: float = 10.0) -> None:
-        """Flush, and end the threads, which an event that is added later starts again."""
+        """Flush, and stop the threads; a later event starts them again."""
         if os.getpid() != self._pid:
             return
         try:
@@ -240,7 +240,7 @@ class EventStream:
         self._subscribers.stop()
 
     def _wires(self, start: int, end: int | None) -> Iterator[dict[str, Any]]:
-        """Read the wire forms of a range of ids, many files at a time."""
+        """Read the wire forms of a range of ids in batches."""
         if end is None or end > self._next_id:
             self._catch_up()
         stop = self._next_id if end is None else min(end, self._next_id)
@@ -260,7 +260,7 @@ class EventStream:
             self._next_id = renumber()
 
     def _catch_up(self) -> None:
-        """Learn of events that other processes have recorded to the session."""
+        """Update the next id from events that other processes have recorded."""
         with self._lock:
             if self._store.exists(self._writer.path(self._next_id)):
                 self._next_id = self._writer.free_id(self._next_id)
@@ -270,7 +270,7 @@ def _folder(sid: str, user_id: str | None) -> str:
     for name in (sid,) if user_id is None else (sid, user_id):
         if not isinstance(name, str) or name in ("", ".", "..") or "/" in name:
             raise StorePathError(
-                f"{name!r} cannot be the id of a session or a user; use letters and digits."
+                f"{name!r} is not a valid session or user id; use letters and digits."
             )
     if user_id is None:
         return f"sessions/{sid}/events"
@@ -281,9 +281,9 @@ def _parsed(data: bytes, path: str) -> dict[str, Any]:
     try:
         wire = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise StorageError(f"{path!r} is no event: {error}; delete or repair it.") from error
+        raise StorageError(f"{path!r} is not an event: {error}; delete or repair it.") from error
     if not isinstance(wire, dict):
-        raise StorageError(f"{path!r} is no event: it is no JSON object; delete or repair it.")
+        raise StorageError(f"{path!r} is not an event: not a JSON object; delete or repair it.")
     return wire
 
 

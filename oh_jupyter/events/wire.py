@@ -1,7 +1,7 @@
-"""Events as JSON, exactly as OpenHands' action-execution protocol writes them, both ways.
+"""Conversion of events to and from the JSON of OpenHands' action-execution protocol.
 
-What OpenHands does not have stands in ``oh_jupyter``, which its readers ignore, where an unknown
-argument would cost them the event; in ``args`` it is read as well.
+Fields that OpenHands lacks are written under ``oh_jupyter``, which its readers ignore; they would
+reject an event with an unknown argument. We also accept these fields in ``args``.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from oh_jupyter.schema import field_types
 
 _ENVELOPE = ("id", "timestamp", "source", "cause", "tool_call_metadata", "llm_metrics")
 EXTENSION_KEY = "oh_jupyter"
-"""Key of an event for what OpenHands does not have."""
+"""Key of an event for the fields that OpenHands lacks."""
 
 ACTOR_KEY = "actor"
-"""Key below it for who asked for an Action."""
+"""Key below it for the origin of an Action."""
 
 BLOBS_KEY = "blobs"
-"""Key below it for the long texts that the log keeps in files of their own."""
+"""Key below it for the long texts that the log keeps in separate files."""
 
 _ENVELOPE_TYPES = field_types(Event)
 _LOG_FIELDS = {*_ENVELOPE_TYPES, "timeout"}
@@ -39,7 +39,7 @@ _RENAMED_ARGS = {"is_confirmed": "confirmation_state", "images_urls": "image_url
 
 
 class EncodedEvent:
-    """An event whose JSON the log and the one who asked share: encoded once, by the first."""
+    """Event whose JSON is encoded once, for the log and for the reply."""
 
     def __init__(self, wire: dict[str, Any]) -> None:
         self.wire = wire  # must not change
@@ -47,7 +47,7 @@ class EncodedEvent:
         self._json: bytes | None = None
 
     def json(self) -> bytes:
-        """The event as JSON in UTF-8."""
+        """Return the event as JSON in UTF-8."""
         with self._lock:
             if self._json is None:
                 self._json = encode_json(self.wire)
@@ -55,7 +55,7 @@ class EncodedEvent:
 
 
 def to_wire(event: Event) -> dict[str, Any]:
-    """Write an event as new JSON-ready data; fields of the log that are not set are left out."""
+    """Convert an event to JSON-ready data; omit fields of the log that are not set."""
     data: dict[str, Any] = {
         name: getattr(event, name) for name in _ENVELOPE if getattr(event, name) is not None
     }
@@ -81,14 +81,14 @@ def to_wire(event: Event) -> dict[str, Any]:
 
 
 def from_wire(data: object) -> Event:
-    """Read an Action or an Observation (WireError names the field that is wrong)."""
+    """Parse an Action or an Observation; a WireError names the invalid field."""
     if isinstance(data, dict) and "observation" in data:
         return observation_from_wire(data)
     return action_from_wire(data)
 
 
 def action_from_wire(data: object) -> Action:
-    """Read an Action (UnknownTypeError, or WireError that names the field)."""
+    """Parse an Action; raise UnknownTypeError, or a WireError that names the field."""
     envelope = mapping(data, "action")
     if "action" not in envelope and "observation" in envelope:
         raise UnknownTypeError(
@@ -115,7 +115,7 @@ def action_from_wire(data: object) -> Action:
 
 
 def observation_from_wire(data: object) -> Observation:
-    """Read an Observation (UnknownTypeError, or WireError that names the field)."""
+    """Parse an Observation; raise UnknownTypeError, or a WireError that names the field."""
     envelope = mapping(data, "observation")
     kind = envelope.get("observation")
     cls = OBSERVATIONS.get(kind) if isinstance(kind, str) else None
@@ -138,7 +138,7 @@ def observation_from_wire(data: object) -> Observation:
 
 
 def _type_fields(event: Event) -> dict[str, Any]:
-    """Fields of the protocol: not the log's, not the extensions, and none that is not sent."""
+    """Return the protocol's fields of a type, without log fields, extensions and unsent ones."""
     return {
         f.name: _plain(getattr(event, f.name))
         for f in fields(cast(Any, event))
@@ -147,28 +147,28 @@ def _type_fields(event: Event) -> dict[str, Any]:
 
 
 def _extensions(event: Event) -> dict[str, Any]:
-    """The fields that OpenHands does not have, where they are set."""
-    found = {
+    """Return the fields that OpenHands lacks and that are set."""
+    values = {
         f.name: (getattr(event, f.name), f.default)
         for f in fields(cast(Any, event))
         if "extension" in f.metadata
     }
-    return {name: _plain(value) for name, (value, default) in found.items() if value != default}
+    return {name: _plain(value) for name, (value, default) in values.items() if value != default}
 
 
 def _read_extensions(cls: type[Action], envelope: dict[str, Any]) -> dict[str, Any]:
-    given = dict(mapping(envelope.get(EXTENSION_KEY, {}), EXTENSION_KEY))
-    given.pop(BLOBS_KEY, None)
-    given.pop(ACTOR_KEY, None)
+    extensions = dict(mapping(envelope.get(EXTENSION_KEY, {}), EXTENSION_KEY))
+    extensions.pop(BLOBS_KEY, None)
+    extensions.pop(ACTOR_KEY, None)
     known = [f.name for f in fields(cls) if "extension" in f.metadata and f.name != ACTOR_KEY]
-    for name in given:
+    for name in extensions:
         if name not in known:
             raise WireError(
-                f"'{EXTENSION_KEY}.{name}' is not an argument of ours for {cls.kind!r}. "
+                f"'{EXTENSION_KEY}.{name}' is not an extension of {cls.kind!r}. "
                 f"It has: {', '.join(known) or 'none'}",
                 f"{EXTENSION_KEY}.{name}",
             )
-    return given
+    return extensions
 
 
 def _plain(value: Any) -> Any:
@@ -177,7 +177,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, CmdOutputMetadata):
         return {f.name: getattr(value, f.name) for f in fields(value)}
     if isinstance(value, dict | list):
-        return copy.deepcopy(value)  # whoever has the event may go on changing it
+        return copy.deepcopy(value)  # the caller may change the event later
     return value
 
 
@@ -189,7 +189,7 @@ def _read_envelope(event: Event, envelope: dict[str, Any]) -> None:
 
 
 def _current_args(args: dict[str, Any]) -> dict[str, Any]:
-    """Apply the renamings and removals that the protocol keeps for old logs."""
+    """Apply the protocol's renamings and removals for old logs."""
     args = dict(args)
     legacy = args.pop("translated_ipython_code", None)
     if isinstance(legacy, str):
@@ -204,17 +204,17 @@ def _current_args(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _file_editor_call(code: str) -> dict[str, Any]:
-    """Arguments of a legacy ``print(file_editor(**{...}))``."""
+    """Return the arguments of a legacy ``print(file_editor(**{...}))``."""
     match = re.search(r"file_editor\(\*\*(.*?)\)\)?\s*$", code, re.DOTALL)
     if match is None:
         return {}
     try:
         arguments = ast.literal_eval(match.group(1))
-    except (ValueError, SyntaxError) as problem:
+    except (ValueError, SyntaxError) as error:
         raise WireError(
-            "'args.translated_ipython_code' does not hold a file_editor call",
+            "'args.translated_ipython_code' does not contain a file_editor call",
             "args.translated_ipython_code",
-        ) from problem
+        ) from error
     if not isinstance(arguments, dict):
         return {}
     return {k: v for k, v in arguments.items() if v is not None}
@@ -223,8 +223,8 @@ def _file_editor_call(code: str) -> dict[str, Any]:
 def _current_run_extras(extras: dict[str, Any]) -> dict[str, Any]:
     """Move the old names of exit code and pid into the metadata."""
     extras = dict(extras)
-    given = extras.get("metadata")
-    metadata = dict(mapping(given, "extras.metadata")) if given is not None else {}
+    metadata = extras.get("metadata")
+    metadata = {} if metadata is None else dict(mapping(metadata, "extras.metadata"))
     for old, new in (("exit_code", "exit_code"), ("command_id", "pid")):
         if extras.get(old) is not None:
             metadata.setdefault(new, extras[old])

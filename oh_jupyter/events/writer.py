@@ -1,6 +1,6 @@
-"""Events on their way to the store, written one file after another: always the log up to some id.
+"""Background writer of events, one file after another, so that the stored log has no gaps.
 
-While the store refuses, the oldest is tried again whenever another one comes, or somebody flushes.
+While the store fails, each new event and each flush retries the oldest unwritten event.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600  # permissions
 class EventWriter(QueueThread):
     """Writes the events of one session's folder, in order and in the background.
 
-    When another process has taken an id, ``on_taken`` is called with a function that gives later
-    ids.
+    If another process has taken an id, it calls ``on_taken`` with a function that renumbers the
+    queued events.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class EventWriter(QueueThread):
         self._masker = masker
         self._unwritten: dict[int, tuple[Event, EncodedEvent]] = {}
         self._error: Exception | None = None
-        self._put = self._written = 0  # events, counted: their ids may change
-        self._requested = self._attempted = 0  # attempts that were wanted, and that are over
+        self._put = self._written = 0  # numbers of events, whose ids may change
+        self._requested = self._attempted = 0  # numbers of requested and finished attempts
 
     def path(self, id: int) -> str:
-        """Path of an event on the store."""
+        """Return the path of an event on the store."""
         return f"{self._folder}/{id}.json"
 
     def free_id(self, start: int = 0) -> int:
-        """The first id from ``start`` on after all that are taken."""
+        """Return the first id after all stored ones, at least ``start``."""
         try:
             entries = self._store.list(self._folder)
         except FileNotFoundError:
@@ -72,7 +72,7 @@ class EventWriter(QueueThread):
         return max((int(name[1]) + 1 for name in names if name), default=start)
 
     def put(self, event: Event, encoded: EncodedEvent) -> None:
-        """Queue an event, whose id is higher than that of the one before."""
+        """Queue an event; its id must be higher than the previous one."""
         with self._changed:
             self._unwritten[int(encoded.wire["id"])] = (event, encoded)
             self._put += 1
@@ -80,13 +80,13 @@ class EventWriter(QueueThread):
             self._wake()
 
     def unwritten(self, ids: Iterable[int]) -> dict[int, dict[str, Any]]:
-        """Masked wire forms, by id, of those of the events whose files are not written yet."""
+        """Return the masked wire forms of unwritten events, by id."""
         with self._changed:
-            found = {id: self._unwritten[id][1] for id in ids if id in self._unwritten}
-        return {id: self._masker.masked(event.wire) for id, event in found.items()}
+            events = {id: self._unwritten[id][1] for id in ids if id in self._unwritten}
+        return {id: self._masker.masked(event.wire) for id, event in events.items()}
 
     def pending(self, id: int) -> EncodedEvent | None:
-        """The event as it was put, if its file is not written yet."""
+        """Return an event as it was queued, if it is not written yet."""
         with self._changed:
             return self._unwritten[id][1] if id in self._unwritten else None
 
@@ -100,20 +100,17 @@ class EventWriter(QueueThread):
             requested = self._requested
             self._changed.notify_all()
 
-        def written() -> bool:
-            return self._written >= last
-
-        def refused() -> bool:
+        def has_failed() -> bool:
             return self._error is not None and self._attempted >= requested
 
-        self._wait_for(lambda: written() or refused(), timeout)
+        self._wait_for(lambda: self._written >= last or has_failed(), timeout)
         with self._changed:
-            if written():
+            if self._written >= last:
                 return
             first, error = next(iter(self._unwritten)), self._error
         raise StorageError(
             f"The events from {first} on are not written to {self._folder!r} yet "
-            f"({error or f'not done within {timeout} s'}); they are kept and tried again."
+            f"({error or f'timeout after {timeout} s'}); they are kept and retried."
         ) from error
 
     def _work(self) -> None:
@@ -128,7 +125,7 @@ class EventWriter(QueueThread):
             return
         with self._changed:
             if error is None and self._unwritten.pop(id, None) is not None:
-                self._written += 1  # by another thread if this one was stopped and slow
+                self._written += 1  # None if another thread was faster
             elif error is not None and self._error is None:
                 _log.warning("Event %d is not written yet: %s", id, error)
             self._error, self._attempted = error, requested
@@ -147,25 +144,25 @@ class EventWriter(QueueThread):
                 self._create_blob(path, blob)
             self._create(self.path(id), data)
         except FileExistsError as error:
-            return None if self._is_there(id, encoded) else error
+            return None if self._is_written(id, encoded) else error
         except Exception as error:
             return error
         return None
 
     def _create(self, path: str, data: bytes) -> None:
-        # Stores of other people may not have it.
+        # A third-party store may lack create().
         create = getattr(self._store, "create", self._store.write)
         create(path, data)
         self._restrict(path, _PRIVATE_FILE)
 
     def _create_blob(self, path: str, data: bytes) -> None:
-        """Write a long text unless it is there: what its name says is what it holds."""
+        """Write a long text unless it exists; its name is the digest of its contents."""
         self._restrict(self.blobs, _PRIVATE_FOLDER)
         with contextlib.suppress(FileExistsError):
             self._create(path, data)
 
     def _prepare(self) -> None:
-        """Make the session's folders private, and describe it where nobody has done so."""
+        """Make the session's folders private, and write its metadata if it has none."""
         for folder in (self._session, self._folder):
             self._restrict(folder, _PRIVATE_FOLDER)
         owner, _, sid = self._session.rpartition("/")
@@ -180,12 +177,12 @@ class EventWriter(QueueThread):
             self._create(f"{self._session}/metadata.json", encode_json(metadata))
 
     def _restrict(self, path: str, mode: int) -> None:
-        """Set permissions on a store that is on this machine; folders are made if need be."""
+        """Set permissions on a local store; create missing folders."""
         locate = getattr(self._store, "get_absolute_path", None)
         local = "" if locate is None else locate(path)
         if not os.path.isabs(local) or not hasattr(os, "fchmod"):
             return
-        # Another user may own what is there, or the disk may know no permissions.
+        # Another user may own the path, or the filesystem may lack permissions.
         with contextlib.suppress(OSError):
             if mode == _PRIVATE_FOLDER:
                 os.makedirs(local, mode, exist_ok=True)
@@ -195,33 +192,33 @@ class EventWriter(QueueThread):
             finally:
                 os.close(handle)
 
-    def _is_there(self, id: int, encoded: EncodedEvent) -> bool:
-        """Tell whether a file is ours: a store may have done what it reported as failed."""
+    def _is_written(self, id: int, encoded: EncodedEvent) -> bool:
+        """Return whether the file is ours: a store may report a completed write as failed."""
         try:
-            # Two processes may well record at the same microsecond: only the whole tells.
+            # Timestamps of two processes can be equal, so compare the whole contents.
             return self._store.read_bytes(self.path(id)) == self._files(encoded)[0]
         except OSError:
             return False
 
     def _files(self, encoded: EncodedEvent) -> tuple[bytes, dict[str, bytes]]:
-        """The event's own file, and those of its long texts by path; without secrets."""
+        """Return the masked contents of the event's file, and of its long texts by path."""
         masked = self._masker.masked(encoded.wire)
-        shown = encoded if masked is encoded.wire else EncodedEvent(masked)
-        return split_blobs(shown, self.blobs, self._max_inline_chars)
+        event = encoded if masked is encoded.wire else EncodedEvent(masked)
+        return split_blobs(event, self.blobs, self._max_inline_chars)
 
     def _renumber(self) -> int:
-        """Give the queued events the ids after those that are taken; returns the next free one."""
+        """Give the queued events ids after the stored ones; return the next free id."""
         with self._changed:
             start = self.free_id(next(iter(self._unwritten), 0))
             ids = {old: start + n for n, old in enumerate(self._unwritten)}
-            moved: dict[int, tuple[Event, EncodedEvent]] = {}
+            renumbered: dict[int, tuple[Event, EncodedEvent]] = {}
             for old, (event, encoded) in self._unwritten.items():
                 event.id = ids[old]
                 wire = {**encoded.wire, "id": event.id}
                 if wire.get("cause") in ids:
                     event.cause = wire["cause"] = ids[wire["cause"]]
-                moved[event.id] = (event, EncodedEvent(wire))
-            if moved:
-                _log.debug("Another process records to %r; ids from %d on", self._folder, start)
-            self._unwritten = moved
-            return start + len(moved)
+                renumbered[event.id] = (event, EncodedEvent(wire))
+            if renumbered:
+                _log.debug("Another process writes to %r; ids continue at %d", self._folder, start)
+            self._unwritten = renumbered
+            return start + len(renumbered)

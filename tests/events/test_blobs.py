@@ -133,7 +133,7 @@ def test_an_event_cannot_name_another_file(store, stream):
     reference = {"key": "secret", "bytes": 8, "sha256": "../../../secret"}
     wire["oh_jupyter"] = {"blobs": {"/args/content": reference}}
     store.write("sessions/s1/events/0.json", json.dumps(wire))
-    with pytest.raises(StorageError, match="is no digest"):
+    with pytest.raises(StorageError, match="is not a digest"):
         EventStream(store, "s1").get_event(0)
 
 

@@ -383,7 +383,7 @@ def test_text_that_has_no_utf_8_form(stream):
 
 @pytest.mark.parametrize("sid", ["", "..", "a/b", None])
 def test_ids_of_sessions(store, sid):
-    with pytest.raises(StorePathError, match="id of a session"):
+    with pytest.raises(StorePathError, match="not a valid session"):
         EventStream(store, sid)
 
 

@@ -36,12 +36,12 @@ def event_schemas() -> dict[str, Schema]:
     )
     found["CmdOutputMetadata"]["description"] = _summary(CmdOutputMetadata)
     found["ObservationExtension"] = _object(Observation, ["handling"])
-    found["ObservationExtension"]["description"] = "What OpenHands does not have."
+    found["ObservationExtension"]["description"] = "Fields that OpenHands lacks."
     found["Event"] = _event()
     runnable = {kind: cls for kind, cls in ACTIONS.items() if cls.runnable}
     found["RunnableAction"] = _one_of("An Action that a runtime can execute.", runnable, "action")
     found["Action"] = _one_of("Any Action.", ACTIONS, "action")
-    found["Observation"] = _one_of("What came of an Action.", OBSERVATIONS, "observation")
+    found["Observation"] = _one_of("Result of an Action.", OBSERVATIONS, "observation")
     return found
 
 
