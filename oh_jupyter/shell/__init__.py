@@ -1,4 +1,4 @@
-"""The shell room: one persistent shell behind the protocol's ``run`` action.
+"""Persistent shell behind the protocol's ``run`` action.
 
 ::
 

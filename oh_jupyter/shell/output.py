@@ -1,4 +1,4 @@
-"""What a shell has written: markers in it, and what nobody has read yet, in bounded memory."""
+"""Markers in a shell's output, and a bounded buffer for unread output."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ END = b"\x1b\\"
 
 @dataclass(frozen=True)
 class Marker:
-    """A marker: ``b`` before a command, ``e`` after it, ``r`` from a bash that has just started.
+    """A marker: ``b`` before a command, ``e`` after it, ``r`` from a newly started bash.
 
-    Our own are ``s``, to know that all before it has arrived, and ``x``, at the end of the shell.
+    We write ``s`` ourselves, to know that all earlier output has arrived, and ``x`` at the shell's
+    end.
     """
 
     kind: str
     command_id: str = ""
-    payload: str = ""  # ASCII; the report of a shell that has no report line
+    payload: str = ""  # ASCII; the report of a shell without a report line
 
 
 class MarkerParser:
-    r"""Separates markers ``ESC ] TOKEN ; KIND ; ID ESC \\`` from output, wherever pieces end.
+    r"""Separates markers ``ESC ] TOKEN ; KIND ; ID ESC \\`` from output that arrives in chunks.
 
-    No listing of the shell's functions looks like one: they show the token, but no escape
-    character.
+    A listing of the shell's functions shows the token, but no escape character.
     """
 
     def __init__(self, token: str) -> None:
@@ -34,11 +34,11 @@ class MarkerParser:
         self._pending = b""
 
     def write(self, marker: Marker) -> bytes:
-        """A marker as it stands in the output."""
+        """Return the bytes of a marker."""
         return self._prefix + f"{marker.kind};{marker.command_id}".encode() + END
 
     def split(self, data: bytes) -> Iterator[bytes | Marker]:
-        """Output and markers in order; the beginning of a marker is kept until the rest comes."""
+        """Yield output and markers in order; keep an incomplete marker for the next call."""
         data = self._pending + data
         position = 0
         while (start := data.find(self._prefix, position)) >= 0:
@@ -57,17 +57,17 @@ class MarkerParser:
         yield data[position:start]
 
     def flush(self) -> bytes:
-        """Take what was kept as output, when nothing can follow."""
+        """Return an incomplete marker as output, at the end."""
         pending, self._pending = self._pending, b""
         return pending
 
 
 MAX_LINES = 11_000
-"""Lines that are kept: the 10 000 of history and 1 000 of screen that the protocol's window has."""
+"""Maximum number of lines: 10 000 of history and 1 000 of screen, as in the protocol."""
 MAX_BYTES = 8 * 1024 * 1024
-"""Bytes that are kept, however long the lines are."""
+"""Maximum size of the output."""
 
-# An escape sequence of which the end has not arrived yet; only a short one is waited for.
+# The beginning of a short escape sequence whose end has not arrived yet.
 UNFINISHED_ESCAPE = re.compile(
     rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}|[\]PX^_][^\x07\x1b]{0,256}\x1b?|[ -/]{0,4})?\Z"
 )
@@ -75,14 +75,14 @@ UNFINISHED_ESCAPE = re.compile(
 
 @dataclass(frozen=True)
 class OutputSlice:
-    """Output that was taken out of the buffer."""
+    """Output taken from the buffer."""
 
     data: bytes
-    truncated: bool  # earlier output was dropped, because there was too much of it
+    truncated: bool  # whether earlier output exceeded a limit and was dropped
 
 
 class OutputBuffer:
-    """The last ``MAX_LINES`` lines and ``MAX_BYTES`` bytes of output, dropped by whole chunks."""
+    """Buffer for the last ``MAX_LINES`` lines and ``MAX_BYTES`` bytes of output."""
 
     def __init__(self) -> None:
         self._chunks: deque[tuple[bytes, int]] = deque()
@@ -112,23 +112,23 @@ class OutputBuffer:
             self._truncated = True
 
     def peek(self, size: int) -> bytes:
-        """The last chunks, at least ``size`` bytes where there are as many; they stay."""
-        found: list[bytes] = []
+        """Return the last ``size`` bytes without taking them."""
+        chunks: list[bytes] = []
         for chunk, _ in reversed(self._chunks):
-            found.append(chunk[-size:])
+            chunks.append(chunk[-size:])
             size -= len(chunk)
             if size <= 0:
                 break
-        return b"".join(reversed(found))
+        return b"".join(reversed(chunks))
 
     def append_line(self, data: bytes) -> None:
-        """Add output that begins a line of its own."""
+        """Add output on a new line."""
         if self._chunks and not self._chunks[-1][0].endswith(b"\n"):
             data = b"\n" + data
         self.append(data)
 
     def take(self, final: bool) -> OutputSlice:
-        """Take everything out; unless it is final, an unfinished character or sequence stays."""
+        """Take all output; unless it is final, keep an incomplete character or escape sequence."""
         data = b"".join(chunk for chunk, _ in self._chunks)
         truncated = self._truncated
         lines = self._lines + (not data.endswith(b"\n"))
@@ -149,7 +149,7 @@ class OutputBuffer:
 
 
 def _last_lines(data: bytes, drop: int) -> bytes:
-    """Drop that many lines from the beginning."""
+    """Drop lines from the beginning."""
     position = 0
     for _ in range(drop):
         position = data.index(b"\n", position) + 1

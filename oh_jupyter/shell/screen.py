@@ -1,4 +1,4 @@
-"""A screen model: where characters end up when a program moves the cursor, as in ECMA-48 and xterm.
+"""Screen model for output that moves the cursor, after ECMA-48 and xterm.
 
 Lines have no fixed width, so nothing wraps. Rows above the window are history.
 """
@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable
 
 WINDOW_ROWS = 100
-"""Height of the window in lines, which absolute cursor positions count from."""
+"""Height of the window, to which absolute cursor positions refer."""
 MAX_COLUMN = 20_000
-"""Positions beyond this are nonsense from binary output."""
+"""Limit for columns; larger positions come from binary output."""
 
 TOKEN = re.compile(
     r"(?P<text>[^\x00-\x1f\x7f\x1b]+)"
@@ -23,7 +23,7 @@ TOKEN = re.compile(
 
 
 class Screen:
-    """A terminal of unlimited width that is fed with output and read as text."""
+    """Terminal screen of unlimited width that turns output into text."""
 
     def __init__(self) -> None:
         self.rows: list[list[str]] = [[]]
@@ -47,7 +47,7 @@ class Screen:
                 self._escape(token["escape"])
 
     def text(self) -> str:
-        """Read the screen and its history."""
+        """Return the screen and its history."""
         return "\n".join("".join(row).rstrip() for row in self.rows)
 
     def _write(self, text: str) -> None:
@@ -58,14 +58,14 @@ class Screen:
         cells = list(text) if text.isascii() else _cells(text, row, self.column)
         end = self.column + len(cells)
         if cells and len(row) > self.column and row[self.column] == "" and self.column:
-            row[self.column - 1] = " "  # The left half of a wide character that is cut.
+            row[self.column - 1] = " "  # left half of an overwritten wide character
         row[self.column : end] = cells
         if len(row) > end and row[end] == "":
             row[end] = " "
         self.column = end
 
     def _control(self, character: str) -> None:
-        """Act on a control character; those without a visible effect are dropped."""
+        """Process a control character; drop those without a visible effect."""
         if character in "\n\x0b\x0c":
             self._line_feed()
             if character == "\n":
@@ -83,13 +83,13 @@ class Screen:
             self._top = self.row - WINDOW_ROWS + 1
 
     def _go(self, row: int) -> None:
-        """Move to a row, which is made if it is not there yet."""
+        """Move to a row, adding missing rows."""
         self.row = row
         while len(self.rows) <= row:
             self.rows.append([])
 
     def _escape(self, final: str) -> None:
-        """Act on a two-character sequence."""
+        """Process a two-character sequence."""
         if final in "DE":
             self._line_feed()
             self.column = 0 if final == "E" else self.column
@@ -109,7 +109,7 @@ class Screen:
             self.column = 0
 
     def _sequence(self, parameters: str, final: str) -> None:
-        """Act on a control sequence ``ESC [ parameters final``."""
+        """Process a control sequence ``ESC [ parameters final``."""
         if parameters[:1] in ("?", ">", "=", "<"):
             if final in "hl" and {"1049", "1047", "47"} & set(parameters[1:].split(";")):
                 self._alternate(final == "h")
@@ -173,35 +173,35 @@ class Screen:
         del self.rows[self.row : self.row + count]
         self._go(self.row)
 
-    def _erase_line(self, what: int) -> None:
+    def _erase_line(self, mode: int) -> None:
         """Erase to the end (0), from the beginning (1), or all (2) of the line."""
         row = self.rows[self.row]
-        if what == 0:
+        if mode == 0:
             del row[self.column :]
-        elif what == 1:
+        elif mode == 1:
             row[: self.column + 1] = " " * min(len(row), self.column + 1)
         else:
             row.clear()
 
-    def _erase_window(self, what: int = 2) -> None:
+    def _erase_window(self, mode: int = 2) -> None:
         """Erase below (0), above (1), all of the window (2), or the history (3)."""
-        if what == 0:
+        if mode == 0:
             self._erase_line(0)
             del self.rows[self.row + 1 :]
-        elif what == 1:
+        elif mode == 1:
             for row in self.rows[self._top : self.row]:
                 row.clear()
             self._erase_line(1)
-        elif what == 2:
+        elif mode == 2:
             for row in self.rows[self._top :]:
                 row.clear()
-        elif what == 3:
+        elif mode == 3:
             del self.rows[: self._top]
             self.row -= self._top
             self._top = 0
 
     def _alternate(self, enter: bool) -> None:
-        """Enter or leave the screen that full-screen programs draw on."""
+        """Enter or leave the alternate screen of full-screen programs."""
         if enter and self._primary is None:
             self._primary = (self.rows, self.row, self.column, self._top)
             self.rows, self.row, self.column, self._top = [[]], 0, 0, 0
@@ -231,7 +231,7 @@ MOVES: dict[str, Callable[[Screen, int], None]] = {
 
 
 def _cells(text: str, row: list[str], column: int) -> list[str]:
-    """Split text into cells: wide characters take two, combining markers join the one before."""
+    """Split text into cells: wide characters take two, combining characters join the previous."""
     from wcwidth import wcwidth
 
     cells: list[str] = []
@@ -261,11 +261,11 @@ INVISIBLE = [chr(code) for code in (*range(0x20), 0x7F) if chr(code) not in "\t\
 
 
 def render(data: bytes) -> str:
-    """Turn terminal output into plain text: no control characters, tabs expanded, lines trimmed."""
+    """Convert terminal output to plain text: expand tabs, trim lines, drop control characters."""
     text = data.decode("utf-8", "replace")
     if "\x1b" in text:
         text = PLAIN_ESCAPES.sub("", COLOURS.sub("", text))
-    # ``in`` and ``replace`` are many times as fast as regular expressions, and there are few kinds.
+    # ``in`` and ``replace`` are many times faster than regular expressions.
     text = text.replace("\r\n", "\n")
     if "\r" in text:
         text = LINE_END.sub("\n", text)

@@ -1,4 +1,4 @@
-"""ShellSession: the protocol's ``run`` action over one persistent shell, whichever it is."""
+"""ShellSession: the protocol's ``run`` action over one persistent shell."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ from oh_jupyter.shell.supervisor import ShellSupervisor
 T = TypeVar("T")
 
 SET_UP_SECONDS = 30.0
-"""Seconds that the shell gets to tell its state, or to go back to one."""
+"""Timeout for reading or restoring the shell's state."""
 
 
 class ShellSession:
     """A persistent shell that runs one command at a time.
 
-    Use it from any thread with :meth:`execute`, or on one event loop, without any thread, with
-    :meth:`execute_async`. A ``with`` block starts and closes it.
+    Call :meth:`execute` from any thread, or await :meth:`execute_async` on one event loop
+    without threads. A ``with`` block starts and closes it.
 
     Attributes:
-        dialect: What is special about the shell; a subclass sets it.
+        dialect: Properties of the shell; set by a subclass.
         work_dir: Directory in which the shell starts.
-        username: User that the shell runs as; None for ours.
+        username: User that the shell runs as; None for the current user.
         NO_CHANGE_TIMEOUT_SECONDS: Seconds without output after which a command that is not
             ``blocking`` is reported as still running (the name is OpenHands').
-        max_memory_mb: Memory in MiB that the processes of a command may use together, or None.
+        max_memory_mb: Memory limit in MiB for all processes of a command, or None.
     """
 
     dialect: ClassVar[Dialect]
@@ -78,18 +78,18 @@ class ShellSession:
         env: Mapping[str, str] | None = None,
         path_directory: str | None = None,
     ) -> None:
-        """Describe a session; :meth:`initialize` starts it.
+        """Prepare a session; :meth:`initialize` starts it.
 
         Args:
             work_dir: Directory in which the shell starts.
-            username: User to run as; another one than ours needs root.
+            username: User to run as; a different user requires root.
             no_change_timeout_seconds: See above; None for the environment variable
                 NO_CHANGE_TIMEOUT_SECONDS, or 10.
             max_memory_mb: See above.
-            loop: Running event loop to work on; None for a private one in a thread.
-            env: The environment to start from; None for a copy of ours.
-            path_directory: Directory that comes first on the shell's PATH, whatever the user's
-                start-up files put there; None for none.
+            loop: Running event loop to use; None for a private one in a thread.
+            env: Base environment; None for a copy of the process environment.
+            path_directory: Directory to put first on the shell's PATH, after the user's
+                start-up files have run; or None.
 
         Raises:
             ConfigError: NO_CHANGE_TIMEOUT_SECONDS is not a positive number.
@@ -103,13 +103,13 @@ class ShellSession:
         self._loop = loop
         self._thread: LoopThread | None = None
         self._supervisor: ShellSupervisor | None = None
-        self._command: Command | None = None  # The one that was reported as unfinished.
+        self._command: Command | None = None  # the one reported as unfinished
         self._lock = asyncio.Lock()
         self._progress = progress.get()
 
     @property
     def cwd(self) -> str:
-        """The shell's working directory, as of the last completed command."""
+        """The shell's working directory after the last completed command."""
         return self.work_dir if self._supervisor is None else self._supervisor.cwd
 
     @property
@@ -119,10 +119,10 @@ class ShellSession:
 
     @property
     def running(self) -> bool:
-        """Whether a command is running, also one whose observation was already given."""
+        """Whether a command is running, including one reported as unfinished."""
         return self._supervisor is not None and self._supervisor.shell.running
 
-    # The blocking face
+    # Blocking interface
 
     def initialize(self) -> None:
         """Start the shell; see :meth:`initialize_async`."""
@@ -136,7 +136,7 @@ class ShellSession:
             raise
 
     def execute(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
-        """Run an action from any thread but the loop's own; see :meth:`execute_async`."""
+        """Run an action from any thread except the loop's; see :meth:`execute_async`."""
         return self._call(self.execute_async(action))
 
     def set_env(self, variables: Mapping[str, str]) -> None:
@@ -144,20 +144,20 @@ class ShellSession:
         self._call(self.set_env_async(variables))
 
     def snapshot(self) -> ShellSnapshot:
-        """Tell directory and exported variables; see :meth:`snapshot_async`."""
+        """Return directory and exported variables; see :meth:`snapshot_async`."""
         return self._call(self.snapshot_async())
 
     def restore(self, snapshot: ShellSnapshot) -> None:
-        """Go back to a directory and to exported variables; see :meth:`restore_async`."""
+        """Restore directory and exported variables; see :meth:`restore_async`."""
         self._call(self.restore_async(snapshot))
 
     def interrupt(self) -> None:
-        """Press Ctrl-C in the running command, also while :meth:`execute` waits elsewhere."""
+        """Press Ctrl-C in the running command, even while another thread executes it."""
         if self._loop is not None and self._supervisor is not None:
             self._loop.call_soon_threadsafe(self._supervisor.shell.press, INTERRUPT)
 
     def close(self) -> None:
-        """End the shell and everything that was started in it. May be called twice."""
+        """Stop the shell and all its processes; further calls do nothing."""
         if self._supervisor is not None:
             self._call(self.close_async())
         if self._thread is not None:
@@ -172,7 +172,7 @@ class ShellSession:
         self.close()
 
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the session's loop from another thread (ShellError)."""
+        """Run a coroutine on the session's loop from another thread; may raise ShellError."""
         loop = self._loop
         if loop is None or loop.is_closed() or (self._thread is None and not loop.is_running()):
             coroutine.close()
@@ -183,22 +183,22 @@ class ShellSession:
         if asyncio._get_running_loop() is loop:
             coroutine.close()
             raise ShellError(
-                "This would block the event loop that the shell works on: "
-                "await the method whose name ends in _async instead."
+                "This call would block the shell's own event loop: "
+                "await the method with the suffix _async instead."
             )
         return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
 
-    # The asyncio face
+    # asyncio interface
 
     def peek(self, max_lines: int = 3) -> str:
-        """The last lines of the command that runs, which stay there; on the session's loop."""
+        """Return the last lines of the running command without consuming them."""
         return last_lines(self._command, max_lines)
 
     async def initialize_async(self) -> None:
         """Start the shell on the running loop.
 
         Raises:
-            ShellError: The shell does not start.
+            ShellError: The shell cannot be started.
         """
         if self._supervisor is not None:
             return
@@ -217,21 +217,21 @@ class ShellSession:
         self._supervisor = supervisor
 
     async def close_async(self) -> None:
-        """End the shell and everything that was started in it."""
+        """Stop the shell and all its processes."""
         supervisor, self._supervisor, self._command = self._supervisor, None, None
         if supervisor is not None:
             await supervisor.close()
 
     async def set_env_async(self, variables: Mapping[str, str]) -> None:
-        """Set environment variables in the running shell, and in those that may follow it.
+        """Set environment variables in the shell, and in a later replacement of it.
 
-        While a command runs they are kept, and set before the next one.
+        While a command runs, they are queued and set before the next one.
 
         Args:
-            variables: Names and values; values are taken literally.
+            variables: Values by name; they are taken literally.
 
         Raises:
-            ShellError: A name or value cannot be that of an environment variable.
+            ShellError: A name or value is invalid.
         """
         check_variables(variables)
         async with self._lock:
@@ -241,20 +241,20 @@ class ShellSession:
                 await supervisor.wait(supervisor.run(""))
 
     async def snapshot_async(self) -> ShellSnapshot:
-        """Tell where the shell is and what it exports, without a trace in it.
+        """Return the shell's directory and exported variables, without side effects.
 
         Returns:
-            What :meth:`restore_async` takes.
+            A snapshot for :meth:`restore_async`.
 
         Raises:
-            ShellError: A command runs, or the shell cannot tell.
+            ShellError: A command is running, or the shell cannot report its variables.
         """
         async with self._lock:
             return await self._snapshot()
 
     async def _snapshot(self) -> ShellSnapshot:
         if self.dialect.write_variables is None:
-            raise ShellError(f"{self.dialect.name} cannot tell its variables.")
+            raise ShellError(f"{self.dialect.name} cannot report its variables.")
         try:
             descriptor, file = tempfile.mkstemp(prefix="oh_shell_")
         except OSError as error:
@@ -263,72 +263,72 @@ class ShellSession:
         try:
             if self.username is not None:
                 shutil.chown(file, self.username)
-            report = await self._set_up(self.dialect.write_variables(file))
+            report = await self._run_setup(self.dialect.write_variables(file))
             variables = read_variables(file)
         finally:
             os.unlink(file)
         return ShellSnapshot(report.cwd, variables)
 
     async def restore_async(self, snapshot: ShellSnapshot) -> None:
-        """Go back to a directory and to exported variables; those exported since are removed.
+        """Restore the directory and the exported variables, and remove variables exported since.
 
-        What is no exported variable stays: functions, aliases, variables of the shell alone.
+        Functions, aliases and unexported variables do not change.
 
         Args:
-            snapshot: What :meth:`snapshot_async` has told, here or in another session.
+            snapshot: Result of :meth:`snapshot_async`, from this or another session.
 
         Raises:
-            ShellError: A command runs, the directory is gone, or a variable is read-only.
+            ShellError: A command is running, the directory is gone, or a variable is read-only.
         """
         check_variables(snapshot.variables)
         async with self._lock:
-            now = (await self._snapshot()).variables
-            changed = {n: v for n, v in snapshot.variables.items() if now.get(n) != v}
-            removed = now.keys() - snapshot.variables.keys()
-            assert self.dialect.go_back is not None
+            current = (await self._snapshot()).variables
+            changed = {n: v for n, v in snapshot.variables.items() if current.get(n) != v}
+            removed = current.keys() - snapshot.variables.keys()
+            assert self.dialect.restore is not None
             supervisor = self._open()
             supervisor.forget(removed)
             supervisor.export(changed)
-            report = await self._set_up(self.dialect.go_back(snapshot.cwd, removed))
+            report = await self._run_setup(self.dialect.restore(snapshot.cwd, removed))
             if not os.path.isdir(snapshot.cwd) or not os.path.samefile(report.cwd, snapshot.cwd):
                 raise ShellError(
                     f"The shell cannot go back to {snapshot.cwd}; it is in {report.cwd}."
                 )
-            left = (await self._snapshot()).variables
-            kept = sorted(
+            current = (await self._snapshot()).variables
+            different = sorted(
                 name
-                for name in left.keys() | snapshot.variables.keys()
-                if left.get(name) != snapshot.variables.get(name)
+                for name in current.keys() | snapshot.variables.keys()
+                if current.get(name) != snapshot.variables.get(name)
             )
-        if kept:
-            raise ShellError(f"These variables could not be set back: {', '.join(kept)}.")
+        if different:
+            raise ShellError(f"These variables could not be restored: {', '.join(different)}.")
 
-    async def _set_up(self, lines: str) -> Report:
+    async def _run_setup(self, lines: str) -> Report:
         supervisor = self._open()
         if self.running:
-            raise ShellError("A command runs in the shell: wait until it has ended.")
+            raise ShellError("A command is running in the shell: wait until it has ended.")
         if supervisor.shell.exit_code is not None:
             await supervisor.restart()
         command = supervisor.run("", lines)
         outcome = await supervisor.wait(command, hard=SET_UP_SECONDS)
         if outcome != "done" or command.report is None:
-            raise ShellError("The shell does not answer: interrupt or end what runs in it.")
+            raise ShellError("The shell does not respond: interrupt the program running in it.")
         supervisor.cwd = command.report.cwd
         return command.report
 
     async def execute_async(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
         """Run an action on the session's loop.
 
-        One action at a time; a second one waits until the first has its observation, unless it is
-        input for the command that runs: that is typed at once, and what comes of it is told by the
-        first. When the task is cancelled, Ctrl-C is pressed in the command that it has started.
+        Actions run one at a time. Input for the running command is typed at once, and the
+        command's own action reports the output. Cancelling the task presses Ctrl-C in the
+        command that it has started.
 
         Args:
             action: The command, input or control key, with its limits.
 
         Returns:
-            A ``run`` observation; exit code -1 says that the command is still running or that
-            nothing was done. An ``error`` observation for several commands at once, or when a
+            A ``run`` observation; exit code -1 means that the command is still running or that
+            nothing was done. An ``error`` observation for several commands at once, or if a
             shell cannot be started.
 
         Raises:
@@ -355,7 +355,7 @@ class ShellSession:
             return ErrorObservation(f"ERROR: {error}")
 
     def _open(self) -> ShellSupervisor:
-        """Return the supervisor of a session that is initialized."""
+        """Return the supervisor of an initialized session."""
         if self._supervisor is None:
             raise ShellError("The shell session is not running: call initialize() first.")
         return self._supervisor
@@ -363,7 +363,7 @@ class ShellSession:
     async def _execute_static(
         self, action: CmdRunAction
     ) -> CmdOutputObservation | ErrorObservation:
-        """Run a command in a shell of its own that is thrown away."""
+        """Run a command in a separate, temporary shell."""
         directory = os.path.join(self.work_dir, action.cwd or "")
         if not os.path.isdir(directory):
             return ErrorObservation(f"ERROR: There is no directory {directory} to run in.")
@@ -382,7 +382,7 @@ class ShellSession:
             await session.close_async()
 
     async def _execute(self, action: CmdRunAction) -> CmdOutputObservation | ErrorObservation:
-        """Decide what an action means now, in the protocol's order."""
+        """Interpret an action in the protocol's order."""
         supervisor = self._open()
         text = action.command.strip()
         key = control_character(text)
@@ -392,7 +392,7 @@ class ShellSession:
             return CmdOutputObservation(NOTHING_TO_RETRIEVE)
         if earlier is None and action.is_input:
             return CmdOutputObservation(NOTHING_TO_INTERACT_WITH)
-        if not action.is_input and (error := self._refuse(text)):
+        if not action.is_input and (error := self._rejection(text)):
             return ErrorObservation(error)
         if earlier is None or (earlier.done and text and not action.is_input):
             return await self._run(action, text, key, earlier)
@@ -405,8 +405,8 @@ class ShellSession:
             self._type(action.command)
         return await self._reply(action, earlier, text, text if key else None)
 
-    def _refuse(self, text: str) -> str:
-        """Explain why a command cannot be run as it stands; "" if it can."""
+    def _rejection(self, text: str) -> str:
+        """Return the reason for rejecting a command, or ""."""
         commands = self.dialect.split(text)
         if len(commands) > 1:
             return multiple_commands(commands)
@@ -414,22 +414,22 @@ class ShellSession:
         return open_here_document(end) if end else ""
 
     def _type(self, text: str) -> None:
-        """Send input as it is and the Enter key, or press the key that it names."""
+        """Press the key that the text names, or type the text and Enter."""
         shell, key = self._open().shell, key_sequence(text.strip())
         shell.type_line(text) if key is None else shell.press(key)
 
     async def _run(
         self, action: CmdRunAction, text: str, key: str | None, earlier: Command | None
     ) -> CmdOutputObservation | ErrorObservation:
-        """Give the shell a new command, or press a key at its prompt."""
+        """Run a new command, or press a key at the prompt."""
         supervisor = self._open()
         if supervisor.shell.exit_code is not None:
             await supervisor.restart()
         command = supervisor.run(text) if key is None else supervisor.press(key)
         self._command = command
-        shown = self.dialect.displayed(text)
-        waiting = self._reply(action, command, shown, text if key else None)
-        reply = await supervisor.interrupted_if_cancelled(command, waiting)
+        displayed = self.dialect.displayed(text)
+        pending_reply = self._reply(action, command, displayed, text if key else None)
+        reply = await supervisor.interrupt_if_cancelled(command, pending_reply)
         if isinstance(reply, ErrorObservation):
             self._command = earlier
         elif earlier is not None:
@@ -437,23 +437,23 @@ class ShellSession:
         return reply
 
     async def _reply(
-        self, action: CmdRunAction, command: Command, shown: str, key: str | None
+        self, action: CmdRunAction, command: Command, displayed: str, key: str | None
     ) -> CmdOutputObservation | ErrorObservation:
-        """Wait for what comes first, the end or a limit, and report it."""
+        """Wait for the end of a command or a limit, and report the outcome."""
         supervisor = self._open()
         no_change = None if action.blocking else self.NO_CHANGE_TIMEOUT_SECONDS
         outcome = await supervisor.wait(
             command, no_change=no_change, hard=action.timeout, key=key is not None
         )
         if outcome == "ended" and not command.started and key is None:
-            # The shell had ended before, and nothing of the command was run.
+            # The shell had ended before it could start the command.
             return await self._run(action, command.text, None, None)
         if outcome == "no_change":
             suffix = no_change_suffix(self.NO_CHANGE_TIMEOUT_SECONDS)
-            return unfinished_reply(command, shown, suffix, action.hidden)
+            return unfinished_reply(command, displayed, suffix, action.hidden)
         if outcome == "hard":
             suffix = hard_timeout_suffix(action.timeout or 0.0)
-            return unfinished_reply(command, shown, suffix, action.hidden)
+            return unfinished_reply(command, displayed, suffix, action.hidden)
         self._command = None
         report = command.report
         if outcome == "ended" or report is None:
@@ -465,7 +465,7 @@ class ShellSession:
         if report.refused:
             return ErrorObservation(multiple_commands(list(report.refused)))
         reply = completed_reply(
-            command, report, shown, username=self.username, key=key, hidden=action.hidden
+            command, report, displayed, username=self.username, key=key, hidden=action.hidden
         )
         reply.metadata.suffix += supervisor.notices(command)
         return reply

@@ -1,4 +1,4 @@
-"""Keeping a shell at hand: start it, wait for it, and start another one when it has ended."""
+"""Supervision of a shell: start it, wait for commands, and replace it when it has ended."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from oh_jupyter.shell.environment import shell_environment
 from oh_jupyter.shell.replies import memory_suffix, restarted_suffix
 
 CHECK_INTERVAL_SECONDS = 0.5
-"""Seconds between two looks."""
+"""Seconds between two checks of the memory usage."""
 
 
 class MemoryGuard:
-    """Kills what a shell has started when it uses too much memory together."""
+    """Kills the processes of a shell when their total memory exceeds a limit."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class MemoryGuard:
         self._timer = loop.call_later(CHECK_INTERVAL_SECONDS, self._check)
 
     def stop(self) -> None:
-        """Stop looking."""
+        """Stop checking."""
         self._timer.cancel()
 
     def _check(self) -> None:
@@ -47,15 +47,15 @@ class MemoryGuard:
         self._timer = self._loop.call_later(CHECK_INTERVAL_SECONDS, self._check)
 
     def _kill(self) -> None:
-        """Kill the processes below the shell; the shell itself only if it is to blame."""
+        """Kill the shell's descendants, and the shell itself only if it exceeds the limit alone."""
         import psutil
 
         with contextlib.suppress(psutil.NoSuchProcess):
             shell = psutil.Process(self._child.pid)
-            below = shell.children(recursive=True)
+            processes = shell.children(recursive=True)
             if shell.memory_info().rss > self._limit:
-                below.append(shell)
-            for process in below:
+                processes.append(shell)
+            for process in processes:
                 with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                     process.kill()
 
@@ -63,20 +63,20 @@ class MemoryGuard:
 T = TypeVar("T")
 
 Outcome = Literal["done", "ended", "no_change", "hard"]
-"""What a wait came to: command done, shell ended, nothing printed for long, time limit."""
+"""Outcome of a wait: command done, shell ended, no new output, or hard time limit."""
 
 KEY_CHECKS_SECONDS = (0.05, 0.3)
-"""Seconds after a control key at which to look whether the shell is at its prompt."""
+"""Delays after a control key before checking whether the shell is at its prompt."""
 RECOVERY_SECONDS = 0.2
-"""Seconds that the shell gets to answer when it was found at its prompt at the end of a limit."""
+"""Time for a report from a shell that is found at its prompt when a limit is reached."""
 INTERRUPT_SECONDS = 2.0
-"""Seconds that a command gets to end when it was taken back, before it counts as running on."""
+"""Time for a cancelled command to end before it counts as still running."""
 START_TIMEOUT_SECONDS = 15.0
-"""Seconds that the shell and the user's start-up files get, before it starts without the files."""
+"""Time limit for the user's start-up files, before the shell is started without them."""
 
 
 class ShellSupervisor:
-    """Holds the one shell of a session, and replaces it when it has ended."""
+    """Owns the shell of a session, and replaces it when it has ended."""
 
     def __init__(
         self,
@@ -107,14 +107,14 @@ class ShellSupervisor:
         self.shell: ShellDriver
 
     async def start(self) -> None:
-        """Start the shell, with the user's start-up files if they let it come up."""
+        """Start the shell, without the user's start-up files if it hangs with them."""
         name = self._dialect.name
         command_lines = self._dialect.command_lines(self._env.get("PATH"))
         if not command_lines:
             raise ShellError(f"There is no {name} on the PATH: install it.")
         if not os.path.isdir(self._work_dir):
             raise ShellError(
-                f"There is no directory {self._work_dir} to start {name} in: create it."
+                f"{name} cannot start: there is no directory {self._work_dir}; create it."
             )
         directory = self.cwd if os.path.isdir(self.cwd) else self._work_dir
         env = shell_environment({**self._env, **self.exports}, self._dialect.variables, self._user)
@@ -124,7 +124,7 @@ class ShellSupervisor:
             try:
                 ready = shell.start(Launch(argv, directory, env, self._user, self._path_directory))
             except ChildStartError as error:
-                raise ShellError(f"{name} does not start: {error}") from error
+                raise ShellError(f"{name} cannot be started: {error}") from error
             self.shell = shell
             try:
                 outcome = await self.wait(ready, hard=START_TIMEOUT_SECONDS)
@@ -137,17 +137,17 @@ class ShellSupervisor:
                 return
             await shell.end()
         raise ShellError(
-            f"{command_lines[-1][0]} starts, but does not take commands: try it in a terminal."
+            f"{command_lines[-1][0]} starts but accepts no commands: try it in a terminal."
         )
 
     async def restart(self) -> None:
-        """Replace a shell that has ended; its background jobs live on until :meth:`close`."""
+        """Replace a shell that has ended; its background jobs continue until :meth:`close`."""
         self._retired.append(self.shell)
         await self.start()
         self._restarted = True
 
     def run(self, text: str, setup: str = "") -> Command:
-        """Give the shell a command; the one before must be done."""
+        """Run a command; the previous one must be done."""
         exports, self._pending_exports = self._pending_exports, {}
         command = self.shell.run(text, exports, setup=setup)
         if self._max_memory_mb is not None:
@@ -160,12 +160,12 @@ class ShellSupervisor:
         return self.shell.press_at_prompt(key, exports)
 
     def export(self, variables: Mapping[str, str]) -> None:
-        """Set variables before the next command, and in every shell that follows."""
+        """Set variables before the next command, and in every replacement shell."""
         self.exports.update(variables)
         self._pending_exports.update(variables)
 
     def forget(self, names: Iterable[str]) -> None:
-        """Set variables no more, in the shells that follow."""
+        """Stop setting variables in replacement shells."""
         for name in names:
             self.exports.pop(name, None)
             self._pending_exports.pop(name, None)
@@ -191,7 +191,7 @@ class ShellSupervisor:
             quiet_limit = max(begin, self.shell.last_change) + (no_change or math.inf)
             now = self._loop.time()
             if now >= min(quiet_limit, hard_limit):
-                # The last chance of a shell that waits at its prompt without a word.
+                # The shell may be waiting at its prompt without a report.
                 if not recovered and self.shell.recover():
                     recovered = True
                     await self._wait_until(now + RECOVERY_SECONDS)
@@ -202,8 +202,8 @@ class ShellSupervisor:
                 checks.pop(0)
             await self._wait_until(min(quiet_limit, hard_limit, *checks[:1]))
 
-    async def interrupted_if_cancelled(self, command: Command, reply: Awaitable[T]) -> T:
-        """Wait for the reply to a command; when the wait is cancelled, interrupt the command."""
+    async def interrupt_if_cancelled(self, command: Command, reply: Awaitable[T]) -> T:
+        """Await the reply to a command; interrupt the command if the wait is cancelled."""
         try:
             return await reply
         except asyncio.CancelledError:
@@ -213,19 +213,19 @@ class ShellSupervisor:
             raise
 
     async def settle(self, earlier: Command | None) -> None:
-        """Take in what has arrived, and let a command that was cancelled end."""
+        """Read pending output, and wait for the end of a cancelled command."""
         self.shell.read_now()
         if earlier is not None and earlier.cancelled:
             await self.wait(earlier, hard=INTERRUPT_SECONDS, key=True)
 
     async def close(self) -> None:
-        """End every shell of the session, and everything that was started in them."""
+        """Stop every shell of the session, and all their processes."""
         if self._memory_guard is not None:
             self._memory_guard.stop()
         await asyncio.gather(*(shell.end() for shell in (self.shell, *self._retired)))
 
     def notices(self, command: Command) -> str:
-        """What to add to the suffix: the shell was replaced, the command was killed; mostly ""."""
+        """Return notices for the suffix if the command was killed or the shell was replaced."""
         text = ""
         if command.killed_at_bytes is not None and self._max_memory_mb is not None:
             text += memory_suffix(command.killed_at_bytes, self._max_memory_mb)
@@ -235,7 +235,7 @@ class ShellSupervisor:
         return text
 
     async def _wait_until(self, when: float) -> None:
-        """Wait for the end of the command or of the shell, or until a time of the loop."""
+        """Wait until the command or the shell ends, or until a time of the loop."""
         self._waiter = self._loop.create_future()
         timer = None if when == math.inf else self._loop.call_at(when, self._on_timeout)
         try:
@@ -246,7 +246,7 @@ class ShellSupervisor:
                 timer.cancel()
 
     def _on_timeout(self) -> None:
-        """Take in what has arrived, so that a limit is not reported for a command that is done."""
+        """Read pending output first, so that no limit is reported for a finished command."""
         self.shell.read_now()
         self._wake()
 

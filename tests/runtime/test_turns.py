@@ -133,8 +133,8 @@ def test_the_shell_goes_back_too(runtime: Runtime, root: Path) -> None:
     shell("cd sub; sleep 1000", timeout=0.5)
     plan = rewind(runtime, 1)
     assert plan.notes == [
-        "The shell's directory and variables stay as they are: A command runs in the shell: wait "
-        "until it has ended."
+        "The shell's directory and variables stay as they are: A command is running in the shell: "
+        "wait until it has ended."
     ]
 
 

@@ -170,7 +170,7 @@ class TestTurns:
             assert await ask("confirmations") == (200, [])
             status, sent = await act("run", command="C-c", is_input=True)
             assert (status, sent["extras"]["metadata"]["exit_code"]) == (200, -1)
-            assert "was sent to the command that is running" in str(sent["extras"]["metadata"])
+            assert "was sent to the running command" in str(sent["extras"]["metadata"])
             (_, ended), (_, waited) = await asyncio.gather(*asked)
         assert ended["extras"]["metadata"]["exit_code"] == 130
         assert waited["content"] == "waited"

@@ -604,11 +604,11 @@ def test_what_a_shell_cannot_go_back_to_is_told(run, session, start, gate):
     run("mkdir gone && cd gone && export FIXED=1")
     before = session.snapshot()
     run("export FIXED=2 && readonly FIXED")
-    with pytest.raises(ShellError, match="could not be set back: FIXED"):
+    with pytest.raises(ShellError, match="could not be restored: FIXED"):
         session.restore(before)
     run("cd .. && rmdir gone")
     with pytest.raises(ShellError, match="cannot go back to"):
         session.restore(before)
     start(f"read x <'{gate}'")
-    with pytest.raises(ShellError, match="A command runs"):
+    with pytest.raises(ShellError, match="A command is running"):
         session.snapshot()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from oh_jupyter.errors import ShellError
-from oh_jupyter.shell.bash.bash_integration import return_lines, variables_lines
+from oh_jupyter.shell.bash.bash_integration import restore_lines, variables_lines
 from oh_jupyter.shell.bash.parsing import (
     displayed_command,
     open_here_document,
@@ -32,7 +32,7 @@ def _driver(loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> S
 
 
 def _command_lines(search_path: str | None) -> list[list[str]]:
-    """Try with the user's start-up files first; they may keep bash from coming up."""
+    """Return the command lines to try: with the user's start-up files, then without."""
     path = shutil.which("bash", path=search_path)
     return [] if path is None else [[path, "-i"], [path, "--norc", "-i"]]
 
@@ -45,8 +45,8 @@ BASH = Dialect(
     open_here_document=open_here_document,
     displayed=displayed_command,
     write_variables=variables_lines,
-    go_back=return_lines,
-    # A pager would wait for a key that nobody presses.
+    restore=restore_lines,
+    # A pager would wait for a key press.
     variables={"TERM": "xterm-256color", "PAGER": "cat", "GIT_PAGER": "cat"},
 )
 

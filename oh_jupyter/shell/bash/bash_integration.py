@@ -1,16 +1,16 @@
-r"""What is installed into bash: functions that mark where output ends, and report.
+r"""Shell integration for bash: functions that mark the output of a command and report its end.
 
-Around every command two markers are written to the terminal, escape sequences with a random token;
-its output is exactly what stands between them. Exit status and state go over a second terminal, the
-*report line*, so nothing that a command prints can be taken for a report. Both are opened by path
-for each use: programs inherit no descriptor of ours, and ``exec 2>file`` does not matter. After its
-report bash waits on the report line until the input that the command did not read is dropped.
+The functions write two markers to the terminal around every command, escape sequences with a random
+token; the command's output is exactly the text between them. Exit status and state go over a second
+terminal, the *report line*, so no output can be mistaken for a report. Both are opened by path for
+each use: programs inherit no descriptor of ours, and ``exec 2>file`` has no effect on them. After
+its report, bash waits on the report line until unread input of the command is discarded.
 
 A command is typed as ``eval $'...'``: bash reads all of it before anything runs, and no control
-character reaches the terminal driver. What is around it stands in groups with redirections, so
-``set -x`` and traps stay silent, and calls are ``\builtin ...``, so aliases and functions do not
-get in the way; a function named ``builtin``, or ``enable -n``, is taken back at the command's end.
-A prompt that is read-only is reported, and dropped.
+character reaches the terminal driver. The surrounding calls are in groups with redirections, which
+silences ``set -x`` and traps. They use ``\builtin ...``, which bypasses aliases and functions; a
+function named ``builtin``, or ``enable -n``, is reverted at the command's end. A read-only prompt
+is reported, and removed from the output.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from oh_jupyter.shell.environment import END_OF_VARIABLES
 ENV_PROGRAM = "/usr/bin/env"
 REPORT_FIELDS = 9
 PIECE_BYTES = 200
-"""Source bytes for each typed line: a terminal takes lines of at most 4095 bytes."""
+"""Source bytes per typed line; a terminal accepts lines of at most 4095 bytes."""
 WORD_BYTES = 16 * 1024
-"""Source bytes for each word: bash needs time that grows with the square of a word's pieces."""
+"""Source bytes per word; bash's time is quadratic in the pieces of a word."""
 
-# Assigning to a read-only variable aborts a function, where ``printf -v`` only fails; and the
-# reports come before OH_install, which assigns to PROMPT_COMMAND.
+# Assigning to a read-only variable aborts a function, whereas ``printf -v`` only fails. The report
+# comes before OH_install, which assigns to PROMPT_COMMAND.
 SCRIPT = r"""
 {
 if ((BASH_VERSINFO[0] > 4 || BASH_VERSINFO[0] == 4 && BASH_VERSINFO[1] >= 4)); then
@@ -82,7 +82,7 @@ OH_end() {
   OH_last=$OH_id
   OH_id=-
   OH_install
-  # Until the input that the command left unread is dropped: it is for no other one.
+  # Wait until unread input of the command is discarded.
   while IFS= \builtin read -r -t 5 OH_answer && [[ $OH_answer != "$OH_last" ]]; do
     \builtin :
   done <'LINE'
@@ -130,7 +130,7 @@ STILL_RUNNING = re.compile(r"^\[\d+\][-+ ] +Running .*\n(?:(?!\[\d+\][-+ ] ).*\n
 
 
 def read_reports(data: bytes) -> tuple[list[Report], bytes]:
-    """Split what came over the report line into complete reports and the rest."""
+    """Split data of the report line into complete reports and the rest."""
     fields = data.split(b"\0")
     rest = fields.pop()
     reports = []
@@ -139,26 +139,26 @@ def read_reports(data: bytes) -> tuple[list[Report], bytes]:
             field.decode("utf-8", "surrogateescape") for field in fields[:REPORT_FIELDS]
         )
         del fields[:REPORT_FIELDS]
-        # ``jobs -n`` names new jobs as well, which bash does not do before a prompt.
-        news = STILL_RUNNING.sub("", jobs)
-        report = Report(command_id, int(exit_code), int(pid or -1), path, cwd, news)
+        # ``jobs -n`` also lists new jobs, which bash does not do before a prompt.
+        jobs = STILL_RUNNING.sub("", jobs)
+        report = Report(command_id, int(exit_code), int(pid or -1), path, cwd, jobs)
         reports.append(replace(report, prompts=tuple(filter(None, prompts))))
     return reports, b"\0".join([*fields, rest])
 
 
 def typed_handshake(token: str, terminal: str) -> bytes:
-    """What to type to a bash that has just started: it answers with a marker of kind ``r``.
+    """Return the first line to type to bash, which replies with a marker of kind ``r``.
 
-    ``bash --noediting`` crashes when somebody turns the editor on (seen with 5.2), hence this line.
+    It turns the line editor off; ``bash --noediting`` would crash if it is turned on later (5.2).
     """
-    answer = f"\\builtin printf '\\033]{token};r\\033\\\\' >'{terminal}'"
-    return f"\\builtin set +o emacs +o vi; {answer}\n".encode()
+    reply = f"\\builtin printf '\\033]{token};r\\033\\\\' >'{terminal}'"
+    return f"\\builtin set +o emacs +o vi; {reply}\n".encode()
 
 
 def typed_script(
     token: str, terminal: str, report_line: str, path_directory: str | None = None
 ) -> bytes:
-    """What to type to install the functions; the report of command 0 comes when it is done."""
+    """Return the line to type to install the functions; command 0 reports its completion."""
     script = re.sub(r"\bOH(?=\b|_)", token, SCRIPT)
     script = script.replace("'MAIN'", f"'{terminal}'").replace("'LINE'", f"'{report_line}'")
     script = script.replace("'FIRST'", shlex.quote(path_directory or ""))
@@ -166,16 +166,16 @@ def typed_script(
 
 
 def typed_prompt(token: str) -> bytes:
-    """What to type when bash is at its prompt, but did not report."""
+    """Return the line to type to a bash that is at its prompt without a report."""
     return f'{{ {token}_prompt "$?" "$_"; }} >/dev/null 2>&1\n'.encode()
 
 
 def typed_command(
     token: str, command_id: str, text: str, *, complete: bool, setup: str = ""
 ) -> bytes:
-    """What to type to run a command, after the lines of ``setup``, which are not seen."""
-    # Only in a text that certainly parses can the closing call stand too; otherwise an open quote
-    # would swallow it. After the eval, an ERR trap runs once too often, and $_ is lost.
+    """Return the line to type to run a command after hidden ``setup`` lines."""
+    # Only a text that certainly parses can include the closing call; otherwise an open quote would
+    # swallow it. After the eval, an ERR trap runs once too often, and $_ is lost.
     call = f'{token}_begin {command_id} "${token}_argument"'
     begin = f'{{\n{setup}{call} && \\builtin : "${token}_argument"; }} >/dev/null 2>&1\n'
     end = f'{{ {token}_end "$?" "$_"; }} >/dev/null 2>&1'
@@ -185,7 +185,7 @@ def typed_command(
 
 
 def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> str:
-    """Lines for the ``setup`` of a command: variables, and the exit status that it finds."""
+    """Return ``setup`` lines that export variables and set the last exit status."""
     lines = [f"\\builtin export {name}={shlex.quote(v)}\n" for name, v in exports.items()]
     if status is not None:
         lines.append(f"{token}_status={status}\n")
@@ -193,22 +193,22 @@ def setup_lines(token: str, exports: Mapping[str, str], status: int | None) -> s
 
 
 def variables_lines(file: str) -> str:
-    """Lines for the ``setup`` of a command that write the exported variables to a file.
+    """Return ``setup`` lines that write the exported variables to a file.
 
-    The end is written only if all of them are there: the disk may be full.
+    The end marker is missing if the disk is full.
     """
     quoted = shlex.quote(file)
     return f"{ENV_PROGRAM} -0 >{quoted} && \\builtin printf '{END_OF_VARIABLES}\\0' >>{quoted}\n"
 
 
-def return_lines(directory: str, removed: Iterable[str]) -> str:
-    """Lines for the ``setup`` of a command that go to a directory and remove variables."""
+def restore_lines(directory: str, removed: Iterable[str]) -> str:
+    """Return ``setup`` lines that change the directory and remove variables."""
     names = "".join(f"\\builtin unset -v {name}\n" for name in removed)
     return f"{names}\\builtin cd -- {shlex.quote(directory)}\n"
 
 
 def _typed_eval(text: str, token: str | None = None, after: str = "") -> bytes:
-    """Quote a text for a terminal and bash; a long one is joined by the functions of the token."""
+    """Return an ``eval`` of a quoted text; a long text is joined by the installed functions."""
     source = text.encode("utf-8", "surrogateescape")
     if token is None or len(source) <= WORD_BYTES:
         return f"\\builtin eval {_quoted(source)}{after}\n".encode()
@@ -219,6 +219,6 @@ def _typed_eval(text: str, token: str | None = None, after: str = "") -> bytes:
 
 
 def _quoted(source: bytes) -> str:
-    """One word of bash in several lines, none of them too long for a terminal."""
+    """Quote a word for bash over several lines, each short enough for a terminal."""
     pieces = (source[start : start + PIECE_BYTES] for start in range(0, len(source), PIECE_BYTES))
     return "\\\n".join("$'" + "".join(map(QUOTED.__getitem__, piece)) + "'" for piece in pieces)

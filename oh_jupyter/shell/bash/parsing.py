@@ -1,4 +1,4 @@
-"""What a bash command consists of, by tree-sitter's grammar, which knows all of the language."""
+"""Parsing of bash commands with tree-sitter."""
 
 from __future__ import annotations
 
@@ -15,12 +15,18 @@ SPECIAL = re.compile(rb"\\([;&|><])")
 HERE_DOCUMENT = re.compile(r"<<(?!<)")
 UNFINISHED = re.compile(rb"here-document .*delimited by end-of-file \(wanted `(.*)'\)")
 CHECK_SECONDS = 5.0
-KEPT_TYPES = {"string", "raw_string", "ansi_c_string", "heredoc_redirect", "command_substitution"}
+UNCHANGED_TYPES = {
+    "string",
+    "raw_string",
+    "ansi_c_string",
+    "heredoc_redirect",
+    "command_substitution",
+}
 
 
 @cache
 def _parser() -> Parser:
-    """Load the grammar, at first use."""
+    """Load the grammar at first use."""
     import tree_sitter
     import tree_sitter_bash
 
@@ -28,22 +34,22 @@ def _parser() -> Parser:
 
 
 def _parse(command: str) -> tuple[bytes, Node]:
-    """Parse a command into its bytes and the root of its tree."""
+    """Return the bytes of a command and the root of its syntax tree."""
     source = command.encode("utf-8", "surrogateescape")
     return source, _parser().parse(source).root_node
 
 
 def is_complete(command: str) -> bool:
-    """Whether the text is certainly well-formed Bash as it stands."""
+    """Return whether the text is certainly complete and valid bash."""
     return not command.endswith("\\") and not _parse(command)[1].has_error
 
 
 def open_here_document(command: str) -> str:
-    """Return the word that ends a here-document which the text leaves open, or ""."""
+    """Return the delimiter of an unfinished here-document, or ""."""
     if not HERE_DOCUMENT.search(command):
         return ""
     try:
-        done = subprocess.run(
+        check = subprocess.run(
             ["bash", "--norc", "--noprofile", "-n"],
             input=command.encode("utf-8", "surrogateescape"),
             stdout=subprocess.DEVNULL,
@@ -53,12 +59,12 @@ def open_here_document(command: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    wanted = UNFINISHED.search(done.stderr)
-    return wanted[1].decode("utf-8", "replace") if wanted else ""
+    match = UNFINISHED.search(check.stderr)
+    return match[1].decode("utf-8", "replace") if match else ""
 
 
 def split_commands(command: str) -> list[str]:
-    """Split a text at newlines between top-level commands; comments go with the one before."""
+    """Split a text at newlines between top-level commands; keep comments with the previous one."""
     if "\n" not in command:
         return [command]
     source, root = _parse(command)
@@ -83,27 +89,28 @@ def split_commands(command: str) -> list[str]:
 
 
 def displayed_command(command: str) -> str:
-    r"""Write a command as ``extras.command`` has it: ``\;`` and its like carry a second backslash.
+    r"""Return a command for ``extras.command``: ``\;`` and the like get a second backslash.
 
-    It is a trace of the terminal multiplexer that OpenHands types into; what is run is not changed.
+    OpenHands' protocol has this artefact of its terminal multiplexer; the executed command is not
+    changed.
     """
     if "\\" not in command:
         return command
     source, root = _parse(command)
     if root.has_error:
         return command
-    kept: list[tuple[int, int]] = []
+    unchanged: list[tuple[int, int]] = []
     pending = [root]
     while pending:
         node = pending.pop()
-        if node.type in KEPT_TYPES or node.type == "heredoc_body":
-            kept.append((node.start_byte, node.end_byte))
+        if node.type in UNCHANGED_TYPES or node.type == "heredoc_body":
+            unchanged.append((node.start_byte, node.end_byte))
         else:
             pending += node.children
-    shown: list[bytes] = []
+    pieces: list[bytes] = []
     position = 0
-    for start, end in sorted(kept):
-        shown += [SPECIAL.sub(rb"\\\\\1", source[position:start]), source[start:end]]
+    for start, end in sorted(unchanged):
+        pieces += [SPECIAL.sub(rb"\\\\\1", source[position:start]), source[start:end]]
         position = end
-    shown.append(SPECIAL.sub(rb"\\\\\1", source[position:]))
-    return b"".join(shown).decode("utf-8", "surrogateescape")
+    pieces.append(SPECIAL.sub(rb"\\\\\1", source[position:]))
+    return b"".join(pieces).decode("utf-8", "surrogateescape")

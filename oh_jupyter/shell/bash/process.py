@@ -1,4 +1,4 @@
-"""One bash process on a terminal, which runs a command and tells when it ends, without limits."""
+"""Driver for one bash process on a terminal."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from oh_jupyter.shell.driver import INTERRUPT, Command, Launch, ShellDriver
 from oh_jupyter.shell.output import Marker
 
 CLOSE_GRACE_SECONDS = 0.5
-"""Seconds that processes get between the hang-up and the kill when the shell is closed."""
+"""Seconds between hang-up and kill when the shell is closed."""
 
 PASTES_ON = b"\x1b[?2004h"
 PASTES_OFF = b"\x1b[?2004l"
-"""By these a program asks for pasted text to be marked, and no more."""
+"""Sequences by which a program turns bracketed paste on and off."""
 
 
 class Bash(ShellDriver):
-    """An interactive bash with our shell integration in it."""
+    """Interactive bash with our shell integration."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> None:
         super().__init__(loop, on_change)
@@ -43,7 +43,7 @@ class Bash(ShellDriver):
         self._prompts: tuple[str, ...] = ()
         self._queued_keys: list[bytes] = []
         self._typed = b""
-        self._takes_pastes = False  # the program asked for pasted text to be marked as such
+        self._takes_pastes = False  # whether the program has turned on bracketed paste
         self._exec_image = b""
         self._installing = False
         self._reinstalled_for: Command | None = None
@@ -83,7 +83,7 @@ class Bash(ShellDriver):
     def run(
         self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
     ) -> Command:
-        """Give bash a command."""
+        """Run a command."""
         command = self._new_command(text)
         self._takes_pastes = False
         self._pre_start_output = []
@@ -99,25 +99,25 @@ class Bash(ShellDriver):
         return command
 
     def recover(self) -> bool:
-        """Find out whether bash waits for input, because our call after the command was lost."""
+        """Detect a bash that waits for input because our call after the command was lost."""
         command = self.command
         self._detect_exec()
         if command is None or command.done or not self._waits_at_prompt():
             return False
-        # What bash wrote before it waited may still be on its way; it arrives before this marker.
+        # Earlier output of bash arrives before this marker.
         return self._terminal.inject(self._markers.write(Marker("s", command.id)))
 
     def _waits_at_prompt(self) -> bool:
         return waits_for_command_line(self.child.pid, self._terminal)
 
     def _continue_at_prompt(self, command: Command) -> None:
-        """Ask for what bash should have done before it waited."""
+        """Type the call that bash has missed."""
         if not command.closed and self._waits_at_prompt():
             started = command.started
             self._terminal.write(typed_prompt(self._token) if started else self._typed)
 
     def type_line(self, text: str) -> None:
-        """Type lines, each with the key that a person ends it with."""
+        """Type lines, each followed by Enter."""
         if self.command is not None:
             self.command.typed = True
         if self._takes_pastes and "\n" in text:
@@ -125,11 +125,11 @@ class Bash(ShellDriver):
         self._type((text.replace("\n", "\r") + "\r").encode("utf-8", "surrogateescape"))
 
     def press(self, key: str) -> None:
-        """Press a key."""
+        """Press a key in the running command."""
         self._type(key.encode())
 
     def _type(self, data: bytes) -> None:
-        """Type something; a command that was just given gets it once it has started."""
+        """Type to the running command, or queue it until the command starts."""
         command = self.command
         if command is not None and not command.started:
             self._queued_keys.append(data)
@@ -141,28 +141,28 @@ class Bash(ShellDriver):
 
     def press_at_prompt(self, key: str, exports: Mapping[str, str]) -> Command:
         """Press a control key while no command runs; Ctrl-D ends bash."""
-        if key in "\x03\x04\x1a\x1c":  # Any other would be typed into the next command.
+        if key in "\x03\x04\x1a\x1c":  # other keys would go to the next command
             self._terminal.restore_modes()
             self._terminal.write(key.encode())
         return self.run("", exports, 130 if key == INTERRUPT else None)
 
     def read_now(self) -> None:
-        """Take in all that has arrived."""
+        """Process all output that has arrived."""
         self._terminal.read_now()
         self._line.read_now()
 
     async def end(self) -> None:
-        """Hang up, and end bash and all that it started."""
+        """Hang up, and stop bash and all its processes."""
         if self.child.fileno() >= 0:
             self._loop.remove_reader(self.child.fileno())
         self._terminal.close()
         self._line.close()
         self.child.begin_termination(CLOSE_GRACE_SECONDS)
         while (fileno := self.child.fileno()) >= 0:
-            news = asyncio.Event()
-            self._loop.add_reader(fileno, news.set)
+            readable = asyncio.Event()
+            self._loop.add_reader(fileno, readable.set)
             try:
-                await news.wait()
+                await readable.wait()
             finally:
                 self._loop.remove_reader(fileno)
             self.child.poll()
@@ -200,7 +200,7 @@ class Bash(ShellDriver):
                 )
             )
         elif command is None or not self._belongs(marker.command_id, command):
-            self._let_go(marker)
+            self._release_prompt(marker)
         elif marker.kind == "s":
             self._continue_at_prompt(command)
         elif marker.kind == "b":
@@ -215,33 +215,33 @@ class Bash(ShellDriver):
             unread = self._terminal.discard_input()
             command.dropped_input |= unread and command.typed
             command.closed = True
-            self._let_go(marker)
-            self._append_job_news(command)
-            # The report was written before the marker, so it is there, or about to be.
+            self._release_prompt(marker)
+            self._append_job_messages(command)
+            # The report was written before the marker.
             self._line.read_now()
         else:
-            self._let_go(marker)
+            self._release_prompt(marker)
 
-    def _let_go(self, marker: Marker) -> None:
-        """Let bash go on to its prompt: nothing is typed any more to the command that has ended."""
+    def _release_prompt(self, marker: Marker) -> None:
+        """Let bash continue to its prompt, now that unread input of the command is discarded."""
         if marker.kind == "e":
             self._line.write(f"{marker.command_id}\n".encode())
 
     def _end_pre_start(self) -> None:
-        """Give the command what came before its opening marker, such as a background job's output.
+        """Add output from before the opening marker, such as a background job's, to the command.
 
-        With ``set -x`` or ``set -v`` bash shows what was typed, and that is dropped.
+        Drop it if it contains our typed text, which bash prints after ``set -x`` or ``set -v``.
         """
-        window, self._pre_start_output = self._pre_start_output, None
-        if self.command is None or window is None:
+        chunks, self._pre_start_output = self._pre_start_output, None
+        if self.command is None or chunks is None:
             return
         self.command.output.append(self._without_prompts(self.take_idle_output()))
-        data = self._without_prompts(b"".join(window))
+        data = self._without_prompts(b"".join(chunks))
         if self._token.encode() not in data:
             self.command.output.append(data)
 
     def _without_prompts(self, data: bytes) -> bytes:
-        """Output from between two commands, without prompts that are read-only."""
+        """Remove read-only prompts from output between two commands."""
         for prompt in self._prompts:
             data = data.replace(prompt.encode("utf-8", "surrogateescape"), b"")
         return data
@@ -251,32 +251,32 @@ class Bash(ShellDriver):
         command = self.command
         for report in reports:
             self._prompts = report.prompts
-            ours = command is not None and self._belongs(report.command_id, command)
-            if command is not None and ours and command.report is None:
+            matches = command is not None and self._belongs(report.command_id, command)
+            if command is not None and matches and command.report is None:
                 command.report = report
-                self._append_job_news(command)
+                self._append_job_messages(command)
             else:
                 self._idle.append(report.jobs.encode())
         self._on_change()
 
     def _belongs(self, command_id: str, command: Command) -> bool:
-        """Tell whether a marker or report is about a command; installing ends ``exec bash``."""
+        """Return whether an id refers to a command; id 0 also ends an ``exec bash``."""
         return command_id == command.id or (command_id == "0" and self._reinstalled_for is command)
 
-    def _append_job_news(self, command: Command) -> None:
-        """Add what a person would read about background jobs, after all output of the command."""
+    def _append_job_messages(self, command: Command) -> None:
+        """Append bash's messages about background jobs to the output of a finished command."""
         if command.done and command.report is not None and command.report.jobs:
             command.output.append_line(command.report.jobs.encode())
 
     def _detect_exec(self) -> None:
-        """Install the integration again when the command was ``exec bash``."""
+        """Reinstall the integration if the command was ``exec bash``."""
         command = self.command
         if command is None or command.closed or not command.started or self._installing:
             return
         if self._terminal.foreground() != self.child.pid:
             return
         image = read_proc(self.child.pid, "auxv")
-        if image == self._exec_image or not image.strip(b"\0"):  # All zeros: in the middle of exec.
+        if image == self._exec_image or not image.strip(b"\0"):  # all zeros during exec
             return
         self._exec_image = image
         self._reinstalled_for = command
@@ -295,7 +295,7 @@ class Bash(ShellDriver):
         self._mark_exit()
 
     def _mark_exit(self) -> None:
-        """Find the end of a shell's output, also where background jobs keep the terminal."""
+        """Mark the end of the shell's output; background jobs may keep the terminal open."""
         if not self._terminal.inject(self._markers.write(Marker("x", ""))):
             self._terminal.read_now()
             self._loop.call_soon(self._mark_exit)
@@ -305,7 +305,7 @@ class Bash(ShellDriver):
         self._on_drained()
 
     def _on_drained(self) -> None:
-        """Note that the shell has ended and that all of its output is there."""
+        """Record the end of the shell after its last output."""
         if self.exit_code is None and self.child.returncode is not None:
             status = self.child.returncode
             self.exit_code = 128 - status if status < 0 else status

@@ -1,7 +1,7 @@
-"""PowerShell on pipes, for Windows, where nothing of it has been run yet.
+"""PowerShell on pipes, for Windows, where it has not been run yet.
 
-What it shares with bash is tested with one on Linux; the pipes against a program that stands for
-PowerShell, ``script.py`` by a grammar of PowerShell, and by a real ``pwsh`` where there is one.
+Tests on Linux cover the part shared with bash, the pipes with a stand-in program, and ``script.py``
+with a grammar of PowerShell and a real ``pwsh`` if there is one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from oh_jupyter.shell.session import ShellSession
 __all__ = ["POWERSHELL", "PowerShellSession"]
 
 PROGRAMS = ("pwsh", "powershell")
-"""PowerShell 7, and the one that is part of Windows."""
+"""PowerShell 7, and Windows PowerShell."""
 OPTIONS = ["-NoLogo", "-File", "-"]
 
 
@@ -29,7 +29,7 @@ def _driver(loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> S
 
 
 def _command_lines(search_path: str | None) -> list[list[str]]:
-    """Try with the user's profile first; it may keep PowerShell from coming up."""
+    """Return the command lines to try: with the user's profile, then without."""
     for program in PROGRAMS:
         path = shutil.which(program, path=search_path)
         if path is not None:
@@ -45,7 +45,7 @@ POWERSHELL = Dialect(
         "GIT_PAGER": "cat",
         "NO_COLOR": "1",
         "POWERSHELL_UPDATECHECK": "Off",
-        # Python writes in an old code page to a pipe, unless it is told otherwise.
+        # By default, Python writes to a pipe in an old code page.
         "PYTHONIOENCODING": "utf-8",
         **({"PAGER": "cat", "TERM": "xterm-256color"} if os.name == "posix" else {}),
     },
@@ -55,9 +55,9 @@ POWERSHELL = Dialect(
 class PowerShellSession(ShellSession):
     """A persistent PowerShell; see :class:`~oh_jupyter.shell.session.ShellSession`.
 
-    ``pwsh`` where there is one, else Windows PowerShell. While a command runs, several commands at
-    once get the answer that it still runs: its parser, which would refuse them, is busy.
-    Ctrl-C and Ctrl-D are the control keys that there are without a terminal.
+    It uses ``pwsh`` if installed, otherwise Windows PowerShell. Its own parser rejects several
+    commands at once; while a command runs, the reply is that it is still running. Without a
+    terminal, Ctrl-C and Ctrl-D are the only control keys.
     """
 
     dialect: ClassVar[Dialect] = POWERSHELL

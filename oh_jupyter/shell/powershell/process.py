@@ -1,7 +1,7 @@
-"""One PowerShell process on pipes, which runs a command and tells when it ends.
+"""Driver for one PowerShell process on pipes.
 
-Output and errors come through one pipe, with the markers of ``script.py`` in it. On Windows an
-event loop waits for neither a pipe nor a process, so threads do, and hand over.
+Output and errors arrive through one pipe, with the markers of ``script.py``. On Windows an event
+loop can wait neither for a pipe nor for a process, so threads do.
 """
 
 from __future__ import annotations
@@ -24,49 +24,49 @@ from oh_jupyter.shell.output import Marker
 from oh_jupyter.shell.powershell.script import read_report, typed_command, typed_script
 
 READ_BYTES = 65_536
-MAX_QUEUED_PIECES = 64
-"""Pieces that wait for the loop at most; the program that writes has to wait then."""
+MAX_QUEUED_CHUNKS = 64
+"""Maximum number of chunks queued for the loop; then the writing program blocks."""
 
 
 class PipeReader:
-    """Reads what a child writes, and delivers it on an event loop."""
+    """Reads a child's output in a thread, and delivers it on an event loop."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, on_data: Callable[[bytes], None], name: str
     ) -> None:
-        """Make a pipe and start to read it."""
+        """Create a pipe and start reading."""
         self._loop = loop
         self._on_data = on_data
         self._read_end, self.write_end = os.pipe()
-        self._pieces: deque[bytes] = deque()
-        self._room = threading.Semaphore(MAX_QUEUED_PIECES)
+        self._chunks: deque[bytes] = deque()
+        self._capacity = threading.Semaphore(MAX_QUEUED_CHUNKS)
         self._closed = False
         start_thread(self._read, name)
 
     def _read(self) -> None:
-        """Read until nobody can write any more."""
-        while piece := os.read(self._read_end, READ_BYTES):
-            self._room.acquire()
-            self._pieces.append(piece)
+        """Read until every writer has closed the pipe."""
+        while chunk := os.read(self._read_end, READ_BYTES):
+            self._capacity.acquire()
+            self._chunks.append(chunk)
             try:
                 self._loop.call_soon_threadsafe(self.read_now)
-            except RuntimeError:  # The loop is closed; go on, so that the child can end.
+            except RuntimeError:  # the loop is closed; keep reading, so that the child can end
                 self._closed = True
             if self._closed:
-                self._room.release()
+                self._capacity.release()
         os.close(self._read_end)
 
     def read_now(self) -> None:
-        """Deliver what has arrived already; only on the loop."""
-        while self._pieces:
-            piece = self._pieces.popleft()
-            self._room.release()
+        """Deliver output that has arrived; call it on the loop."""
+        while self._chunks:
+            chunk = self._chunks.popleft()
+            self._capacity.release()
             if not self._closed:
-                self._on_data(piece)
+                self._on_data(chunk)
 
     def write_after(self, event: Callable[[], object], data: bytes, name: str) -> None:
-        """Write something behind all that the child has written, when something has happened."""
-        # A descriptor of its own: ours may be closed by then, and its number be another file's.
+        """Wait for an event in a thread, then write data after the child's output."""
+        # A duplicate: the original may be closed by then, and its number reused.
         descriptor = os.dup(self.write_end)
 
         def write() -> None:
@@ -78,7 +78,7 @@ class PipeReader:
         start_thread(write, name)
 
     def close(self) -> None:
-        """Deliver nothing more. The thread ends when all who write have ended."""
+        """Stop delivering; the thread ends when every writer has ended."""
         self._closed = True
         self.read_now()
         if self.write_end >= 0:
@@ -87,7 +87,7 @@ class PipeReader:
 
 
 class PipeWriter:
-    """Writes to a child without ever making the loop wait."""
+    """Writes to a child in a thread, without blocking the loop."""
 
     def __init__(
         self, write: Callable[[bytes], object], close: Callable[[], object], name: str
@@ -98,29 +98,29 @@ class PipeWriter:
         start_thread(self._send, name)
 
     def _send(self) -> None:
-        with contextlib.suppress(OSError):  # The child has ended: nobody will read it.
+        with contextlib.suppress(OSError):  # the child has ended
             while (data := self._unsent.get()) is not None:
                 self._write(data)
         with contextlib.suppress(OSError):
             self._close()
 
     def write(self, data: bytes) -> None:
-        """Write something, after everything before it."""
+        """Queue data."""
         self._unsent.put(data)
 
     def close(self) -> None:
-        """Close the pipe when all is written."""
+        """Close the pipe after all queued data."""
         self._unsent.put(None)
 
 
 CLOSE_GRACE_SECONDS = 0.5
-"""Time between the request to end and the kill when the shell is closed."""
+"""Seconds between termination and kill when the shell is closed."""
 INTERRUPTED_EXIT_CODE = 130
-"""Exit code of a command that Ctrl-C has ended, as shells have it."""
+"""Exit code of a command ended by Ctrl-C, as in other shells."""
 
 
 class PowerShell(ShellDriver):
-    """A PowerShell with the functions of ``script.py`` in it."""
+    """PowerShell with the functions of ``script.py``."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, on_change: Callable[[], None]) -> None:
         super().__init__(loop, on_change)
@@ -151,7 +151,7 @@ class PowerShell(ShellDriver):
         self._input = PipeWriter(
             lambda data: _write_all(fileno, data), pipe.close, "oh_jupyter-powershell-input"
         )
-        # Programs that it started may keep the pipe open, so there need not be an end of file.
+        # Programs that it started may keep the pipe open, so there may be no end of file.
         self._output.write_after(
             self.child.wait, self._markers.write(Marker("x")), "oh_jupyter-powershell-exit"
         )
@@ -162,7 +162,7 @@ class PowerShell(ShellDriver):
     def run(
         self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
     ) -> Command:
-        """Give PowerShell a command."""
+        """Run a command."""
         command = self._new_command(text)
         self._interrupted = False
         self._status = status
@@ -170,7 +170,7 @@ class PowerShell(ShellDriver):
         return command
 
     def type_line(self, text: str) -> None:
-        """Type a line; a command that was just given gets it once it has started."""
+        """Type a line to the running command, or queue it until the command starts."""
         data = (text + "\n").encode("utf-8", "surrogateescape")
         if self.command is not None and not self.command.started:
             self._queued_lines.append(data)
@@ -178,7 +178,7 @@ class PowerShell(ShellDriver):
             self._input.write(data)
 
     def press(self, key: str) -> None:
-        """Press Ctrl-C, or Ctrl-D, which closes the pipe; there are no other keys."""
+        """Press Ctrl-C, or Ctrl-D, which closes the pipe; ignore other keys."""
         if key == INTERRUPT:
             self._interrupted = True
             self._interrupt()
@@ -189,23 +189,23 @@ class PowerShell(ShellDriver):
         """Press a control key while no command runs; Ctrl-D ends PowerShell."""
         if key != END_OF_INPUT:
             return self.run("", exports, INTERRUPTED_EXIT_CODE if key == INTERRUPT else None)
-        # Given before the end, so that it is this command which the end is the answer to.
+        # Created before the end, so that the end is reported for this command.
         command = self._new_command("")
         self._input.close()
         return command
 
     def read_now(self) -> None:
-        """Take in all that has arrived."""
+        """Process all output that has arrived."""
         self._output.read_now()
 
     async def end(self) -> None:
-        """End PowerShell and all that it started."""
+        """Stop PowerShell and all its processes."""
         self._output.close()
         self._input.close()
         await self._loop.run_in_executor(None, self.child.terminate, CLOSE_GRACE_SECONDS)
 
     def _interrupt(self) -> None:
-        """Press Ctrl-C for PowerShell and the programs that it runs."""
+        """Interrupt PowerShell and its programs."""
         if sys.platform != "win32":
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.child.pid, signal.SIGINT)
@@ -220,7 +220,7 @@ class PowerShell(ShellDriver):
         self._on_change()
 
     def _deliver(self, data: bytes) -> None:
-        """Put output where it belongs: PowerShell echoes what is typed, ahead of the command."""
+        """Assign output to the command; before it, PowerShell echoes the typed line."""
         command = self.command
         if command is not None and command.started and not command.closed:
             command.output.append(data)
@@ -235,7 +235,7 @@ class PowerShell(ShellDriver):
             return
         elif marker.kind == "b":
             command.started = True
-            # Lines with the token, such as the echo, are dropped when the output is taken.
+            # Lines with the token, such as the echo, are removed later.
             command.output.append(self.take_idle_output())
             lines, self._queued_lines = self._queued_lines, []
             for line in lines:
@@ -244,7 +244,7 @@ class PowerShell(ShellDriver):
             self._close_command(command, marker)
 
     def _close_command(self, command: Command, marker: Marker) -> None:
-        """Note that a command has ended, and how."""
+        """Record the end and the exit code of a command."""
         report, ended = read_report(marker.command_id, marker.payload)
         exit_code = report.exit_code
         if self._interrupted and not ended:
@@ -255,7 +255,7 @@ class PowerShell(ShellDriver):
         command.report = replace(report, exit_code=exit_code)
 
     def _on_drained(self) -> None:
-        """Note that PowerShell has ended and that all of its output is there."""
+        """Record the end of PowerShell after its last output."""
         status = self.child.returncode or 0
         self.exit_code = 128 - status if status < 0 else status
         if self.command is not None and not self.command.done:
@@ -266,7 +266,7 @@ class PowerShell(ShellDriver):
 
 
 def _write_all(fileno: int, data: bytes) -> None:
-    """Write bytes to a pipe, however many it takes at a time."""
+    """Write all bytes to a pipe."""
     view = memoryview(data)
     while view:
         view = view[os.write(fileno, view) :]

@@ -1,17 +1,18 @@
-"""What is installed into PowerShell, and what is typed to it.
+"""Shell integration for PowerShell, and the lines typed to it.
 
 PowerShell reads from a pipe with ``-File -``, its ordinary read-eval-print loop, which calls the
-function ``prompt`` whenever a command has ended, also by ``throw`` or Ctrl-C. Ours writes the
-closing marker, with the report in it.
+function ``prompt`` after each command, even after ``throw`` or Ctrl-C. Our ``prompt`` writes the
+closing marker with the report.
 
 A command is typed as one ASCII line, ``. (OH_begin ID 'TEXT' 'VARIABLES')`` in base64. ``OH_begin``
-has PowerShell's parser look at the text, writes the opening marker and returns a script block,
-which is dot-sourced into the global scope. As ``$?`` does not survive that, its last line notes it,
-and installs ``prompt`` again if the command replaced it. Functions and aliases go before cmdlets,
-so the script calls .NET, and cmdlets by their full names; ``Set-StrictMode`` reaches it.
+parses the text with PowerShell's parser, writes the opening marker and returns a script block,
+which is dot-sourced into the global scope. ``$?`` does not survive that, so the last line saves it;
+it also reinstalls ``prompt`` if the command has replaced it. Functions and aliases take precedence
+over cmdlets, so the script calls .NET, and cmdlets by their full names. ``Set-StrictMode`` affects
+it.
 
-A command does not see the ``$?`` of the one before it, and a line that a program did not read is
-run as a command.
+A command does not see the ``$?`` of the previous one, and a line that a program did not read runs
+as a command.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ from collections.abc import Mapping
 from oh_jupyter.shell.driver import Report
 
 WIDTH = 200
-"""Columns for tables: more than a small window has, few enough for columns to stay together."""
+"""Columns for tables: wider than a small window, narrow enough to keep columns together."""
 
-# A boxed number is the same object until a program sets it anew: so it is told from a stale one.
+# A boxed number is a new object after each program, which distinguishes it from a stale one.
 SCRIPT = r"""
 $global:OH = @{ id = '0'; ended = $true; code = 0; native = $null; refused = @() }
 try {
   if ([Environment]::OSVersion.Platform -eq 'Win32NT') {
-    # Jupyter starts kernels with Ctrl-C ignored, and that is inherited.
+    # Jupyter starts kernels with Ctrl-C ignored, and children inherit that.
     Microsoft.PowerShell.Utility\Add-Type -Namespace OH -Name Console -MemberDefinition (
       '[DllImport("kernel32.dll")]' +
       'public static extern bool SetConsoleCtrlHandler(IntPtr handler, bool add);')
@@ -133,7 +134,7 @@ function global:OH_end([bool]$succeeded) {
 }
 
 function global:OH_job {
-  # PowerShell does not show the process behind a job; -1 where it cannot be found.
+  # PowerShell does not expose the process of a job; -1 if it is unknown.
   try {
     $last = $null
     foreach ($job in (Microsoft.PowerShell.Core\Get-Job)) { $last = $job }
@@ -146,7 +147,7 @@ function global:OH_job {
 
 function global:OH_prompt([bool]$succeeded) {
   $state = $global:OH
-  # A nested prompt is a program that asks, such as the debugger.
+  # A nested prompt belongs to a program that asks, such as the debugger.
   $nested = (OH_value 'NestedPromptLevel') -gt 0 -or $null -ne (OH_value 'PSDebugContext')
   if ($nested) { return 'PS>> ' }
   $errors = OH_value 'Error'
@@ -182,7 +183,7 @@ REPORT_FIELDS = 5
 
 
 def read_report(command_id: str, payload: str) -> tuple[Report, bool]:
-    """The report of a closing marker, and whether the command ran to its last line."""
+    """Return the report of a closing marker, and whether the command ran to its last line."""
     values = [b64decode(value).decode("utf-8", "replace") for value in payload.split(",")]
     exit_code, ended, job, path, cwd = values[:REPORT_FIELDS]
     refused = tuple(values[REPORT_FIELDS:])
@@ -191,24 +192,24 @@ def read_report(command_id: str, payload: str) -> tuple[Report, bool]:
 
 
 def typed_script(token: str, path_directory: str | None = None) -> bytes:
-    """The line to type to install the functions; the marker of command 0 answers it."""
+    """Return the line to type to install the functions; command 0 reports its completion."""
     text = f"'{_encoded(script(token, path_directory))}'"
     decoded = f"[Text.Encoding]::UTF8.GetString([Convert]::FromBase64String({text}))"
     return f". ([ScriptBlock]::Create({decoded}))\n".encode()
 
 
 def script(token: str, path_directory: str | None = None) -> str:
-    """The script that is installed."""
+    """Return the script to install."""
     text = re.sub(r"\bOH(?=\b|_)", token, SCRIPT).replace("WIDTH", str(WIDTH))
     return text.replace("'FIRST'", "'" + (path_directory or "").replace("'", "''") + "'")
 
 
 def typed_command(token: str, command_id: str, text: str, exports: Mapping[str, str]) -> bytes:
-    """The line to type to run a command; the values of ``exports`` are taken literally."""
+    """Return the line to type to run a command; values of ``exports`` are taken literally."""
     variables = _encoded("\0".join(f"{name}={value}" for name, value in exports.items()))
     return f". ({token}_begin {command_id} '{_encoded(text)}' '{variables}')\n".encode()
 
 
 def _encoded(text: str) -> str:
-    """Encode a text so that neither quotes nor code pages can touch it."""
+    """Encode a text in base64, independent of quotes and code pages."""
     return b64encode(text.encode("utf-8", "surrogatepass")).decode()
