@@ -1,6 +1,6 @@
 """Agent skills: plain functions that an agent's cells can call.
 
-``from oh_jupyter.skills.agentskills import *`` brings in those that are available.
+``from oh_jupyter.skills.agentskills import *`` imports the available ones.
 """
 
 from oh_jupyter.skills.calling import call_skill

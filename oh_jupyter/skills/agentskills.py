@@ -1,7 +1,7 @@
-"""For ``from oh_jupyter.skills.agentskills import *`` in a cell.
+"""Module for ``from oh_jupyter.skills.agentskills import *`` in a cell.
 
-Names are looked up when they are imported, so skills that were registered since are among them.
-``DOCUMENTATION`` describes them for a prompt, as in OpenHands.
+Names are looked up at each import, so newly registered skills are included. ``DOCUMENTATION``
+describes the skills for a prompt, as in OpenHands.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Calling a skill by name, as a tool: arguments as JSON in, an MCP result out.
+"""Skill calls by tools: JSON arguments in, an MCP result out.
 
-Skills run beside the person's cells, and both print to ``sys.stdout``: by context it is told whose
-words go to the result.
+Skills run concurrently with the user's cells, and both print to ``sys.stdout``; a context variable
+separates their output.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ _running = 0
 
 
 class _ContextStream:
-    """Writes to the buffer of the context that prints, else to the stream behind it."""
+    """Stream that writes to the buffer of the current context, or to the original stream."""
 
     def __init__(self, stream: Any) -> None:
-        self.behind = stream
+        self.original = stream
 
     def write(self, text: str) -> int:
         target = _captured.get()
-        written: int = (self.behind if target is None else target).write(text)
-        return written
+        count: int = (self.original if target is None else target).write(text)
+        return count
 
     def flush(self) -> None:
         if _captured.get() is None:
-            self.behind.flush()
+            self.original.flush()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.behind, name)
+        return getattr(self.original, name)
 
 
 @contextmanager
 def captured_output() -> Iterator[StringIO]:
-    """Collect what this thread (or task) prints; threads that it starts are not collected."""
+    """Capture the output of this thread or task, but not of threads that it starts."""
     global _running
     buffer = StringIO()
     token = _captured.set(buffer)
@@ -57,31 +57,31 @@ def captured_output() -> Iterator[StringIO]:
     finally:
         with _lock:
             _running -= 1
-            # Whoever put another stream there meanwhile takes it away again themselves.
+            # Do not remove a stream that other code has installed in the meantime.
             if not _running and isinstance(sys.stdout, _ContextStream):
-                sys.stdout = sys.stdout.behind
+                sys.stdout = sys.stdout.original
         _captured.reset(token)
 
 
 def call_skill(
     name: str, function: Callable[..., Any], arguments: dict[str, Any]
 ) -> dict[str, Any]:
-    """Call a skill and collect what it prints and returns.
+    """Call a skill, and collect its output and its return value.
 
     Args:
-        name: Its name, for errors.
+        name: Its name, for error messages.
         function: The skill; it may be a coroutine function.
         arguments: Its arguments by name.
 
     Returns:
-        An MCP ``CallToolResult`` as JSON-ready data. What was printed comes before what was
-        returned; an exception is an error result, as in MCP.
+        An MCP ``CallToolResult`` as JSON-ready data: first the printed text, then the return
+        value. An exception is an error result, as in MCP.
     """
     with captured_output() as printed:
-        problem = _misfit(function, arguments)
-        if problem:
-            said = f"{name}: {problem}. It takes {name}{signature_of(function)}"
-            return _tool_result(said, failed=True)
+        mismatch = _argument_error(function, arguments)
+        if mismatch:
+            text = f"{name}: {mismatch}. Its signature is {name}{signature_of(function)}"
+            return _tool_result(text, failed=True)
         try:
             value = function(**arguments)
             if inspect.iscoroutine(value):
@@ -89,31 +89,31 @@ def call_skill(
 
                 value = asyncio.run(value)
         except Exception as error:
-            said = _lines(printed.getvalue(), f"{type(error).__name__}: {error}")
-            return _tool_result(said, failed=True)
+            text = _lines(printed.getvalue(), f"{type(error).__name__}: {error}")
+            return _tool_result(text, failed=True)
     plain = _jsonable(value)
     structured = plain if isinstance(plain, dict) else {"result": plain}
     return _tool_result(
-        _lines(printed.getvalue(), _shown(value, plain)),
+        _lines(printed.getvalue(), _value_text(value, plain)),
         structured=None if plain is None or isinstance(value, str) else structured,
     )
 
 
-def _misfit(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
-    """Why these are not the arguments of the function; "" if they are."""
+def _argument_error(function: Callable[..., Any], arguments: dict[str, Any]) -> str:
+    """Return the reason why the arguments do not fit the signature, or ""."""
     try:
         inspect.signature(function).bind(**arguments)
-    except TypeError as problem:
-        return str(problem)
+    except TypeError as error:
+        return str(error)
     except ValueError:
-        return ""  # a function in C that does not tell
+        return ""  # a C function without a signature
     return ""
 
 
 def _tool_result(
     text: str, *, failed: bool = False, structured: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """A result of one text, with the keys of MCP's ``CallToolResult``."""
+    """Return a result with one text and the keys of MCP's ``CallToolResult``."""
     return {
         "meta": None,
         "content": [{"type": "text", "text": text, "annotations": None, "meta": None}],
@@ -123,13 +123,13 @@ def _tool_result(
 
 
 def _lines(printed: str, returned: str) -> str:
-    """One text of both, the printed one first."""
+    """Join the printed text and the return value."""
     if not returned:
         return printed.removesuffix("\n")
     return printed + ("\n" if printed and not printed.endswith("\n") else "") + returned
 
 
-def _shown(value: Any, plain: Any) -> str:
+def _value_text(value: Any, plain: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
@@ -138,7 +138,7 @@ def _shown(value: Any, plain: Any) -> str:
 
 
 def _jsonable(value: Any) -> Any:
-    """The value as JSON has it; None where it cannot."""
+    """Return the value as JSON data; None if that is not possible."""
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Which skills there are: our own, those of other packages, and those of the person."""
+"""Catalogue of skills: our own, those of other packages, and those of the user."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from oh_jupyter.errors import SkillError
 from oh_jupyter.schema import parameters_schema
 
 ENTRY_POINT_GROUP = "oh_jupyter.skills"
-"""Other packages offer a skill as an entry point of this group: name = module:function."""
+"""Entry point group for skills of other packages: name = module:function."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 class _BuiltIn(NamedTuple):
-    """One of our own skills, and what has to be there for it to be offered."""
+    """One of our own skills, and the packages it requires."""
 
     name: str
     module: str
@@ -50,7 +50,7 @@ _BUILT_IN = (
     _BuiltIn("explore_tree_structure", "repo_ops", _GRAMMAR),
     _BuiltIn("file_editor", "file_editor"),
 )
-_UNDOCUMENTED = "file_editor"  # agents know it from its own tool description
+_UNDOCUMENTED = "file_editor"  # agents know its tool description
 
 _logger = logging.getLogger(__name__)
 _registered: dict[str, Callable[..., Any]] = {}
@@ -62,9 +62,9 @@ class Skill(NamedTuple):
     """One skill.
 
     Attributes:
-        function: What to call.
+        function: The function.
         signature: Its parameters, such as ``(path: str, line_number: int = 1)``.
-        docstring: What it does.
+        docstring: Its docstring.
     """
 
     function: Callable[..., Any]
@@ -73,25 +73,23 @@ class Skill(NamedTuple):
 
 
 def on_change(callback: Callable[[], None]) -> Callable[[], None]:
-    """Have something done whenever there are other skills than before.
+    """Call a function whenever the set of skills changes.
 
     Args:
-        callback: Called on the thread that changed them.
+        callback: The function; it runs on the thread that makes the change.
 
     Returns:
-        What ends that.
+        A function that unsubscribes.
     """
     return _watchers.add(callback)
 
 
 def register(function: _Function, name: str | None = None) -> _Function:
-    """Offer a function as a skill; also usable as a decorator.
-
-    A function of the same name that was there before is replaced.
+    """Register a function as a skill, replacing one of the same name; usable as a decorator.
 
     Args:
         function: The function, with a docstring.
-        name: What it is called as a skill; by default its own name.
+        name: Name of the skill; by default the function's.
 
     Returns:
         The same function.
@@ -109,36 +107,36 @@ def register(function: _Function, name: str | None = None) -> _Function:
 
 
 def add(target: str) -> str:
-    """Offer a function of an importable module as a skill, or bring back a removed skill.
+    """Register a function of an importable module as a skill, or restore a removed skill.
 
     Args:
-        target: ``module:function``, or the name of a skill that was removed.
+        target: ``module:function``, or the name of a removed skill.
 
     Returns:
         The name of the skill.
 
     Raises:
-        SkillError: There is no such module or function.
+        SkillError: The module or function does not exist.
     """
     if ":" not in target:
         if target not in _removed:
-            raise SkillError(f"There is no function {target!r}. Write module:function.")
+            raise SkillError(f"There is no removed skill {target!r}. Write module:function.")
         _removed.discard(target)
         _watchers.tell()
         return target
     module, _, name = target.partition(":")
     try:
-        found: Any = import_module(module)
+        function: Any = import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
-        register(found)
-    except (ImportError, AttributeError, ValueError, TypeError) as problem:
-        raise SkillError(f"{target} cannot be added: {problem}") from problem
-    return str(found.__name__)
+            function = getattr(function, part)
+        register(function)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise SkillError(f"{target} cannot be added: {error}") from error
+    return str(function.__name__)
 
 
 def remove(name: str) -> None:
-    """Offer a skill no longer, one of our own or another.
+    """Remove a skill, one of our own or another.
 
     Args:
         name: Its name.
@@ -153,12 +151,10 @@ def remove(name: str) -> None:
 
 
 def available() -> dict[str, Callable[..., Any]]:
-    """List the skills that work here and now.
-
-    A skill whose package is not installed is left out, and does not disturb the others.
+    """Return the skills whose packages are installed.
 
     Returns:
-        The functions by name: our own, those of entry points, those registered.
+        The functions by name: our own, those of entry points, and registered ones.
     """
     functions: dict[str, Callable[..., Any]] = {}
     for skill in _BUILT_IN:
@@ -169,9 +165,11 @@ def available() -> dict[str, Callable[..., Any]]:
         try:
             functions[point.name] = point.load()
         except ImportError:
-            _logger.debug("Skill %s is left out", point.name, exc_info=True)
+            _logger.debug("Skill %s is skipped", point.name, exc_info=True)
         except Exception:
-            _logger.warning("Skill %s of %s is broken", point.name, point.value, exc_info=True)
+            _logger.warning(
+                "Skill %s cannot be loaded from %s", point.name, point.value, exc_info=True
+            )
     functions |= _registered
     return {name: function for name, function in functions.items() if name not in _removed}
 
@@ -196,7 +194,7 @@ def find(name: str) -> Callable[..., Any]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """Describe the arguments of a skill, for tools.
+    """Return the JSON schema of a skill's arguments.
 
     Args:
         name: Its name.
@@ -211,7 +209,7 @@ def schema(name: str) -> dict[str, Any]:
 
 
 def registry() -> dict[str, Skill]:
-    """Describe the skills that work here.
+    """Return a description of each available skill.
 
     Returns:
         Function, signature and docstring by name.
@@ -223,12 +221,12 @@ def registry() -> dict[str, Skill]:
 
 
 def signature_of(function: Callable[..., Any]) -> str:
-    """The parameters of a function, such as ``(path: str, line_number: int = 1) -> None``."""
+    """Return the signature of a function, such as ``(path: str, line_number: int = 1) -> None``."""
     try:
         return str(inspect.signature(function, eval_str=True))
     except (NameError, AttributeError):  # an annotation that exists for type checkers only
         return str(inspect.signature(function))
-    except (TypeError, ValueError):  # a function in C that does not tell
+    except (TypeError, ValueError):  # a C function without a signature
         return "(...)"
 
 

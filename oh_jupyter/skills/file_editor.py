@@ -1,4 +1,4 @@
-"""The file editor as a skill, which answers with a string that tools can parse."""
+"""The file editor as a skill that returns a machine-readable string."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def file_editor(
         old_str: For str_replace: the text to replace.
         new_str: For str_replace and insert: the new text.
         insert_line: For insert: the line after which to insert.
-        enable_linting: Report what an edit broke.
+        enable_linting: Report syntax errors that an edit introduced.
         content: For write: the new lines.
         start: For write: the first line to replace, counted from 0.
         end: For write: the line after the last to replace; -1 is the end.
-        ignored: Other arguments of an edit action, which clients pass along.
+        ignored: Other arguments of an edit action.
 
     Returns:
-        The result as one line of JSON, between tags of an id that no file can contain.
+        The result as one line of JSON, between tags with a random id.
     """
     try:
         result = _editor()(

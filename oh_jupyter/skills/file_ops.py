@@ -1,4 +1,4 @@
-"""Skills to look around in files, which print in the words of OpenHands' skills."""
+"""Skills for viewing and searching files, with the output of OpenHands' skills."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _WINDOW_LINES = 100
-_MAX_FILES = 100  # with matches; above it the search is too wide to be of use
+_MAX_FILES = 100  # with matches; with more, the search is too broad
 _NO_FILE = "No file open. Use the open_file function first."
 
 
 @dataclass
 class _Window:
-    """What is open. There is one in a process, as there is one agent in a kernel."""
+    """The open file and line; one per process, like the agent in a kernel."""
 
     path: str | None = None
     line: int = 1
@@ -32,7 +32,7 @@ def open_file(path: str, line_number: int | None = 1, context_lines: int | None 
     Args:
         path: The file; an absolute path is best.
         line_number: The line to show in the middle, counted from 1.
-        context_lines: How many lines to show, at most 100.
+        context_lines: Number of lines to show, at most 100.
     """
     if not os.path.isfile(path):
         return _error(f"File {path} not found.")
@@ -43,10 +43,10 @@ def open_file(path: str, line_number: int | None = 1, context_lines: int | None 
     if not _is_line(line_number, lines):
         return _error(f"Line number must be between 1 and {len(lines)}")
     size = context_lines if context_lines is not None and context_lines >= 1 else _WINDOW_LINES
-    shown = _render(lines, line_number or 1, min(size, _WINDOW_LINES), centred=True)
-    if shown.endswith("more lines below)"):
-        shown += "\n[Use `scroll_down` to view the next 100 lines of the file!]"
-    print(shown)
+    text = _render(lines, line_number or 1, min(size, _WINDOW_LINES), centred=True)
+    if text.endswith("more lines below)"):
+        text += "\n[Use `scroll_down` to view the next 100 lines of the file!]"
+    print(text)
 
 
 def goto_line(line_number: int) -> None:
@@ -74,9 +74,7 @@ def scroll_up() -> None:
 
 
 def search_dir(search_term: str, dir_path: str = "./") -> None:
-    """Search for a text in all files below a directory.
-
-    Hidden files and directories and binary files are left out.
+    """Search for a text in all files below a directory, except hidden and binary ones.
 
     Args:
         search_term: The text.
@@ -148,13 +146,13 @@ def _error(message: str) -> None:
     print(f"ERROR: {message}")
 
 
-def _print_matches(term: str, place: str, matches: list[str]) -> None:
+def _print_matches(term: str, path: str, matches: list[str]) -> None:
     if not matches:
-        print(f'[No matches found for "{term}" in {place}]')
+        print(f'[No matches found for "{term}" in {path}]')
         return
-    print(f'[Found {len(matches)} matches for "{term}" in {place}]')
+    print(f'[Found {len(matches)} matches for "{term}" in {path}]')
     print("\n".join(matches))
-    print(f'[End of matches for "{term}" in {place}]')
+    print(f'[End of matches for "{term}" in {path}]')
 
 
 def _walk(directory: str) -> Iterator[str]:
@@ -164,7 +162,7 @@ def _walk(directory: str) -> Iterator[str]:
 
 
 def _read_lines(path: str) -> list[str] | None:
-    """Read a text file; None for one that is binary, unreadable or no file."""
+    """Read a text file; return None if it is binary, unreadable or not a file."""
     from oh_jupyter.editor.text.text_file import TextFile
 
     try:
@@ -177,7 +175,7 @@ def _read_lines(path: str) -> list[str] | None:
 
 
 def _open_lines() -> list[str] | None:
-    """Read the open file anew, as it may have been edited."""
+    """Read the open file again, since it may have been edited."""
     lines = None
     if _window.path is not None and os.path.isfile(_window.path):
         lines = _read_lines(_window.path)
@@ -198,7 +196,7 @@ def _scroll(distance: int) -> None:
 
 
 def _render(lines: list[str], line: int, size: int, *, centred: bool) -> str:
-    """Make the window and remember its line."""
+    """Return the text of the window, and save its line."""
     _window.line = line
     total = len(lines)
     half = max(1, size // 2)

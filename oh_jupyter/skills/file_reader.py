@@ -1,6 +1,6 @@
-"""Skills to read documents, pictures, sound and films, which print what OpenHands' skills print.
+"""Skills for reading documents, images, audio and video, with the output of OpenHands' skills.
 
-Those that ask a model take ``OPENAI_API_KEY``, ``OPENAI_BASE_URL`` and ``OPENAI_MODEL``.
+Those that call a model read ``OPENAI_API_KEY``, ``OPENAI_BASE_URL`` and ``OPENAI_MODEL``.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def parse_docx(file_path: str) -> None:
     def read() -> str:
         from docx import Document
 
-        # Paragraphs are announced as pages: agents and tests know this output.
+        # Paragraphs are labelled as pages, as in OpenHands.
         paragraphs = enumerate(Document(file_path).paragraphs, 1)
         return "".join(f"@@ Page {n} @@\n{paragraph.text}\n\n" for n, paragraph in paragraphs)
 
@@ -87,7 +87,7 @@ def parse_pptx(file_path: str) -> None:
 
 
 def _print_text(kind: str, file_path: str, read: Callable[[], str]) -> None:
-    """Print what is in a document, or why it cannot be read, in the words of OpenHands' skills."""
+    """Print the text of a document, or the error, in the format of OpenHands' skills."""
     print(f"[Reading {kind} file from {file_path}]")
     try:
         print(read())
@@ -98,11 +98,11 @@ def _print_text(kind: str, file_path: str, read: Callable[[], str]) -> None:
 _DESCRIBE = "Describe this image as detail as possible."
 _MODEL = "gpt-4o"
 _MAX_TOKENS = 500
-_MAX_FRAMES = 30  # one request each; nobody wants hundreds by accident
+_MAX_FRAMES = 30  # one request each
 
 
 def parse_audio(file_path: str, model: str = "whisper-1") -> None:
-    """Print what is said in a sound file, in English, as OpenHands' skill does.
+    """Print an English transcript of an audio file.
 
     Args:
         file_path: The file.
@@ -111,7 +111,7 @@ def parse_audio(file_path: str, model: str = "whisper-1") -> None:
     print(f"[Transcribing audio file from {file_path}]")
     try:
         with open(file_path, "rb") as file, warnings.catch_warnings():
-            # Its client marks the whole method, of which only some results are deprecated.
+            # The client marks the whole method, although only some results are deprecated.
             warnings.simplefilter("ignore", DeprecationWarning)
             translation = _client().audio.translations.create(model=model, file=file)
         print(translation.text)
@@ -120,11 +120,11 @@ def parse_audio(file_path: str, model: str = "whisper-1") -> None:
 
 
 def parse_image(file_path: str, task: str = _DESCRIBE) -> None:
-    """Print what a model says about a picture.
+    """Print a model's description of an image.
 
     Args:
         file_path: The file.
-        task: What to ask about it.
+        task: The question about it.
     """
     print(f"[Reading image file from {file_path}]")
     try:
@@ -135,13 +135,12 @@ def parse_image(file_path: str, task: str = _DESCRIBE) -> None:
 
 
 def parse_video(file_path: str, task: str = _DESCRIBE, frame_interval: int = 30) -> None:
-    """Print what a model says about pictures of a film, at most thirty of them.
+    """Print a model's descriptions of frames of a video, at most thirty.
 
     Args:
         file_path: The file.
-        task: What to ask about each picture.
-        frame_interval: Every how many frames one is looked at; more where there would be
-            too many.
+        task: The question about each frame.
+        frame_interval: Distance between described frames; it grows for long videos.
     """
     print(f"[Processing video file from {file_path} with frame interval {frame_interval}]")
     task = task or "This is one frame from a video, please summarize this frame."
@@ -151,27 +150,27 @@ def parse_video(file_path: str, task: str = _DESCRIBE, frame_interval: int = 30)
         print(f"Error reading video file: {error}")
         return
     print(f"Totally {len(frames)} would be analyze...\n")
-    for index, (number, picture) in enumerate(frames, 1):
+    for index, (number, image) in enumerate(frames, 1):
         print(f"Process the {file_path}, current No. {number} frame...")
         try:
-            print(f"Frame {index}'s content: {_ask(task, picture, 'image/jpeg')}\n")
+            print(f"Frame {index}'s content: {_ask(task, image, 'image/jpeg')}\n")
         except Exception as error:
             print(f"Error with the request: {error}")
 
 
 def _frames(path: str, interval: int) -> Iterator[tuple[int, bytes]]:
-    """Cut pictures out of a film, with their numbers, as JPEG."""
+    """Yield frames of a video as JPEG, with their numbers."""
     cv2: Any = import_module("cv2")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"File {path} not found.")
     video = cv2.VideoCapture(path)
     try:
         if not video.isOpened():
-            raise ValueError(f"{path} is no film that can be read.")
+            raise ValueError(f"{path} is not a readable video.")
         total = int(video.get(cv2.CAP_PROP_FRAME_COUNT))
         interval = max(interval, -(-total // _MAX_FRAMES))
         number = 0
-        while video.grab():  # frames between are not decoded
+        while video.grab():  # does not decode the skipped frames
             if number % interval == 0:
                 ok, frame = video.retrieve()
                 if ok:
@@ -181,8 +180,8 @@ def _frames(path: str, interval: int) -> Iterator[tuple[int, bytes]]:
         video.release()
 
 
-def _ask(task: str, picture: bytes, media_type: str) -> str:
-    url = f"data:{media_type};base64,{base64.b64encode(picture).decode()}"
+def _ask(task: str, image: bytes, media_type: str) -> str:
+    url = f"data:{media_type};base64,{base64.b64encode(image).decode()}"
     completion = _client().chat.completions.create(
         model=os.environ.get("OPENAI_MODEL") or _MODEL,
         max_tokens=int(os.environ.get("MAX_TOKEN") or _MAX_TOKENS),

@@ -1,7 +1,7 @@
-"""Skills to find one's way in a repository, at ``$REPO_PATH`` or the working directory.
+"""Skills for exploring a repository, at ``$REPO_PATH`` or in the working directory.
 
-An entity is named by its path, with ``:Qualified.name`` for a class or function; the texts are
-OpenHands'.
+An entity is named by its path, with ``:Qualified.name`` for a class or function. The texts are
+those of OpenHands.
 """
 
 from __future__ import annotations
@@ -24,48 +24,48 @@ from oh_jupyter.skills.repo.graph import (
 )
 
 MODES = ("complete", "code_snippet", "preview", "fold")
-"""How much of a hit is shown, from all to nothing but its name."""
+"""Display modes of a hit, from the whole code to the name only."""
 
-_PREVIEW_LINES = 100  # of a class or file; a longer one is shown as an outline
+_PREVIEW_LINES = 100  # a longer class or file is shown as an outline
 _MAX_HOPS = 20
 
 
 @dataclass
 class Hit:
-    """Something that a search found."""
+    """Result of a search."""
 
     node: Node  # the entity, or the file of a snippet
     mode: str  # one of ``MODES``
-    source: str  # why it was found
+    source: str  # reason of the match
     terms: list[str] = field(default_factory=list)
     first: int = 0  # lines of a snippet
     last: int = 0
 
 
 def numbered(lines: Iterable[str], first: int) -> str:
-    """Lines of code with their numbers, in a fence."""
-    listed = list(lines)
-    width = len(str(first + len(listed) - 1))
-    shown = [f"{number:{width}} | {line}" for number, line in enumerate(listed, first)]
-    return "\n".join(["```", *shown, "```"])
+    """Return numbered lines of code in a fence."""
+    lines = list(lines)
+    width = len(str(first + len(lines) - 1))
+    rows = [f"{number:{width}} | {line}" for number, line in enumerate(lines, first)]
+    return "\n".join(["```", *rows, "```"])
 
 
 def show_hits(graph: Graph, hits: list[Hit]) -> str:
-    """Show what was found, by what was searched for; what several terms found comes once."""
+    """Render hits grouped by their search terms, each hit once."""
     groups: dict[tuple[str, ...], list[Hit]] = {}
     for hit in _merged(hits):
         groups.setdefault(tuple(hit.terms), []).append(hit)
     text = ""
-    for terms, found in groups.items():
+    for terms, group in groups.items():
         quoted = ", ".join(f'"{term}"' for term in terms)
         text += f"##Searching for term {quoted}...\n### Search Result:\n"
         for mode in MODES:
-            of_mode = [hit for hit in found if hit.mode == mode]
+            of_mode = [hit for hit in group if hit.mode == mode]
             if mode == "fold":
                 text += _folded(of_mode)
             else:
-                shown = _without_inner(of_mode) if mode == "preview" else of_mode
-                text += "".join(_show(graph, hit) + "\n" for hit in shown)
+                visible = _without_inner(of_mode) if mode == "preview" else of_mode
+                text += "".join(_show(graph, hit) + "\n" for hit in visible)
         text += "\n\n"
     return text
 
@@ -74,20 +74,20 @@ def _merged(hits: list[Hit]) -> list[Hit]:
     merged: dict[str, Hit] = {}
     snippets = []
     for hit in hits:
-        known = merged.get(hit.node.id)
+        earlier = merged.get(hit.node.id)
         if hit.mode == "code_snippet":
             snippets.append(hit)
-        elif known is None:
+        elif earlier is None:
             merged[hit.node.id] = hit
         else:
-            known.terms += [term for term in hit.terms if term not in known.terms]
-            if MODES.index(hit.mode) < MODES.index(known.mode):
-                known.mode, known.source = hit.mode, hit.source
+            earlier.terms += [term for term in hit.terms if term not in earlier.terms]
+            if MODES.index(hit.mode) < MODES.index(earlier.mode):
+                earlier.mode, earlier.source = hit.mode, hit.source
     return [*snippets, *merged.values()]
 
 
 def _without_inner(hits: list[Hit]) -> list[Hit]:
-    """Leave out what is inside another hit that is shown in full."""
+    """Remove hits inside another hit that is shown in full."""
     full = [hit.node for hit in hits if hit.node.last - hit.node.first < _PREVIEW_LINES]
     return [
         hit
@@ -134,14 +134,14 @@ def _show(graph: Graph, hit: Hit) -> str:
 
 
 def _outline(graph: Graph, node: Node) -> str:
-    """The lines that name what an entity contains, with their numbers."""
+    """Return the numbered header lines of an entity and of the entities in it."""
     lines = graph.files[node.path].lines
     prefix = f"{node.id}." if node.kind == "class" else f"{node.path}:"
     inner = {other.header for id, other in graph.nodes.items() if id.startswith(prefix)}
     numbers = sorted(inner | ({node.header} if node.kind == "class" else set()))
     width = len(str(node.last))
-    shown = [f"{number:{width}} | {lines[number - 1]}" for number in numbers]
-    return "\n".join(["```", *shown, "```"])
+    rows = [f"{number:{width}} | {lines[number - 1]}" for number in numbers]
+    return "\n".join(["```", *rows, "```"])
 
 
 def show_tree(
@@ -152,50 +152,49 @@ def show_tree(
     kinds: list[str] | None,
     edges: list[str] | None,
 ) -> str:
-    """Show what an entity uses, or what uses it, as a tree that unfolds each entity once."""
+    """Render the dependencies or dependents of an entity as a tree; expand each entity once."""
     hops = _MAX_HOPS if depth == -1 else depth
-    shown: list[str] = []
-    unfolded: set[str] = set()
-    walked: set[tuple[str, str, str]] = set()
+    rows = [root]
+    expanded: set[str] = set()
+    visited: set[tuple[str, str, str]] = set()
 
-    def neighbours(node: str, way: str) -> list[tuple[str, str, str]]:
-        found = []
-        ways = ("downstream", "upstream") if way == "both" else (way,)
-        for one_way in ways:
+    def neighbours(node: str, direction: str) -> list[tuple[str, str, str]]:
+        steps = []
+        for one_way in ("downstream", "upstream") if direction == "both" else (direction,):
             down = one_way == "downstream"
             for edge, other in graph.uses(node) if down else graph.used_by(node):
                 start, end = (node, other) if down else (other, node)
-                wanted = kinds is None or graph.nodes[other].kind in kinds
-                if not wanted or (edges is not None and edge not in edges) or is_test_file(other):
+                if kinds is not None and graph.nodes[other].kind not in kinds:
                     continue
-                if (start, edge, end) not in walked:
-                    walked.add((start, edge, end))
-                    found.append((edge if down else f"{edge}-by", other, one_way))
-        return found
+                if (edges is not None and edge not in edges) or is_test_file(other):
+                    continue
+                if (start, edge, end) not in visited:
+                    visited.add((start, edge, end))
+                    steps.append((edge if down else f"{edge}-by", other, one_way))
+        return steps
 
-    def unfold(node: str, prefix: str, way: str, level: int) -> None:
-        if node in unfolded or level >= hops:
+    def expand(node: str, prefix: str, direction: str, level: int) -> None:
+        if node in expanded or level >= hops:
             return
-        unfolded.add(node)
-        found = neighbours(node, way)
-        for number, (edge, other, one_way) in enumerate(found, 1):
-            last = number == len(found)
+        expanded.add(node)
+        steps = neighbours(node, direction)
+        for number, (edge, other, one_way) in enumerate(steps, 1):
+            last = number == len(steps)
             connector = f"{'└── ' if last else '├── '}{edge} ── "
-            shown.append(f"{prefix}{connector}{other}")
+            rows.append(f"{prefix}{connector}{other}")
             inner = prefix + (" " if last else "│") + " " * (len(connector) - 1)
-            unfold(other, inner, one_way, level + 1)
+            expand(other, inner, one_way, level + 1)
 
-    shown.append(root)
-    unfold(root, "", direction, 0)
-    return "\n".join(shown)
+    expand(root, "", direction, 0)
+    return "\n".join(rows)
 
 
 _DIRECTIONS = ("downstream", "upstream", "both")
 _PREFIXES = ("class ", "function ", "method ", "def ")
-_CONTEXT_LINES = 20  # on either side of a line that is in no function or class
-_MAX_FULL_ENTITIES = 3  # of one name, shown with their code
+_CONTEXT_LINES = 20  # before and after a line outside functions and classes
+_MAX_FULL_ENTITIES = 3  # entities of one name shown with their code
 _MAX_RESULTS = 5  # of a search by words
-_MAX_COMPARED_NAMES = 20_000  # comparing a name with more takes seconds
+_MAX_COMPARED_NAMES = 20_000  # comparing more names takes seconds
 _NAME_MATCH = "Retrieved entity using keyword search (bm25)."
 _CONTENT_MATCH = "Retrieved code content using keyword search (bm25)."
 
@@ -207,20 +206,20 @@ def explore_tree_structure(
     entity_type_filter: list[str] | None = None,
     dependency_type_filter: list[str] | None = None,
 ) -> str:
-    """Show what entities of the repository depend on, or what depends on them, as trees.
+    """Show the dependencies of repository entities, or their dependents, as trees.
 
     Args:
-        start_entities: Where to begin: ``path:Qualified.name`` for a class or function, a
-            path for a file or directory, ``/`` for the repository.
+        start_entities: Start of each tree: ``path:Qualified.name`` for a class or function,
+            a path for a file or directory, ``/`` for the repository.
         direction: ``downstream`` follows what an entity contains, imports, invokes and
             inherits from; ``upstream`` follows what contains, imports, invokes and
-            inherits from it; ``both`` begins with both.
-        traversal_depth: How many steps to follow; -1 for as many as there are.
+            inherits from it; ``both`` starts in both directions.
+        traversal_depth: Number of steps to follow; -1 for no limit.
         entity_type_filter: Types to show: directory, file, class, function.
         dependency_type_filter: Types to follow: contains, imports, invokes, inherits.
 
     Returns:
-        One tree for each entity, and hints on names that do not exist.
+        One tree for each entity, and suggestions for names that do not exist.
     """
     if direction not in _DIRECTIONS:
         raise SkillError(
@@ -266,18 +265,18 @@ def search_code_snippets(
 ) -> str:
     """Search the repository for code, by names, words or line numbers.
 
-    A term that names an entity (``path``, or ``path:Qualified.name``) shows it as a whole. A
-    name of a file, class or function shows those of that name. Any other term shows the
-    code that fits its words best.
+    A term that names an entity (``path``, or ``path:Qualified.name``) shows the whole entity. A
+    name of a file, class or function shows all entities of that name. Any other term shows
+    the code that matches its words best.
 
     Args:
         search_terms: Names, words, or pieces of code.
-        line_nums: Lines of one file to show, with the function or class around them.
-        file_path_or_pattern: Where to search: a path, a part of one, or a pattern such as
+        line_nums: Lines of one file to show, with the enclosing function or class.
+        file_path_or_pattern: Files to search: a path, a part of one, or a pattern such as
             ``src/**/*.py``; for ``line_nums`` the path of the file.
 
     Returns:
-        What was found, term by term.
+        The matches of each term.
     """
     graph = repository()
     text = ""
@@ -296,9 +295,9 @@ def search_code_snippets(
                 f"No results for test files: `{term}`. Please do not search for any test files.\n\n"
             )
             continue
-        found = _search(graph, term, files)
-        hits += found
-        if not found:
+        matches = _search(graph, term, files)
+        hits += matches
+        if not matches:
             missed += (
                 f'##Searching for term "{term}"...\n### Search Result:\nNo locations found.\n\n'
             )
@@ -318,7 +317,7 @@ def get_entity_contents(entity_names: list[str]) -> str:
         entity_names: ``path:Qualified.name`` for a class or function, a path for a file.
 
     Returns:
-        Their code with line numbers, one after the other.
+        Their code with line numbers.
     """
     graph = repository()
     text = ""
@@ -340,13 +339,13 @@ def get_entity_contents(entity_names: list[str]) -> str:
 
 
 def _listed(names: list[str] | str) -> list[str]:
-    """Models pass a bare string now and then; it is one name, not many letters."""
-    given = [names] if isinstance(names, str) else names
-    return [name for name in (str(name).strip().strip(".") for name in given) if name]
+    """Return a list of names; models sometimes pass a single string."""
+    names = [names] if isinstance(names, str) else names
+    return [name for name in (str(name).strip().strip(".") for name in names) if name]
 
 
 def _id(name: str) -> str:
-    """Turn what an agent writes into the id of an entity."""
+    """Convert a name written by an agent to the id of an entity."""
     root = os.path.realpath(os.environ.get("REPO_PATH") or ".")
     if name == root:
         return "/"
@@ -356,8 +355,8 @@ def _id(name: str) -> str:
     return name.removesuffix(".__init__")
 
 
-def _check_types(parameter: str, given: list[str] | None, known: tuple[str, ...]) -> None:
-    unknown = [name for name in given or [] if name not in known]
+def _check_types(parameter: str, names: list[str] | None, known: tuple[str, ...]) -> None:
+    unknown = [name for name in names or [] if name not in known]
     if unknown:
         raise SkillError(
             f"Invalid types {unknown} in `{parameter}`. Expected some of {list(known)}."
@@ -366,17 +365,17 @@ def _check_types(parameter: str, given: list[str] | None, known: tuple[str, ...]
 
 def _candidates(graph: Graph, id: str) -> str:
     similar = [other for other in graph.nodes if (":" in other) == (":" in id)]
-    alike = (
+    close = (
         get_close_matches(id, similar, _MAX_RESULTS) if len(similar) < _MAX_COMPARED_NAMES else []
     )
-    ranked = [other for other in graph.names.rank(id, _MAX_RESULTS) if other not in alike]
-    found = [*alike, *ranked][:_MAX_RESULTS]
-    if not found:
+    ranked = [other for other in graph.names.rank(id, _MAX_RESULTS) if other not in close]
+    candidates = [*close, *ranked][:_MAX_RESULTS]
+    if not candidates:
         return (
             f"The entity name `{id}` is invalid. There are no possible candidate entities in "
             "record.\n"
         )
-    listed = "".join(f"{graph.nodes[other].kind}: `{other}`\n" for other in found)
+    listed = "".join(f"{graph.nodes[other].kind}: `{other}`\n" for other in candidates)
     return (
         f"The entity name `{id}` is invalid. Based on your input, here are some candidate entities "
         f"you might be referring to:\n{listed}Source: {_NAME_MATCH}\n\n"
@@ -386,11 +385,11 @@ def _candidates(graph: Graph, id: str) -> str:
 def _matching(graph: Graph, pattern: str | None) -> set[str]:
     if not pattern:
         return set(graph.files)
-    wanted = _id(pattern)
-    if not any(sign in wanted for sign in "*?["):
-        return {path for path in graph.files if wanted in path}
-    # As in a shell, **/ also stands for no directory at all.
-    patterns = {wanted, wanted.replace("**/", "")}
+    pattern = _id(pattern)
+    if not any(sign in pattern for sign in "*?["):
+        return {path for path in graph.files if pattern in path}
+    # As in a shell, **/ also matches no directory.
+    patterns = {pattern, pattern.replace("**/", "")}
     return {path for path in graph.files for one in patterns if fnmatchcase(path, one)}
 
 
@@ -403,14 +402,14 @@ def _search(graph: Graph, term: str, files: set[str]) -> list[Hit]:
     for prefix in _PREFIXES:
         if term.lower().startswith(prefix):
             name = term[len(prefix) :].strip()
-    found = [
+    matches = [
         graph.nodes[id] for id in _of_name(graph, name.removesuffix("()")) if not is_test_file(id)
     ]
-    inside = [node for node in found if node.path in files]
-    if inside or found:
-        why = f"Match found for entity name `{name}`."
-        mode = "preview" if len(inside or found) <= _MAX_FULL_ENTITIES else "fold"
-        return [Hit(node, mode, why, [term]) for node in inside or found]
+    matches = [node for node in matches if node.path in files] or matches
+    if matches:
+        source = f"Match found for entity name `{name}`."
+        mode = "preview" if len(matches) <= _MAX_FULL_ENTITIES else "fold"
+        return [Hit(node, mode, source, [term]) for node in matches]
     ranked = [graph.nodes[id] for id in graph.contents.rank(term, 10 * _MAX_RESULTS)]
     ranked = [node for node in ranked if node.path in files] or ranked
     hits = [
@@ -422,38 +421,38 @@ def _search(graph: Graph, term: str, files: set[str]) -> list[Hit]:
 
 
 def _of_name(graph: Graph, name: str) -> list[str]:
-    """Find entities by their name; a dotted one names what they are in, too."""
-    found = graph.named(name)
-    if found:
-        return found
+    """Return the ids of entities with a name; a dotted name includes enclosing entities."""
+    ids = graph.named(name)
+    if ids:
+        return ids
     *outer, last = name.split(".")
     within = {part.lower() for part in outer}
-    found = graph.named(last) or graph.named_like(last)
-    return [id for id in found if within <= set(re.split(r"[./:]", id.lower())[:-1])]
+    ids = graph.named(last) or graph.named_like(last)
+    return [id for id in ids if within <= set(re.split(r"[./:]", id.lower())[:-1])]
 
 
 def _at_lines(graph: Graph, path: str, lines: list[int] | int) -> list[Hit]:
     numbers = [lines] if isinstance(lines, int) else lines
     total = graph.nodes[path].last
-    wrong = [number for number in numbers if not 1 <= number <= total]
-    if wrong:
-        raise SkillError(f"`line_nums` {wrong} are not in {path}, which has {total} lines.")
+    invalid = [number for number in numbers if not 1 <= number <= total]
+    if invalid:
+        raise SkillError(f"`line_nums` {invalid} are not in {path}, which has {total} lines.")
     term = f"{path}:line {', '.join(map(str, numbers))}"
-    why = f"Retrieved code context including {term}."
+    source = f"Retrieved code context including {term}."
     hits: list[Hit] = []
     spans: list[list[int]] = []
     for number in sorted(set(numbers)):
-        around = [
+        enclosing = [
             node
             for node in graph.nodes.values()
             if node.path == path and node.id != path and node.first <= number <= node.last
         ]
-        if around:
-            inner = min(around, key=lambda node: node.last - node.first)
-            hits.append(Hit(inner, "preview", why, [term]))
+        if enclosing:
+            inner = min(enclosing, key=lambda node: node.last - node.first)
+            hits.append(Hit(inner, "preview", source, [term]))
         elif spans and number - _CONTEXT_LINES <= spans[-1][1]:
             spans[-1][1] = min(total, number + _CONTEXT_LINES)
         else:
             spans.append([max(1, number - _CONTEXT_LINES), min(total, number + _CONTEXT_LINES)])
     file = graph.nodes[path]
-    return hits + [Hit(file, "code_snippet", why, [term], *span) for span in spans]
+    return hits + [Hit(file, "code_snippet", source, [term], *span) for span in spans]

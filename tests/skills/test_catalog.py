@@ -78,7 +78,7 @@ def test_broken_skills_of_other_packages_disturb_nobody(offered, caplog):
 def test_a_defect_in_another_package_is_logged(offered, caplog):
     offered("1 / 0\n", "bad = extra_skills:bad")
     assert "bad" not in skills.available()
-    assert "Skill bad of extra_skills:bad is broken" in caplog.text
+    assert "Skill bad cannot be loaded from extra_skills:bad" in caplog.text
 
 
 def test_registering_a_function(forget_registered):

@@ -140,7 +140,7 @@ def test_what_can_go_wrong_is_said(api, tmp_path, capsys, monkeypatch):
     assert "Error reading video file: File /no/such.mp4 not found." in capsys.readouterr().out
     (tmp_path / "a.mp4").write_text("no film")
     parse_video(str(tmp_path / "a.mp4"))
-    assert "is no film that can be read" in capsys.readouterr().out
+    assert "is not a readable video" in capsys.readouterr().out
     monkeypatch.delenv("OPENAI_API_KEY")
     (tmp_path / "a.png").write_bytes(b"x")
     parse_image(str(tmp_path / "a.png"))

@@ -1,1 +1,1 @@
-"""What is where in a repository, and what uses what: the index behind the repository skills."""
+"""Index of a repository's entities and dependencies, for the repository skills."""

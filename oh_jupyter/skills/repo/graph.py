@@ -1,7 +1,7 @@
-"""The graph of a repository, kept in memory and brought up to date at every question.
+"""Graph of a repository, kept in memory and updated for each query.
 
-Its words are searched by Okapi BM25, a formula of two lines; the packages that offer it bring numpy
-into every kernel, or are not maintained.
+Words are ranked by Okapi BM25, a formula of two lines; the packages for it need numpy, or are not
+maintained.
 """
 
 from __future__ import annotations
@@ -25,34 +25,34 @@ _K1, _B = 1.5, 0.75  # the usual values
 
 
 def words(text: str) -> list[str]:
-    """Words of identifiers in lower case; ``parseHTML`` and ``parse_html`` give the same."""
-    found = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+", text)
-    return [word.lower() for word in found]
+    """Split identifiers into lower-case words, the same for ``parseHTML`` and ``parse_html``."""
+    parts = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+", text)
+    return [part.lower() for part in parts]
 
 
 class WordIndex:
-    """Which document has which word how often."""
+    """Index of word counts by document."""
 
     def __init__(self, documents: Mapping[str, str]) -> None:
         self._sizes: dict[str, int] = {}
         self._counts: dict[str, dict[str, int]] = defaultdict(dict)
         for name, text in documents.items():
-            found = words(text)
-            self._sizes[name] = len(found)
-            for word, count in Counter(found).items():
+            tokens = words(text)
+            self._sizes[name] = len(tokens)
+            for word, count in Counter(tokens).items():
                 self._counts[word][name] = count
 
     def rank(self, query: str, count: int) -> list[str]:
-        """Names of the documents that fit a query best; those without any of its words are out."""
+        """Return the names of the best documents that contain a word of the query."""
         total = len(self._sizes)
         average = sum(self._sizes.values()) / total if total else 0.0
         scores: dict[str, float] = defaultdict(float)
         for word in set(words(query)):
-            having = self._counts.get(word, {})
-            weight = math.log(1 + (total - len(having) + 0.5) / (len(having) + 0.5))
-            for name, often in having.items():
+            counts = self._counts.get(word, {})
+            weight = math.log(1 + (total - len(counts) + 0.5) / (len(counts) + 0.5))
+            for name, frequency in counts.items():
                 length = 1 - _B + _B * self._sizes[name] / average
-                scores[name] += weight * often * (_K1 + 1) / (often + _K1 * length)
+                scores[name] += weight * frequency * (_K1 + 1) / (frequency + _K1 * length)
         return sorted(scores, key=lambda name: (-scores[name], name))[:count]
 
 
@@ -74,11 +74,11 @@ class Node:
     path: str  # its file, or the directory itself
     first: int = 1
     last: int = 0  # for a directory
-    header: int = 1  # the line that names it
+    header: int = 1  # the line of its name
 
     @property
     def name(self) -> str:
-        """Its own name, without those of what it is in."""
+        """Its name without those of enclosing entities."""
         return re.split(r"[:./]", self.id)[-1] if ":" in self.id else posixpath.basename(self.id)
 
 
@@ -86,7 +86,7 @@ class Graph:
     """Entities and their dependencies."""
 
     def __init__(self, files: dict[str, SourceFile]) -> None:
-        """Join what the files say."""
+        """Build the graph from parsed files."""
         self.files = files
         self.nodes: dict[str, Node] = {ROOT: Node(ROOT, "directory", ROOT)}
         self._down: dict[str, dict[tuple[str, str], None]] = {}
@@ -97,51 +97,51 @@ class Graph:
         for node in self.nodes.values():
             self._by_name.setdefault(node.name, []).append(node.id)
         for path in sorted(files):
-            self._join(files[path])
+            self._add_dependencies(files[path])
 
     def uses(self, node: str) -> Iterator[tuple[str, str]]:
-        """Edge types and ids of what an entity contains, imports, invokes and inherits from."""
+        """Yield edge types and ids of what an entity contains, imports, invokes or inherits."""
         yield from self._down.get(node, ())
 
     def used_by(self, node: str) -> Iterator[tuple[str, str]]:
-        """Edge types and ids of what contains, imports, invokes and inherits from an entity."""
+        """Yield edge types and ids of what contains, imports, invokes or inherits an entity."""
         yield from self._up.get(node, ())
 
     def named(self, name: str) -> list[str]:
-        """Ids of the entities of a name, without the names of what they are in."""
+        """Return the ids of the entities with an unqualified name."""
         return self._by_name.get(name, [])
 
     def named_like(self, name: str) -> list[str]:
-        """Ids of the entities of a name, whatever its case, and of files without their suffix."""
-        wanted = name.lower()
+        """Return the ids of the entities with a name, ignoring case and file suffixes."""
+        name = name.lower()
         return [
             id
             for other, ids in self._by_name.items()
-            if wanted in (other.lower(), posixpath.splitext(other)[0].lower())
+            if name in (other.lower(), posixpath.splitext(other)[0].lower())
             for id in ids
         ]
 
     def code(self, node: Node) -> list[str]:
-        """The lines of an entity."""
+        """Return the lines of an entity."""
         source = self.files.get(node.path)
         return source.lines[node.first - 1 : node.last] if source is not None else []
 
     @cached_property
     def names(self) -> WordIndex:
-        """The words of the ids, without those of test files."""
+        """Word index of the ids, without test files."""
         return WordIndex({id: id for id in self.nodes if not is_test_file(id)})
 
     @cached_property
     def contents(self) -> WordIndex:
-        """The words of the code, each line with the innermost entity that it belongs to."""
+        """Word index of the code; each line belongs to its innermost entity."""
         texts: dict[str, list[str]] = {}
         for path, source in self.files.items():
             if is_test_file(path):
                 continue
             owners = [path] * len(source.lines)
-            for name, found in source.definitions.items():  # the outer ones come first
-                size = found.last - found.first + 1
-                owners[found.first - 1 : found.last] = [f"{path}:{name}"] * size
+            for name, definition in source.definitions.items():  # outer ones come first
+                size = definition.last - definition.first + 1
+                owners[definition.first - 1 : definition.last] = [f"{path}:{name}"] * size
             for owner, line in zip(owners, source.lines, strict=True):
                 texts.setdefault(owner, []).append(line)
         return WordIndex({owner: "\n".join(lines) for owner, lines in texts.items()})
@@ -151,18 +151,16 @@ class Graph:
         child = source.path
         while child != ROOT:
             parent = posixpath.dirname(child) or ROOT
-            known = parent in self.nodes
-            if not known:
+            exists = parent in self.nodes
+            if not exists:
                 self.nodes[parent] = Node(parent, "directory", parent)
             self._edge(parent, "contains", child)
-            if known:
+            if exists:
                 break
             child = parent
-        for name, found in source.definitions.items():
+        for name, item in source.definitions.items():
             id = f"{source.path}:{name}"
-            self.nodes[id] = Node(
-                id, found.kind, source.path, found.first, found.last, found.header
-            )
+            self.nodes[id] = Node(id, item.kind, source.path, item.first, item.last, item.header)
         for name in source.definitions:
             outer = name.rpartition(".")[0]
             while outer and outer not in source.definitions:
@@ -174,22 +172,22 @@ class Graph:
         self._down.setdefault(start, {})[kind, end] = None
         self._up.setdefault(end, {})[kind, start] = None
 
-    def _join(self, source: SourceFile) -> None:
+    def _add_dependencies(self, source: SourceFile) -> None:
         names = self._imported(source.path, source)
-        for name, found in source.definitions.items():
+        for name, definition in source.definitions.items():
             id = f"{source.path}:{name}"
-            known = names | self._imported(id, found)
-            for base in found.bases:
-                for target in self._resolve(source, name, base, known):
+            imports = names | self._imported(id, definition)
+            for base in definition.bases:
+                for target in self._resolve(source, name, base, imports):
                     if target != id and self.nodes[target].kind == "class":
                         self._edge(id, "inherits", target)
-            for called in found.calls:
-                for target in self._resolve(source, name, called, known):
+            for called in definition.calls:
+                for target in self._resolve(source, name, called, imports):
                     if self.nodes[target].kind in ("class", "function"):
                         self._edge(id, "invokes", target)
 
     def _imported(self, id: str, owner: SourceFile | Definition) -> dict[str, str]:
-        """Add the edges of imports; the names that they bring, with what they stand for."""
+        """Add the edges of imports; return the ids of the imported names."""
         names: dict[str, str] = {}
         importer = id.partition(":")[0]
         for item in owner.imports:
@@ -200,7 +198,7 @@ class Graph:
             module = imported_file(item.module, importer, self.files)
             if target is None and module is not None:
                 inner = f"{module}:{item.name}"
-                target = inner if inner in self.nodes else self._passed_on(module, item.name)
+                target = inner if inner in self.nodes else self._reexported(module, item.name)
             if target is not None and target != id:
                 self._edge(id, "imports", target)
                 names[item.alias] = target
@@ -212,8 +210,8 @@ class Graph:
                 }
         return names
 
-    def _passed_on(self, module: str, name: str) -> str:
-        """What a package offers from one of its modules; the package itself if that is unclear."""
+    def _reexported(self, module: str, name: str) -> str:
+        """Return the entity that a package re-exports, or the package itself if it is unknown."""
         for item in self.files[module].imports:
             if item.alias == name and item.name:
                 origin = imported_file(item.module, module, self.files)
@@ -223,22 +221,22 @@ class Graph:
         return module
 
     def _resolve(
-        self, source: SourceFile, owner: str, called: str, known: dict[str, str]
+        self, source: SourceFile, owner: str, called: str, imports: dict[str, str]
     ) -> list[str]:
-        """Find what a name stands for inside a definition."""
+        """Return the ids that a name refers to inside a definition."""
         name = called.lstrip(".")
         scope = owner
         while not called.startswith("."):
             inner = f"{scope}.{name}" if scope else name
             holder = source.definitions.get(scope)
-            # In most languages a method is no name in its class's other methods.
-            is_name = source.own_methods or holder is None or holder.kind == "function"
-            if inner in source.definitions and is_name:
+            # In most languages, methods need a qualifier in other methods of their class.
+            is_visible = source.own_methods or holder is None or holder.kind == "function"
+            if inner in source.definitions and is_visible:
                 return [f"{source.path}:{inner}"]
             if not scope:
-                return [known[name]] if name in known else []
+                return [imports[name]] if name in imports else []
             scope = scope.rpartition(".")[0]
-        # An attribute: of its own class, else the only one of that name anywhere.
+        # An attribute: of its own class, otherwise the only entity of that name.
         while scope:
             scope = scope.rpartition(".")[0]
             holder = source.definitions.get(scope)
@@ -253,12 +251,12 @@ class Graph:
 
 
 def is_test_file(id: str) -> bool:
-    """Whether a word of an entity's path begins with ``test``, which is OpenHands' rule."""
+    """Return whether a word of an entity's path starts with ``test``, as in OpenHands."""
     path = id.partition(":")[0].lower()
     return any(word.startswith("test") for word in re.split(r"[ _/]", path))
 
 
-_MAX_BYTES = 1024 * 1024  # larger sources are generated, and nobody reads them
+_MAX_BYTES = 1024 * 1024  # larger sources are usually generated
 _SKIPPED = {"__pycache__", "node_modules", "site-packages", "_index_data"}
 
 _Fingerprint = tuple[int, int, int]
@@ -275,22 +273,20 @@ _lock = threading.Lock()  # one at a time: parsers are shared
 
 
 def repository() -> Graph:
-    """The graph of the repository as it is now; only files that changed are parsed again."""
-    place = os.path.realpath(os.environ.get("REPO_PATH") or ".")
-    if not os.path.isdir(place):
-        raise SkillError(
-            f"There is no repository at {place}. Set REPO_PATH to the directory of one."
-        )
+    """Return the current graph of the repository; parse only changed files."""
+    root = os.path.realpath(os.environ.get("REPO_PATH") or ".")
+    if not os.path.isdir(root):
+        raise SkillError(f"There is no repository at {root}. Set REPO_PATH to its directory.")
     with _lock:
-        index = _indexes.setdefault(place, _Index())
-        found = {path: (fingerprint, language) for path, fingerprint, language in _sources(place)}
-        fingerprints = {path: fingerprint for path, (fingerprint, _) in found.items()}
+        index = _indexes.setdefault(root, _Index())
+        sources = {path: (fingerprint, language) for path, fingerprint, language in _sources(root)}
+        fingerprints = {path: fingerprint for path, (fingerprint, _) in sources.items()}
         if fingerprints != index.fingerprints:
             files = {}
-            for path, (fingerprint, language) in found.items():
+            for path, (fingerprint, language) in sources.items():
                 if index.fingerprints.get(path) == fingerprint and path in index.graph.files:
                     files[path] = index.graph.files[path]
-                elif source := _parse(place, path, language):
+                elif source := _parse(root, path, language):
                     files[path] = source
             index.graph = Graph(files)
             index.fingerprints = fingerprints
@@ -303,12 +299,12 @@ def _parse(root: str, path: str, language: Language) -> SourceFile | None:
     try:
         file = TextFile.parse(Path(root, path).read_bytes())
     except OSError:
-        return None  # gone since it was listed
+        return None  # deleted since it was listed
     return parse_source(path, file.text, language) if file is not None else None
 
 
 def _sources(root: str) -> Iterator[tuple[str, _Fingerprint, Language]]:
-    """Walk the repository: no links, no hidden folders, no environments."""
+    """Walk the repository, except links, hidden folders and virtual environments."""
     folders = [""]
     while folders:
         folder = folders.pop()

@@ -1,4 +1,4 @@
-"""The programming languages whose grammars are installed, as tables of tree-sitter node types."""
+"""Programming languages, as tables of tree-sitter node types."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Language:
-    """One language, by the node types of its grammar."""
+    """Node types of a language's grammar."""
 
     package: str
     suffixes: tuple[str, ...]
     functions: frozenset[str]
     classes: frozenset[str]
-    calls: dict[str, str]  # node types, with the field that holds what is called
+    calls: dict[str, str]  # node types, with the field of the called expression
     bases: frozenset[str] = frozenset()  # nodes, or names of fields, that list base classes
-    # What only lends its name to what is in it, with the field that holds the name.
+    # Nodes that only qualify the names in them, with the field of their name.
     scopes: dict[str, str] = field(default_factory=dict)
     entry: str = "language"  # the function of the package that returns the grammar
-    own_methods: bool = False  # methods call each other by their mere names
+    own_methods: bool = False  # methods call each other by their unqualified names
 
 
 _IMPORTS = {"import_statement", "import_from_statement"}
@@ -177,13 +177,13 @@ def _by_suffix() -> dict[str, Language]:
 
 
 def language_of(suffix: str) -> Language | None:
-    """The language of a suffix such as ``.py``; None without one, or without its package."""
+    """Return the language of a suffix such as ``.py``, if its package is installed."""
     return _by_suffix().get(suffix.lower())
 
 
 @cache
 def parser(language: Language) -> Parser:
-    """The parser of a language, made once; it must not be used by two threads at once."""
+    """Return the cached parser of a language, for one thread at a time."""
     import tree_sitter
 
     grammar = tree_sitter.Language(getattr(import_module(language.package), language.entry)())
@@ -192,12 +192,12 @@ def parser(language: Language) -> Parser:
 
 @cache
 def query(language: Language) -> QueryCursor:
-    """A query whose captures ``node`` say something; like a parser it is for one thread."""
+    """Return a cached query for the relevant nodes, for one thread at a time."""
     import tree_sitter
 
     grammar = parser(language).language
     assert grammar is not None
-    wanted = {*language.functions, *language.classes, *language.calls, *language.scopes, *_IMPORTS}
-    known = {kind for kind in wanted if grammar.id_for_node_kind(kind, True)}
+    kinds = {*language.functions, *language.classes, *language.calls, *language.scopes, *_IMPORTS}
+    known = {kind for kind in kinds if grammar.id_for_node_kind(kind, True)}
     pattern = " ".join(f"({kind})" for kind in sorted(known))
     return tree_sitter.QueryCursor(tree_sitter.Query(grammar, f"[{pattern}] @node"))

@@ -1,4 +1,4 @@
-"""One source file: what it defines, calls, inherits from and imports."""
+"""Definitions, calls, base classes and imports of a source file."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SCRIPTS = (".ts", ".tsx", ".js", ".jsx", ".mjs", ".cjs", ".mts", ".cts")
 class Import(NamedTuple):
     """One imported name."""
 
-    module: str  # ``a.b``, with leading dots where it is relative; for scripts the path
-    name: str  # what is imported from it; "" for the module itself, ``*`` for all
+    module: str  # ``a.b``, with leading dots if it is relative; for scripts the path
+    name: str  # the name imported from it; "" for the module itself, ``*`` for all
     alias: str
 
 
 def _read_import(node: SyntaxNode) -> list[Import]:
-    """What an import statement imports; nothing for any other node."""
+    """Return the imports of a node; empty if it is not an import statement."""
     if node.type == "import_from_statement":
         return _read_from(node)
     if node.type != "import_statement":
@@ -32,11 +32,11 @@ def _read_import(node: SyntaxNode) -> list[Import]:
     source = node.child_by_field_name("source")
     if source is not None:
         return _read_script(node, _text(source).strip("'\"`"))
-    found = []
+    imports = []
     for child in node.children_by_field_name("name"):
         module, alias = _named(child)
-        found.append(Import(module, "", alias or module.partition(".")[0]))
-    return found
+        imports.append(Import(module, "", alias or module.partition(".")[0]))
+    return imports
 
 
 def _read_from(node: SyntaxNode) -> list[Import]:
@@ -44,11 +44,8 @@ def _read_from(node: SyntaxNode) -> list[Import]:
     module = _text(origin).replace(" ", "") if origin is not None else ""
     if any(child.type == "wildcard_import" for child in node.named_children):
         return [Import(module, "*", "")]
-    found = []
-    for child in node.children_by_field_name("name"):
-        name, alias = _named(child)
-        found.append(Import(module, name, alias or name))
-    return found
+    names = [_named(child) for child in node.children_by_field_name("name")]
+    return [Import(module, name, alias or name) for name, alias in names]
 
 
 def _named(node: SyntaxNode) -> tuple[str, str]:
@@ -60,19 +57,19 @@ def _named(node: SyntaxNode) -> tuple[str, str]:
 
 def _read_script(node: SyntaxNode, path: str) -> list[Import]:
     clause = next((c for c in node.named_children if c.type == "import_clause"), None)
-    found = [Import(path, "", "")]
+    imports = [Import(path, "", "")]
     for part in clause.named_children if clause is not None else []:
         if part.type == "identifier":
-            found.append(Import(path, "default", _text(part)))
+            imports.append(Import(path, "default", _text(part)))
         for item in part.named_children if part.type == "named_imports" else []:
             name, alias = item.child_by_field_name("name"), item.child_by_field_name("alias")
             if name is not None:
-                found.append(Import(path, _text(name), _text(alias or name)))
-    return found
+                imports.append(Import(path, _text(name), _text(alias or name)))
+    return imports
 
 
 def imported_file(module: str, importer: str, files: Container[str]) -> str | None:
-    """The file of an imported module; None if it is not one of the repository."""
+    """Return the file of an imported module; None if it is not in the repository."""
     folder = posixpath.dirname(importer)
     if posixpath.splitext(importer)[1] in _SCRIPTS:
         if not module.startswith("."):
@@ -90,7 +87,7 @@ def imported_file(module: str, importer: str, files: Container[str]) -> str | No
         start = folder.split("/") if folder else []
         roots = [start[: len(start) - level + 1]]
     else:
-        # Where the packages are is not known: at the top, in src, or beside the importer.
+        # Packages may be at the top, in src, or beside the importer.
         above = folder.split("/") if folder else []
         roots = [[], ["src"], *(above[:depth] for depth in range(len(above), 0, -1))]
     for root in roots:
@@ -101,7 +98,7 @@ def imported_file(module: str, importer: str, files: Container[str]) -> str | No
     return None
 
 
-_VALUE_FUNCTIONS = {"arrow_function", "function_expression"}  # they get the name of a variable
+_VALUE_FUNCTIONS = {"arrow_function", "function_expression"}  # named by their variable
 _WRAPPERS = {"decorated_definition", "export_statement", "template_declaration"}
 
 
@@ -109,12 +106,12 @@ _WRAPPERS = {"decorated_definition", "export_statement", "template_declaration"}
 class Definition:
     """A function or class."""
 
-    name: str  # with those of what it is in, joined by dots
+    name: str  # qualified with dots
     kind: str  # function or class
-    first: int  # lines are counted from 1; decorators belong to it
+    first: int  # counted from 1, including decorators
     last: int
     header: int  # the line of its name
-    # Without what is called in definitions inside; ``.name`` for an attribute of something.
+    # Without the calls of inner definitions; ``.name`` for an attribute.
     calls: list[str] = field(default_factory=list)
     bases: list[str] = field(default_factory=list)
     imports: list[Import] = field(default_factory=list)
@@ -127,26 +124,26 @@ class SourceFile:
     path: str  # relative to the repository, with slashes
     lines: list[str]
     own_methods: bool = False
-    # By name; where a name is defined twice, the later one.
+    # By name; a later definition replaces an earlier one.
     definitions: dict[str, Definition] = field(default_factory=dict)
     imports: list[Import] = field(default_factory=list)
 
 
 def parse_source(path: str, text: str, language: Language) -> SourceFile:
-    """Parse a file. Where it has errors, the rest of it is still understood."""
+    """Parse a file, despite syntax errors."""
     lines = text.removesuffix("\n").split("\n")
     source = SourceFile(path, lines, language.own_methods)
     tree = parser(language).parse(text.encode())
-    # A query finds the nodes that matter; to look at all of them takes ten times as long.
-    found = query(language).captures(tree.root_node).get("node", [])
-    inside: list[tuple[int, Definition | None, tuple[str, ...]]] = []
-    for node in sorted(found, key=lambda node: (node.start_byte, -node.end_byte)):
-        while inside and inside[-1][0] <= node.start_byte:
-            inside.pop()
-        _, owner, names = inside[-1] if inside else (0, None, ())
-        entered = _enter(node, owner, names, source, language)
-        if entered != (owner, names):
-            inside.append((node.end_byte, *entered))
+    # Visiting all nodes instead of a query would take ten times as long.
+    nodes = query(language).captures(tree.root_node).get("node", [])
+    scopes: list[tuple[int, Definition | None, tuple[str, ...]]] = []
+    for node in sorted(nodes, key=lambda node: (node.start_byte, -node.end_byte)):
+        while scopes and scopes[-1][0] <= node.start_byte:
+            scopes.pop()
+        _, owner, names = scopes[-1] if scopes else (0, None, ())
+        scope = _enter(node, owner, names, source, language)
+        if scope != (owner, names):
+            scopes.append((node.end_byte, *scope))
     return source
 
 
@@ -157,12 +154,11 @@ def _enter(
     source: SourceFile,
     language: Language,
 ) -> tuple[Definition | None, tuple[str, ...]]:
-    """Note what a node says, and say what its children are in."""
-    imported = _read_import(node)
-    if imported:
-        source.imports += imported
-        if owner is not None:
-            owner.imports += imported
+    """Record a node's import, call or definition; return the scope of its children."""
+    imports = _read_import(node)
+    source.imports += imports
+    if owner is not None:
+        owner.imports += imports
     if node.type in language.calls and owner is not None:
         called = _called(node.child_by_field_name(language.calls[node.type]), node)
         if called:
@@ -195,12 +191,12 @@ def _enter(
 
 
 def _is_constructor(name: str, owner: Definition | None) -> bool:
-    """As in OpenHands, ``__init__`` is no entity of its own but a part of its class."""
+    """Return whether a function is an ``__init__``, which OpenHands counts as part of its class."""
     return name == "__init__" and owner is not None and owner.kind == "class"
 
 
 def _has_body(node: SyntaxNode) -> bool:
-    """In C, ``struct name`` is also a mere mention of a type."""
+    """Return whether a class has a body; in C, ``struct name`` may only refer to a type."""
     return not node.type.endswith("_specifier") or node.child_by_field_name("body") is not None
 
 
@@ -211,21 +207,21 @@ def _name(node: SyntaxNode) -> str:
         if parent is None or parent.type not in ("variable_declarator", "public_field_definition"):
             return ""
         named = parent
-    found = named.child_by_field_name("name") if named is not None else None
+    identifier = named.child_by_field_name("name") if named is not None else None
     declarator = node.child_by_field_name("declarator")
-    while found is None and declarator is not None:  # C: pointers and parameters around it
+    while identifier is None and declarator is not None:  # C: inside pointers and parameters
         inner = declarator.child_by_field_name("declarator")
         if inner is None:
-            found = declarator
+            identifier = declarator
         declarator = inner
-    name = _text(found) if found is not None else ""
+    name = _text(identifier) if identifier is not None else ""
     if node.type == "method_declaration" and (receiver := node.child_by_field_name("receiver")):
         return f"{_last_word(receiver)}.{name}" if _last_word(receiver) else name  # Go
     return name
 
 
 def _outermost(node: SyntaxNode) -> SyntaxNode:
-    """The definition with its decorators, ``export`` and the like."""
+    """Return the node of a definition including decorators and ``export``."""
     if node.type in _VALUE_FUNCTIONS and node.parent is not None and node.parent.parent is not None:
         node = node.parent.parent
     while node.parent is not None and node.parent.type in _WRAPPERS:
@@ -245,31 +241,31 @@ def _called(node: SyntaxNode | None, call: SyntaxNode) -> str:
 
 
 def _last_identifier(node: SyntaxNode) -> SyntaxNode | None:
-    """The name at the end of ``a.b.name``; nothing for calls of calls and subscripts."""
+    """Return the last name of ``a.b.name``; None for calls of calls and subscripts."""
     for part in ("attribute", "property", "field", "name"):
         inner = node.child_by_field_name(part)
         if inner is not None:
             return _last_identifier(inner)
-    named = "identifier" in node.type or node.type in ("constant", "name")
-    return node if named else None
+    is_name = "identifier" in node.type or node.type in ("constant", "name")
+    return node if is_name else None
 
 
 def _bases(node: SyntaxNode, language: Language) -> Iterator[str]:
-    listed = [child for child in node.named_children if child.type in language.bases]
-    listed += [
-        found for name in language.bases if (found := node.child_by_field_name(name)) is not None
+    clauses = [child for child in node.named_children if child.type in language.bases]
+    clauses += [
+        child for name in language.bases if (child := node.child_by_field_name(name)) is not None
     ]
-    for clause in {child.id: child for child in listed}.values():
-        waiting = [clause]
-        while waiting:
-            part = waiting.pop()
+    for clause in {child.id: child for child in clauses}.values():
+        pending = [clause]
+        while pending:
+            part = pending.pop()
             if part.type == "keyword_argument":
                 continue
             last = _last_identifier(part)
             if last is not None:
                 yield _text(last)
             elif "arguments" not in part.type or part.id == clause.id:
-                waiting += reversed(part.named_children)
+                pending += reversed(part.named_children)
 
 
 def _last_word(node: SyntaxNode) -> str:
