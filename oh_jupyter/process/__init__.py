@@ -1,7 +1,8 @@
-"""Children that cannot outlive us, in sessions of their own, with default signal dispositions.
+"""Child processes that cannot outlive this one.
 
-The person's Interrupt goes to the kernel's process group and must not reach them, and an idle
-kernel ignores SIGINT, which is inherited.
+Each has its own session, since the user's Interrupt goes to the kernel's process group and must not
+reach it, and default signal handlers, since an idle kernel ignores SIGINT and children inherit
+that.
 """
 
 import sys

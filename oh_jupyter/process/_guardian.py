@@ -1,9 +1,9 @@
-"""The guardian: a program between us and one child, so that nothing outlives us.
+"""Guardian: a program between us and one child that stops the child's descendants.
 
 ``python -I -S _guardian.py FD PARENT_PID``, with ``FD`` one end of a socket pair, reads one
-marshalled order, starts it, and answers ``pid N`` or ``error N STEP``, later ``exit N``. On ``end
-SECONDS``, on end-of-file and when the parent is gone it ends all descendants; off Linux, where it
-can be no child subreaper, the child's process group.
+marshalled order, starts the child, and replies ``pid N`` or ``error N STEP``, later ``exit N``. On
+``end SECONDS``, on end-of-file and when the parent has ended, it stops all descendants. Other
+systems than Linux have no child subreaper; there it stops the child's process group.
 """
 
 from __future__ import annotations
@@ -22,41 +22,41 @@ from typing import Any, NoReturn
 
 LINUX = sys.platform == "linux"
 ORPHAN_GRACE_SECONDS = 1.0
-"""Time between the request to end and the kill when the parent is gone."""
+"""Time between SIGTERM and SIGKILL after the parent has ended."""
 KILL_TIMEOUT_SECONDS = 5.0
-"""Time after which a process that even SIGKILL does not end is given up."""
+"""Time limit for the end of processes after SIGKILL."""
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 
 
 def prctl(option: int, argument: int) -> None:
-    """Set a property of this process, by a system call that Python does not wrap."""
+    """Call ``prctl``, which Python does not wrap."""
     import ctypes
 
     ctypes.CDLL(None).prctl(option, ctypes.c_ulong(argument), 0, 0, 0)
 
 
 def descendants() -> list[int]:
-    """Process ids of everything below this process; not every kernel has ``children`` files."""
+    """Return the ids of all descendants; not every kernel has ``children`` files."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             with contextlib.suppress(OSError), open(f"/proc/{entry}/stat", "rb") as file:
-                # The name in parentheses may hold spaces and parentheses of its own.
+                # The name in parentheses may contain spaces and parentheses.
                 parent = int(file.read().rpartition(b")")[2].split()[1])
                 children.setdefault(parent, []).append(int(entry))
-    found: list[int] = []
+    pids: list[int] = []
     pending = [os.getpid()]
     while pending:
         below = children.get(pending.pop(), [])
-        found += below
+        pids += below
         pending += below
-    return found
+    return pids
 
 
 class Guardian:
-    """Starts one child, reports its end, and ends everything below it."""
+    """Starts one child, reports its exit, and stops all descendants."""
 
     def __init__(self, fd: int, parent: int) -> None:
         self.fd = fd
@@ -67,8 +67,8 @@ class Guardian:
         self.parent_fd = -1
         if LINUX:
             prctl(PR_SET_CHILD_SUBREAPER, 1)
-            # A process that the parent forked without exec would keep our socket open: the
-            # pidfd tells the parent's own end all the same. Old kernels do not have it.
+            # A fork of the parent without exec would keep our socket open; the pidfd still
+            # reports the parent's end. Old kernels do not have it.
             with contextlib.suppress(OSError):
                 self.parent_fd = os.pidfd_open(parent)
             if os.getppid() != parent:
@@ -83,24 +83,24 @@ class Guardian:
             signal.signal(name, signal.SIG_IGN)
 
     def report(self, text: str) -> None:
-        """Send one line to the parent, which may be gone already."""
+        """Send one line to the parent, which may have ended already."""
         with contextlib.suppress(OSError):
             os.write(self.fd, text.encode() + b"\n")
 
     def read_order(self) -> dict[str, Any]:
-        """Read what to start: eight bytes of length, then marshalled data."""
+        """Read the order: eight bytes of length, then marshalled data."""
         size = int.from_bytes(self.read_exactly(8), "big")
         order: dict[str, Any] = marshal.loads(self.read_exactly(size))
         return order
 
     def read_exactly(self, size: int) -> bytes:
-        """Read that many bytes; the end of the parent ends us as well."""
+        """Read a number of bytes; exit if the parent has ended."""
         data = b""
         while len(data) < size:
-            piece = os.read(self.fd, size - len(data))
-            if not piece:
+            chunk = os.read(self.fd, size - len(data))
+            if not chunk:
                 sys.exit(0)
-            data += piece
+            data += chunk
         return data
 
     def start(self, order: dict[str, Any]) -> None:
@@ -122,7 +122,7 @@ class Guardian:
         self.report(f"pid {self.child}")
 
     def watch(self) -> None:
-        """Wait for the next event until nothing is left to guard."""
+        """Process events until all descendants have ended."""
         poll = select.poll()
         for fd in (self.fd, self.sigchld_fd, self.parent_fd):
             if fd >= 0:
@@ -141,7 +141,7 @@ class Guardian:
                 self.end_orphans()
 
     def end_orphans(self) -> None:
-        """End all descendants, and remove the folder that the parent can remove no more."""
+        """Stop all descendants, and remove the folder of the killed parent."""
         try:
             self.end_all(ORPHAN_GRACE_SECONDS)
         finally:
@@ -151,13 +151,13 @@ class Guardian:
                 shutil.rmtree(self.remove, ignore_errors=True)
 
     def clear_sigchld(self) -> None:
-        """Empty the pipe that SIGCHLD fills."""
+        """Empty the wakeup pipe of SIGCHLD."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self.sigchld_fd, 512):
                 pass
 
     def reap(self) -> bool:
-        """Collect every process that has ended; False if no child is left."""
+        """Reap all ended processes; return False if no child is left."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
@@ -172,15 +172,15 @@ class Guardian:
                 self.report(f"exit {os.waitstatus_to_exitcode(status)}")
 
     def end_all(self, grace: float) -> None:
-        """End all descendants, then leave; ``grace`` seconds lie between request and kill."""
+        """Stop all descendants and exit; ``grace`` is the time between SIGTERM and SIGKILL."""
         begin = time.monotonic()
         self.signal_all(signal.SIGTERM, signal.SIGCONT)
         self.wait_for_none(begin + grace / 2)
-        # Interactive shells ignore the first, but not the second.
+        # Interactive shells ignore SIGTERM, but not SIGHUP.
         self.signal_all(signal.SIGHUP)
         self.wait_for_none(begin + grace)
         deadline = time.monotonic() + KILL_TIMEOUT_SECONDS
-        # Again and again, since a process may fork between the look and the kill.
+        # Repeated, since a process may fork between the search and the kill.
         while time.monotonic() < deadline and self.reap():
             self.signal_all(signal.SIGKILL)
             self.wait_for_none(time.monotonic() + 0.05)
@@ -196,7 +196,7 @@ class Guardian:
             self.clear_sigchld()
 
     def signal_all(self, *numbers: signal.Signals) -> None:
-        """Send signals to every descendant; off Linux, to the group of the child."""
+        """Send signals to every descendant, or to the child's group on other systems than Linux."""
         if not LINUX:
             for number in numbers:
                 with contextlib.suppress(OSError):
@@ -209,7 +209,7 @@ class Guardian:
 
 
 def release_inherited(keep: set[int]) -> None:
-    """Close the descriptors that are the child's, so that their other ends see its end."""
+    """Close the child's descriptors here, so that their other ends see an end-of-file."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):
         os.dup2(null, fd)
@@ -222,7 +222,7 @@ def release_inherited(keep: set[int]) -> None:
 
 
 def become_child(order: dict[str, Any], error_fd: int) -> NoReturn:
-    """Turn this fork into the program that was asked for; report an error through the pipe."""
+    """Execute the requested program in this fork; report an error through the pipe."""
     step = "session"
     try:
         os.setsid()
@@ -241,7 +241,7 @@ def become_child(order: dict[str, Any], error_fd: int) -> NoReturn:
         if order["cwd"] is not None:
             os.chdir(order["cwd"])
         if LINUX:
-            # After the change of user, which clears it.
+            # After the change of user, which would clear it.
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         for number in signal.valid_signals():
             with contextlib.suppress(OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What a started child is to its caller, on every system."""
+"""Interface of a child process on every system."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from abc import ABC, abstractmethod
 from typing import IO
 
 PIPE = subprocess.PIPE
-"""Ask :func:`~oh_jupyter.process.spawn` for a pipe, as with ``subprocess``."""
+"""Requests a pipe from :func:`~oh_jupyter.process.spawn`, as in ``subprocess``."""
 
 
 class Child(ABC):
-    """A process that was started by :func:`~oh_jupyter.process.spawn`.
-
-    All methods work from any thread.
+    """A process started by :func:`~oh_jupyter.process.spawn`; all methods are thread-safe.
 
     Attributes:
         pid: Process id of the child itself.
         returncode: Exit status, negative for a signal, None while it runs.
-        stdin: The pipe to its standard input, if PIPE was asked for.
-        stdout: The pipe from its standard output, if PIPE was asked for.
-        stderr: The pipe from its standard error, if PIPE was asked for.
+        stdin: The pipe to its standard input, if PIPE was requested.
+        stdout: The pipe from its standard output, if PIPE was requested.
+        stderr: The pipe from its standard error, if PIPE was requested.
     """
 
     pid: int
@@ -31,24 +29,24 @@ class Child(ABC):
 
     @abstractmethod
     def fileno(self) -> int:
-        """Return a descriptor that becomes readable when :meth:`poll` has news.
+        """Return a descriptor that becomes readable when the child's state changes.
 
         Returns:
-            The descriptor, for an event loop; -1 once everything has ended, and always on
-            Windows, where no loop could wait for it.
+            The descriptor, for an event loop that then calls :meth:`poll`; -1 once everything
+            has ended, and always on Windows, where no loop could wait for it.
         """
 
     @abstractmethod
     def poll(self) -> int | None:
-        """Look whether the child has ended, without waiting.
+        """Return the exit status if the child has exited, without waiting.
 
         Returns:
-            The exit status, negative for a signal, or None.
+            The exit status, negative for a signal; None while the child runs.
         """
 
     @abstractmethod
     def wait(self, timeout: float | None = None) -> int:
-        """Wait until the child has ended. Its descendants may live on.
+        """Wait until the child has exited; its descendants may continue.
 
         Args:
             timeout: Seconds to wait at most, or None.
@@ -57,40 +55,40 @@ class Child(ABC):
             The exit status, negative for a signal.
 
         Raises:
-            TimeoutError: The child still runs.
+            TimeoutError: The child is still running.
         """
 
     @abstractmethod
     def terminate(self, grace: float = 2.0) -> None:
-        """End the child and all of its descendants; return when they are gone.
+        """Stop the child and all its descendants, and wait until they have ended.
 
         Args:
-            grace: Seconds between terminate and hang-up, which a program may act on, and the
-                kill; Windows knows only the kill.
+            grace: Seconds between SIGTERM and SIGHUP, which a program may handle, and SIGKILL;
+                Windows only kills.
         """
 
     @abstractmethod
     def begin_termination(self, grace: float = 2.0) -> None:
-        """Begin to end the child and all of its descendants, without waiting.
+        """Stop the child and all its descendants without waiting, for use on an event loop.
 
-        For an event loop: :meth:`fileno` has news, and turns -1 when all are gone.
+        :meth:`fileno` becomes readable on each change, and -1 when all have ended.
 
         Args:
-            grace: As for :meth:`terminate`.
+            grace: See :meth:`terminate`.
         """
 
     @abstractmethod
     def memory_bytes(self) -> int:
-        """Measure the memory of the child and all of its descendants.
+        """Return the memory usage of the child and all its descendants.
 
         Returns:
-            The sum of their proportional set sizes in bytes; shared pages count once. Where the
-            system does not tell it, resident set sizes.
+            The sum of their proportional set sizes in bytes, in which shared pages count once,
+            or of their resident set sizes if the system provides no others.
         """
 
 
 def memory_bytes_of(pids: set[int]) -> int:
-    """Proportional set sizes of processes together; those that have ended count nothing."""
+    """Return the sum of the proportional set sizes of the running processes."""
     import psutil
 
     total = 0

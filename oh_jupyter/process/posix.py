@@ -1,7 +1,7 @@
-"""Children on POSIX systems: a guardian (``_guardian.py``) ends each of them with all below it.
+"""Children on POSIX systems: a guardian (``_guardian.py``) stops each with its descendants.
 
-``preexec_fn`` is unsafe in a process with threads, and a parent-death signal is tied to the thread
-that forked and does not reach grandchildren.
+``preexec_fn`` is unsafe in a process with threads. A parent-death signal is tied to the thread that
+forked, and does not reach grandchildren.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from oh_jupyter.process.child import Child, memory_bytes_of
 
 GUARDIAN_PROGRAM = Path(__file__).with_name("_guardian.py")
 GUARDIAN_TIMEOUT_SECONDS = 10.0
-"""Seconds beyond the grace in which a guardian must have ended, before it is killed itself."""
+"""Seconds after the grace period until a guardian is killed itself."""
 
 
 class PosixChild(Child):
@@ -43,18 +43,16 @@ class PosixChild(Child):
         self._channel = channel
         self._received = b""
         self._at_end = False
-        # Held while waiting, so that two waiting threads cannot read each other's news.
+        # Held while waiting, so that waiting threads do not read each other's messages.
         self._reading = threading.Lock()
-        # Held to write to the channel or close it: its descriptor may then be another's.
+        # Held while writing or closing: after a close, the descriptor may be reused.
         self._sending = threading.Lock()
-        self._take(received)
+        self._parse(received)
 
-    def fileno(self) -> int:
-        """Return a descriptor that becomes readable when :meth:`poll` has news."""
+    def fileno(self) -> int:  # noqa: D102
         return -1 if self._at_end else self._channel.fileno()
 
-    def poll(self) -> int | None:
-        """Look whether the child has ended."""
+    def poll(self) -> int | None:  # noqa: D102
         if self._reading.acquire(blocking=False):
             try:
                 self._read(0.0)
@@ -62,22 +60,20 @@ class PosixChild(Child):
                 self._reading.release()
         return self.returncode
 
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait until the child has ended."""
+    def wait(self, timeout: float | None = None) -> int:  # noqa: D102
         deadline = None if timeout is None else time.monotonic() + timeout
         if not self._reading.acquire(timeout=-1 if timeout is None else timeout):
-            raise TimeoutError(f"Process {self.pid} still runs after {timeout} s.")
+            raise TimeoutError(f"Process {self.pid} is still running after {timeout} s.")
         try:
             while self.returncode is None:
                 remaining = None if deadline is None else max(0.0, deadline - time.monotonic())
                 if not self._read(remaining):
-                    raise TimeoutError(f"Process {self.pid} still runs after {timeout} s.")
+                    raise TimeoutError(f"Process {self.pid} is still running after {timeout} s.")
         finally:
             self._reading.release()
         return self.returncode
 
-    def terminate(self, grace: float = 2.0) -> None:
-        """End the child and all of its descendants."""
+    def terminate(self, grace: float = 2.0) -> None:  # noqa: D102
         self.begin_termination(grace)
         try:
             self._guardian.wait(grace + GUARDIAN_TIMEOUT_SECONDS)
@@ -88,31 +84,29 @@ class PosixChild(Child):
             while not self._at_end:
                 self._read(None)
 
-    def begin_termination(self, grace: float = 2.0) -> None:
-        """Begin to end the child and all of its descendants."""
-        # The guardian may have left, since nothing remained to be guarded.
+    def begin_termination(self, grace: float = 2.0) -> None:  # noqa: D102
+        # The guardian may have exited after the last descendant.
         with self._sending, contextlib.suppress(OSError):
-            # A line of its own: a second request may arrive before the first was read.
+            # With a newline: a second request may arrive before the first was read.
             self._channel.send(f"end {grace}\n".encode())
 
-    def memory_bytes(self) -> int:
-        """Measure the memory of everything below the guardian."""
+    def memory_bytes(self) -> int:  # noqa: D102
         import psutil
 
         try:
-            below = psutil.Process(self._guardian.pid).children(recursive=True)
+            descendants = psutil.Process(self._guardian.pid).children(recursive=True)
         except psutil.NoSuchProcess:
             return 0
-        return memory_bytes_of({process.pid for process in below})
+        return memory_bytes_of({process.pid for process in descendants})
 
-    def _take(self, data: bytes) -> None:
-        """Understand what the guardian has sent."""
+    def _parse(self, data: bytes) -> None:
+        """Parse messages of the guardian."""
         self._received += data
         if self.returncode is None and b"\n" in self._received:
             self.returncode = int(self._received.split()[1])
 
     def _read(self, timeout: float | None) -> bool:
-        """Take in what the guardian sends within ``timeout`` seconds; False if nothing came."""
+        """Read messages of the guardian; return False if none arrives within the timeout."""
         if self._at_end:
             return True
         poll = select.poll()
@@ -123,14 +117,14 @@ class PosixChild(Child):
             data = self._channel.recv(256)
         except ConnectionResetError:
             data = b""
-        self._take(data)
+        self._parse(data)
         if not data:
             self._at_end = True
             with self._sending:
                 self._channel.close()
             self._guardian.wait()
             if self.returncode is None:
-                # The guardian itself was killed, and took the child along.
+                # The guardian itself was killed, and the child with it.
                 self.returncode = -9
         return True
 
@@ -154,23 +148,22 @@ def spawn(
     Args:
         argv: Program and arguments; the program is searched on the PATH of ``env``.
         cwd: Working directory.
-        env: The whole environment; None for a copy of ours.
-        stdin: As for ``subprocess.Popen``.
-        stdout: As for ``subprocess.Popen``.
-        stderr: As for ``subprocess.Popen``.
-        pass_fds: Descriptors to keep open in the child, under the same numbers. POSIX only.
-        controlling_terminal: Descriptor of a terminal that becomes the child's own; it is
-            closed in the child unless it is one of ``pass_fds``. POSIX only.
-        user: Name of the user to run as, if not ours; this needs root. POSIX only.
-        resume: Continue the child itself whenever it is stopped, also by itself. POSIX only.
-        remove_when_orphaned: A folder that nobody else removes if this process is killed; left
-            alone on Windows.
+        env: The whole environment; None for a copy of the current one.
+        stdin: See ``subprocess.Popen``.
+        stdout: See ``subprocess.Popen``.
+        stderr: See ``subprocess.Popen``.
+        pass_fds: Descriptors to keep open in the child, with the same numbers. POSIX only.
+        controlling_terminal: Descriptor of the child's controlling terminal; it is closed in
+            the child unless it is one of ``pass_fds``. POSIX only.
+        user: Name of a different user to run as; requires root. POSIX only.
+        resume: Continue the child whenever it is stopped, even by itself. POSIX only.
+        remove_when_orphaned: A folder to remove if this process is killed; ignored on Windows.
 
     Returns:
         The running child.
 
     Raises:
-        ChildStartError: No such program, directory or user, or it may not be used.
+        ChildStartError: The program, directory or user does not exist or is not permitted.
     """
     passed = sorted(set(pass_fds))
     order = {
@@ -189,7 +182,7 @@ def spawn(
     inherited = {*passed, *([] if controlling_terminal is None else [controlling_terminal])}
     ours, theirs = socket.socketpair()
     try:
-        with _apart_from_debugger():
+        with _without_debugger():
             guardian = subprocess.Popen(
                 [
                     sys.executable,
@@ -209,18 +202,18 @@ def spawn(
     except OSError as error:
         ours.close()
         raise ChildStartError(
-            error.errno, f"Python at {sys.executable!r} did not start: {error.strerror}."
+            error.errno, f"Python at {sys.executable!r} cannot be started: {error.strerror}."
         ) from error
     finally:
         theirs.close()
     return _send_order(order, guardian, ours, str(argv[0]), str(cwd))
 
 
-def _apart_from_debugger() -> AbstractContextManager[object]:
-    """Keep a debugger that is attached to this process from attaching to a child of it.
+def _without_debugger() -> AbstractContextManager[object]:
+    """Return a context in which an attached debugger does not attach to new children.
 
-    debugpy rewrites the arguments of Python programs that are started, and the child would wait for
-    the debugger for as long as that stands at a breakpoint.
+    debugpy rewrites the arguments of started Python programs; the child would then hang while the
+    debugger is at a breakpoint.
     """
     pydevd = sys.modules.get("_pydev_bundle.pydev_monkey")
     skip = getattr(pydevd, "skip_subprocess_arg_patch", None)
@@ -234,16 +227,16 @@ def _send_order(
     program: str,
     cwd: str,
 ) -> Child:
-    """Give the guardian its order, and wait until the child runs."""
+    """Send the order to the guardian, and wait until the child runs."""
     data = marshal.dumps(dict(order))
-    answer = b""
+    reply = b""
     try:
         channel.sendall(len(data).to_bytes(8, "big") + data)
-        while b"\n" not in answer and (piece := channel.recv(256)):
-            answer += piece
+        while b"\n" not in reply and (chunk := channel.recv(256)):
+            reply += chunk
     except ConnectionError:
         pass
-    first, _, rest = answer.partition(b"\n")
+    first, _, rest = reply.partition(b"\n")
     kind, *words = first.decode().split() or ["lost"]
     if kind == "pid":
         return PosixChild(int(words[0]), guardian, channel, rest)
@@ -258,12 +251,12 @@ def _send_order(
             f"{guardian.returncode}. Check that {sys.executable!r} runs."
         )
     number, step = int(words[0]), words[1]
-    where = {"cwd": f"directory {cwd!r}", "exec": f"program {program!r}"}.get(step, step)
-    raise ChildStartError(number, f"{program!r} was not started: {os.strerror(number)} ({where}).")
+    cause = {"cwd": f"directory {cwd!r}", "exec": f"program {program!r}"}.get(step, step)
+    raise ChildStartError(number, f"{program!r} was not started: {os.strerror(number)} ({cause}).")
 
 
 def _user_entry(name: str) -> tuple[str, int, int]:
-    """Look a user up and make sure that we may become that user."""
+    """Return name and ids of a user; raise ChildStartError unless we may run as that user."""
     import pwd
 
     try:
@@ -272,6 +265,6 @@ def _user_entry(name: str) -> tuple[str, int, int]:
         raise ChildStartError(f"There is no user {name!r} on this machine; create it.") from None
     if os.geteuid() not in (0, entry.pw_uid):
         raise ChildStartError(
-            f"Only root can start a process as {name!r}, and this process is not root's."
+            f"Only root can start a process as {name!r}; run this process as root."
         )
     return name, entry.pw_uid, entry.pw_gid

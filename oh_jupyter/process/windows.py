@@ -1,7 +1,7 @@
-"""Children on Windows: a job object ends each of them with all below it.
+"""Children on Windows: a job object stops each with its descendants.
 
-A child starts suspended, so that it starts nothing outside the job, on a console of its own, where
-Ctrl-C reaches it alone. Nothing in this module has been run on Windows; it is type-checked for it.
+A child starts suspended, so that it starts nothing outside the job, and on a separate console,
+where Ctrl-C reaches only it. This module is type-checked but has never been run on Windows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if sys.platform == "win32":
     CREATE_SUSPENDED = 0x00000004
     NO_WINDOW_SUSPENDED = subprocess.CREATE_NO_WINDOW | CREATE_SUSPENDED
     KILLED_EXIT_CODE = 1
-    """Exit status of what is ended together with its job."""
+    """Exit status of processes stopped with their job."""
     INTERRUPT_TIMEOUT_SECONDS = 10.0
 
     CTRL_C_PROGRAM = """
@@ -36,10 +36,10 @@ done = (
 )
 sys.exit(not done)
 """
-    """A process is on one console at a time, so another one than ours has to go there."""
+    """A process has one console at a time, so a separate program attaches to the child's."""
 
     class WindowsChild(Child):
-        """A child in a job of its own."""
+        """A child in its own job."""
 
         def __init__(self, process: subprocess.Popen[bytes], job: Any) -> None:
             self.pid = process.pid
@@ -50,38 +50,33 @@ sys.exit(not done)
             self._job = job
 
         @property
-        def returncode(self) -> int | None:  # type: ignore[override]
-            """Exit status, or None while it runs."""
+        def returncode(self) -> int | None:  # type: ignore[override]  # noqa: D102
             return self._process.returncode
 
-        def fileno(self) -> int:
-            """Return -1: wait in a thread instead."""
+        def fileno(self) -> int:  # noqa: D102
             return -1
 
-        def poll(self) -> int | None:
-            """Look whether the child has ended."""
+        def poll(self) -> int | None:  # noqa: D102
             return self._process.poll()
 
-        def wait(self, timeout: float | None = None) -> int:
-            """Wait until the child has ended."""
+        def wait(self, timeout: float | None = None) -> int:  # noqa: D102
             try:
                 return self._process.wait(timeout)
             except subprocess.TimeoutExpired:
-                raise TimeoutError(f"Process {self.pid} still runs after {timeout} s.") from None
+                raise TimeoutError(
+                    f"Process {self.pid} is still running after {timeout} s."
+                ) from None
 
-        def terminate(self, grace: float = 2.0) -> None:
-            """End the child and all of its descendants."""
+        def terminate(self, grace: float = 2.0) -> None:  # noqa: D102
             self.begin_termination(grace)
             self._process.wait()
 
-        def begin_termination(self, grace: float = 2.0) -> None:
-            """Begin to end the child and all of its descendants."""
+        def begin_termination(self, grace: float = 2.0) -> None:  # noqa: D102
             import win32job
 
             win32job.TerminateJobObject(self._job, KILLED_EXIT_CODE)
 
-        def memory_bytes(self) -> int:
-            """Measure the memory of the whole job."""
+        def memory_bytes(self) -> int:  # noqa: D102
             import win32job
 
             return memory_bytes_of(
@@ -106,11 +101,11 @@ sys.exit(not done)
         resume: bool = False,
         remove_when_orphaned: str | os.PathLike[str] | None = None,
     ) -> Child:
-        """Start a program in a job; see ``posix.spawn``, of which Windows has no part for POSIX."""
+        """Start a program in a job; see ``posix.spawn`` for the arguments."""
         if user is not None or controlling_terminal is not None or list(pass_fds):
             raise ChildStartError(
-                "This system gives a child no other user, no terminal and no descriptors: start "
-                "it without them."
+                "Windows supports no user, controlling terminal or inherited descriptors for a "
+                "child: start it without them."
             )
         job = _job()
         try:
@@ -138,7 +133,7 @@ sys.exit(not done)
         return WindowsChild(process, job)
 
     def _job() -> Any:
-        """Make a job that ends with its last handle."""
+        """Create a job that ends when its last handle is closed."""
         import win32job
 
         job: Any = win32job.CreateJobObject(None, "")  # type: ignore[func-returns-value]
