@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from typing import Any, BinaryIO
 
 from oh_jupyter.storage.base import FileInfo, directory_info, file_info
@@ -57,19 +57,14 @@ class _FileDict(dict[str, str | bytes]):
         del self[path]
         return contents
 
+    # dict's own versions would bypass the index.
+    setdefault = MutableMapping.setdefault
+    update = MutableMapping.update
+
     def popitem(self) -> tuple[str, str | bytes]:
         path, contents = super().popitem()
         self._count(path_key(path), -1)
         return path, contents
-
-    def setdefault(self, path: str, contents: Any = None) -> Any:
-        if path not in self:
-            self[path] = contents
-        return self[path]
-
-    def update(self, *files: Any, **more: Any) -> None:
-        for path, contents in dict(*files, **more).items():
-            self[path] = contents
 
     def __ior__(self, files: Any) -> _FileDict:  # type: ignore[override,misc]
         self.update(files)
