@@ -60,7 +60,7 @@ class Observation(Event):
 
     @property
     def success(self) -> bool | None:
-        """Whether the Action succeeded; None for the types without this field on the wire."""
+        """True if the Action succeeded; None for types without this field on the wire."""
         return None
 
 
@@ -113,7 +113,7 @@ class CmdOutputObservation(Observation):
 
     @property
     def success(self) -> bool:
-        """Whether the exit status is 0."""
+        """True if the exit status is 0."""
         return self.exit_code == 0
 
 

@@ -84,7 +84,7 @@ class Command:
 
     @property
     def done(self) -> bool:
-        """Whether it has ended and all of its output has arrived."""
+        """True if it has ended and all of its output has arrived."""
         return self.closed and self.report is not None
 
 
@@ -117,7 +117,7 @@ class ShellDriver(ABC):
 
     @property
     def running(self) -> bool:
-        """Whether a command is running."""
+        """True while a command is running."""
         return self.command is not None and not self.command.done
 
     def _new_command(self, text: str) -> Command:

@@ -119,7 +119,7 @@ class ShellSession:
 
     @property
     def running(self) -> bool:
-        """Whether a command is running, including one reported as unfinished."""
+        """True while a command is running, including one reported as unfinished."""
         return self._supervisor is not None and self._supervisor.shell.running
 
     # Blocking interface

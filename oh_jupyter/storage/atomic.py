@@ -65,7 +65,7 @@ class AtomicFile(_AbandonedOnError, io.BufferedWriter):
 
     @property
     def closed(self) -> bool:
-        """Whether the contents were published or discarded."""
+        """True after the contents were published or discarded."""
         return self._is_closed
 
 

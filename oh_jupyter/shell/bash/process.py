@@ -48,8 +48,7 @@ class Bash(ShellDriver):
         self._installing = False
         self._reinstalled_for: Command | None = None
 
-    def start(self, launch: Launch) -> Command:
-        """Start bash and install the integration."""
+    def start(self, launch: Launch) -> Command:  # noqa: D102
         self._path_directory = launch.path_directory
         self._terminal = Terminal(self._loop, raw=False, user=launch.user)
         self._line = Terminal(self._loop, raw=True, user=launch.user)
@@ -80,10 +79,9 @@ class Bash(ShellDriver):
         self._install()
         return self.command
 
-    def run(
+    def run(  # noqa: D102
         self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
     ) -> Command:
-        """Run a command."""
         command = self._new_command(text)
         self._takes_pastes = False
         self._pre_start_output = []
@@ -124,8 +122,7 @@ class Bash(ShellDriver):
             text = f"\x1b[200~{text}\x1b[201~"
         self._type((text.replace("\n", "\r") + "\r").encode("utf-8", "surrogateescape"))
 
-    def press(self, key: str) -> None:
-        """Press a key in the running command."""
+    def press(self, key: str) -> None:  # noqa: D102
         self._type(key.encode())
 
     def _type(self, data: bytes) -> None:
@@ -146,13 +143,11 @@ class Bash(ShellDriver):
             self._terminal.write(key.encode())
         return self.run("", exports, 130 if key == INTERRUPT else None)
 
-    def read_now(self) -> None:
-        """Process all output that has arrived."""
+    def read_now(self) -> None:  # noqa: D102
         self._terminal.read_now()
         self._line.read_now()
 
-    async def end(self) -> None:
-        """Hang up, and stop bash and all its processes."""
+    async def end(self) -> None:  # noqa: D102
         if self.child.fileno() >= 0:
             self._loop.remove_reader(self.child.fileno())
         self._terminal.close()

@@ -128,8 +128,7 @@ class PowerShell(ShellDriver):
         self._interrupted = False
         self._status: int | None = None
 
-    def start(self, launch: Launch) -> Command:
-        """Start PowerShell and install the functions."""
+    def start(self, launch: Launch) -> Command:  # noqa: D102
         self._output = PipeReader(self._loop, self._on_output, "oh_jupyter-powershell-output")
         write_end = self._output.write_end
         try:
@@ -159,10 +158,9 @@ class PowerShell(ShellDriver):
         self._input.write(typed_script(self._token, launch.path_directory))
         return self.command
 
-    def run(
+    def run(  # noqa: D102
         self, text: str, exports: Mapping[str, str], status: int | None = None, setup: str = ""
     ) -> Command:
-        """Run a command."""
         command = self._new_command(text)
         self._interrupted = False
         self._status = status
@@ -194,12 +192,10 @@ class PowerShell(ShellDriver):
         self._input.close()
         return command
 
-    def read_now(self) -> None:
-        """Process all output that has arrived."""
+    def read_now(self) -> None:  # noqa: D102
         self._output.read_now()
 
-    async def end(self) -> None:
-        """Stop PowerShell and all its processes."""
+    async def end(self) -> None:  # noqa: D102
         self._output.close()
         self._input.close()
         await self._loop.run_in_executor(None, self.child.terminate, CLOSE_GRACE_SECONDS)

@@ -83,7 +83,7 @@ class FsspecFileStore(KeyedFileStore):
     """Options for uploading a local file."""
 
     _has_directories = True
-    """Whether directories exist independently of files."""
+    """True if directories exist independently of files."""
 
     _account = "the credentials in the URL or in fsspec's configuration"
     """Credentials that an error message tells the user to check."""

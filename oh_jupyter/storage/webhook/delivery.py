@@ -247,7 +247,7 @@ class DeliveryQueue:
 
     @property
     def survives(self) -> bool:
-        """Whether the pending changes survive the process."""
+        """True if the pending changes survive the process."""
         return self.durable and not self.outbox.undurable
 
     def stop(self, dispose: bool = False) -> None:

@@ -108,12 +108,12 @@ class Dispatcher:
 
     @property
     def has_completed(self) -> bool:
-        """Whether completed requests are waiting for `process_completed`."""
+        """True if completed requests are waiting for `process_completed`."""
         return self._in_flight.has_completed
 
     @property
     def is_sending(self) -> bool:
-        """Whether requests are in flight."""
+        """True while requests are in flight."""
         return bool(self._in_flight)
 
     def write_accepted(self) -> None:

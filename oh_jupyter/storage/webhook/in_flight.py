@@ -106,7 +106,7 @@ class InFlightRequests:
 
     @property
     def has_completed(self) -> bool:
-        """Whether `next_completed` would return a request at once; thread-safe."""
+        """True if `next_completed` would return a request at once; thread-safe."""
         return not self._completed.empty()
 
     def start(self) -> None:
