@@ -154,7 +154,7 @@ def _reference(cls: type) -> Schema:
 
 
 def _names(cls: Any) -> list[str]:
-    return [f.name for f in fields(cls)]
+    return [f.name for f in fields(cls) if f.init]
 
 
 def _summary(cls: type) -> str:
