@@ -17,7 +17,7 @@ PACKAGE = Path(oh_jupyter.__file__).parent
 
 ROOMS = {"storage", "editor", "shell", "browser", "skills", "checkpoints"}
 BASE = {"errors", "_version", "ansi", "background", "messages", "schema"}
-LOW = BASE | {"events", "config", "process", "locks", "edit_lock"}
+LOW = BASE | {"events", "config", "process", "locks", "edit_lock", "moves"}
 MAY_IMPORT = {
     "errors": set(),
     "_version": set(),
@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "schema": set(),
     "events": BASE,
     "config": BASE,
+    "moves": BASE | {"config"},
     "process": BASE,
     "mcp_sdk": BASE,
     "storage": LOW,
@@ -67,6 +68,7 @@ MAY_IMPORT = {
         "events",
         "config",
         "edit_lock",
+        "moves",
         "storage",
         "traits",
         "logs",

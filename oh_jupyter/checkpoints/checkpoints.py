@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
@@ -25,6 +25,7 @@ from oh_jupyter.checkpoints.rewind import (
     turn_changes,
 )
 from oh_jupyter.checkpoints.snapshot import (
+    Change,
     Limits,
     Snapshot,
     changes,
@@ -38,6 +39,7 @@ from oh_jupyter.checkpoints.work import Owner, Work, evidence, forget, is_alive
 from oh_jupyter.config import state_home
 from oh_jupyter.errors import CheckpointError
 from oh_jupyter.locks import file_lock, thread_lock
+from oh_jupyter.moves import moved_to, moves
 
 LOCK_SECONDS = 60.0
 MAX_CHECKPOINTS = 100
@@ -387,6 +389,8 @@ class Checkpoints:
                 entry = self._closed(git, entry, now)
             end = after if entry.is_open or entry.end is None else entry.end
             others, is_rewind = frozenset(entry.others), entry.kind == "rewind"
+            if entry.is_open:
+                others |= self._moved(changes(git, entry.begin, end), entry.time)
             turn = Turn(entry.begin, end, others, entry.is_certain, is_rewind)
             found.append((entry.id, turn))
         return found
@@ -490,12 +494,27 @@ class Checkpoints:
             The files so, and the paths that only others changed.
         """
         base = begun.end or begun.begin
+        changed = changes(git, base, now)
+        moved = self._moved(changed, begun.time)
         foreign = {
-            path: old for path, (old, _) in changes(git, base, now).items() if not is_of_turn(path)
+            path: old for path, (old, _) in changed.items() if path in moved or not is_of_turn(path)
         }
         earlier = changes(git, begun.begin, base).keys()
         others = {*begun.others, *(foreign.keys() - earlier)}
         return with_states(git, now, foreign), sorted(others)
+
+    def _moved(self, changed: Mapping[str, Change], since: float) -> set[str]:
+        """Find the changed paths that a person's moves in Jupyter explain: old and new names."""
+        made = moves(since)
+        targets = [move.target for move in made]
+        found = set()
+        for path, (_, new) in changed.items():
+            place = str(self.workspace / path)
+            target = moved_to(place, made)
+            if new is None and target != place:
+                found.add(path)
+                targets.append(target)
+        return found | {path for path in changed if str(self.workspace / path) in targets}
 
     def _is_abandoned(self, entry: Checkpoint) -> bool:
         if not entry.is_open or entry.owner == self._own_token:

@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from oh_jupyter.events import (
     IPythonRunCellAction,
     MCPAction,
 )
+from oh_jupyter.moves import moved_to, moves
 
 if TYPE_CHECKING:
     from oh_jupyter.checkpoints import Checkpoint, Checkpoints, RewindPlan, Work
@@ -83,11 +85,24 @@ class AgentWork:
         done = [(begin - CLOCK_SECONDS, end + SETTLE_SECONDS) for begin, end in self._spans]
         under_way = [(begin - CLOCK_SECONDS, None) for begin in self._under_way.values()]
         edited = {path: end + SETTLE_SECONDS for path, end in self._edited.items()}
-        return Work(turn, [*done, *under_way], edited, self._notebook)
+        return Work(turn, [*done, *under_way], edited, self._notebook_now())
+
+    def _notebook_now(self) -> str:
+        if not self._notebook:
+            return ""
+        return moved_to(self._notebook, moves(_kernel_start_time()))
 
     def is_of_turn(self, path: Path, changed: float) -> bool:
         """Whether a change is the agent's, as far as its time and its place tell."""
         return self.recorded().is_of_turn(path, changed)
+
+
+@cache
+def _kernel_start_time() -> float:
+    """Return when this process, whose notebook had its first name then, began."""
+    import psutil
+
+    return psutil.Process().create_time() - CLOCK_SECONDS
 
 
 class Turns:

@@ -28,6 +28,7 @@ from oh_jupyter.server.handlers.workspace import WORKSPACE_HANDLERS
 from oh_jupyter.server.limits import Limits, RateLimit
 from oh_jupyter.server.mcp.endpoints import Endpoints
 from oh_jupyter.server.mcp.notebooks import Notebooks
+from oh_jupyter.server.moves import follow_moves
 from oh_jupyter.server.router import Router
 from oh_jupyter.server.state import Activity, ServerState, state_of
 from oh_jupyter.server.unsaved import UnsavedDocuments
@@ -148,6 +149,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         ).put_into(self.settings)
         self._restore_logging = set_up_logging(self.log, self._secrets)
         _keep_kernels_busy(server)
+        follow_moves(server)
 
     def initialize_handlers(self) -> None:
         """Add the endpoints."""

@@ -12,6 +12,7 @@ import pytest
 
 from oh_jupyter.checkpoints import Checkpoints, Limits, Work
 from oh_jupyter.errors import CheckpointError
+from oh_jupyter.moves import note_move
 from tests.checkpoints.workspace import contents
 
 
@@ -144,6 +145,33 @@ def test_a_persons_link_and_mode_stay(root: Path, checkpoints: Checkpoints) -> N
     assert (root / "data").is_symlink()
     assert (root / "moved" / "d").read_text() == "agent\n"
     assert ((root / "a").read_text(), (root / "a").stat().st_mode & 0o777) == ("old\n", 0o600)
+
+
+@pytest.mark.parametrize("saved", [False, True])
+@pytest.mark.parametrize("is_open", [False, True])
+def test_what_a_person_moves_in_jupyter_during_a_turn_stays_there(
+    root: Path, checkpoints: Checkpoints, saved: bool, is_open: bool
+) -> None:
+    (root / "data").mkdir()
+    for path in ("data/d", "a.ipynb"):
+        (root / path).write_text("the person's\n")
+    turn = checkpoints.begin("turn")
+    (root / "made").write_text("agent\n")
+    for source, target in (("a.ipynb", "b.ipynb"), ("data", "set"), ("b.ipynb", "set/c.ipynb")):
+        (root / source).rename(root / target)
+        note_move(str(root / source), str(root / target))
+    if saved:
+        (root / "set" / "c.ipynb").write_text("the person's, saved\n")
+    before = contents(root)
+    if not is_open:
+        checkpoints.end(turn.id, lambda path, changed: True)
+
+    plan = checkpoints.rewind(turn.id)
+    assert [(change.kind, change.path) for change in plan.changes] == [("delete", "made")]
+    assert not plan.make_directories
+    assert not plan.remove_directories
+    assert contents(root) == {path: state for path, state in before.items() if path != "made"}
+    assert checkpoints.originals(0) == {root / "made": None}
 
 
 def test_the_products_own_state_is_not_the_workspaces(

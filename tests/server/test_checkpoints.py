@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 from pathlib import Path
 from typing import Any
 
 from oh_jupyter.checkpoints import Checkpoints
+from oh_jupyter.moves import moves
 from oh_jupyter.testing import wait_until
+
+EMPTY_NOTEBOOK = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
 
 
 async def test_a_turn_is_undone(ask: Any, act: Any, tmp_path: Any, monkeypatch: Any) -> None:
@@ -116,3 +120,29 @@ def _is_noted(root: Path, path: Path) -> bool:
     """Whether the kernel was alive after a change of the file."""
     owners = Checkpoints(root).directory / "owners"
     return any(each.stat().st_mtime > path.stat().st_ctime for each in owners.glob("*.json"))
+
+
+async def test_a_notebook_that_a_person_moved_during_a_turn_stays(
+    act: Any, ask: Any, jp_fetch: Any, jp_root_dir: Path, monkeypatch: Any, jp_serverapp: Any
+) -> None:
+    root = jp_root_dir / "project"
+    root.mkdir()
+    old, new = root / "old.ipynb", root / "new.ipynb"
+    old.write_text(EMPTY_NOTEBOOK)
+    monkeypatch.setenv("OH_JUPYTER_CHECKPOINTS", "auto")
+    environment = {**os.environ, "JPY_SESSION_NAME": str(old)}
+    kernel = str(await jp_serverapp.kernel_manager.start_kernel(path="project", env=environment))
+    await act("run", kernel, command="echo agent > made")
+    body = json.dumps({"path": "project/new.ipynb"})
+    await jp_fetch("api", "contents", "project", "old.ipynb", method="PATCH", body=body)
+    await asyncio.to_thread(wait_until, lambda: moves(0), what="the note of the move")
+    # The tab goes on saving, as the agent works.
+    await act("run", kernel, command=f"printf ' ' >> {new}")
+    await asyncio.to_thread(wait_until, lambda: _ended(root, 1), what="the end of the turn")
+
+    path = ["kernels", kernel, "rewind"]
+    status, plan = await ask(*path, body={"id": 1, "preview": True})
+    assert (status, plan["changes"]) == (200, [{"path": "made", "kind": "delete"}])
+    assert await ask(*path, body={"id": 1, "source": "user"}) == (200, plan)
+    assert new.read_text() == f"{EMPTY_NOTEBOOK} "
+    assert not old.exists()
