@@ -122,3 +122,36 @@ def test_changes_are_compared_undone_and_redone(lab, open_notebook, write_notebo
     # In a narrow area nothing lies over anything else.
     page.evaluate("document.querySelector('#oh-jupyter-changes .oh-Changes').style.width = '180px'")
     assert page.evaluate(OVERLAPS) == []
+
+
+def test_a_notebook_that_a_person_moves_and_saves_is_one_moved_file(open_tab, lab) -> None:
+    tab = open_tab("%load_ext oh_jupyter", "total = 1")
+    old = tab.file
+    tab.act("edit", path=str(old), command="str_replace", old_str="total = 1", new_str="total = 2")
+    page: Page = tab.page
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")
+    panel = page.locator("#oh-jupyter-changes")
+    expect(panel.get_by_role("listitem", name=old.name)).to_contain_text("changed")
+    new = old.with_name("moved-by-the-person.ipynb")
+    page.evaluate(
+        """async ([old, name]) => {
+            const manager = jupyterapp.serviceManager.contents;
+            await manager.rename(old, name);
+            await jupyterapp.commands.execute('docmanager:open', { path: name });
+        }""",
+        [old.name, new.name],
+    )
+    tab.type(1, "  # mine")
+    tab.save()
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")
+    moved = panel.get_by_role("listitem", name=new.name)
+    expect(moved.locator(".oh-mod-moved").first).to_have_text("moved")
+    expect(moved).to_contain_text(f"from {old.name}")
+    expect(moved.get_by_role("button", name="Undo")).to_be_disabled()
+    expect(panel.get_by_role("listitem", name=old.name)).to_have_count(0)
+
+    panel.get_by_role("button", name="Undo everything since…").click()
+    planned = page.locator(".jp-Dialog .oh-RewindDialog-plan .oh-RewindDialog-kind")
+    expect(planned.first).to_be_visible()
+    assert set(planned.all_text_contents()) == {"stays"}
+    page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()

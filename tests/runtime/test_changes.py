@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from oh_jupyter.checkpoints import Checkpoints
 from oh_jupyter.editor import FileEditor, HistoryPosition
 from oh_jupyter.kernel.control.changes_rpc import joined_changes
+from oh_jupyter.moves import moves, note_move
 
 
 @pytest.fixture
@@ -49,6 +51,50 @@ def test_edits_and_commands_are_told_together(root: Path, tmp_path: Path) -> Non
         "made.txt": ("created", ""),
     }
     assert {change.path.name: change.counts for change in found}["by_both.txt"] == (2, 0)
+
+
+def _notebook(*sources: str) -> str:
+    cells = [
+        {"cell_type": "code", "id": f"c{number}", "metadata": {}, "outputs": [],
+         "execution_count": None, "source": source}
+        for number, source in enumerate(sources)
+    ]  # fmt: skip
+    return json.dumps({"nbformat": 4, "nbformat_minor": 5, "metadata": {}, "cells": cells})
+
+
+@pytest.mark.parametrize("by_command", [False, True])
+def test_a_notebook_that_a_person_moves_and_saves_is_one_moved_file(
+    root: Path, tmp_path: Path, by_command: bool
+) -> None:
+    editor = FileEditor(workspace_root=str(root), history_dir=tmp_path / "history")
+    checkpoints = Checkpoints(root, tmp_path / "checkpoints")
+    source, target = root / "Untitled.ipynb", root / "analysis.ipynb"
+    source.write_text(_notebook("total = 1"))
+    start = HistoryPosition(time.time(), editor.position().heads)
+    turn = checkpoints.begin("a turn")
+    if by_command:
+        source.write_text(_notebook("total = 2"))
+        (root / "made.ipynb").write_text(_notebook("agent's"))
+    else:
+        edit = {"command": "str_replace", "old_str": "total = 1", "new_str": "total = 2"}
+        editor(path=str(source), **edit)
+    checkpoints.end(turn.id)
+    for old, new in ((source, target), (root / "made.ipynb", root / "kept.ipynb")):
+        if old.exists():
+            old.rename(new)
+            note_move(str(old), str(new))
+    target.write_text(_notebook("total = 2", "mine"))
+
+    originals = checkpoints.originals(start.time)
+    found = joined_changes(editor, start, originals, moves(start.time))
+    assert [(each.path, each.kind, each.moved_from) for each in found] == [
+        (target, "moved", source),
+        *([(root / "kept.ipynb", "created", root / "made.ipynb")] * by_command),
+    ]
+    assert [(cell.kind, cell.old_source, cell.new_source) for cell in found[0].cells] == [
+        ("changed", "total = 1", "total = 2"),
+        ("created", "", "mine"),
+    ]
 
 
 def test_a_session_without_turns_has_no_originals(root: Path, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import * as React from 'react';
 import { reasonOf } from '../events/errors.js';
 import {
   contentsPath,
+  relativeTo,
   type ChangeKind,
   type Contents,
   type IComparison,
@@ -39,7 +40,8 @@ interface IFileProps {
 
 /** One file: a line that opens, and what can be done with it. */
 export function FileItem(props: IFileProps) {
-  const { file, name, trans } = props;
+  const { model, file, name, trans } = props;
+  const workspace = model.changes?.workspace ?? '';
   const [isOpen, setOpen] = React.useState(props.isOpen);
   const bodyId = `oh-change-${file.path}`;
   const step = (redo: boolean) => {
@@ -61,6 +63,11 @@ export function FileItem(props: IFileProps) {
             {kindLabel(file.kind, trans)}
           </span>
           <span className="oh-Change-name">{name}</span>
+          {file.movedFrom && (
+            <span className="oh-Badge oh-mod-environment">
+              {trans.__('from %1', relativeTo(workspace, file.movedFrom))}
+            </span>
+          )}
           {file.byOthers && (
             <span className="oh-Badge oh-mod-environment">
               {trans.__('by others, too')}

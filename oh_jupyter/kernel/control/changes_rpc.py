@@ -7,7 +7,7 @@ token may be an agent.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from oh_jupyter.errors import CheckpointError, WireError
 from oh_jupyter.events import FileEditAction
 from oh_jupyter.events.json import encode_json
 from oh_jupyter.kernel.control.rpc import Reply, Request, operation
+from oh_jupyter.moves import Move, moved_to, moves
 from oh_jupyter.runtime.executor import ActionExecutor
 
 MAX_TEXT_CHARS = 1_000_000
@@ -103,6 +104,8 @@ def _has_edits(change: ChangedFile, editor: FileEditor) -> bool:
 def _summary(change: ChangedFile, editor: FileEditor, is_rewound: bool) -> dict[str, Any]:
     added, removed = (0, 0) if change.is_binary else change.counts
     redoable = is_rewound or any(step.undone for step in editor.history(change.path))
+    # What commands did to a moved file, they did under its old name.
+    is_commands = not change.commands and change.moved_from is None
     return {
         "path": str(change.path),
         "kind": change.kind,
@@ -111,7 +114,7 @@ def _summary(change: ChangedFile, editor: FileEditor, is_rewound: bool) -> dict[
         "removed": removed,
         "binary_size": len(change.new or change.old or b"") if change.is_binary else None,
         "by_others": change.by_others,
-        "undoable": not change.commands or _has_edits(change, editor),
+        "undoable": is_commands or _has_edits(change, editor),
         "redoable": redoable,
     }
 
@@ -196,16 +199,21 @@ async def session_changes(
     originals: Mapping[Path, bytes | None] = {}
     if by_commands and not executor.turns.problem:
         originals = await executor.in_thread(executor.turns.checkpoints.originals, start.time)
-    return await executor.in_thread(joined_changes, editor, start, originals)
+    made = moves(start.time)
+    return await executor.in_thread(joined_changes, editor, start, originals, made)
 
 
 def joined_changes(
-    editor: FileEditor, start: HistoryPosition, originals: Mapping[Path, bytes | None]
+    editor: FileEditor,
+    start: HistoryPosition,
+    originals: Mapping[Path, bytes | None],
+    made: Sequence[Move] = (),
 ) -> list[ChangedFile]:
     """What edits changed since a position, and what checkpoints know besides, by path.
 
     Of a file that had no edit before the position, a checkpoint knows better what it was: a
-    command may have changed it before its first edit.
+    command may have changed it before its first edit. A file that a person has moved in Jupyter
+    since is one change, at its new name.
     """
     found = {change.path: change for change in editor.changes(start)}
     moved = {change.moved_from for change in found.values()}
@@ -221,7 +229,34 @@ def joined_changes(
         if edited:
             change = replace(edited, kind=change.kind, old=old, forgotten=False)
         found[path] = change
+    if made:
+        _join_persons_moves(found, originals, made)
     return [found[path] for path in sorted(found)]
+
+
+def _join_persons_moves(
+    found: dict[Path, ChangedFile], originals: Mapping[Path, bytes | None], made: Sequence[Move]
+) -> None:
+    """Make one change of a file that changed under its old name and is at another one now."""
+    gone = {path: change.old for path, change in found.items() if change.new is None}
+    # What an agent made and a person moved then was not there before, and is not there now.
+    gone |= {path: old for path, old in originals.items() if old is None and _read(path) is None}
+    for path, old in gone.items():
+        target = Path(moved_to(str(path), made))
+        new = _read(target)
+        if target == path or new is None:
+            continue
+        here, there = found.pop(path, None), found.pop(target, None)
+        found[target] = ChangedFile(
+            target,
+            "created" if old is None else "moved",
+            old,
+            new,
+            moved_from=path,
+            commands=there.commands if there else (),
+            by_others=True,
+            forgotten=here is not None and here.forgotten,
+        )
 
 
 def _read(path: Path) -> bytes | None:
