@@ -196,7 +196,7 @@ async def test_who_may_not_execute_kernels_may_not_use_them_through_us(
 
 @pytest.mark.parametrize("how", ["killed", "exits", "restarted", "shut down"])
 async def test_pending_requests_end_when_the_kernel_does(
-    act, plain_kernel, jp_serverapp, tmp_path, how: str
+    act, plain_kernel, jp_serverapp, tmp_path, caplog, how: str
 ) -> None:
     _, before = await act("run_ipython", plain_kernel, code="import os; os.getpid()")
     pid = int(before["content"].partition("\n")[0])
@@ -216,6 +216,9 @@ async def test_pending_requests_end_when_the_kernel_does(
     status, answer = await asyncio.wait_for(waiting, 60)
     assert status == 503
     assert "state of its runtime is lost" in answer["detail"]
+    ours = [each for each in caplog.records if each.name == "OhJupyter"]
+    assert "the kernel ended meanwhile" in ours[-1].getMessage()
+    assert [each for each in ours if each.levelname == "ERROR"] == []
     status, after = await act("run_ipython", plain_kernel, code="'alive'")
     if how == "shut down":
         assert status == 404

@@ -122,6 +122,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     by_address_key = False
     client_has_left = False
     _refused_unread = False
+    _has_kernel_ended = False
     _work: asyncio.Task[Any] | None = None
 
     async def prepare(self, **kwargs: Any) -> None:
@@ -319,9 +320,10 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     def write_error(self, status_code: int, **kwargs: Any) -> None:
         """Answer an error as FastAPI would, which OpenHands' clients read, and as Jupyter does."""
         problem = kwargs.get("exc_info", (None, None, None))[1]
+        self._has_kernel_ended = isinstance(problem, KernelDiedError | RuntimeClosedError)
         # A client that only looks into a person's kernel asks so: nothing there is no failure, nor
-        # is a kernel that restarts meanwhile, which Jupyter would log as an error of ours.
-        nothing = isinstance(problem, ExtensionMissingError | KernelDiedError | RuntimeClosedError)
+        # is a kernel that restarts meanwhile.
+        nothing = self._has_kernel_ended or isinstance(problem, ExtensionMissingError)
         if nothing and self.flag("if_loaded"):
             self.finish_empty()
             return
@@ -366,6 +368,17 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             self.log.debug("oh_jupyter: %s", exc_info[1])
         else:
             super().log_exception(*exc_info)
+
+    def _log(self) -> None:
+        """Log the request, but not as an error of the server if a person restarted the kernel.
+
+        Jupyter would dump the headers of any request that gets a 503.
+        """
+        if self._has_kernel_ended:
+            status, method, path = self.get_status(), self.request.method, self.request.path
+            self.log.warning("%s %s %s: the kernel ended meanwhile", status, method, path)
+        else:
+            super()._log()
 
     def finish_empty(self) -> None:
         """Say that it is done."""
