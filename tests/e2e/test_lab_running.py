@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -166,3 +167,40 @@ def test_the_launcher_opens_a_notebook_with_a_runtime_and_tabs_come_back(
     page.goto(f"{lab.url}/lab")
     expect(changes).to_contain_text("No file has changed")
     expect(panel).to_be_visible()
+
+
+TABS = ("show-changes", "show-browser", "show-deliveries", "show-store")
+RESTART = """async path => {
+    const widgets = [...jupyterapp.shell.widgets('main')];
+    const { sessionContext } = widgets.find(each => each.sessionContext?.path === path);
+    await sessionContext.restartKernel();
+    const { kernel } = sessionContext.session;
+    await kernel.info;
+    await kernel.requestExecute({ code: '%load_ext oh_jupyter' }).done;
+}"""
+AS_ERROR = re.compile(r"\[[EC] | ERROR ")
+
+
+def test_restarts_leave_no_error_in_the_console_or_the_log(
+    lab, open_notebook, write_notebook
+) -> None:
+    name = "restart.ipynb"
+    write_notebook(name, "%load_ext oh_jupyter")
+    page: Page = open_notebook(name)
+    assert page.evaluate("jupyterapp.commands.execute('notebook:run-all-cells')") is True
+    address = f"oh_jupyter/kernels/{lab.kernel_of(name)}/execute_action"
+    page.locator('.lm-TabBar-tab[data-id="jp-running-sessions"]').click()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("console", lambda said: said.type == "error" and errors.append(said.text))
+    before = len(lab.server.log)
+    for tab, panel in zip(TABS * 2, ["ask-agent", "show-log"] * len(TABS), strict=True):
+        for command in (panel, tab):
+            page.evaluate(f"() => void jupyterapp.commands.execute('oh-jupyter:{command}')")
+        page.evaluate(RESTART, name)
+        lab.request(address, {"action": {"action": "run", "args": {"command": f"echo {tab}"}}})
+    page.evaluate("() => void jupyterapp.commands.execute('oh-jupyter:show-log')")
+    expect(page.locator("#oh-jupyter-log .oh-Card", has_text=TABS[-1]).last).to_be_visible()
+    # JupyterLab's own debugger says so of a restart that comes soon after another one.
+    assert [each for each in errors if "debugger" not in each] == []
+    assert [line for line in lab.server.log[before:] if AS_ERROR.search(line)] == []

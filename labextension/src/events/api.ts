@@ -86,7 +86,9 @@ export class EventsApi {
 
   /** One event in full length, with its images. */
   async event(kernelId: string, id: number): Promise<WireEvent> {
-    const event = parseEvent(await this._ask(kernelId, `events/${id}`));
+    const event = parseEvent(
+      await this._ask(kernelId, `events/${id}?if_loaded=true`)
+    );
     if (event === null) {
       throw new Error('The server sent an event of an unknown form.');
     }

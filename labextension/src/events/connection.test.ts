@@ -110,6 +110,18 @@ describe('KernelEvents', () => {
     assert.deepEqual(ids(), [0]);
   });
 
+  it('drops an answer of the runtime that a restart ended meanwhile', async () => {
+    server.events = [action(0)];
+    const refreshed = events.refresh();
+    session.statusChanged.emit('restarting');
+    await refreshed;
+    assert.equal(events.state, 'unknown');
+    assert.deepEqual(ids(), []);
+    session.statusChanged.emit('idle');
+    await settled();
+    assert.equal(events.state, 'ready');
+  });
+
   it('drops an answer about a kernel that was replaced meanwhile', async () => {
     server.events = [action(0)];
     const refreshed = events.refresh();

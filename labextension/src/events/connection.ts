@@ -229,15 +229,22 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     while (this._stale && !this.isDisposed) {
       this._stale = false;
       const kernelId = this._kernelId;
+      const starts = this._starts;
+      let state: RuntimeState = 'ready';
       try {
         if (kernelId !== null) {
           await this._readHistory(kernelId);
-          this._state = 'ready';
-          void this._confirmations.refresh();
         }
       } catch (error) {
-        this._state = error instanceof NotLoadedError ? 'not-loaded' : 'failed';
+        state = error instanceof NotLoadedError ? 'not-loaded' : 'failed';
         this._error = reasonOf(error);
+      }
+      // Of a runtime that ended meanwhile nothing is known any more.
+      if (kernelId !== null && starts === this._starts) {
+        this._state = state;
+        if (state === 'ready') {
+          void this._confirmations.refresh();
+        }
       }
       // An answer about a kernel that was replaced meanwhile says nothing.
       this._stale ||= kernelId !== this._kernelId;
@@ -247,11 +254,13 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
 
   private async _readHistory(kernelId: string): Promise<void> {
     const known = this._log.current;
+    const starts = this._starts;
     let startId: number | null =
       known?.kernelId === kernelId ? known.firstMissing : 0;
     while (startId !== null) {
       const page: IHistoryPage = await this._api.history(kernelId, startId);
-      if (this.isDisposed || kernelId !== this._kernelId) {
+      const isOther = kernelId !== this._kernelId || starts !== this._starts;
+      if (this.isDisposed || isOther) {
         return;
       }
       this._workspaceDir = page.workspaceDir;
@@ -313,6 +322,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
     if (status === 'restarting' || status === 'autorestarting') {
       this._log.end();
       this._state = 'unknown';
+      this._starts += 1;
       this._refreshWhenIdle = true;
       this._changed.emit();
     } else if (status === 'dead') {
@@ -351,6 +361,8 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
   private _workspaceDir = '';
   private _lastSeq = -1;
   private _watched = false;
+  /** Counts the restarts. */
+  private _starts = 0;
   private _stale = false;
   private _refreshing: Promise<void> | null = null;
   private _refreshWhenIdle = false;

@@ -1,6 +1,7 @@
 import { KernelMessage, type Kernel } from '@jupyterlab/services';
 
 import { answered, readDecision } from './decision.js';
+import { RuntimeGoneError } from './errors.js';
 
 /** Type of the control-channel message that the runtime in a kernel answers. */
 const REQUEST = 'oh_jupyter_request';
@@ -22,6 +23,10 @@ export async function askOnControl(
   content: Readonly<Record<string, unknown>>,
   timeoutMs?: number
 ): Promise<IControlReply> {
+  // The request would wait, and reach a kernel that does not know it.
+  if (kernel.status === 'restarting' || kernel.status === 'autorestarting') {
+    throw new RuntimeGoneError('The kernel is restarting.');
+  }
   const message = KernelMessage.createMessage({
     channel: 'control',
     // Not one of Jupyter's own types.

@@ -30,7 +30,12 @@ export class StoreApi {
   }
 
   async list(kernelId: string, path: string): Promise<IStoreListing> {
-    const answer = await this._ask(kernelId, `${address(path)}?details=true`);
+    const query = `${address(path)}?details=true`;
+    let answer = await this._ask(kernelId, `${query}&if_loaded=true`);
+    if (answer.status === 204) {
+      // The kernel restarted meanwhile, or cannot say it without an error.
+      answer = await this._ask(kernelId, query);
+    }
     const reply: unknown = await answer.json();
     const details = isRecord(reply) ? reply.details : null;
     if (!isRecord(reply) || !Array.isArray(details)) {
