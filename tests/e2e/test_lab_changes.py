@@ -155,3 +155,20 @@ def test_a_notebook_that_a_person_moves_and_saves_is_one_moved_file(open_tab, la
     expect(planned.first).to_be_visible()
     assert set(planned.all_text_contents()) == {"stays"}
     page.locator(".jp-Dialog").get_by_role("button", name="Cancel").click()
+
+
+@pytest.mark.parametrize("how", ["at once", "slowly", "in the background"])
+def test_all_of_many_files_that_a_command_made_are_listed(open_tab, how: str) -> None:
+    tab = open_tab("%load_ext oh_jupyter")
+    page: Page = tab.page
+    page.evaluate("jupyterapp.commands.execute('oh-jupyter:show-changes')")
+    panel = page.locator("#oh-jupyter-changes")
+    expect(panel.locator(".oh-Changes-total")).to_be_visible()
+    folder, pause = how.replace(" ", "-"), 0 if how == "at once" else 0.005
+    make = f"import pathlib, time; pathlib.Path('{folder}').mkdir(); "
+    make += f"[(pathlib.Path(f'{folder}/{{n}}').write_text('x'), time.sleep({pause}))"
+    make += " for n in range(202)]"
+    command = f'python3 -c "{make}"'
+    # The turn settles two seconds after the command.
+    tab.act("run", command=f"{command} > /dev/null 2>&1 &" if "back" in how else command)
+    expect(panel.get_by_role("listitem", name=f"{folder}/")).to_have_count(202, timeout=20_000)
