@@ -200,14 +200,60 @@ def test_cells_that_move_above_leave_the_cursor_where_it_is(open_tab) -> None:
     tab.expect(SOURCES, ["one = 1", "two = 2", "three = 3 # here", "four = 4"])
 
 
-@pytest.mark.slow
-def test_two_windows_on_one_notebook(lab, open_tab) -> None:
-    first = open_tab("one = 1", "two = 2")
+def second_window(lab: Any, first: Tab) -> Tab:
+    """Open the notebook of a tab in another window."""
     page = first.page.context.new_page()
     page.goto(f"{lab.url}/lab/workspaces/second/tree/{first.file.name}?reset")
     page.locator(".jp-NotebookPanel:visible .jp-Cell").first.wait_for()
     page.wait_for_function("jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel")
-    second = Tab(lab, page, first.file.name)
+    return Tab(lab, page, first.file.name)
+
+
+TOASTS = """() => {
+    window.toasts = [];
+    new MutationObserver(() => {
+        for (const { textContent } of document.querySelectorAll('.Toastify__toast')) {
+            if (textContent && !window.toasts.includes(textContent)) {
+                window.toasts.push(textContent);
+            }
+        }
+    }).observe(document.body, { childList: true, subtree: true, characterData: true });
+}"""
+
+
+def test_another_window_blames_nobody_for_what_the_person_does(lab, open_tab) -> None:
+    first = open_tab("one = 1", "two = 2", "three = 3")
+    second = second_window(lab, first)
+    second.expect(SOURCES, ["one = 1", "two = 2", "three = 3"])
+    for tab in (first, second):
+        tab.page.evaluate(TOASTS)
+    first.type(0, " # first")
+    first.save()
+    second.expect(SOURCES, ["one = 1 # first", "two = 2", "three = 3"])
+    assert second.page.evaluate("window.toasts") == []
+
+    second.type(2, "")  # the person was in that cell last
+    first.page.evaluate("jupyterapp.shell.currentWidget.content.activeCellIndex = 2")
+    first.page.evaluate("jupyterapp.commands.execute('notebook:delete-cell').then(() => null)")
+    first.save()
+    second.expect(SOURCES, ["one = 1 # first", "two = 2"])
+    second.type(1, " # in the second")
+    first.type(1, " # in the first")
+    first.save()
+    second.page.wait_for_function("window.toasts.length === 2")
+    second.save()
+    first.expect(f"{SOURCES}.length", 3)
+    deleted, conflict = second.page.evaluate("window.toasts")
+    assert "was deleted in the file" in deleted
+    assert "Both versions" in conflict
+    assert "agent" not in f"{deleted}{conflict}".lower()
+    assert first.page.evaluate("window.toasts") == []
+
+
+@pytest.mark.slow
+def test_two_windows_on_one_notebook(lab, open_tab) -> None:
+    first = open_tab("one = 1", "two = 2")
+    second = second_window(lab, first)
     second.expect(SOURCES, ["one = 1", "two = 2"])
     first.edit(cell="cell-1", new_str="two = 22")
     for tab in (first, second):
