@@ -203,8 +203,8 @@ class ActionExecutor:
         try:
             observation = await self.confirmations.decide(action, reasons, going_on)
             if observation is None:
-                going_on.start()
                 await self.turns.before(action, principal or source)
+                going_on.start()
                 observation = await self._observe(action, execute)
         except asyncio.CancelledError:
             cancelled = ErrorObservation("The action was cancelled.")

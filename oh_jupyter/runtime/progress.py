@@ -48,7 +48,7 @@ class ActionProgress(Progress):
         self._decided, self._decided_by = time.monotonic(), by
 
     def start(self) -> None:
-        """Note that no decision stands in its way any more."""
+        """Note that no decision and no checkpoint stands in its way any more."""
         self._is_started = True
 
     def queue(self) -> None:

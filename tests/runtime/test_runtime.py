@@ -224,6 +224,25 @@ def test_an_action_that_is_cancelled_while_it_waits_never_began(tmp_path: Path) 
     assert handling["never_began"] is True
 
 
+def test_an_action_that_is_cancelled_during_its_checkpoint_never_began(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runtime = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory", plugins=()))
+    reached = threading.Event()
+
+    async def never_done(*_: object) -> None:
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(runtime.executor.turns, "before", never_done)
+    asked = runtime.submit(runtime.executor.run_action(CmdRunAction("true")))
+    assert reached.wait(60)
+    runtime.close()
+    with pytest.raises(CancelledError):
+        asked.result(60)
+    assert runtime.events.get_event(1).handling == {"never_began": True}
+
+
 def test_closing_ends_everything_and_says_so(tmp_path: Path) -> None:
     runtime = Runtime(Settings(workspace_dir=str(tmp_path), file_store="memory"))
     observation = runtime.submit_action(CmdRunAction("echo $$")).result(60)
