@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -228,3 +229,23 @@ def test_a_lost_decision_is_said_and_can_be_made_again(notebook) -> None:
     ask("run_ipython", code=f"del {confirmations}.resolve").result(60)
     card.get_by_role("button", name="Approve").click()
     assert answer.result(60)["observation"] == "run"
+
+
+def test_what_waited_when_the_kernel_restarted_never_began(notebook) -> None:
+    page, ask = notebook
+    cards = page.locator("#oh-jupyter-log .oh-Card")
+    answers = [ask(command="echo restart 0; sleep 600", blocking=True)]
+    expect(cards.filter(has_text="restart 0")).to_have_class(re.compile("oh-mod-running"))
+    answers.append(ask(command="echo restart 1", blocking=True))
+    expect(cards.filter(has_text="restart 1")).to_contain_text("queued")
+    answers.append(ask(command=f"{COMMAND} # restart 2"))
+    expect(waiting_cards(page)).to_have_count(1)
+    page.evaluate("() => void jupyterapp.shell.currentWidget.sessionContext.restartKernel()")
+    assert [answer.result(60) for answer in answers] == [503] * 3
+    for number in (1, 2):
+        card = cards.filter(has_text=f"restart {number}")
+        expect(card).to_have_class(re.compile("oh-mod-unbegun"))
+        expect(card).to_contain_text("never began")
+        expect(card).not_to_contain_text(re.compile(r"failed|\d m?s\b"))
+    began = cards.filter(has_text="restart 0")
+    expect(began).to_contain_text(re.compile("failed|lost with the kernel"))
