@@ -206,6 +206,49 @@ def test_closed_shadow_roots(env: BrowserEnv, show, bid, tree):
     assert f"[{target}] button 'pressed'" in tree(seen)
 
 
+MONACO = """<h1>Editor</h1>
+<div role=code class="monaco-editor vs" style="position:relative; width:400px; height:120px">
+  <div class="overflow-guard">
+    %s
+    <div class="monaco-scrollable-element" role=presentation>
+      <div class="view-lines monaco-mouse-cursor-text" role=presentation aria-hidden=%s>
+        <div class=view-line style="position:absolute; top:38px"><span
+          ><span>&nbsp;&nbsp; &nbsp;</span><span class=mtk6>return</span
+          ><span>&nbsp;a</span></span></div>
+        <div class=view-line style="position:absolute; top:0"><span><span class=mtk6>def</span
+          ><span>&nbsp;f(a):</span></span></div>
+        <div class=view-line style="position:absolute; top:19px"><span><span></span></span></div>
+      </div>
+    </div>
+  </div>
+</div>"""
+"""What Monaco draws of its own text field and lines: the lines' elements are in any order."""
+FIELDS = (
+    '<div class=native-edit-context tabindex=0 role=textbox aria-label="Editor content"></div>',
+    '<textarea class=inputarea aria-label="Editor content" style="width:1px"></textarea>',
+)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_lines_that_monaco_hides_are_the_value_of_its_editor(
+    env: BrowserEnv, show, tree, field: str
+):
+    seen = show(MONACO % (field, "true"))
+    code = next(line for line in tree(seen, visible_only=True).splitlines() if "] code" in line)
+    assert r"code '' value='def f(a):\n\n    return a'" in code
+    assert "textbox 'Editor content'" in tree(seen)
+
+    # What the tree has anyway is not repeated, and other hidden texts are no values.
+    assert "value=" not in tree(show(MONACO % (field, "false")))
+    other = "<div><input aria-label=Name><fieldset aria-hidden=true>Name</fieldset></div>"
+    assert "value='Name'" not in tree(show(other))
+
+
+def test_an_old_monaco_without_a_role_has_its_lines_in_the_field(show, tree):
+    seen = show((MONACO % (FIELDS[1], "true")).replace("role=code ", ""))
+    assert r"textbox 'Editor content' value='def f(a):\n\n    return a'" in tree(seen)
+
+
 def test_properties(env: BrowserEnv, show, bid):
     seen = show("""<style>body{margin:0}</style><button>full</button>
         <button style="position:absolute;top:710px;left:500px;height:20px;width:60px">half</button>

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.browser.channel.protocol import MAX_CONTENT_CHARS
+from oh_jupyter.browser.worker.drawn_text import add_drawn_text
 from oh_jupyter.browser.worker.marks import (
     CLICKABLE_BY_NATURE,
     MARKED_BY_TAG_ALONE,
@@ -262,6 +263,7 @@ def _merge_trees(root: CapturedFrame) -> list[dict[str, Any]]:
         # An inline text box repeats the text above it: a quarter of all nodes, of no use.
         kept = [n for n in frame.accessibility if n["role"]["value"] != "InlineTextBox"]
         kept += _holders_of_text(frame, kept)
+        add_drawn_text(frame.document, kept)
         present = {node["nodeId"] for node in kept}
         for node in kept:
             children = [prefix + c for c in node.get("childIds", ()) if c in present]
