@@ -14,9 +14,11 @@ import psutil
 import pytest
 
 from oh_jupyter.config import Settings
+from oh_jupyter.errors import McpError
 from oh_jupyter.events import MCPAction, MCPObservation
 from oh_jupyter.runtime import Runtime
 from oh_jupyter.runtime.mcp import McpServer, proxy
+from oh_jupyter.runtime.mcp.connection import Connection
 from oh_jupyter.testing import wait_until
 
 SCRIPT = str(Path(__file__).parents[1] / "stdio_server.py")
@@ -175,6 +177,17 @@ def test_a_server_that_dies_is_started_again(sync, call) -> None:
     assert answer["isError"] is True
     assert "'small'" in answer["error"]
     assert call("echo", text="again")["content"][0]["text"] == "again"
+
+
+async def test_a_call_at_once_after_the_end_starts_the_server_again(tmp_path: Path) -> None:
+    connection = Connection(small(), str(tmp_path), asyncio.to_thread, lambda: None)
+    try:
+        with pytest.raises(McpError, match="'small', tool 'die'"):
+            await connection.call("die", {})
+        result = await connection.call("echo", {"text": "again"})
+    finally:
+        await connection.close()
+    assert result["content"][0]["text"] == "again"
 
 
 def test_a_server_may_change_its_tools(runtime, sync, call) -> None:

@@ -43,11 +43,15 @@ class Connection:
         self._errors: deque[str] = deque(maxlen=20)
         self._closing = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._ended: asyncio.Event | None = None
         self._starting = asyncio.Lock()
 
     async def start(self) -> None:
         """Start the server, unless it runs, and learn its tools; an McpError if that fails."""
         async with self._starting:
+            if self._ended is not None and self._ended.is_set() and self._task is not None:
+                # Its calls fail a moment before its session is gone.
+                await asyncio.gather(self._task, return_exceptions=True)
             if self._session is not None:
                 return
             self._closing.clear()
@@ -102,6 +106,7 @@ class Connection:
                 anyio.create_task_group() as group,
                 pipes(child, self._in_thread) as (reading, writing, ended),
             ):
+                self._ended = ended
                 group.start_soon(read_lines, child.stderr, self._errors)
                 group.start_soon(self._until_closed, ended, group.cancel_scope)
                 session = Session(
