@@ -98,6 +98,12 @@ class Tab:
         )
         self.page.keyboard.type(text)
 
+    def type_and_report(self, index: int, text: str) -> None:
+        """Have the person type in a saved document, until the server knows that it has changed."""
+        with self.page.expect_response(lambda response: "oh_jupyter/unsaved" in response.url):
+            self.type(index, text)
+        self.expect(DIRTY, True)
+
 
 def call_tool(lab: Any, path: str, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
     """The result of a tool, asked for in one request of streamable HTTP."""

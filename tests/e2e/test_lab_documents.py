@@ -34,16 +34,13 @@ def test_an_agents_edits_show_at_once_and_keep_what_is_typed(open_tab) -> None:
 
 def test_the_agent_reads_what_is_typed_and_not_saved(open_tab) -> None:
     tab = open_tab("one = 1")
-    tab.type(0, " # typed")
-    tab.expect(DIRTY, True)
-    tab.page.wait_for_function("true")
+    tab.type_and_report(0, " # typed")
     assert "# typed" in tab.act("run", command=f"cat {tab.file}")
 
 
 def test_mcp_tools_change_the_open_tab(open_tab) -> None:
     tab = open_tab("one = 1", "two = 2")
-    tab.type(0, " # typed")
-    tab.expect(DIRTY, True)
+    tab.type_and_report(0, " # typed")
     assert "# typed" in tab.call("read_cells")
     tab.call("insert_cell", source="three = 3")
     tab.expect(SOURCES, ["one = 1 # typed", "two = 2", "three = 3"])

@@ -82,6 +82,7 @@ def test_a_lock_file_that_is_removed_by_its_holder_is_made_anew(tmp_path):
 @pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_forked_child_does_not_keep_it(tmp_path):
     path = tmp_path / "lock"
+    refused, tells = os.pipe()
     with file_lock(path):
         child = os.fork()
         if not child:
@@ -89,7 +90,11 @@ def test_a_forked_child_does_not_keep_it(tmp_path):
                 with file_lock(path, 0):
                     os._exit(1)
             except TimeoutError:
+                os.write(tells, b"refused")
                 signal.pause()
+        os.close(tells)
+        with open(refused, "rb", buffering=0) as pipe:
+            assert pipe.read(7) == b"refused"
     try:
         with file_lock(path, 60):
             pass
