@@ -13,6 +13,7 @@ from nbconvert import HTMLExporter
 from pictures import take_picture, take_pictures
 from playwright.sync_api import Page, expect
 
+from oh_jupyter.editor.messages import DRY_RUN
 from oh_jupyter.events import (
     CmdOutputMetadata,
     CmdOutputObservation,
@@ -24,6 +25,10 @@ from oh_jupyter.kernel.display.table import Table
 
 MONEY = "one costs $5 and two cost $6"
 DIFF = f"--- /w/f.sql\n+++ /w/f.sql\n@@ -2,2 +2,3 @@\n--- {MONEY}\n-old\n++++i\n+{MONEY}\n+\n"
+CONTEXT_DIFF = (
+    "--- /w/f.sql\n+++ /w/f.sql\n@@ -1,5 +1,6 @@\n select 1\n"
+    f"--- {MONEY}\n-old\n++++i\n+{MONEY}\n+\n select 2\n select 3"
+)
 SAID = (
     "The file /w/f.sql has been edited. Here's the result of running `cat -n` on a snippet of "
     f"/w/f.sql:\n     1\tselect 1\n     2\t+++i\n     3\t{MONEY}\n     4\t\n     5\tselect 2\n"
@@ -33,7 +38,9 @@ TABLE = Table(("what", "path"), tuple(("copied", f"$a/{n}_$b") for n in range(40
 
 
 def edited(said: str = SAID) -> str:
-    return observation_html(FileEditObservation(said, path="/w/f.sql", diff=DIFF.rstrip("\n")))
+    observation = FileEditObservation(said, path="/w/f.sql", diff=DIFF.rstrip("\n"))
+    observation.context_diff = CONTEXT_DIFF
+    return observation_html(observation)
 
 
 def command(exit_code: int) -> str:
@@ -53,7 +60,7 @@ PARTS = {
     # Shows that mathematics is typeset in this page at all.
     "control": "<p>$x + y$</p>",
     "edit": edited(),
-    "dry": edited("DRY RUN: nothing was written. " + SAID),
+    "dry": edited(DRY_RUN + SAID),
     "ok": command(0),
     "failed": command(3),
     "error": observation_html(ErrorObservation(f"ERROR: {MONEY}")),
