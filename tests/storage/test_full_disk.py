@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from threading import Thread
 
 import pytest
 
@@ -9,7 +10,10 @@ from oh_jupyter.errors import StorageError
 from oh_jupyter.events import MessageAction
 from oh_jupyter.events.stream import EventStream
 from oh_jupyter.storage import LocalFileStore, WebHookFileStore
-from oh_jupyter.storage.webhook import outbox
+from oh_jupyter.storage.webhook import outbox as outbox_module
+from oh_jupyter.storage.webhook.change_table import ChangeTable
+from oh_jupyter.storage.webhook.changes import Change
+from oh_jupyter.storage.webhook.outbox import Outbox
 
 
 @pytest.fixture
@@ -134,8 +138,31 @@ def test_what_waited_in_memory_is_on_disk_when_there_is_room(small_disk, make, r
     assert sent(receiver) == contents
 
 
+def test_a_change_that_moves_to_the_disk_is_pending_all_the_time(small_disk, monkeypatch):
+    outbox = Outbox(str(small_disk / "outbox.sqlite3"))
+    fill(small_disk)
+    number = outbox.add(Change("POST", "f", "f", os.urandom(300_000)))
+    assert outbox.undurable == 1
+    (small_disk / "filler").unlink()
+    mover = Thread(target=outbox.maintain)
+    read = ChangeTable.pending
+
+    def read_while_it_moves(table):
+        changes = list(read(table))
+        if mover.ident is None:
+            mover.start()
+            mover.join(0.5)  # which it cannot
+        return changes
+
+    monkeypatch.setattr(ChangeTable, "pending", read_while_it_moves)
+    assert [change.number for change in outbox.pending()] == [number]
+    mover.join()
+    assert outbox.undurable == 0
+    outbox.close()
+
+
 def test_what_cannot_be_kept_at_all_is_listed(small_disk, make, receiver, monkeypatch):
-    monkeypatch.setattr(outbox, "_MAX_OVERFLOW_BYTES", 1_000_000)
+    monkeypatch.setattr(outbox_module, "_MAX_OVERFLOW_BYTES", 1_000_000)
     store = make(WebHookFileStore, outbox=small_disk / "outbox")
     receiver.gate.clear()
     for n in range(25):

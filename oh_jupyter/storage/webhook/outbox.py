@@ -13,12 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import IO
+from typing import IO, TypeVar
 
 from oh_jupyter.locks import file_lock, is_locked_file
 from oh_jupyter.storage.webhook.change_table import ChangeTable, DeadLetter, QueuedChange
 from oh_jupyter.storage.webhook.changes import Change, Delivery
 from oh_jupyter.storage.webhook.database import IN_MEMORY, is_active, process_identity
+
+_Row = TypeVar("_Row")
 
 _log = logging.getLogger(__name__)
 _MAX_OVERFLOW_BYTES = 64 << 20
@@ -42,7 +44,7 @@ class Outbox:
     def _reset(self) -> None:
         self.sender_lock = SenderLock(self.path)
         self._overflow: ChangeTable | None = None
-        self._overflow_lock = threading.Lock()  # guards its creation and removal
+        self._overflow_lock = threading.RLock()  # guards its creation and removal
         self._unsaved: dict[int, QueuedChange] = {}  # with a state not written yet
         self._accepted: dict[int, QueuedChange] = {}  # not deleted yet
 
@@ -57,8 +59,8 @@ class Outbox:
             self.accept(list(self._accepted.values()))
         if self._unsaved:
             self.reschedule(list(self._unsaved.values()))
-        if self._overflow is not None:
-            with self._overflow_lock:
+        with self._overflow_lock:
+            if self._overflow is not None:
                 self._move_overflow(self._overflow)
         self._table.database.checkpoint()
         self._table.database.reserve_space()
@@ -75,8 +77,8 @@ class Outbox:
     @property
     def undurable(self) -> int:
         """Number of changes in memory because the disk of the outbox is full."""
-        overflow = self._overflow  # the sender may clear it concurrently
-        return 0 if overflow is None else overflow.totals()[0]
+        with self._overflow_lock:
+            return 0 if self._overflow is None else self._overflow.totals()[0]
 
     def add(self, change: Change) -> int:
         """Record a change that the store is about to apply; return its number."""
@@ -125,14 +127,12 @@ class Outbox:
         """Move the changes in memory to the disk, if it has space again."""
         import sqlite3
 
-        # Blocks a thread that has read the list of tables and is about to add a change.
-        with overflow.database.lock:
-            try:
-                self._table.take_over(overflow)
-            except (sqlite3.Error, OSError):
-                return
-            self._overflow = None
-            overflow.close()
+        try:
+            self._table.take_over(overflow)
+        except (sqlite3.Error, OSError):
+            return
+        self._overflow = None
+        overflow.close()
         _log.warning("The outbox keeps changes on disk again")
 
     def add_dead(self, change: Change, reason: str) -> None:
@@ -148,9 +148,8 @@ class Outbox:
 
     def pending(self) -> list[QueuedChange]:
         """Return the pending changes, oldest first."""
-        changes = [change for table in self._tables() for change in table.pending()]
-        if self._overflow is not None:
-            changes.sort(key=lambda change: change.number)
+        changes = self._collect(ChangeTable.pending)
+        changes.sort(key=lambda change: change.number)
         if self._unsaved or self._accepted:
             changes = [
                 self._unsaved.get(change.number, change)
@@ -163,8 +162,9 @@ class Outbox:
     def payload(self, number: int) -> Iterator[bytes | IO[bytes] | None]:
         """Yield the contents, as a file if they are large; None if they are gone."""
         contents = None
-        for table in self._tables():
-            contents = table.fetch(number) if contents is None else contents
+        with self._tables() as tables:
+            for table in tables:
+                contents = table.fetch(number) if contents is None else contents
         with contextlib.nullcontext() if isinstance(contents, bytes | None) else contents:
             yield contents
 
@@ -210,12 +210,14 @@ class Outbox:
         if self._accepted:
             pending = self.pending()
             return len(pending), sum(change.size for change in pending)
-        totals = [table.totals() for table in self._tables()]
-        return sum(count for count, _ in totals), sum(size for _, size in totals)
+        with self._tables() as tables:
+            counts, sizes = zip(*(table.totals() for table in tables), strict=True)
+        return sum(counts), sum(sizes)
 
     def last_number(self) -> int:
         """Return the number of the newest pending change; 0 if there is none."""
-        return max(table.last_number() for table in self._tables())
+        with self._tables() as tables:
+            return max(table.last_number() for table in tables)
 
     def deliveries(self) -> list[Delivery]:
         """Return the undelivered changes, oldest first."""
@@ -249,17 +251,24 @@ class Outbox:
         return len(numbers)
 
     def _dead_letters(self) -> list[DeadLetter]:
-        letters = [letter for table in self._tables() for letter in table.dead_letters()]
+        letters = self._collect(ChangeTable.dead_letters)
         return sorted(letters, key=lambda letter: letter.number)
 
-    def _tables(self) -> list[ChangeTable]:
-        overflow = self._overflow
-        return [self._table] if overflow is None else [self._table, overflow]
+    def _collect(self, read: Callable[[ChangeTable], Iterable[_Row]]) -> list[_Row]:
+        with self._tables() as tables:
+            return [row for table in tables for row in read(table)]
+
+    @contextlib.contextmanager
+    def _tables(self) -> Iterator[list[ChangeTable]]:
+        """Yield the tables, while no change moves from one to the other."""
+        with self._overflow_lock:
+            yield [self._table] if self._overflow is None else [self._table, self._overflow]
 
     def _each(self, write: Callable[[ChangeTable], None]) -> None:
-        # The table in memory first, which cannot fail.
-        for table in reversed(self._tables()):
-            write(table)
+        with self._tables() as tables:
+            # The table in memory first, which cannot fail.
+            for table in reversed(tables):
+                write(table)
 
 
 def _waiting(change: QueuedChange) -> Delivery:
