@@ -103,8 +103,12 @@ describe('KernelEvents', () => {
     session.statusChanged.emit('restarting');
     const card = events.entries[0];
     assert.ok(card && isCard(card) && card.lost);
-    server.failure = new NotLoadedError();
+    // The process that ends still reports that it is idle.
     session.statusChanged.emit('idle');
+    await settled();
+    assert.equal(events.state, 'unknown');
+    server.failure = new NotLoadedError();
+    session.connectionStatusChanged.emit('connected');
     await settled();
     assert.equal(events.state, 'not-loaded');
     assert.deepEqual(ids(), [0]);
@@ -117,7 +121,7 @@ describe('KernelEvents', () => {
     await refreshed;
     assert.equal(events.state, 'unknown');
     assert.deepEqual(ids(), []);
-    session.statusChanged.emit('idle');
+    session.connectionStatusChanged.emit('connected');
     await settled();
     assert.equal(events.state, 'ready');
   });

@@ -96,7 +96,10 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
   }
 
   get state(): RuntimeState {
-    return this._kernelId === null ? 'no-kernel' : this._state;
+    if (this._kernelId === null) {
+      return 'no-kernel';
+    }
+    return this._isRestarting ? 'unknown' : this._state;
   }
 
   get error(): string {
@@ -285,6 +288,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
         this._confirmations.onDecided(decision);
       }
     } else if (type === 'execute_input' && this.state !== 'ready') {
+      this._isRestarting = false;
       // Whoever names the extension in a cell is about to load it.
       const code = text(message.content as Record<string, unknown>, 'code');
       this._refreshWhenIdle ||= code.includes('oh_jupyter');
@@ -311,6 +315,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
   }
 
   private _onKernelChanged(): void {
+    this._isRestarting = false;
     this._log.end();
     this._state = 'unknown';
     this._changed.emit();
@@ -323,12 +328,17 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
       this._log.end();
       this._state = 'unknown';
       this._starts += 1;
+      this._isRestarting = true;
       this._refreshWhenIdle = true;
       this._changed.emit();
     } else if (status === 'dead') {
       this._log.end();
       this._changed.emit();
-    } else if (status === 'idle' && this._refreshWhenIdle) {
+    } else if (
+      status === 'idle' &&
+      this._refreshWhenIdle &&
+      !this._isRestarting
+    ) {
       this._refreshWhenIdle = false;
       this._refreshIfWatched();
     }
@@ -340,6 +350,7 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
 
   private _onConnection(_: unknown, status: Kernel.ConnectionStatus): void {
     if (status === 'connected') {
+      this._isRestarting = false;
       this._refreshIfWatched();
       void this._confirmations.look();
     }
@@ -363,6 +374,8 @@ export class KernelEvents<T extends IWatchedSession = IWatchedSession>
   private _watched = false;
   /** Counts the restarts. */
   private _starts = 0;
+  /** From a restart until JupyterLab connects to the new process. */
+  private _isRestarting = false;
   private _stale = false;
   private _refreshing: Promise<void> | null = null;
   private _refreshWhenIdle = false;
