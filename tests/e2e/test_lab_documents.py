@@ -208,9 +208,11 @@ def second_window(lab: Any, first: Tab) -> Tab:
 
 TOASTS = """() => {
     window.toasts = [];
+    const earlier = new Set(document.querySelectorAll('.Toastify__toast'));
     new MutationObserver(() => {
-        for (const { textContent } of document.querySelectorAll('.Toastify__toast')) {
-            if (textContent && !window.toasts.includes(textContent)) {
+        for (const toast of document.querySelectorAll('.Toastify__toast')) {
+            const { textContent } = toast;
+            if (!earlier.has(toast) && textContent && !window.toasts.includes(textContent)) {
                 window.toasts.push(textContent);
             }
         }
