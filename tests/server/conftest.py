@@ -16,6 +16,7 @@ from pytest_jupyter.jupyter_server import jp_auth_header as own_auth_header
 from pytest_jupyter.jupyter_server import jp_fetch as own_fetch
 from pytest_jupyter.jupyter_server import jp_server_cleanup
 from tornado.httpclient import AsyncHTTPClient, HTTPClientError, HTTPResponse
+from traitlets.config import Config
 
 from oh_jupyter.testing import LiveServer, run_server
 
@@ -31,23 +32,34 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "shared_server: the test may use the server and default kernel of its module"
     )
+    config.addinivalue_line(
+        "markers", "server_config(SECTION={...}): configuration of the test's own server"
+    )
 
 
 Ask = Callable[..., Awaitable[tuple[int, Any]]]
 
 
 @pytest.fixture
-def jp_server_config(jp_server_config: dict[str, Any]) -> dict[str, Any]:
-    return {
-        **jp_server_config,
-        "ServerApp": {
-            **jp_server_config.get("ServerApp", {}),
-            "jpserver_extensions": {"oh_jupyter": True},
-            "allow_unauthenticated_access": False,
-        },
-        # How often a server looks whether its kernels live; three seconds by default.
-        "KernelRestarter": {"time_to_dead": 0.5},
-    }
+def jp_server_config(
+    jp_server_config: dict[str, Any], request: pytest.FixtureRequest
+) -> dict[str, Any]:
+    config = Config(jp_server_config)
+    config.merge(
+        Config(
+            {
+                "ServerApp": {
+                    "jpserver_extensions": {"oh_jupyter": True},
+                    "allow_unauthenticated_access": False,
+                },
+                # How often a server looks whether its kernels live; three seconds by default.
+                "KernelRestarter": {"time_to_dead": 0.5},
+            }
+        )
+    )
+    for marker in reversed(list(request.node.iter_markers("server_config"))):
+        config.merge(Config(marker.kwargs))
+    return config
 
 
 def is_shared(request: pytest.FixtureRequest) -> bool:
@@ -59,6 +71,7 @@ def is_shared(request: pytest.FixtureRequest) -> bool:
     return (
         request.node.get_closest_marker("shared_server") is not None
         and not own & set(request.fixturenames)
+        and request.node.get_closest_marker("server_config") is None
         and not hasattr(request.cls, "jp_server_config")
     )
 

@@ -172,11 +172,8 @@ async def test_other_content_types_are_refused(send: Any) -> None:
     assert "multipart/form-data" in answer["detail"]
 
 
+@pytest.mark.server_config(OhJupyter={"max_upload_mb": 1})
 class TestSmallLimit:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:
-        return {**jp_server_config, "OhJupyter": {"max_upload_mb": 1}}
-
     async def test_too_much_is_refused(self, send: Any, place: Path) -> None:
         status, answer = await send(form("a", b"x" * 1_200_000), destination=str(place))
         assert status == 413

@@ -25,12 +25,11 @@ def link_to(server: Any, kernel: str) -> Any:
     return state_of(server.web_app.settings).router.link(kernel)
 
 
-@pytest.fixture
-def jp_server_config(jp_server_config: dict[str, Any]) -> dict[str, Any]:
-    """Deaths are noticed sooner than by default, fewer are put up with, and none is forgotten."""
-    restarter = {"time_to_dead": 0.2, "restart_limit": LIMIT, "stable_start_time": 600}
-    own = {"default_kernel_name": "mine"}
-    return {**jp_server_config, "KernelRestarter": restarter, "OhJupyter": own}
+# Deaths are noticed sooner than by default, fewer are tolerated, and none is forgotten.
+pytestmark = pytest.mark.server_config(
+    KernelRestarter={"time_to_dead": 0.2, "restart_limit": LIMIT, "stable_start_time": 600},
+    OhJupyter={"default_kernel_name": "mine"},
+)
 
 
 @pytest.fixture(autouse=True)
@@ -169,12 +168,9 @@ async def test_the_pause_between_attempts_grows_and_ends() -> None:
     assert "times" not in str(kernel.failed("died"))
 
 
+# As where Jupyter does not keep the ports that it chose first.
+@pytest.mark.server_config(KernelManager={"cache_ports": False})
 class TestOtherPorts:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:
-        """As they are chosen where Jupyter does not hold on to those that it chose first."""
-        return {**jp_server_config, "KernelManager": {"cache_ports": False}}
-
     @pytest.mark.slow
     async def test_an_open_kernel_is_found_at_other_ports(
         self, act, plain_kernel, jp_serverapp

@@ -58,11 +58,8 @@ async def status_of(connection: Any) -> int:
     return int(line.split()[1])
 
 
+@pytest.mark.server_config(OhJupyter={"max_body_mb": 1})
 class TestBodies:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:
-        return {**jp_server_config, "OhJupyter": {"max_body_mb": 1}}
-
     async def test_too_large_ones_are_refused(
         self, ask: Any, jp_root_dir: Path, jp_serverapp: Any
     ) -> None:
@@ -107,12 +104,8 @@ class TestBodies:
         assert await status_of(large) == 413
 
 
+@pytest.mark.server_config(OhJupyter={"max_concurrent_actions": 1, "max_queued_actions": 1})
 class TestTurns:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:
-        limits = {"max_concurrent_actions": 1, "max_queued_actions": 1}
-        return {**jp_server_config, "OhJupyter": limits}
-
     async def test_more_actions_than_may_wait_are_refused(
         self, act: Any, ask: Any, jp_fetch: Any, plain_kernel: str, tmp_path: Path
     ) -> None:
@@ -190,12 +183,9 @@ class TestTurns:
             assert [(await one).status_code for one in waiting] == [200, 200]
 
 
+# So slow that a test's own pace does not matter.
+@pytest.mark.server_config(OhJupyter={"rate_limit": 0.01})
 class TestRate:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:
-        # So slow that a test's own pace does not matter.
-        return {**jp_server_config, "OhJupyter": {"rate_limit": 0.01}}
-
     async def test_each_asker_has_one(
         self, mcp_url: str, jp_auth_header: dict[str, str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

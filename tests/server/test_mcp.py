@@ -80,11 +80,8 @@ async def test_what_a_first_client_needs_is_imported_before_it_comes(
     assert list(jp_serverapp.kernel_manager.list_kernel_ids()) == []
 
 
+@pytest.mark.server_config(OhJupyter={"confirmation": "always"})
 class TestConfirmation:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config):
-        return {**jp_server_config, "OhJupyter": {"confirmation": "always"}}
-
     @pytest.mark.parametrize("approve", [True, False])
     async def test_the_servers_policy_holds_in_a_persons_kernel(
         self, mcp_connect, ask, plain_kernel, jp_serverapp, approve: bool
@@ -103,11 +100,8 @@ class TestConfirmation:
             assert ("42" in told(answer)) is approve
 
 
+@pytest.mark.server_config(OhJupyter={"mcp_skills": True})
 class TestSkillsForAll:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config):
-        return {**jp_server_config, "OhJupyter": {"mcp_skills": True}}
-
     async def test_a_setting_lists_them(self, mcp_connect) -> None:
         async with mcp_connect() as session:
             await session.call_tool("run", {"command": "true"})

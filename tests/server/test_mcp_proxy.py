@@ -201,13 +201,11 @@ async def test_a_restart_is_told_of(ask, mcp_connect, plain_kernel, jp_serverapp
         assert "echo" not in {tool.name for tool in (await session.list_tools()).tools}
 
 
+@pytest.mark.server_config(
+    OhJupyter={"mcp_servers": [{**small(), "env": {"KEY": "from the configuration"}}]}
+)
 class TestConfigured:
     """Servers in the configuration of the Jupyter server, for its default kernel."""
-
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config):
-        server = {**small(), "env": {"KEY": "from the configuration"}}
-        return {**jp_server_config, "OhJupyter": {"mcp_servers": [server]}}
 
     async def test_they_run_behind_the_default_kernel(self, mcp_connect, jp_serverapp) -> None:
         async with mcp_connect() as session:

@@ -100,11 +100,8 @@ async def test_tasks_are_for_who_knows_them(mcp_url, jp_auth_header) -> None:
             await client.task("any")
 
 
+@pytest.mark.server_config(OhJupyter={"confirmation": "always"})
 class TestConfirmation:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config):
-        return {**jp_server_config, "OhJupyter": {"confirmation": "always"}}
-
     async def test_what_waits_for_a_person_says_so(
         self, mcp_url, jp_auth_header, ask, plain_kernel, jp_serverapp
     ) -> None:

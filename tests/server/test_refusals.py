@@ -25,12 +25,8 @@ class HubLikeProvider(IdentityProvider):
         return handler.request.headers.get("Authorization") == "of our own"
 
 
+@pytest.mark.server_config(ServerApp={"identity_provider_class": HubLikeProvider})
 class TestAnotherIdentityProvider:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:
-        server = {**jp_server_config["ServerApp"], "identity_provider_class": HubLikeProvider}
-        return {**jp_server_config, "ServerApp": server}
-
     async def test_it_and_the_session_key_let_in(
         self, mcp_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -65,11 +61,8 @@ async def test_who_has_no_token_is_told_how_to_send_it(
         assert (answer.status_code, "_xsrf" in answer.json()["detail"]) == (403, True)
 
 
+@pytest.mark.server_config(OhJupyter={"rate_limit": 1})
 class TestRateLimit:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config: dict[str, Any]) -> dict[str, Any]:
-        return {**jp_server_config, "OhJupyter": {"rate_limit": 1}}
-
     async def test_refused_requests_break_no_connection(
         self, mcp_url: str, jp_auth_header: dict[str, str]
     ) -> None:

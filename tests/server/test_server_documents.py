@@ -33,19 +33,17 @@ from pycrdt import (
 LATER_SECONDS = count(10, 10)
 
 
-@pytest.fixture
-def jp_server_config(jp_server_config: dict[str, Any]) -> dict[str, Any]:
-    """Nothing looks at files and nothing is saved but when an agent works."""
-    server = jp_server_config["ServerApp"]
-    extensions = {"jupyter_server_documents": True, "jupyter_server_fileid": True}
-    return {
-        **jp_server_config,
-        "ServerApp": {
-            **server,
-            "jpserver_extensions": {**server["jpserver_extensions"], **extensions},
-        },
-        "YRoomFileAPI": {"min_poll_interval": 3600.0},
-    }
+# The server looks at files and saves only when an agent works.
+pytestmark = pytest.mark.server_config(
+    ServerApp={
+        "jpserver_extensions": {
+            "oh_jupyter": True,
+            "jupyter_server_documents": True,
+            "jupyter_server_fileid": True,
+        }
+    },
+    YRoomFileAPI={"min_poll_interval": 3600.0},
+)
 
 
 class Tab:

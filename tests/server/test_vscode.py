@@ -159,12 +159,10 @@ def _open_in_browser(login: str, address: str, token: dict[str, str]) -> None:
         browser.close()
 
 
+@pytest.mark.server_config(
+    OhJupyter={"plugins": ["vscode"], "vscode_path": "/no/openvscode-server"}
+)
 class TestWithoutTheProgram:
-    @pytest.fixture
-    def jp_server_config(self, jp_server_config):
-        missing = {"plugins": ["vscode"], "vscode_path": "/no/openvscode-server"}
-        return {**jp_server_config, "OhJupyter": missing}
-
     async def test_it_says_how_to_get_one(self, ask) -> None:
         assert await ask("vscode", "connection_token") == (200, {"token": None})
         status, found = await ask("vscode")
