@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+import psutil
 import pytest
 from playwright.async_api import Page, async_playwright
 
@@ -34,39 +34,29 @@ def renderers() -> list[Any]:
 
 
 @contextlib.contextmanager
-def little_processor_time() -> Iterator[None]:
-    """Within the block, renderers run two fifths of the time, as beside many others."""
-    processes, over = renderers(), threading.Event()
-    assert processes
-
-    def share() -> None:
-        while not over.is_set():
-            with suspended(*processes):
-                time.sleep(0.06)
-            time.sleep(0.04)
-
-    sharing = threading.Thread(target=share)
-    sharing.start()
-    try:
-        yield
-    finally:
-        over.set()
-        sharing.join()
-
-
-@contextlib.contextmanager
-def busy_processors() -> Iterator[None]:
-    """Within the block, two processes keep two processors busy."""
+def busy_processors() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Run two processes that compute all the time."""
     busy = [
         subprocess.Popen(["nice", "-n", "1", sys.executable, "-c", "while True: pass"])
         for _ in range(2)
     ]
     try:
-        yield
+        yield busy
     finally:
         for process in busy:
             process.kill()
             process.wait()
+
+
+@contextlib.contextmanager
+def little_processor_time() -> Iterator[None]:
+    """Have renderers share one processor with two processes that compute all the time."""
+    processes = renderers()
+    assert processes
+    with busy_processors() as busy:
+        for process in (*processes, *(psutil.Process(each.pid) for each in busy)):
+            process.cpu_affinity([min(os.sched_getaffinity(0))])
+        yield
 
 
 def ask(question: Callable[[Page, Watchdog], Awaitable[bool]]) -> bool:
@@ -83,6 +73,7 @@ def ask(question: Callable[[Page, Watchdog], Awaitable[bool]]) -> bool:
     return asyncio.run(run())
 
 
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs processor affinity")
 def test_a_page_that_computes_with_little_processor_time_does_not_hang(monkeypatch):
     monkeypatch.setattr(watchdog, "HUNG_IDLE_SECONDS", 1.0)
 

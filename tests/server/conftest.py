@@ -62,6 +62,19 @@ def jp_server_config(
     return config
 
 
+@pytest.fixture(autouse=True)
+def close_databases(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Close Jupyter's databases, which it leaves to its process's end; Python 3.13 warns of it."""
+    app = (
+        request.getfixturevalue("jp_serverapp") if "jp_serverapp" in request.fixturenames else None
+    )
+    yield
+    if app is not None:
+        app.session_manager.close()
+        app.session_manager.connection.close()
+        app.contents_manager.notary.store.close()
+
+
 def is_shared(request: pytest.FixtureRequest) -> bool:
     """Whether a test uses the server of its module, in a process of its own.
 
