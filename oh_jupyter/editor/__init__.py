@@ -1,7 +1,7 @@
 """The file editor: views, edits, and a history that survives."""
 
 from oh_jupyter.editor.arguments import COMMANDS
-from oh_jupyter.editor.changes import CellChange, ChangedFile, HistoryPosition
+from oh_jupyter.editor.changed_files import CellChange, ChangedFile, HistoryPosition
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.engine import Transaction
 from oh_jupyter.editor.history.edit_history import HistoryEntry

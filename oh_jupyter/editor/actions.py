@@ -1,4 +1,4 @@
-"""The editor's handlers of file Actions, which block; failures are answered as OpenHands does."""
+"""Blocking handlers of file Actions; failures become the same Observations as in OpenHands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from oh_jupyter.config import Settings
-from oh_jupyter.editor.changes import ChangedFile
+from oh_jupyter.editor.changed_files import ChangedFile
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import DOCUMENT_SUFFIXES, check_regular
@@ -49,19 +49,19 @@ _MEDIA_TYPES = {
 }
 _BINARY = "ERROR_BINARY_FILE"
 _MAX_READ_BYTES = 32 * 1024 * 1024  # of one Observation
-_STREAMED_BYTES = 1024 * 1024  # above it a range of lines is read alone
-_HEAD_BYTES = 64 * 1024  # from which the encoding of such a file is known
+_STREAMED_BYTES = 1024 * 1024  # above it only the requested lines are read
+_HEAD_BYTES = 64 * 1024  # used to detect the encoding of such a file
 _NEW_FILE_MODE = 0o664
 
 
 def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observation:
-    """Read a file, or show it as the editor does.
+    """Read a file, or show its numbered view.
 
-    Images, PDFs and videos become data URLs before anything looks at their bytes, so a
-    binary check does not hide them. A relative path starts at ``cwd`` everywhere.
+    Images, PDFs and videos become data URLs, without a check for binary files. A relative path
+    starts at ``cwd``.
 
     Args:
-        action: What to read.
+        action: The file and the range of lines.
         cwd: The shell's working directory.
         editor: The editor, for ``impl_source="oh_aci"``.
 
@@ -82,7 +82,7 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
         if media_type is None and size > _STREAMED_BYTES and (action.start > 0 or action.end != -1):
             return _read_lines(path, action)
         if size > _MAX_READ_BYTES:
-            return ErrorObservation(_too_much(path, size))
+            return ErrorObservation(_too_large(path, size))
         data, _ = atomic_write.read(path)
     except FileNotFoundError:
         return ErrorObservation(f"File not found: {path}. Your current working directory is {cwd}.")
@@ -101,35 +101,35 @@ def read_file(action: FileReadAction, *, cwd: str, editor: FileEditor) -> Observ
 
 
 def _read_lines(path: Path, action: FileReadAction) -> Observation:
-    """Read lines of a large file, of which the rest is passed over."""
+    """Read a range of lines of a large file, without the rest."""
     with open(path, "rb") as stream:
         head = stream.read(_HEAD_BYTES)
         encoding = detect(head[: head.rfind(b"\n") + 1] or head)
         if encoding is None:
             return ErrorObservation(_BINARY)
-        if encoding.name.startswith(("utf-16", "utf-32")):  # a line feed has several bytes there
+        if encoding.name.startswith(("utf-16", "utf-32")):  # a line feed has several bytes
             return ErrorObservation(
                 f"File {path} cannot be read by lines: it is in {encoding.name} and larger than "
                 f"{_STREAMED_BYTES // 1024**2} MB. Use Python code to read it."
             )
         data = LineSeeker(stream).read(action.start, action.end, _MAX_READ_BYTES)
     if data is None:
-        return ErrorObservation(_too_much(path, os.path.getsize(path)))
+        return ErrorObservation(_too_large(path, os.path.getsize(path)))
     try:
         text = data.removeprefix(encoding.bom).decode(encoding.name)
     except UnicodeDecodeError:
-        file = TextFile.parse(data)  # it begins as UTF-8, and is something else further down
+        file = TextFile.parse(data)  # only its head is UTF-8
         if file is None:
             return ErrorObservation(_BINARY)
         text = file.text
     return FileReadObservation(to_newlines(text), path=str(path))
 
 
-def _too_much(path: Path, size: int) -> str:
+def _too_large(path: Path, size: int) -> str:
     return (
-        f"File {path} cannot be read: it has {size / 1024**2:.0f} MB, and at most "
-        f"{_MAX_READ_BYTES // 1024**2} MB are read at once. Read a range of its lines with `start` "
-        "and `end`, or use Python code."
+        f"File {path} cannot be read: it has {size / 1024**2:.0f} MB, and the limit is "
+        f"{_MAX_READ_BYTES // 1024**2} MB. Read a range of its lines with `start` and `end`, or "
+        "use Python code."
     )
 
 
@@ -150,7 +150,7 @@ def _is_binary(path: Path) -> bool:
         check_regular(path)
         return detect(atomic_write.read(path)[0]) is None
     except (OSError, EditorError):
-        return False  # the view says what is wrong
+        return False  # the view reports the error
 
 
 def _select(text: str, start: int, end: int) -> str:
@@ -169,19 +169,18 @@ def write_file(
 ) -> Observation:
     """Write a file, or replace a range of its lines.
 
-    Every line that is written ends in a newline, as in the protocol: writing ``x``
-    stores ``x`` and a newline. Content that already ends in a newline gets no further
-    one; the protocol's server adds one each time, so a file grows with every read and
-    write, and no client relies on that. Empty content stores nothing.
+    As in the protocol, content without a final newline gets one. Unlike the protocol's server,
+    content with a final newline does not get another, which would grow the file with every read
+    and write. Empty content stores nothing.
 
     Args:
-        action: What to write.
+        action: The content and the range of lines.
         cwd: The shell's working directory.
-        owner: User and group id of a new file; by default the process's.
-        editor: The editor, whose history then has the write as a step to undo.
+        owner: User and group id of a new file; by default those of the process.
+        editor: The editor whose history records the write as a step to undo.
 
     Returns:
-        An empty observation that names the file; or an error.
+        An empty Observation with the path; or an error.
     """
     path = Path(cwd, action.path)
     try:
@@ -192,9 +191,9 @@ def write_file(
         if existed:
             check_regular(path)
         if editor is not None:
-            editor.overwrite(path, partial(_written, action), _NEW_FILE_MODE)
+            editor.overwrite(path, partial(_new_content, action), _NEW_FILE_MODE)
         else:
-            data = _written(action, atomic_write.read(path)[0] if existed else None)
+            data = _new_content(action, atomic_write.read(path)[0] if existed else None)
             atomic_write.replace(path, data, mode=_NEW_FILE_MODE)
     except FileNotFoundError:
         return ErrorObservation(f"File not found: {path}")
@@ -214,35 +213,34 @@ def write_file(
     return FileWriteObservation("", path=str(path))
 
 
-def _written(action: FileWriteAction, old: bytes | None) -> bytes:
-    """Compute the file; None stands for one that is not there."""
+def _new_content(action: FileWriteAction, old: bytes | None) -> bytes:
     data = old or b""
-    mark = data[:3] if data.startswith(codecs.BOM_UTF8) else b""
-    file = TextFile(data, Encoding("utf-8", mark))
+    bom = data[:3] if data.startswith(codecs.BOM_UTF8) else b""
+    file = TextFile(data, Encoding("utf-8", bom))
     return write_range(file, action.content, action.start, action.end)[0]
 
 
 def edit_file(
     action: FileEditAction, *, cwd: str, editor: FileEditor, settings: Settings | None = None
 ) -> Observation:
-    """Carry out an editor command, or merge a draft.
+    """Run an editor command, or merge a draft.
 
     Args:
         action: The command or the draft.
         cwd: The shell's working directory, for drafts; paths of commands are absolute.
         editor: The editor.
-        settings: Which model may merge drafts, by default none; and whether to lint.
+        settings: The model to merge drafts, by default none; and whether to lint.
 
     Returns:
-        What the editor said, or ``ERROR:`` and why it did nothing. As in the protocol,
-        ``old_content`` and ``new_content`` are the arguments, not the file.
+        The editor's output, or ``ERROR:`` and the reason. As in the protocol, ``old_content``
+        and ``new_content`` are the arguments, not the file.
     """
     if action.impl_source == "llm_based_edit":
         from oh_jupyter.editor.draft import edit_by_draft
 
         return edit_by_draft(action, cwd=cwd, editor=editor, settings=settings or Settings())
     diff = context_diff = ""
-    is_write = action.command == "write"  # of nothing, too: it removes lines
+    is_write = action.command == "write"  # with empty content it removes lines
     try:
         result = editor(
             command=action.command,
@@ -278,13 +276,13 @@ def edit_file(
 
 
 def _diffs(result: EditorResult) -> tuple[str, str]:
-    """Return the diff without context lines, as the protocol has it, and the one for people.
+    """Return the protocol's diff without context lines, and the one for people.
 
-    Notebooks are compared cell by cell.
+    Notebooks are compared by cells.
     """
     if result.files:
-        each = [_diffs(file) for file in result.files]
-        return "\n".join(d for d, _ in each if d), "\n".join(d for _, d in each if d)
+        pairs = [_diffs(file) for file in result.files]
+        return "\n".join(d for d, _ in pairs if d), "\n".join(d for _, d in pairs if d)
     old, new, path = result.old_content, result.new_content or "", Path(result.path)
     diffs = [""]
     if is_notebook(path) and (old or new):
@@ -296,7 +294,7 @@ def _diffs(result: EditorResult) -> tuple[str, str]:
     if not diffs[0] and old is not None:
         diffs = unified_diffs(old, new, result.path, 0, CONTEXT_LINES, counts_end=False)
     elif not diffs[0]:
-        # The protocol's diff of a new file without a final newline removes an empty line.
+        # The protocol's diff of a new unterminated file removes an empty line.
         whole = f"{new}\n" if new and not new.endswith("\n") else new
         bare = unified_diff("", whole if result.dry_run else new, result.path)
         diffs = [bare, unified_diff("", whole, result.path)]

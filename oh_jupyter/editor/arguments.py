@@ -1,39 +1,33 @@
-"""Arguments of a call, checked and turned into a command on one file."""
+"""Validation of a call's arguments, which become a command on one file."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from oh_jupyter.editor.files.paths import parse_path
 from oh_jupyter.editor.messages import REVIEW, invalid, missing
 from oh_jupyter.editor.notebook.validation import is_notebook, new_notebook
 from oh_jupyter.editor.text import edits
-from oh_jupyter.editor.text.edits import Command, NewFile
+from oh_jupyter.editor.text.edits import EditCommand, NewFile
 from oh_jupyter.errors import EditorError
 
 COMMANDS = (
-    "view",
-    "create",
-    "str_replace",
-    "insert",
-    "undo_edit",
-    "redo_edit",
-    "write",
-    "apply_patch",
-    "notebook_edit",
+    *("view", "create", "str_replace", "insert", "undo_edit"),
+    *("redo_edit", "write", "apply_patch", "notebook_edit"),
 )
-"""The commands that the editor knows."""
+"""The commands of the editor."""
 
-EDIT_COMMANDS = ("create", "str_replace", "insert", "write", "notebook_edit")
-"""Those that ``prepare`` knows: they change one file."""
+_EDIT_COMMANDS = ("create", "str_replace", "insert", "write", "notebook_edit")
 
 _T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
 class Arguments:
-    """What the commands take, as documented at ``FileEditor.__call__``."""
+    """Arguments of the commands, as documented at ``FileEditor.__call__``."""
 
     file_text: str | None = None
     old_str: str | None = None
@@ -49,63 +43,88 @@ class Arguments:
     replace_all: bool = False
     expected_replacements: int | None = None
 
-    def check(self) -> None:
-        """Refuse texts that are no strings."""
+    def __post_init__(self) -> None:
         for name in ("file_text", "old_str", "new_str", "content"):
             value = getattr(self, name)
             if value is not None and not isinstance(value, str):
                 raise invalid(name, value, "It should be a string.")
 
-    def required(self, command: str, parameter: str, value: _T | None) -> _T:
-        """Refuse a call without the parameter."""
-        if value is None:
-            raise missing(command, parameter)
-        return value
+
+def required(command: str, parameter: str, value: _T | None) -> _T:
+    """Return the value; raise an error if it is None."""
+    if value is None:
+        raise missing(command, parameter)
+    return value
 
 
-def prepare(command: str, path: Path, given: Arguments) -> Command | NewFile:
-    """Validated command that changes one file."""
+def prepare(command: str, path: Path, arguments: Arguments) -> EditCommand | NewFile:
+    """Validate a command that changes one file."""
     match command:
         case "create":
-            text = given.required(command, "file_text", given.file_text)
+            text = required(command, "file_text", arguments.file_text)
             return NewFile(path, new_notebook(path, text))
         case "str_replace":
-            return _str_replace(path, given)
+            return _str_replace(path, arguments)
         case "insert":
-            line = given.required(command, "insert_line", given.insert_line)
-            text = given.required(command, "new_str", given.new_str)
+            line = required(command, "insert_line", arguments.insert_line)
+            text = required(command, "new_str", arguments.new_str)
             edit = edits.insert(path, line, text)
             if is_notebook(path):
-                from oh_jupyter.editor.notebook import commands as cells
+                from oh_jupyter.editor.notebook.commands import cell_insert
 
-                return edit.with_compute(cells.cell_insert(path, line, text, edit.compute))
+                return edit.with_compute(cell_insert(path, line, text, edit.compute))
             return edit
         case "write":
-            text = given.required(command, "content", given.content)
-            return edits.write(path, text, given.start, given.end)
+            text = required(command, "content", arguments.content)
+            return edits.write(path, text, arguments.start, arguments.end)
         case "notebook_edit":
-            from oh_jupyter.editor.notebook import commands as cells
+            from oh_jupyter.editor.notebook.commands import cell_edit
 
-            compute = cells.cell_edit(
-                path, given.edit_mode, given.cell, given.new_str, given.cell_type, given.to
+            compute = cell_edit(
+                path,
+                arguments.edit_mode,
+                arguments.cell,
+                arguments.new_str,
+                arguments.cell_type,
+                arguments.to,
             )
-            return Command(command, path, compute, "", REVIEW)
+            return EditCommand(command, path, compute, "", REVIEW)
     raise EditorError(
         f"Unrecognized command {command}. The allowed commands for the oh_editor tool are: "
         + ", ".join(COMMANDS)
     )
 
 
-def _str_replace(path: Path, given: Arguments) -> Command:
-    old, new = given.required("str_replace", "old_str", given.old_str), given.new_str or ""
-    every, expected = given.replace_all, given.expected_replacements
+def _str_replace(path: Path, arguments: Arguments) -> EditCommand:
+    old = required("str_replace", "old_str", arguments.old_str)
+    new, every = arguments.new_str or "", bool(arguments.replace_all)
+    expected = arguments.expected_replacements
     edit = edits.str_replace(path, old, new, replace_all=every, expected=expected)
     if not is_notebook(path):
         return edit
-    from oh_jupyter.editor.notebook import commands as cells
+    from oh_jupyter.editor.notebook.commands import cell_replace
 
-    return edit.with_compute(
-        cells.cell_replace(
-            path, old, new, given.cell, edit.compute, every=bool(every), expected=expected
-        )
+    compute = cell_replace(
+        path, old, new, arguments.cell, edit.compute, every=every, expected=expected
     )
+    return edit.with_compute(compute)
+
+
+def prepare_edit(edit: Mapping[str, Any], workspace: Path) -> EditCommand | NewFile:
+    """Validate one of several edits, given as a mapping."""
+    values = dict(edit)
+    command, path = values.pop("command", None), values.pop("path", None)
+    if not isinstance(command, str) or path is None:
+        raise invalid("edits", edit, "Each edit needs a `command` and a `path`.")
+    try:
+        arguments = Arguments(**values)
+    except TypeError:
+        names = ", ".join(field.name for field in fields(Arguments))
+        hint = f"The allowed keys besides command and path are: {names}."
+        raise invalid("edits", edit, hint) from None
+    if command not in _EDIT_COMMANDS:
+        raise EditorError(
+            f"Unrecognized command {command}. The commands allowed in a combined edit are: "
+            + ", ".join(_EDIT_COMMANDS)
+        )
+    return prepare(command, parse_path(path, workspace), arguments)

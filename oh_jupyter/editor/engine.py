@@ -1,18 +1,19 @@
 """The pipeline of every edit: read, compute, check, write and report, for one file or many.
 
-It is built on a stage under the locks of its files, anew if somebody else writes one meanwhile.
+The edit is built on a stage while its files are locked, and rebuilt if somebody else writes one.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 
+from oh_jupyter.editor.arguments import prepare_edit
 from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
 from oh_jupyter.editor.files.paths import check_path
 from oh_jupyter.editor.history.commit import commit
@@ -29,7 +30,7 @@ from oh_jupyter.editor.messages import (
 from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage, StagedFile
 from oh_jupyter.editor.state import EditorState, real_path
-from oh_jupyter.editor.text.edits import Command, NewFile
+from oh_jupyter.editor.text.edits import EditCommand, NewFile
 from oh_jupyter.editor.text.views import number_lines
 from oh_jupyter.errors import EditorError, FileChangedError, HistoryAccessError
 
@@ -40,24 +41,24 @@ _T = TypeVar("_T")
 
 def apply(
     state: EditorState,
-    command: Command | NewFile,
+    command: EditCommand | NewFile,
     *,
     linting: bool = False,
     dry_run: bool = False,
 ) -> EditorResult:
-    """Carry out one command on one file."""
+    """Apply one command to one file."""
     stage, path = Stage(state), command.path
-    (said, note), _ = _make(
+    (output, note), _ = _make(
         stage, [path], lambda stage: _stage_command(stage, command), dry_run=dry_run
     )
     staged = stage.at(path)
     new = command if isinstance(command, NewFile) else command.if_missing
     result = staged.result(dry_run=dry_run)
-    result.output = DRY_RUN * dry_run + said
-    if staged.command != "create" and isinstance(command, Command):
+    result.output = DRY_RUN * dry_run + output
+    if staged.command != "create" and isinstance(command, EditCommand):
         result.output += (_lint(result) if linting else "") + command.review + note
     elif new is not None:
-        result.new_content = new.text  # with the line ends that were given
+        result.new_content = new.text  # with the caller's line ends
     return result
 
 
@@ -71,16 +72,16 @@ def apply_all(
     linting: bool = False,
     dry_run: bool = False,
 ) -> EditorResult:
-    """Make an edit of any number of files, one step, by ``build``, which may be called again."""
+    """Apply an edit of any number of files as one step; ``build`` may be called repeatedly."""
     stage, targets = Stage(state), list(paths)
     state.finish_interrupted(*targets)
-    said, notes = _make(stage, targets, build, command, dry_run=dry_run)
+    output, notes = _make(stage, targets, build, command, dry_run=dry_run)
     files = [staged.result(dry_run=dry_run) for staged in stage.changed]
     if linting:
-        said += "".join(_lint(file) for file in files if file.new_content is not None)
+        output += "".join(_lint(file) for file in files if file.new_content is not None)
     only = files[0] if len(files) == 1 else EditorResult("")
     return EditorResult(
-        DRY_RUN * dry_run + said + "".join(notes.values()),
+        DRY_RUN * dry_run + output + "".join(notes.values()),
         path=str(path),
         prev_exist=only.prev_exist,
         old_content=only.old_content,
@@ -90,10 +91,48 @@ def apply_all(
     )
 
 
+def apply_together(
+    state: EditorState,
+    commands: Sequence[EditCommand | NewFile],
+    *,
+    linting: bool = False,
+    dry_run: bool = False,
+) -> EditorResult:
+    """Apply several commands in order, as one edit."""
+
+    def build(stage: Stage) -> str:
+        outputs = []
+        for number, command in enumerate(commands, 1):
+            try:
+                output, note = _stage_command(stage, command)
+            except EditorError as error:
+                if len(commands) == 1:
+                    raise
+                raise type(error)(
+                    f"{error}\nThis is edit {number} of {len(commands)} ({command.name} in "
+                    f"{command.path}); none of the edits was applied."
+                ) from None
+            outputs.append((output + note.lstrip()).removesuffix("\n") + "\n")
+        files = plural(len({command.path for command in commands}), "file")
+        heading = f"{plural(len(commands), 'edit')} of {files} made together, as one step.\n"
+        return heading + "".join(outputs) + REVIEW
+
+    paths = [command.path for command in commands]
+    return apply_all(
+        state,
+        paths,
+        build,
+        command="edit_many",
+        path=paths[0],
+        linting=linting,
+        dry_run=dry_run,
+    )
+
+
 def overwrite(
     state: EditorState, path: Path, compute: Callable[[bytes | None], bytes], mode: int | None
 ) -> None:
-    """Write a file as a whole, as a step that can be undone, without any check."""
+    """Write a whole file as a step that can be undone, without any check."""
     _write(Stage(state), [path], lambda stage: stage.overwrite(path, compute, mode), "")
 
 
@@ -119,14 +158,14 @@ def _make(
 def _write(
     stage: Stage, paths: list[Path], build: Callable[[Stage], _T], command: str
 ) -> tuple[_T, dict[Path, str]]:
-    """Build the edit and write it; what it says, and notes on what others changed."""
+    """Build the edit and write it; return the built value, and notes on others' changes."""
     history = stage.state.history
     targets = list(dict.fromkeys(map(real_path, paths)))
     with history.open_all(targets) as histories:
         for _ in range(_MAX_ATTEMPTS):
             stage.reset()
             try:
-                said = build(stage)
+                built = build(stage)
                 notes = stage.check_conflicts()
             except FileChangedError:
                 stage.remember_shown()
@@ -136,17 +175,19 @@ def _write(
                 _make_parents(stage.changed, parents)
                 commit(history.journal, stage.plan(histories, command))
             except BaseException as error:
-                _remove(parents)
+                for folder in reversed(parents):
+                    with suppress(OSError):  # somebody put something into it
+                        os.rmdir(folder)
                 if isinstance(error, ConcurrentWriteError):
                     continue
                 raise
             stage.remember()
-            return said, notes
+            return built, notes
     raise still_being_written(", ".join(map(str, targets)))
 
 
 def _make_parents(files: list[StagedFile], made: list[Path]) -> None:
-    """Make the directories of new files; list those that were not there, outermost first."""
+    """Create the directories of new files, and add them to a list, outermost first."""
     for staged in files:
         parent = staged.path.parent
         if staged.new is None or parent.is_dir():
@@ -157,40 +198,34 @@ def _make_parents(files: list[StagedFile], made: list[Path]) -> None:
             made.append(folder)
 
 
-def _remove(folders: list[Path]) -> None:
-    for folder in reversed(folders):
-        with suppress(OSError):  # somebody put something into it
-            os.rmdir(folder)
-
-
 def _lint(file: EditorResult) -> str:
     from oh_jupyter.editor.lint import lint_report
 
     return f"\n{lint_report(Path(file.path), file.old_content or '', file.new_content or '')}\n"
 
 
-def _stage_command(stage: Stage, command: Command | NewFile) -> tuple[str, str]:
-    """Carry out one command on the stage; what to say, and a note to add."""
+def _stage_command(stage: Stage, command: EditCommand | NewFile) -> tuple[str, str]:
+    """Apply one command on the stage; return its output and a note."""
     path = command.path
     staged = stage.at(path)
-    if isinstance(command, Command) and command.if_missing is not None and staged.text is None:
+    if isinstance(command, EditCommand) and command.if_missing is not None and staged.text is None:
         command = command.if_missing
     if isinstance(command, NewFile):
         return _stage_new(stage, staged, command), ""
     if staged.text is None:
-        check_path(command.name, path, restorable=False)  # says so, and what is similar
-        raise invalid("path", path, f"The path {path} does not exist. It was removed before.")
-    # Once a command has changed it, the lines are not those that were shown.
+        check_path(command.name, path, restorable=False)  # raises, and suggests a similar name
+        raise invalid("path", path, f"The path {path} does not exist: it was removed before.")
+    # Once a command has changed the file, the lines are no longer those that were shown.
     edit, note = command.compute(staged.text, staged.shown if not staged.commands else None)
     text = stage.put(path, edit.data).text
     assert text is not None
     staged.by_line_number |= staged.commands > 0 and command.name in ("insert", "write")
     staged.commands += 1
     staged.command = command.name
-    shown = edit.excerpt
-    if shown is None:
-        shown = text.around(edit.offset, edit.before, edit.after)
-    snippet = number_lines(shown, edit.caption or command.caption, edit.first)
+    excerpt = edit.excerpt
+    if excerpt is None:
+        excerpt = text.around(edit.offset, edit.before, edit.after)
+    snippet = number_lines(excerpt, edit.caption or command.caption, edit.first)
     return f"The file {path} has been edited. {snippet}", note
 
 
@@ -201,10 +236,10 @@ def _stage_new(stage: Stage, staged: StagedFile, command: NewFile) -> str:
     stage.put(path, encode_new(path, command.text, stage.state.max_file_bytes))
     staged.commands += 1
     staged.command = command.name
-    said = f"File created successfully at: {path}"
+    output = f"File created successfully at: {path}"
     if not path.parent.exists():
-        said += f"\nThe directory {path.parent} did not exist and was created."
-    return said
+        output += f"\nThe directory {path.parent} did not exist and was created."
+    return output
 
 
 def encode_new(path: Path, text: str, max_bytes: int) -> bytes:
@@ -218,74 +253,43 @@ def encode_new(path: Path, text: str, max_bytes: int) -> bytes:
     return data
 
 
-def combine(commands: list[Command | NewFile]) -> Callable[[Stage], str]:
-    """Make one edit of several commands, carried out in their order."""
-
-    def build(stage: Stage) -> str:
-        said = []
-        for number, command in enumerate(commands, 1):
-            try:
-                text, note = _stage_command(stage, command)
-            except EditorError as error:
-                if len(commands) == 1:
-                    raise
-                raise type(error)(
-                    f"{error}\nThis is edit {number} of {len(commands)} ({command.name} in "
-                    f"{command.path}); nothing was changed, by none of them."
-                ) from None
-            said.append(text + note.lstrip())
-        count = plural(len({command.path for command in commands}), "file")
-        return (
-            f"{plural(len(commands), 'edit')} of {count} made together, as one step.\n"
-            + "".join(text if text.endswith("\n") else text + "\n" for text in said)
-            + REVIEW
-        )
-
-    return build
-
-
 class Transaction:
-    """Collects edits; the end of the ``with`` block makes all of them, or none.
+    """Collects edits; the end of the ``with`` block applies all of them, or none.
 
-    Call it like the editor itself. Every edit is checked when it is given, on the files
-    as the edits before it leave them. If the block is left by an error, nothing is done.
+    Call it like the editor itself. Each edit is checked at once, on the files as the previous
+    edits leave them. If the block raises an error, nothing is written.
 
     Attributes:
-        result: What was done; None before the end of the block.
+        result: The result of the edits; None before the end of the block.
     """
 
-    def __init__(
-        self,
-        stage: Stage,
-        parse: Callable[[Mapping[str, Any]], Command | NewFile],
-        make: Callable[[list[Mapping[str, Any]]], EditorResult],
-    ) -> None:
-        """Begin with no edits; ``make`` carries out those that ``parse`` accepted."""
-        self._stage = stage
-        self._parse = parse
-        self._make = make
-        self._edits: list[Mapping[str, Any]] = []
+    def __init__(self, state: EditorState, *, linting: bool = False) -> None:
+        """Start without edits."""
+        self._state = state
+        self._stage = Stage(state)
+        self._linting = linting
+        self._commands: list[EditCommand | NewFile] = []
         self.result: EditorResult | None = None
 
     def __call__(self, **edit: Any) -> EditorResult:
         """Add an edit.
 
         Args:
-            **edit: The arguments of the editor for one command that changes a file.
+            **edit: The arguments of one editor command that changes a file.
 
         Returns:
-            What it is going to do.
+            The planned change.
 
         Raises:
-            EditorError: It was refused; the edits before it are still there.
+            EditorError: The edit was rejected; the previous ones are kept.
         """
-        command = self._parse(edit)
-        said, note = _stage_command(self._stage, command)
-        self._edits.append(edit)
-        return replace(self._stage.at(command.path).result(dry_run=True), output=said + note)
+        command = prepare_edit(edit, self._state.workspace)
+        output, note = _stage_command(self._stage, command)
+        self._commands.append(command)
+        return replace(self._stage.at(command.path).result(dry_run=True), output=output + note)
 
     def __enter__(self) -> Transaction:
-        """Begin."""
+        """Start the block."""
         return self
 
     def __exit__(
@@ -294,18 +298,6 @@ class Transaction:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Make all edits, unless the block failed."""
-        if kind is None and self._edits:
-            self.result = self._make(self._edits)
-
-
-def check_edits(edits: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Check that edits are a list of arguments."""
-    given = [edits] if isinstance(edits, str | bytes | Mapping) else list(edits)
-    if not given or not all(isinstance(edit, Mapping) for edit in given) or given == [edits]:
-        raise invalid(
-            "edits",
-            edits,
-            "It should be a list of dicts, each with the arguments of one command.",
-        )
-    return given
+        """Apply all edits, unless the block failed."""
+        if kind is None and self._commands:
+            self.result = apply_together(self._state, self._commands, linting=self._linting)

@@ -1,7 +1,7 @@
-"""Lint report of an edit: the problems that it introduced.
+"""Lint report of the problems that an edit introduced.
 
-Python by its parser and pyflakes, which find what flake8, slow to start, would call fatal; others
-by tree-sitter grammars, each a package of its own, since packs take 190 MB or download.
+Python is checked by its parser and pyflakes, which find the fatal errors of flake8 but start
+faster; other languages by tree-sitter grammars in separate packages, since packs take 190 MB.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from oh_jupyter.editor.text.line_diff import changed_lines
 
 
 class Finding(NamedTuple):
-    """One problem."""
+    """One reported problem."""
 
     line: int
     column: int
@@ -33,70 +33,56 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything that was found in a text."""
+    """The problems of a text."""
 
     text: str
     findings: list[Finding] = field(default_factory=list)
-    missing: str = ""  # which package is not installed, and how to get it; "" if all are
+    missing: str = ""  # names a missing package, and how to install it
     complete: bool = True
 
 
 class _Grammar(NamedTuple):
     package: str
     function: str = "language"
-    extra: bool = True  # whether it is among those of the extra `lint`
+    extra: bool = True  # whether the extra `lint` installs it
 
 
-_CPP, _RUBY, _YAML = _Grammar("cpp"), _Grammar("ruby"), _Grammar("yaml")
-_JAVASCRIPT, _BASH = _Grammar("javascript"), _Grammar("bash")
-_OCAML = _Grammar("ocaml", "language_ocaml", extra=False)
-_KOTLIN, _ELIXIR = _Grammar("kotlin", extra=False), _Grammar("elixir", extra=False)
-
+_SUFFIXES = {
+    _Grammar("bash"): ".bash .sh",
+    _Grammar("c"): ".c .h",
+    _Grammar("c-sharp"): ".cs",
+    _Grammar("cpp"): ".cc .cpp .cxx .hpp",
+    _Grammar("css"): ".css",
+    _Grammar("elixir", extra=False): ".ex .exs",
+    _Grammar("go"): ".go",
+    _Grammar("haskell", extra=False): ".hs",
+    _Grammar("hcl", extra=False): ".tf",
+    _Grammar("html"): ".htm .html",
+    _Grammar("java"): ".java",
+    _Grammar("javascript"): ".cjs .js .jsx .mjs",
+    _Grammar("julia", extra=False): ".jl",
+    _Grammar("kotlin", extra=False): ".kt .kts",
+    _Grammar("lua", extra=False): ".lua",
+    _Grammar("ocaml", "language_ocaml", extra=False): ".ml",
+    _Grammar("php", "language_php"): ".php",
+    _Grammar("ruby"): ".rb",
+    _Grammar("rust"): ".rs",
+    _Grammar("scala", extra=False): ".scala",
+    _Grammar("swift", extra=False): ".swift",
+    _Grammar("toml"): ".toml",
+    _Grammar("typescript", "language_typescript"): ".ts",
+    _Grammar("typescript", "language_tsx"): ".tsx",
+    _Grammar("yaml"): ".yaml .yml",
+    _Grammar("zig", extra=False): ".zig",
+}
 GRAMMARS = {
-    ".bash": _BASH,
-    ".c": _Grammar("c"),
-    ".cc": _CPP,
-    ".cjs": _JAVASCRIPT,
-    ".cpp": _CPP,
-    ".cs": _Grammar("c-sharp"),
-    ".css": _Grammar("css"),
-    ".cxx": _CPP,
-    ".ex": _ELIXIR,
-    ".exs": _ELIXIR,
-    ".go": _Grammar("go"),
-    ".h": _Grammar("c"),
-    ".hpp": _CPP,
-    ".hs": _Grammar("haskell", extra=False),
-    ".htm": _Grammar("html"),
-    ".html": _Grammar("html"),
-    ".java": _Grammar("java"),
-    ".jl": _Grammar("julia", extra=False),
-    ".js": _JAVASCRIPT,
-    ".jsx": _JAVASCRIPT,
-    ".kt": _KOTLIN,
-    ".kts": _KOTLIN,
-    ".lua": _Grammar("lua", extra=False),
-    ".mjs": _JAVASCRIPT,
-    ".ml": _OCAML,
-    ".php": _Grammar("php", "language_php"),
-    ".rb": _RUBY,
-    ".rs": _Grammar("rust"),
-    ".scala": _Grammar("scala", extra=False),
-    ".sh": _BASH,
-    ".swift": _Grammar("swift", extra=False),
-    ".tf": _Grammar("hcl", extra=False),
-    ".toml": _Grammar("toml"),
-    ".ts": _Grammar("typescript", "language_typescript"),
-    ".tsx": _Grammar("typescript", "language_tsx"),
-    ".yaml": _YAML,
-    ".yml": _YAML,
-    ".zig": _Grammar("zig", extra=False),
+    suffix: grammar for grammar, suffixes in _SUFFIXES.items() for suffix in suffixes.split()
 }
 """The grammars by suffix."""
 
 
 def _lint_grammar(suffix: str, text: str) -> Findings:
-    """Syntax errors by the tree-sitter grammar of a suffix, or which package is missing."""
+    """Return the syntax errors by the tree-sitter grammar of a suffix, or the missing package."""
     grammar = GRAMMARS[suffix]
     try:
         tree_sitter = importlib.import_module("tree_sitter")
@@ -116,7 +102,7 @@ def _lint_grammar(suffix: str, text: str) -> Findings:
 
 
 def _errors(root: Any, lines: list[bytes]) -> list[Finding]:
-    found, nodes = [], [root]
+    findings, nodes = set(), [root]
     while nodes:
         node = nodes.pop()
         if not (node.has_error or node.is_missing):
@@ -125,30 +111,30 @@ def _errors(root: Any, lines: list[bytes]) -> list[Finding]:
             row, column = node.start_point
             before = lines[row][:column].decode("utf-8", "replace") if row < len(lines) else ""
             message = "Missing node" if node.is_missing else "Syntax error"
-            found.append(Finding(row + 1, len(before) + 1, message))
-        nodes += reversed(node.children)
-    return sorted(set(found))
+            findings.add(Finding(row + 1, len(before) + 1, message))
+        nodes += node.children
+    return sorted(findings)
 
 
 _CODES = {"UndefinedName": "F821", "UndefinedExport": "F822", "DuplicateArgument": "F831"}
 _NOQA = re.compile(r"# noqa(?::[\s]?(?P<codes>[A-Z]\d+(?:[,\s]+[A-Z]\d+)*))?", re.IGNORECASE)
 _NOQA_FILE = re.compile(r"^\s*# flake8[:=]\s*noqa\s*$", re.IGNORECASE | re.MULTILINE)
 _NO_PYFLAKES = (
-    "Only the syntax was checked: to find undefined names needs the package pyflakes. Install it "
+    "Only the syntax was checked: finding undefined names needs the package pyflakes. Install it "
     "with: pip install 'oh_jupyter[lint]'"
 )
-# Names that IPython gives to every cell.
+# Names that IPython defines in every cell.
 _IPYTHON_NAMES = ("In", "Out", "_", "__", "___", "display", "exit", "get_ipython", "quit")
 _MAGIC = re.compile(r"^(\s*)(?:[%!?].*|[\w.]+\?{1,2}\s*)$")
 _ASSIGNED_MAGIC = re.compile(r"^(\s*[\w, .\[\]]+=\s*)[%!].*$")
-# Cell magics whose body is still Python.
+# Cell magics with a Python body.
 _PYTHON_MAGIC = re.compile(r"^%%(?:time|timeit|capture|prun|python3?|debug)\b")
 _NAME = "<lint>"
 _TOP_LEVEL_AWAIT = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
 def _lint_python(text: str) -> Findings:
-    """Findings in a module."""
+    """Check a module."""
     if _NOQA_FILE.search(text):
         return Findings(text)
     error = _syntax_error(text)
@@ -158,7 +144,7 @@ def _lint_python(text: str) -> Findings:
 
 
 def _lint_cells(notebook: Notebook) -> Findings:
-    """Findings in the code cells of a notebook, which share their names."""
+    """Check the code cells of a notebook, which share their names."""
     listing = notebook.listing(executions=False)
     if _language(notebook) != "python":
         return Findings(listing)
@@ -184,7 +170,7 @@ def _language(notebook: Notebook) -> str:
 
 
 def _code(cell: Cell) -> str:
-    """Turn a cell into Python of as many lines."""
+    """Convert a cell to Python with the same number of lines."""
     lines = cell.source.split("\n")
     first = next((line for line in lines if line.strip()), "")
     if cell.type != "code" or (first.startswith("%%") and not _PYTHON_MAGIC.match(first)):
@@ -193,13 +179,13 @@ def _code(cell: Cell) -> str:
 
 
 def _syntax_error(text: str, flags: int = 0) -> Finding | None:
-    # The compiler's warnings, such as of an unknown escape, are not for the kernel's log.
+    # Keep the compiler's warnings, such as about unknown escapes, out of the kernel's log.
     warnings.filterwarnings("ignore", module=_NAME)
     try:
         compile(text, _NAME, "exec", ast.PyCF_ONLY_AST | flags, dont_inherit=True)
     except SyntaxError as error:
         message = f"E999 {type(error).__name__}: {error.msg}"
-        # flake8 takes the parser's column, which counts from 1, for one that counts from 0.
+        # flake8 adds 1 to the parser's column, although it already counts from 1.
         return Finding(error.lineno or 1, (error.offset or 0) + 1, message)
     except (ValueError, RecursionError, MemoryError) as error:  # a NUL, or nested too deeply
         return Finding(1, 1, f"E999 SyntaxError: {error or type(error).__name__}")
@@ -209,7 +195,7 @@ def _syntax_error(text: str, flags: int = 0) -> Finding | None:
 def _semantic_findings(
     text: str, shown: str, builtins: tuple[str, ...] = (), flags: int = 0
 ) -> Findings:
-    """Look for what the parser does not see."""
+    """Check the names in code with valid syntax."""
     tree = compile(text, _NAME, "exec", ast.PyCF_ONLY_AST | flags, dont_inherit=True)
     try:
         checker = importlib.import_module("pyflakes.checker")
@@ -217,19 +203,18 @@ def _semantic_findings(
         return Findings(shown, _compile(text, flags), _NO_PYFLAKES)
     messages = checker.Checker(tree, filename=_NAME, builtins=builtins).messages
     lines = text.split("\n")
-    found = [_finding(message) for message in messages if type(message).__name__ in _CODES]
-    kept = sorted(finding for finding in found if not _has_noqa(finding, lines))
-    return Findings(shown, kept or _compile(text, flags))
-
-
-def _finding(message: Any) -> Finding:
-    code = _CODES[type(message).__name__]
-    text = message.message % message.message_args
-    return Finding(message.lineno, message.col + 1, f"{code} {text}")
+    findings = []
+    for message in messages:
+        code = _CODES.get(type(message).__name__)
+        description = f"{code} {message.message % message.message_args}"
+        finding = Finding(message.lineno, message.col + 1, description)
+        if code is not None and not _has_noqa(finding, lines):
+            findings.append(finding)
+    return Findings(shown, sorted(findings) or _compile(text, flags))
 
 
 def _has_noqa(finding: Finding, lines: list[str]) -> bool:
-    """Whether a ``noqa`` comment takes the finding away."""
+    """Return whether a ``noqa`` comment suppresses the finding."""
     match = _NOQA.search(lines[finding.line - 1]) if finding.line <= len(lines) else None
     if match is None:
         return False
@@ -250,21 +235,23 @@ def _compile(text: str, flags: int) -> list[Finding]:
 
 
 def is_auto_lint(settings: Settings | None) -> bool:
-    """Whether edits are linted: by setting, or by the variable that clients set later."""
-    given = os.environ.get("ENABLE_AUTO_LINT", "").strip().lower()
-    return (settings is not None and settings.enable_auto_lint) or given in ("1", "true", "yes")
+    """Return whether edits are linted, by the setting or by a variable that clients set later."""
+    value = os.environ.get("ENABLE_AUTO_LINT", "").strip().lower()
+    return (settings is not None and settings.enable_auto_lint) or value in ("1", "true", "yes")
 
 
 def lint_report(path: Path, old: str, new: str) -> str:
-    """Problems that an edit introduced, in the words of OpenHands' editor.
-
-    A linter that is not installed is named with the package that has it.
-    """
+    """Report the problems that an edit introduced, in OpenHands' words, and a missing linter."""
     found = _lint(path, new)
-    fresh = _introduced(_lint(path, old), found) if found.findings else []
-    if fresh:
-        lines = [f"- Line {line}, Column {column}: {message}" for line, column, message in fresh]
-        report = "\n".join(["Linting issues found in the changes:", *lines]) + "\n"
+    introduced = _introduced(_lint(path, old), found) if found.findings else []
+    if introduced:
+        report = "\n".join(
+            [
+                "Linting issues found in the changes:",
+                *(f"- Line {line}, Column {column}: {text}" for line, column, text in introduced),
+                "",
+            ]
+        )
     elif found.missing and not found.complete:
         return found.missing
     else:
@@ -298,18 +285,18 @@ def _lint_json(text: str) -> Findings:
 
 
 def _introduced(old: Findings, new: Findings) -> list[Finding]:
-    """Take away the problems that were there before.
+    """Return the findings that are not among the old ones.
 
-    Outside of the edit they are at the same column; inside, in a line that was moved or changed in
-    place.
+    Outside of changed lines an old finding has the same column; inside, it is in a line with the
+    same text or position.
     """
-    hunks = changed_lines(old.text, new.text)
+    changes = changed_lines(old.text, new.text)
     before, after = old.text.split("\n"), new.text.split("\n")
     known: Counter[tuple[int, int, str]] = Counter()
     changed: list[tuple[int, str, set[object]]] = []
     for finding in old.findings:
         line, shift = finding.line - 1, 0
-        for number, (i1, i2, _, j2) in enumerate(hunks):
+        for number, (i1, i2, _, j2) in enumerate(changes):
             if i1 <= line < i2:
                 changed.append((number, _kind(finding), _identities(before, line, i1, i2)))
                 break
@@ -317,31 +304,33 @@ def _introduced(old: Findings, new: Findings) -> list[Finding]:
                 shift = j2 - i2
         else:
             known[line + shift, finding.column, _kind(finding)] += 1
-    fresh = []
+    introduced = []
     for finding in sorted(new.findings):
         line, kind = finding.line - 1, _kind(finding)
         key = line, finding.column, kind
-        inside = next((n for n, (_, _, j1, j2) in enumerate(hunks) if j1 <= line < j2), None)
+        inside = next((n for n, (_, _, j1, j2) in enumerate(changes) if j1 <= line < j2), None)
         if inside is None and known[key]:
             known[key] -= 1
             continue
         if inside is not None:
-            _, _, j1, j2 = hunks[inside]
-            places = _identities(after, line, j1, j2)
-            same = [each for each in changed if each[:2] == (inside, kind) and each[2] & places]
+            _, _, j1, j2 = changes[inside]
+            identities = _identities(after, line, j1, j2)
+            same = [
+                entry for entry in changed if entry[:2] == (inside, kind) and entry[2] & identities
+            ]
             if same:
-                changed.remove(max(same, key=lambda each: len(each[2] & places)))
+                changed.remove(max(same, key=lambda entry: len(entry[2] & identities)))
                 continue
-        fresh.append(finding)
-    return fresh
+        introduced.append(finding)
+    return introduced
 
 
 def _identities(lines: list[str], line: int, start: int, end: int) -> set[object]:
-    """What tells a line of a hunk from the others: its text, and its place from either end."""
+    """Return the properties that identify a changed line: text, and position from either end."""
     text = lines[line].strip() if line < len(lines) else ""
     return {text, ("from the start", line - start), ("from the end", end - line)}
 
 
 def _kind(finding: Finding) -> str:
-    """The message without the numbers of lines, which an edit above changes."""
+    """Return the message without line numbers, which an edit above changes."""
     return re.sub(r"\bline \d+", "line", finding.message)

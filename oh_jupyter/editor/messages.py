@@ -1,4 +1,4 @@
-"""Messages of the editor, those of OpenHands to the letter; agents and harnesses match on them."""
+"""Messages of the editor. Those of OpenHands are literal: agents and harnesses match on them."""
 
 from __future__ import annotations
 
@@ -30,49 +30,48 @@ REVIEW_INSERTION = (
     "Review the changes and make sure they are as expected (correct indentation, no duplicate "
     "lines, etc). Edit the file again if necessary."
 )
-DRY_RUN = "DRY RUN: nothing was written. Without `dry_run` the answer would be:\n"
+DRY_RUN = "DRY RUN: nothing was written. Without `dry_run` the result would be:\n"
 _MAX_QUOTED_CHARS = 4000
 BINARY = "File appears to be binary and this file type cannot be read or edited by this tool."
 
 
 def missing(command: str, parameter: str) -> EditorParameterMissingError:
-    """Error of a missing parameter."""
-    return EditorParameterMissingError(
-        f"Parameter `{parameter}` is required for command: {command}."
-    )
+    """Return the error for a missing parameter."""
+    message = f"Parameter `{parameter}` is required for command: {command}."
+    return EditorParameterMissingError(message)
 
 
 def invalid(parameter: str, value: object, hint: str) -> EditorParameterInvalidError:
-    """Error of an unusable value; ``hint`` says what is wrong and what to do instead."""
+    """Return the error for an invalid value; the hint explains it."""
     shown = quoted(value) if isinstance(value, str) else value
     return EditorParameterInvalidError(f"Invalid `{parameter}` parameter: {shown}. {hint}")
 
 
 def unchanged(new: str) -> EditorParameterInvalidError:
-    """Error of a replacement by the same text."""
+    """Return the error for a replacement by the same text."""
     hint = "No replacement was performed. `new_str` and `old_str` must be different."
     return invalid("new_str", new, hint)
 
 
 def no_such_line(line: int, count: int) -> EditorParameterInvalidError:
-    """Error of a line to insert after that the file does not have."""
+    """Return the error for an insertion after a line that does not exist."""
     hint = f"It should be within the range of allowed values: {[0, count]}"
     return invalid("insert_line", line, hint)
 
 
 def file_exists(path: object) -> EditorParameterInvalidError:
-    """Error of a file to create that is there."""
+    """Return the error for creating a file that exists."""
     hint = f"File already exists at: {path}. Cannot overwrite files using command `create`."
     return invalid("path", path, hint)
 
 
 def invalid_file(path: object, reason: str) -> FileValidationError:
-    """Error of a file that the editor cannot work on."""
+    """Return the error for a file that the editor does not support."""
     return FileValidationError(f"File validation failed for {path}: {reason}")
 
 
 def too_large(path: object, size: int, limit: int) -> FileValidationError:
-    """Error of a file, or a text for one, over the limit; both in bytes."""
+    """Return the error for a file or a new text over the limit; both sizes are in bytes."""
     return invalid_file(
         path,
         f"File is too large ({size / 1024 / 1024:.1f}MB). "
@@ -81,31 +80,30 @@ def too_large(path: object, size: int, limit: int) -> FileValidationError:
 
 
 def cannot_read(path: object, error: object) -> EditorError:
-    """Error of the operating system while reading."""
+    """Return the error for a failed read."""
     return EditorError(f"Ran into {error} while trying to read {path}")
 
 
 def cannot_write(path: object, error: object) -> EditorError:
-    """Error of the operating system while writing."""
+    """Return the error for a failed write."""
     return EditorError(f"Ran into {error} while trying to write to {path}")
 
 
 def still_being_written(path: object) -> FileChangedError:
-    """Error of a file that somebody else keeps writing."""
-    return FileChangedError(
-        f"Somebody else keeps writing {path}; nothing was changed. Try again later."
-    )
+    """Return the error for a file that somebody else keeps writing."""
+    message = f"Somebody else keeps writing {path}; nothing was changed. Try again later."
+    return FileChangedError(message)
 
 
 def quoted(text: str) -> str:
-    """Text as it is repeated in a message; of a long one the start and the end."""
+    """Return the text for use in a message; only start and end of a long one."""
     if len(text) <= _MAX_QUOTED_CHARS:
         return text
     half = _MAX_QUOTED_CHARS // 2
-    left_out = len(text) - 2 * half
-    return f"{text[:half]}[... {left_out} characters are left out here ...]{text[-half:]}"
+    omitted = len(text) - 2 * half
+    return f"{text[:half]}[... {omitted} characters omitted ...]{text[-half:]}"
 
 
 def plural(count: int, noun: str) -> str:
-    """Count with a noun, such as ``1 line`` or ``3 lines``."""
+    """Return a count with its noun, such as ``1 line`` or ``3 lines``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

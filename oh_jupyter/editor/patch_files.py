@@ -11,7 +11,7 @@ from oh_jupyter.editor.engine import apply_all, encode_new
 from oh_jupyter.editor.files.paths import exists, similar
 from oh_jupyter.editor.messages import REVIEW, plural
 from oh_jupyter.editor.notebook.cells import Notebook
-from oh_jupyter.editor.notebook.edits import Document, rewrite_listing
+from oh_jupyter.editor.notebook.edits import NotebookFile, rewrite_listing
 from oh_jupyter.editor.notebook.validation import is_notebook
 from oh_jupyter.editor.patch import FilePatch
 from oh_jupyter.editor.patch.applying import Patched, apply_hunks
@@ -20,39 +20,31 @@ from oh_jupyter.editor.result import EditorResult
 from oh_jupyter.editor.stage import Stage
 from oh_jupyter.editor.state import EditorState
 from oh_jupyter.editor.text import TextFile
-from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.errors import PatchError
 
 
-class PatchPaths:
-    """Resolver of the names in a patch, below one directory or for one file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._single = not path.is_dir()
-
-    def find(self, name: str) -> Path:
-        """Absolute path of a name; "" is the only file. Names outside the directory are refused."""
-        if self._single:
-            parts = PurePosixPath(name).parts
-            if parts and self._path.parts[-len(parts) :] != parts and Path(name) != self._path:
-                raise PatchError(
-                    f"The patch is for {self._path}, but changes {name}; nothing was changed. "
-                    "Give the directory of its files as `path` instead."
-                )
-            return self._path
-        if not name:
+def _resolve(root: Path, name: str) -> Path:
+    """Resolve a name in a patch; ``root`` is the only file, or the directory of all files."""
+    if not root.is_dir():
+        parts = PurePosixPath(name).parts
+        if parts and root.parts[-len(parts) :] != parts and Path(name) != root:
             raise PatchError(
-                f"The patch does not name its file, and {self._path} is a directory; nothing was "
-                "changed. Write the name above it, or give the file as `path`."
+                f"The patch is for {root}, but changes {name}; nothing was changed. Use the "
+                "directory of its files as `path` instead."
             )
-        path = Path(os.path.normpath(self._path / name))
-        if not path.is_relative_to(os.path.normpath(self._path)):
-            raise PatchError(
-                f"The patch changes {name}, which is not below {self._path}; nothing was changed. "
-                "Give a directory as `path` that all its files are in."
-            )
-        return path
+        return root
+    if not name:
+        raise PatchError(
+            f"The patch does not name its file, and {root} is a directory; nothing was changed. "
+            "Write the file's name above the patch, or use the file as `path`."
+        )
+    path = Path(os.path.normpath(root / name))
+    if not path.is_relative_to(os.path.normpath(root)):
+        raise PatchError(
+            f"The patch changes {name}, which is not below {root}; nothing was changed. Use a "
+            "directory that contains all its files as `path`."
+        )
+    return path
 
 
 def patch_files(
@@ -60,23 +52,18 @@ def patch_files(
 ) -> EditorResult:
     """Apply a patch in any format: all of it, or nothing."""
     patches = parse_patch(text)
-    names = PatchPaths(path)
-    concerned = [
-        names.find(name)
-        for patch in patches
-        for name in (patch.path, patch.new_path)
-        if name is not None
-    ]
+    names = [n for patch in patches for n in (patch.path, patch.new_path) if n is not None]
+    paths = {name: _resolve(path, name) for name in names}
 
     def build(stage: Stage) -> str:
-        work = _PatchRun(stage, names, state.max_file_bytes)
+        run = _PatchRun(stage, paths, state.max_file_bytes)
         for patch in patches:
-            work.carry_out(patch)
-        return work.conclusion()
+            run.stage_patch(patch)
+        return run.summary()
 
     return apply_all(
         state,
-        concerned,
+        paths.values(),
         build,
         command="apply_patch",
         path=path,
@@ -87,19 +74,19 @@ def patch_files(
 
 @dataclass
 class _PatchRun:
-    """A patch while it is carried out on the stage."""
+    """Application of a patch on the stage."""
 
     stage: Stage
-    names: PatchPaths
+    paths: dict[str, Path]
     max_file_bytes: int
     done: list[str] = field(default_factory=list)
-    before: list[str] = field(default_factory=list)
+    unchanged: list[str] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
-    def carry_out(self, patch: FilePatch) -> None:
-        """Stage the patch of one file, or note why not."""
-        path = self.names.find(patch.path)
+    def stage_patch(self, patch: FilePatch) -> None:
+        """Stage the patch of one file, or record why it does not fit."""
+        path = self.paths[patch.path]
         where = f"{path} (line {patch.source} of the patch)"
         if patch.action == "add":
             self._add(patch, path, where)
@@ -115,33 +102,30 @@ class _PatchRun:
             self.stage.at(path).mode = patch.mode
             self.done.append(f"created {path}")
         elif file.text == patch.content.replace("\r\n", "\n"):
-            self.before.append(f"{path} is there already, with the same text")
+            self.unchanged.append(f"{path} exists already, with the same text")
         elif not file.text and patch.content:
-            patched = Patched(file.replace(0, 0, patch.content))
-            self._put(path, patched, 1, where)
+            self._put(path, Patched(file.replace(0, 0, patch.content)), where)
         else:
-            self.problems.append(
-                f"{where}: the file exists already, and is not overwritten. Update it, or delete "
+            self.errors.append(
+                f"{where}: the file exists already and is not overwritten. Update it, or delete "
                 "it first."
             )
 
     def _delete(self, patch: FilePatch, path: Path, where: str) -> None:
         file = self.stage.at(path).text
         if file is None:
-            self.missing.append(f"{path} is not there")
+            self.missing.append(f"{path} does not exist")
             return
         patched = apply_hunks(file, patch.hunks)
-        if patch.hunks and (patched.problems or patched.data):
-            self.problems.append(
-                f"{where}: the file is not the one that the patch deletes. "
-                + "; ".join(patched.problems or ["It has more lines."])
-            )
+        if patch.hunks and (patched.errors or patched.data):
+            reasons = "; ".join(patched.errors or ["It has more lines."])
+            self.errors.append(f"{where}: the file differs from the one to delete. {reasons}")
             return
         self.stage.put(path, None)
         self.done.append(f"deleted {path}")
 
     def _update(self, patch: FilePatch, path: Path, where: str) -> None:
-        target = self.names.find(patch.new_path) if patch.new_path is not None else None
+        target = self.paths[patch.new_path] if patch.new_path is not None else None
         if target is not None and not patch.renamed and self.stage.at(target).text is not None:
             path, target = target, None  # names such as file.orig and file
         staged = self.stage.at(path)
@@ -149,14 +133,14 @@ class _PatchRun:
             self._update_missing(patch, path, target, where)
             return
         if target is not None and target != path and self.stage.at(target).text is not None:
-            self.problems.append(
-                f"{where}: it cannot be renamed to {target}, which exists already; it is not "
+            self.errors.append(
+                f"{where}: it cannot be renamed to {target}, which exists already and is not "
                 "overwritten."
             )
             return
         patched = _apply(path, staged.text, patch)
-        self._put(path, patched, len(patch.hunks), where)
-        if patched.problems or target is None or target == path:
+        self._put(path, patched, where)
+        if patched.errors or target is None or target == path:
             return
         data, mode = self.stage.at(path).text, staged.permissions
         assert data is not None
@@ -171,17 +155,16 @@ class _PatchRun:
         file = self.stage.at(target).text if target is not None else None
         if file is not None:
             patched = apply_hunks(file, patch.hunks)
-            if not patched.problems and not patched.applied:
-                self.before.append(f"{path} is {target} already")
-                self.before += patched.remarks
+            if not patched.errors and not patched.applied:
+                self.unchanged += [f"{path} is {target} already", *patched.remarks]
                 return
         hint = "" if exists(path) else similar(path)
-        self.problems.append(f"{where}: the path {path} does not exist.{hint}")
+        self.errors.append(f"{where}: the path {path} does not exist.{hint}")
 
-    def _put(self, path: Path, patched: Patched, count: int, where: str) -> None:
-        """Keep what hunks made of a file."""
-        if patched.problems:
-            self.problems += [f"{where}: {problem}" for problem in patched.problems]
+    def _put(self, path: Path, patched: Patched, where: str) -> None:
+        """Stage a patched file, or record the errors of its hunks."""
+        if patched.errors:
+            self.errors += [f"{where}: {error}" for error in patched.errors]
             if patched.applied:
                 self.done.append(f"{plural(patched.applied, 'hunk')} of {path}")
             return
@@ -190,20 +173,26 @@ class _PatchRun:
         if patched.applied or not patched.remarks:
             self.done.append(f"edited {path}, {plural(max(patched.applied, 1), 'place')}{remarks}")
         else:
-            self.before.append(f"{path}{remarks}")
+            self.unchanged.append(f"{path}{remarks}")
 
-    def conclusion(self) -> str:
-        """What was done; refuses everything if anything does not fit."""
-        if self.done or self.problems:
-            self.problems += [f"{problem}, and cannot be deleted." for problem in self.missing]
+    def summary(self) -> str:
+        """Describe what was done; raise an error if any part does not fit."""
+        if self.done or self.errors:
+            self.errors += [f"{reason}, and cannot be deleted." for reason in self.missing]
         else:
-            self.before += self.missing
-        if self.problems:
-            raise PatchError(_failure(self.problems, self.done))
+            self.unchanged += self.missing
+        if self.errors:
+            text = (
+                "The patch was not applied, and nothing was changed: "
+                f"{plural(len(self.errors), 'part')} of it did not fit.\n{_listed(self.errors)}"
+            )
+            if self.done:
+                text += f"These parts fit and can stay as they are:\n{_listed(self.done)}"
+            raise PatchError(text.rstrip("\n"))
         if not self.done:
-            return "The patch was applied before; nothing was written.\n" + _listed(self.before)
-        before = [f"{note}: nothing to do" for note in self.before]
-        return f"The patch was applied.\n{_listed(self.done + before)}{REVIEW}"
+            return f"The patch was applied before; nothing was written.\n{_listed(self.unchanged)}"
+        unchanged = [f"{note}: nothing to do" for note in self.unchanged]
+        return f"The patch was applied.\n{_listed(self.done + unchanged)}{REVIEW}"
 
 
 def _apply(path: Path, file: TextFile, patch: FilePatch) -> Patched:
@@ -211,13 +200,12 @@ def _apply(path: Path, file: TextFile, patch: FilePatch) -> Patched:
     notebook = Notebook.parse(file.text) if is_notebook(path) else None
     if notebook is None or not patch.hunks:
         return apply_hunks(file, patch.hunks)
-    listing = TextFile(notebook.listing().encode("utf-8", "surrogatepass"), UTF8)
-    cells = apply_hunks(listing, patch.hunks)
-    if cells.problems:
+    cells = apply_hunks(notebook.listing_file(), patch.hunks)
+    if cells.errors:
         as_json = apply_hunks(file, patch.hunks)
-        return cells if as_json.problems else as_json
+        return cells if as_json.errors else as_json
     changed = cells.data.decode("utf-8", "surrogatepass")
-    edit = rewrite_listing(Document(path, file, notebook), changed)
+    edit = rewrite_listing(NotebookFile(path, file, notebook), changed)
     if edit is None:
         return replace(cells, data=file.data)
     note = edit[1].strip().removesuffix(".")
@@ -226,13 +214,3 @@ def _apply(path: Path, file: TextFile, patch: FilePatch) -> Patched:
 
 def _listed(items: Sequence[str]) -> str:
     return "".join(f"- {item}\n" for item in items)
-
-
-def _failure(problems: Sequence[str], fits: Sequence[str]) -> str:
-    text = (
-        "The patch was not applied, and nothing was changed: "
-        f"{plural(len(problems), 'part')} of it did not fit.\n{_listed(problems)}"
-    )
-    if fits:
-        text += f"What does fit, and need not be changed:\n{_listed(fits)}"
-    return text.rstrip("\n")

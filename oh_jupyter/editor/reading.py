@@ -1,4 +1,4 @@
-"""Views of text files, notebooks, directories, images, documents and recordings."""
+"""Views of text files, notebooks, directories, images, documents and audio files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CONVERTERS = {
 
 _AUDIO_SUFFIXES = frozenset((".mp3", ".wav", ".m4a", ".flac"))
 
-# The names are those that exiftool uses, which agents know from the OpenHands editor.
+# The names of exiftool, which the OpenHands editor shows.
 _AUDIO_FIELDS = {
     "Title": "title",
     "Artist": "artist",
@@ -58,13 +58,13 @@ _AUDIO_FIELDS = {
     "BitsPerSample": "bitdepth",
 }
 _NO_TRANSCRIPT = (
-    "Transcription is not made by the editor, which would send the recording to a service. "
-    "Use the skill `parse_audio` with a configured model."
+    "The editor does not transcribe, since that would send the recording to a service. Use the "
+    "skill `parse_audio` with a configured model."
 )
 
 
 def _to_markdown(path: Path, data: bytes) -> str:
-    """Markdown of a document by Microsoft's MarkItDown, or of a recording by its tags."""
+    """Convert a document by Microsoft's MarkItDown, or describe an audio file by its tags."""
     suffix = path.suffix.lower()
     if suffix in _AUDIO_SUFFIXES:
         return _describe_audio(path, data)
@@ -72,10 +72,13 @@ def _to_markdown(path: Path, data: bytes) -> str:
     try:
         text = _convert(markitdown, data, suffix)
         if suffix == ".pdf" and not text.strip():
-            text = _without_text(data)
+            pdfium = importlib.import_module("pypdfium2")  # it also rejects a damaged PDF
+            with pdfium.PdfDocument(data) as document:
+                pages = plural(len(document), "page")
+            text = f"(The document has {pages} without any text; they may be scanned.)"
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
-    except BaseException as error:  # the converters' native parts raise what is no Exception
+    except BaseException as error:  # native converters raise other errors than Exception
         raise _not_converted(path, error) from None
     return text
 
@@ -86,7 +89,7 @@ def _package(name: str, path: Path) -> Any:
     except ImportError:
         raise invalid_file(
             path,
-            f"Showing {path.suffix} files needs the package {name}. "
+            f"Viewing {path.suffix} files needs the package {name}. "
             "Install it with: pip install 'oh_jupyter[documents]'",
         ) from None
 
@@ -99,8 +102,8 @@ def _not_converted(path: Path, error: BaseException) -> EditorError:
 
 
 def _convert(markitdown: Any, data: bytes, suffix: str) -> str:
-    # The one converter of this kind of file: among all of them, the one for plain text would
-    # show a broken document as its bytes.
+    # Use only the converter for this suffix: the one for plain text would show the bytes of a
+    # broken document.
     converters = importlib.import_module("markitdown.converters")
     converter = getattr(converters, _CONVERTERS[suffix])()
     info = markitdown.StreamInfo(extension=suffix)
@@ -109,19 +112,8 @@ def _convert(markitdown: Any, data: bytes, suffix: str) -> str:
     return re.sub("\n{3,}", "\n\n", "\n".join(lines))
 
 
-def _without_text(data: bytes) -> str:
-    """Say why a PDF has no text: it is scanned, or it is none; the converter is silent."""
-    pdfium = importlib.import_module("pypdfium2")
-    document = pdfium.PdfDocument(data)
-    try:
-        pages = plural(len(document), "page")
-    finally:
-        document.close()
-    return f"(The document has {pages} without any text; they may be scanned.)"
-
-
 def _describe_audio(path: Path, data: bytes) -> str:
-    """Tags and format of a recording, which is never sent to a service, as Markdown."""
+    """Describe the tags and the format of an audio file in Markdown."""
     tinytag = _package("tinytag", path)
     try:
         tags = tinytag.TinyTag.get(f"audio{path.suffix.lower()}", file_obj=io.BytesIO(data))
@@ -139,7 +131,7 @@ def _describe_audio(path: Path, data: bytes) -> str:
 
 
 def read_text(path: Path, max_file_bytes: int) -> tuple[TextFile, atomic_write.Fingerprint]:
-    """Text file and its fingerprint; too large, binary and special files are refused."""
+    """Read a text file and its fingerprint; reject large, binary and special files."""
     data, fingerprint = _read(path, max_file_bytes)
     file = TextFile.parse(data)
     if file is None:
@@ -161,7 +153,7 @@ def _read(path: Path, max_file_bytes: int) -> tuple[bytes, atomic_write.Fingerpr
 def view(
     path: Path, view_range: list[int] | tuple[int, int] | None, max_file_bytes: int
 ) -> tuple[EditorResult, bytes | None]:
-    """View of a path, and the content that was shown if it can be edited."""
+    """Return the view of a path, and the content shown if it can be edited."""
     if os.path.isdir(path):
         return _view_directory(path, view_range), None
     suffix = path.suffix.lower()
@@ -180,7 +172,7 @@ def view(
 def show_text(
     file: TextFile, path: Path, view_range: list[int] | tuple[int, int] | None = None
 ) -> str:
-    """Numbered lines of a text, or the cells of a notebook."""
+    """Show the numbered lines of a text, or the cells of a notebook."""
     if is_notebook(path):
         from oh_jupyter.editor.notebook.cells import Notebook, view_notebook
 

@@ -11,18 +11,18 @@ from oh_jupyter.editor.text.line_diff import CONTEXT_LINES, unified_diff
 
 @dataclass
 class EditorResult:
-    r"""The outcome of one command. The first six fields are those of OpenHands' editor.
+    r"""The result of one command. The first six fields are those of OpenHands' editor.
 
     Attributes:
-        output: What an agent reads.
-        error: Why it failed; None in a result that was returned, as failures are raised.
-        path: The file or directory, as it was given.
+        output: The text for an agent.
+        error: Always None, since failures are raised; part of OpenHands' result.
+        path: The file or directory, as passed by the caller.
         prev_exist: Whether it existed before.
-        old_content: The text before an edit, with ``\n`` line ends; None where nothing was.
-        new_content: The text after an edit; None where nothing is, and for views.
+        old_content: The text before an edit, with ``\n`` line ends; None without a file.
+        new_content: The text after an edit; None without a file, and for views.
         image_urls: Images as data URLs.
-        files: Of an edit of several files: the result of each that was changed.
-        dry_run: Whether the file was left as it is, and only what would be is told.
+        files: For an edit of several files: the result of each changed file.
+        dry_run: Whether nothing was written, and this is a preview.
     """
 
     output: str
@@ -39,17 +39,17 @@ class EditorResult:
     def of_change(
         cls, output: str, path: Path, old: str | None, new: str | None, *, dry_run: bool
     ) -> EditorResult:
-        """Result for a file with these texts; None where it is not there."""
+        """Return the result for a file with these texts; None stands for no file."""
         existed = old is not None
         return cls(output, None, str(path), existed, old, new, dry_run=dry_run)
 
     @cached_property
     def diff(self) -> str:
-        """Unified diff with three lines of context; "" for views."""
+        """Unified diff with three lines of context; "" for a view."""
         return self.diff_with_context(CONTEXT_LINES)
 
     def diff_with_context(self, context: int) -> str:
-        """Compare what was with what is.
+        """Compare the old with the new content.
 
         Args:
             context: Unchanged lines around each change.

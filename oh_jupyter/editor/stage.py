@@ -1,4 +1,4 @@
-"""Staging area: files as they are going to be, written all at once."""
+"""Staging area: the planned contents of files, which are written all at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.paths import check_path, exists
-from oh_jupyter.editor.history.commit import FileChange
+from oh_jupyter.editor.history.commit import PlannedChange
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.messages import too_large
 from oh_jupyter.editor.notebook.validation import check_notebook, max_bytes_of, new_notebook
@@ -27,15 +27,15 @@ class StagedFile:
     """One file of an edit."""
 
     path: Path
-    old: bytes | None  # None if it is not there
+    old: bytes | None  # None if it does not exist
     fingerprint: atomic_write.Fingerprint | None
-    old_text: TextFile | None = None  # None, too, of a file that is overwritten whatever it is
-    shown: str | None = None  # what the editor showed last, if that is not what is there now
-    mode: int | None = None  # permissions, where the file is new
+    old_text: TextFile | None = None  # also None for a file that is overwritten unseen
+    shown: str | None = None  # the text last shown, if it differs from the current one
+    mode: int | None = None  # permissions of a new file
     command: str = ""  # the last one that changed it
     commands: int = 0
-    by_line_number: bool = False  # whether one after the first was given by line numbers
-    new: bytes | None = field(init=False)  # None if it will not be there
+    by_line_number: bool = False  # a later command than the first used line numbers
+    new: bytes | None = field(init=False)  # None if it is removed
     text: TextFile | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -43,46 +43,46 @@ class StagedFile:
 
     @property
     def changed(self) -> bool:
-        """Whether it is going to be different."""
+        """Whether the planned content differs."""
         return self.new != self.old
 
     @property
     def permissions(self) -> int | None:
-        """Permissions of the file on the disk, for whoever makes it anew."""
+        """Permissions of the file on disk, for a file that replaces it."""
         return stat.S_IMODE(os.stat(self.path).st_mode) if self.old is not None else self.mode
 
     def result(self, *, dry_run: bool) -> EditorResult:
-        """Result of the edit for this file."""
+        """Return the result of the edit for this file."""
         verb = "deleted" if self.new is None else "created" if self.old is None else "edited"
         old, new = (None if text is None else text.text for text in (self.old_text, self.text))
-        said = f"The file {self.path} has been {verb}."
-        return EditorResult.of_change(said, self.path, old, new, dry_run=dry_run)
+        output = f"The file {self.path} has been {verb}."
+        return EditorResult.of_change(output, self.path, old, new, dry_run=dry_run)
 
 
 class Stage:
-    """The files of one edit, read when they are first needed."""
+    """The files of one edit, read on first use."""
 
     def __init__(self, state: EditorState) -> None:
         self.state = state
         self._files: dict[Path, StagedFile] = {}
-        self._looked_at: Path | None = None
+        self._last_used: Path | None = None
 
     def reset(self) -> None:
-        """Forget every file, to build the edit anew."""
+        """Drop every file, to rebuild the edit."""
         self._files.clear()
-        self._looked_at = None
+        self._last_used = None
 
     @property
     def changed(self) -> list[StagedFile]:
-        """The files that are going to be different, in the order in which they were named."""
+        """The files whose planned content differs, in order of first use."""
         return [staged for staged in self._files.values() if staged.changed]
 
     def at(self, path: Path) -> StagedFile:
-        """Look up a file as it is going to be; refuse one that cannot be edited."""
+        """Return the planned state of a file; raise an error for one that cannot be edited."""
         real = real_path(path)
         if real not in self._files:
             self._files[real] = self._read(path, real)
-        self._looked_at = real
+        self._last_used = real
         return self._files[real]
 
     def _read(self, path: Path, real: Path) -> StagedFile:
@@ -125,14 +125,14 @@ class Stage:
         self._files[real_path(path)] = staged
 
     def check_conflicts(self) -> dict[Path, str]:
-        """Refuse to change what somebody else changed; note, by file, what they did elsewhere."""
+        """Raise an error if others changed the same lines; return notes on their other changes."""
         notes = {}
         for real, staged in self._files.items():
             if staged.shown is None or staged.old_text is None or not staged.changed:
                 continue
             if staged.commands == 1 and staged.text is not None:
-                continue  # the command itself compared them, and says so
-            self._looked_at = real
+                continue  # the command itself has checked and noted it
+            self._last_used = real
             shown, now = staged.shown, staged.old_text.text
             if staged.text is None or staged.by_line_number:
                 raise conflicts.changed_error(staged.path, shown, now)
@@ -141,13 +141,13 @@ class Stage:
         return notes
 
     def remember_shown(self) -> None:
-        """Note that an error shows the file that was looked at last as it is now."""
-        staged = self._files[self._looked_at] if self._looked_at is not None else None
+        """Record that an error showed the current content of the file used last."""
+        staged = self._files[self._last_used] if self._last_used is not None else None
         if staged is not None and staged.old is not None:
             self.state.last_read.remember(real_path(staged.path), staged.old)
 
-    def plan(self, histories: Sequence[FileHistory], command: str = "") -> list[FileChange]:
-        """Record each changed file in its history, whose lock is held; write nothing yet."""
+    def plan(self, histories: Sequence[FileHistory], command: str = "") -> list[PlannedChange]:
+        """Record each changed file in its locked history; write nothing yet."""
         by_path = {history.path: history for history in histories}
         changed = [(real, staged) for real, staged in self._files.items() if staged.changed]
         together = tuple(str(real) for real, _ in changed) if len(changed) > 1 else ()
@@ -165,8 +165,9 @@ class Stage:
                     transaction=transaction,
                     files=together,
                 )
-                change = FileChange(history, timeline, old, new, staged.fingerprint, staged.mode)
-                changes.append(change)
+                changes.append(
+                    PlannedChange(history, timeline, old, new, staged.fingerprint, staged.mode)
+                )
         except OSError:
             for history in histories:
                 history.rollback(history.timeline)
@@ -174,9 +175,7 @@ class Stage:
         return changes
 
     def remember(self) -> None:
-        """Note that everything is on the disk now as it was going to be."""
+        """Record that the planned contents are on disk."""
         for real, staged in self._files.items():
-            if staged.new is None:
-                self.state.last_read.forget(real)
-            elif staged.changed:
+            if staged.new is None or staged.changed:
                 self.state.last_read.remember(real, staged.new)

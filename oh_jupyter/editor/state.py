@@ -1,4 +1,4 @@
-"""State of one editor: its limits, what it showed last, and its history."""
+"""State of one editor: its limits, the contents last shown, and its history."""
 
 from __future__ import annotations
 
@@ -21,37 +21,31 @@ _MAX_BYTES = 64 * 1024 * 1024
 
 
 class LastRead:
-    """Contents that were shown or written last, by real path; the oldest are evicted."""
+    """Contents last shown or written, by real path; the oldest are evicted."""
 
     def __init__(self) -> None:
         self._contents: OrderedDict[Path, bytes] = OrderedDict()
         self._size = 0
         self._lock = Lock()
 
-    def remember(self, path: Path, content: bytes) -> None:
-        """Store what was shown or written."""
+    def remember(self, path: Path, content: bytes | None) -> None:
+        """Store the content of a file; None for one that no longer exists."""
         with self._lock:
             self._drop(path)
+            if content is None:
+                return
             self._contents[path] = content
             self._size += len(content)
             while self._size > _MAX_BYTES:
                 self._drop(next(iter(self._contents)))
 
     def update(self, contents: Mapping[Path, bytes | None]) -> None:
-        """Store what files are now; None for one that is gone."""
+        """Store the contents of several files."""
         for path, content in contents.items():
-            if content is None:
-                self.forget(path)
-            else:
-                self.remember(path, content)
-
-    def forget(self, path: Path) -> None:
-        """Drop a file that is gone."""
-        with self._lock:
-            self._drop(path)
+            self.remember(path, content)
 
     def outdated(self, path: Path, content: bytes) -> bytes | None:
-        """Content that was shown, if it is another than the current one; else None."""
+        """Return the content that was shown, if it differs from the current one."""
         with self._lock:
             shown = self._contents.get(path)
         return None if shown == content else shown
@@ -61,7 +55,7 @@ class LastRead:
 
 
 class EditorState:
-    """What the commands of one editor share."""
+    """State that the commands of one editor share."""
 
     def __init__(
         self,
@@ -80,14 +74,14 @@ class EditorState:
 
     @property
     def history(self) -> EditHistory:
-        """Where the undo steps are kept; found when it is first needed."""
+        """The store of the undo steps, opened on first use."""
         if self._history is None:
             folder = self._history_dir or default_folder(self.workspace)
             self._history = EditHistory(folder, *self._limits)
         return self._history
 
     def finish_interrupted(self, *paths: Path) -> None:
-        """Finish what a process left that died in an edit; mostly a look at two directories."""
+        """Finish edits whose process died; usually this only looks into two directories."""
         folder = self._history_dir or state_folder(self.workspace)
         if Journal(folder).names():
             self.history.finish_all()
@@ -98,5 +92,5 @@ class EditorState:
 
 
 def real_path(path: Path) -> Path:
-    """Follow symbolic links; the file need not exist."""
+    """Resolve symbolic links; the file need not exist."""
     return Path(os.path.realpath(path))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
-from oh_jupyter.editor.history.commit import FileChange, commit
+from oh_jupyter.editor.history.commit import PlannedChange, commit
 from oh_jupyter.editor.history.edit_history import EditHistory
 from oh_jupyter.editor.history.file_history import FileHistory
 from oh_jupyter.editor.history.steps import Step
@@ -19,15 +19,10 @@ from oh_jupyter.editor.state import real_path
 from oh_jupyter.editor.text.conflicts import short_diff
 from oh_jupyter.editor.text.line_diff import unified_diff
 from oh_jupyter.editor.text.text_file import TextFile
-from oh_jupyter.errors import (
-    EditorError,
-    FileChangedError,
-    HistoryAccessError,
-    NoHistoryError,
-)
+from oh_jupyter.errors import EditorError, FileChangedError, HistoryAccessError, NoHistoryError
 
 Contents = dict[Path, bytes | None]
-"""Files, links followed, and what they are now; None if one is not there."""
+"""Current contents by real path; None for a file that does not exist."""
 
 _Current = tuple[bytes | None, atomic_write.Fingerprint | None]
 
@@ -35,79 +30,82 @@ _Current = tuple[bytes | None, atomic_write.Fingerprint | None]
 def undo_or_redo(
     store: EditHistory, path: Path, command: str, *, dry_run: bool = False
 ) -> tuple[EditorResult, Contents]:
-    """Undo the last edit of a file, or redo the one that was undone last, in all of its files.
+    """Undo the last edit of a file, or redo the last undone one, in all files of that edit.
 
-    A file whose history has forgotten it is left as it is, and the result says so.
+    A file whose history no longer has the edit is skipped, and the result says so.
     """
+    forgotten: list[str] = []
     with store.open(path) as history:
         current = read_current(history)
         step = _target(history.timeline, command)
         if step is None or len(step.files) < 2:
+            step = None
             changes = [_change(history, current, path, command)]
-            write(store, changes, path, dry_run)
-            return _told(changes, path, command, dry_run)
-    with store.open_all([Path(file) for file in step.files]) as histories:
-        changes, forgotten = _together(histories, step, command)
-        write(store, changes, path, dry_run)
-    result, contents = _told(changes, path, command, dry_run)
-    others = [str(c.history.path) for c in changes if c.history.path != real_path(path)]
-    verb = "undone" if command == "undo_edit" else "redone"
-    result.output += (
-        f"It was one edit of {plural(len(step.files), 'file')}; it was {verb} in all of them, also "
-        f"in: {', '.join(others)}.\n"
-    )
+            _write(store, changes, path, dry_run)
+    if step is not None:
+        with store.open_all([Path(file) for file in step.files]) as histories:
+            changes, forgotten = _changes_together(histories, step, command)
+            _write(store, changes, path, dry_run)
+    main = next(change for change in changes if change.history.path == real_path(path))
+    result = _result(path, main, command, dry_run)
+    if step is not None:
+        verb = "undone" if command == "undo_edit" else "redone"
+        others = ", ".join(str(c.history.path) for c in changes if c is not main)
+        result.output += (
+            f"This edit changed {plural(len(step.files), 'file')}; it was {verb} in all of them, "
+            f"including {others}.\n"
+        )
+        result.files = [_result(c.history.path, c, command, dry_run) for c in changes]
     if forgotten:
         result.output += (
-            f"NOTE: The history of {', '.join(forgotten)} does not reach back so far; left as is.\n"
+            "NOTE: The edit is no longer in the history of these files, so they are unchanged: "
+            f"{', '.join(forgotten)}.\n"
         )
-    result.files = [_result(c.history.path, c.old, c.new, command, dry_run) for c in changes]
-    return result, contents
+    return result, {} if dry_run else {change.history.path: change.new for change in changes}
 
 
-def _together(
+def _changes_together(
     histories: Sequence[FileHistory], step: Step, command: str
-) -> tuple[list[FileChange], list[str]]:
-    """Step each file of an edit back or forth; list those that have forgotten it."""
-    changes: list[FileChange] = []
+) -> tuple[list[PlannedChange], list[str]]:
+    """Plan to undo or redo an edit in each of its files; also list those that have forgotten it."""
+    changes: list[PlannedChange] = []
     forgotten: list[str] = []
     for history in histories:
         current = read_current(history)
-        found = _target(history.timeline, command)
-        if found is not None and found.transaction == step.transaction:
+        target = _target(history.timeline, command)
+        if target is not None and target.transaction == step.transaction:
             changes.append(_change(history, current, history.path, command))
-        elif command == "undo_edit" and not _knows(history, step):
+        elif command == "undo_edit" and not any(
+            other.transaction == step.transaction for other in history.timeline.steps
+        ):
             forgotten.append(str(history.path))
         else:
             raise _changed_since(history, step, command)
     return changes, forgotten
 
 
-def _knows(history: FileHistory, step: Step) -> bool:
-    return any(each.transaction == step.transaction for each in history.timeline.steps)
-
-
 def _changed_since(history: FileHistory, step: Step, command: str) -> FileChangedError:
-    what, how = (
-        ("undone", "Undo what was done to that file since first, then this.")
+    verb, hint = (
+        ("undone", "Undo the later edits of that file first.")
         if command == "undo_edit"
-        else ("redone", "What was undone there cannot be redone any more.")
+        else ("redone", "This edit can no longer be redone.")
     )
     return FileChangedError(
-        f"The edit was made to {len(step.files)} files together ({', '.join(step.files)}) and can "
-        f"only be {what} in all of them, but {history.path} was changed since. {how} Nothing was "
+        f"The edit changed {len(step.files)} files together ({', '.join(step.files)}) and can only "
+        f"be {verb} in all of them, but {history.path} was changed since. {hint} Nothing was "
         "changed."
     )
 
 
-def write(store: EditHistory, changes: list[FileChange], path: Path, dry_run: bool) -> None:
-    """Commit changes that are recorded; nothing for a dry run."""
+def _write(store: EditHistory, changes: list[PlannedChange], path: Path, dry_run: bool) -> None:
+    """Commit recorded changes, except in a dry run."""
     if dry_run:
         return
     try:
         commit(store.journal, changes)
     except ConcurrentWriteError:
         raise FileChangedError(
-            f"Somebody else wrote {path} in this moment; nothing was changed. Try again."
+            f"Somebody else wrote {path} at the same moment; nothing was changed. Try again."
         ) from None
     except HistoryAccessError:
         raise
@@ -117,7 +115,7 @@ def write(store: EditHistory, changes: list[FileChange], path: Path, dry_run: bo
 
 
 def diff(store: EditHistory, path: Path, steps: int) -> str:
-    """Compare a file with what it was some edits ago, as a unified diff."""
+    """Compare a file with its content some edits ago, as a unified diff."""
     with store.open(path) as history:
         current, _ = read_current(history)
         timeline, content = history.timeline, current
@@ -127,9 +125,9 @@ def diff(store: EditHistory, path: Path, steps: int) -> str:
 
 
 def read_current(history: FileHistory) -> _Current:
-    """Read a file, and take in what happened to it since the editor last wrote it."""
+    """Read a file, and record what others did to it since the editor last wrote it."""
     try:
-        current = atomic_write.read_if_there(history.path)
+        current = atomic_write.read_if_exists(history.path)
     except OSError as error:
         raise cannot_read(history.path, error) from None
     history.sync(current[0])
@@ -137,66 +135,51 @@ def read_current(history: FileHistory) -> _Current:
 
 
 def _target(timeline: Timeline, command: str) -> Step | None:
-    """The step that a command takes back or makes again."""
+    """Return the step that a command would undo or redo."""
     return timeline.last if command == "undo_edit" else timeline.next
 
 
-def _change(history: FileHistory, current: _Current, path: Path, command: str) -> FileChange:
+def _change(history: FileHistory, current: _Current, path: Path, command: str) -> PlannedChange:
     old, fingerprint = current
     timeline, content = _step(history, history.timeline, old, path, command)
-    return FileChange(history, timeline, old, content, fingerprint)
+    return PlannedChange(history, timeline, old, content, fingerprint)
 
 
 def _step(
     history: FileHistory, timeline: Timeline, current: bytes | None, path: Path, command: str
 ) -> tuple[Timeline, bytes | None]:
-    """Compute the timeline after one step, and what the file becomes; None to remove it."""
-    step = timeline.undo if command == "undo_edit" else timeline.redo
+    """Compute the timeline and the content after one step; None removes the file."""
+    undoes = command == "undo_edit"
     try:
-        return step(current, history.blobs)
+        return (timeline.undo if undoes else timeline.redo)(current, history.blobs)
     except NoHistoryError:
-        what = "edit history" if command == "undo_edit" else "undone edit"
-        raise NoHistoryError(f"No {what} found for {path}.") from None
+        missing = "edit history" if undoes else "undone edit"
+        raise NoHistoryError(f"No {missing} found for {path}.") from None
     except Conflict as conflict:
-        raise _conflict(path, command, decoded(conflict.before), decoded(current)) from None
+        changes = short_diff(path, decoded(conflict.before), decoded(current))
+        raise FileChangedError(
+            f"{path} was changed by somebody else in the lines that would be "
+            f"{'undone' if undoes else 'redone'}; nothing was changed. Revert that change first, "
+            f"or edit the lines with `str_replace`. Their change:\n{changes}"
+        ) from None
     except (LookupError, ValueError) as error:
         raise EditorError(
             f"The edit history of {path} is damaged ({error}); nothing was changed. "
-            "Its steps cannot be undone any more."
+            "Its edits can no longer be undone."
         ) from None
 
 
-def _conflict(path: Path, command: str, before: str, now: str) -> FileChangedError:
-    what = "undone" if command == "undo_edit" else "redone"
-    return FileChangedError(
-        f"{path} was changed by somebody else in the place that would be {what}; nothing was "
-        "changed. Take that change back first, or write the place as it is to be with "
-        f"`str_replace`. What they changed:\n{short_diff(path, before, now)}"
-    )
-
-
-def _told(
-    changes: Sequence[FileChange], path: Path, command: str, dry_run: bool
-) -> tuple[EditorResult, Contents]:
-    """Result for the file that was asked for, and what all files are now."""
-    main = next(change for change in changes if change.history.path == real_path(path))
-    result = _result(path, main.old, main.new, command, dry_run)
-    return result, {} if dry_run else {change.history.path: change.new for change in changes}
-
-
-def _result(
-    path: Path, before: bytes | None, after: bytes | None, command: str, dry_run: bool
-) -> EditorResult:
-    old, new = _parsed(before), _parsed(after)
+def _result(path: Path, change: PlannedChange, command: str, dry_run: bool) -> EditorResult:
+    old, new = _parsed(change.old), _parsed(change.new)
     done = "Last edit to {} undone" if command == "undo_edit" else "Last undone edit to {} redone"
-    view = show_text(new, path) if new is not None else "The file is not there any more.\n"
-    said = f"{DRY_RUN * dry_run}{done.format(path)} successfully. {view}"
+    view = show_text(new, path) if new is not None else "The file no longer exists.\n"
+    output = f"{DRY_RUN * dry_run}{done.format(path)} successfully. {view}"
     texts = (None if file is None else file.text for file in (old, new))
-    return EditorResult.of_change(said, path, *texts, dry_run=dry_run)
+    return EditorResult.of_change(output, path, *texts, dry_run=dry_run)
 
 
 def decoded(content: bytes | None) -> str:
-    """Text of a content; "" for None."""
+    """Return the text of a content; "" for None."""
     file = _parsed(content)
     return file.text if file is not None else ""
 
@@ -204,5 +187,4 @@ def decoded(content: bytes | None) -> str:
 def _parsed(content: bytes | None) -> TextFile | None:
     if content is None:
         return None
-    file = TextFile.parse(content)
-    return file if file is not None else TextFile(content.decode("utf-8", "replace").encode())
+    return TextFile.parse(content) or TextFile(content.decode("utf-8", "replace").encode())

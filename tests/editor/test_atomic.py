@@ -158,7 +158,7 @@ def test_the_history_folder_cannot_be_written(workspace, write, tmp_path):
     (tmp_path / "file").touch()
     path = write("a", "old")
     editor = FileEditor(workspace, history_dir=tmp_path / "file" / "history")
-    with pytest.raises(EditorError, match=r"edit history in .* cannot be written"):
+    with pytest.raises(EditorError, match=r"edit history in .* cannot be read or written"):
         edit(editor, path)
     assert path.read_bytes() == b"old"
     assert "old" in editor(command="view", path=path).output

@@ -1,4 +1,4 @@
-"""What edits changed since a position, and taking all of it back."""
+"""Files that edits changed since a position in the history."""
 
 import json
 import random
@@ -9,7 +9,7 @@ from dataclasses import asdict
 import pytest
 
 from oh_jupyter.editor import FileEditor, HistoryPosition
-from oh_jupyter.errors import FileChangedError, NoHistoryError
+from oh_jupyter.errors import NoHistoryError
 
 
 def replace(editor, path, old, new):
@@ -43,11 +43,9 @@ def test_nothing_changed(editor, tree):
     replace(editor, paths[0], "one", "1")
     replace(editor, paths[0], "1", "one")
     assert editor.changes(since) == []
-    with pytest.raises(NoHistoryError, match="No edit was made since"):
-        editor.undo_to(editor.position())
 
 
-def test_each_kind_of_change_is_told(editor, tree, workspace):
+def test_each_kind_of_change(editor, tree, workspace):
     (a, b, c), since = tree
     before = b.read_bytes()
     replace(editor, a, "one", "1\n1.5")
@@ -83,96 +81,38 @@ def test_each_kind_of_change_is_told(editor, tree, workspace):
     assert not any(change.by_others or change.forgotten for change in found.values())
 
 
-def test_everything_is_taken_back_and_that_as_well(editor, tree, workspace):
-    (a, b, c), since = tree
-    before = {path: path.read_bytes() for path in (a, b, c)}
-    replace(editor, a, "one", "1")
-    editor(command="insert", path=a, insert_line=0, new_str="zero")
-    patch = f"*** Begin Patch\n*** Delete File: {c.name}\n*** End Patch"
-    editor(command="apply_patch", path=workspace, content=patch)
-    new = workspace / "new.txt"
-    editor(command="create", path=new, file_text="hello\n")
-    after = a.read_bytes()
-    told = editor.undo_to(since, dry_run=True)
-    assert told.dry_run
-    assert a.read_bytes() == after
-    result = editor.undo_to(since)
-    assert result.output.startswith("3 files taken back to what they were.\n")
-    assert f"- {new}: removed\n" in result.output
-    assert f"- {c}: restored\n" in result.output
-    assert {path: path.read_bytes() for path in before} == before
-    assert not new.exists()
-    assert editor.changes(since) == []
-    editor(command="undo_edit", path=a)  # it is one edit of three files
-    assert a.read_bytes() == after
-    assert new.read_text() == "hello\n"
-    assert not c.exists()
-    editor(command="redo_edit", path=c)
-    assert {path: path.read_bytes() for path in before} == before
-    assert not new.exists()
-
-
 def test_the_position_holds_in_another_process(editor, tree, workspace, tmp_path):
     (a, _, _), since = tree
-    kept = json.dumps(asdict(since))
+    stored = json.dumps(asdict(since))
     replace(editor, a, "one", "1")
     other = FileEditor(workspace, history_dir=tmp_path / "history")
-    other.undo_to(HistoryPosition(**json.loads(kept)))
-    assert a.read_text().startswith("one\n")
+    (change,) = other.changes(HistoryPosition(**json.loads(stored)))
+    assert (change.path, change.counts) == (a, (1, 1))
 
 
-def test_what_was_undone_since_is_done_again(editor, tree):
+def test_an_edit_that_was_undone_since_is_a_change(editor, tree):
     (a, _, _), since = tree
     editor(command="undo_edit", path=a)
     (change,) = editor.changes(since)
     assert (change.old_text.split()[1], change.new_text.split()[1]) == ("2", "two")
-    editor.undo_to(since)
-    assert a.read_text().split()[1] == "2"
 
 
-def test_only_the_files_that_are_named(editor, tree):
-    (a, b, _), since = tree
-    replace(editor, a, "one", "1")
-    replace(editor, b, "one", "1")
-    editor.undo_to(since, [b])
-    assert a.read_text().startswith("1\n")
-    assert b.read_text().startswith("one\n")
-
-
-def test_what_others_changed_elsewhere_stays(editor, tree):
+def test_changes_by_others_are_part_of_the_difference(editor, tree):
     (a, _, _), since = tree
     replace(editor, a, "one", "1")
     a.write_text(a.read_text().replace("five", "FIVE"))
     replace(editor, a, "three", "3")
     (change,) = editor.changes(since)
     assert change.by_others
-    editor.undo_to(since)
-    assert a.read_text() == "one\n2\nthree\nfour\nFIVE\nsix\n"
+    assert change.counts == (3, 3)
 
 
-def test_what_others_changed_in_the_same_place_is_not_overwritten(editor, tree):
-    (a, b, _), since = tree
-    replace(editor, a, "one", "1")
-    replace(editor, b, "one", "1")
-    theirs = a.read_text().replace("1\n", "their one\n")
-    a.write_text(theirs)
-    with pytest.raises(FileChangedError, match=f"{a}: somebody else changed the same place"):
-        editor.undo_to(since)
-    assert b.read_text().startswith("1\n")
-    result = editor.undo_to(since, skip_conflicts=True)
-    assert f"Left as they are:\n- {a}: somebody else" in result.output
-    assert a.read_text() == theirs
-    assert b.read_text().startswith("one\n")
-
-
-def test_a_file_that_somebody_deleted_is_told(editor, tree):
+def test_a_file_that_somebody_deleted(editor, tree):
     (a, _, _), since = tree
     replace(editor, a, "one", "1")
     a.unlink()
     (change,) = editor.changes(since)
     assert (change.kind, change.by_others) == ("deleted", True)
-    with pytest.raises(FileChangedError, match="somebody else deleted it since"):
-        editor.undo_to(since)
 
 
 def test_a_new_file_that_somebody_deleted_is_no_change(editor, tree, workspace):
@@ -183,7 +123,7 @@ def test_a_new_file_that_somebody_deleted_is_no_change(editor, tree, workspace):
     assert editor.changes(since) == []
 
 
-def test_what_the_history_has_forgotten_is_told(workspace, tmp_path, write):
+def test_a_state_that_the_history_has_forgotten(workspace, tmp_path, write):
     editor = FileEditor(workspace, history_dir=tmp_path / "history", history_limit=3)
     a = write("a.txt", "0\n")
     replace(editor, a, "0", "1")
@@ -197,8 +137,6 @@ def test_what_the_history_has_forgotten_is_told(workspace, tmp_path, write):
         None,
         b"6\n",
     )
-    with pytest.raises(FileChangedError, match="does not reach back so far"):
-        editor.undo_to(since)
 
 
 def test_all_that_is_kept(editor, tree):
@@ -225,8 +163,6 @@ def test_notebooks_are_compared_by_cells(editor, write, ids):
     ]
     assert "outputs" not in change.diff()
     assert "+b = 22" in change.diff()
-    editor.undo_to(since)
-    assert path.read_text() == notebook("a = 1", "b = 2", "c = 3", ids=ids)
 
 
 def test_a_cell_that_was_moved(editor, write):
@@ -248,7 +184,7 @@ def test_a_notebook_that_was_created(editor, workspace):
     assert change.counts == (2, 0)
 
 
-def test_random_sessions_are_taken_back_byte_by_byte(workspace, tmp_path):
+def test_changes_of_random_sessions_are_exact(workspace, tmp_path):
     draw = random.Random(7)
     editor = FileEditor(workspace, history_dir=tmp_path / "history")
     paths = [workspace / f"{n}.txt" for n in range(4)]
@@ -282,11 +218,11 @@ def test_random_sessions_are_taken_back_byte_by_byte(workspace, tmp_path):
         moved = {c.moved_from for c in editor.changes(since) if c.moved_from}
         differing = {path for path in paths if before.get(path) != after.get(path)}
         assert changed | moved == differing
-        if differing:
-            editor.undo_to(since)
-            assert snapshot() == before
-            editor(command="undo_edit", path=min(differing))
-            assert snapshot() == after
+        for change in editor.changes(since):
+            assert (change.old, change.new) == (
+                before.get(change.moved_from or change.path),
+                after.get(change.path),
+            )
 
 
 def test_threads_that_edit_meanwhile_lose_nothing(editor, tree):

@@ -177,7 +177,7 @@ def test_a_disk_that_is_full_is_told_and_it_is_tried_again(editor, interrupted, 
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(EditorError, match=r"cannot be finished or taken back: .*No space left"):
+    with pytest.raises(EditorError, match=r"neither finished nor reverted.*No space left"):
         editor.history(a)
     monkeypatch.undo()
     editor.history(a)

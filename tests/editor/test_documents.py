@@ -106,7 +106,7 @@ def test_a_recording_is_described(view, workspace) -> None:
     assert view(path).output == (
         f"Here's the content of the file {path} displayed in Markdown format:\n"
         "NumChannels: 2\nSampleRate: 8000\nBitsPerSample: 16\nDuration: 1:30.00\n\n"
-        "### Audio Transcript:\nTranscription is not made by the editor, which would send the "
+        "### Audio Transcript:\nThe editor does not transcribe, since that would send the "
         "recording to a service. Use the skill `parse_audio` with a configured model.\n"
     )
 

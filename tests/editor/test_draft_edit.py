@@ -378,7 +378,7 @@ def test_a_model_that_cannot_be_reached(draft, code, model):
     model.replies = []
     observation = draft(code, DOUBT, model.settings)
     assert "'scripted' at http://127.0.0.1" in observation.content
-    assert "could not be asked" in observation.content
+    assert "failed: Error code: 404" in observation.content
     assert "key-of-the-test" not in observation.content
     assert code.read_text() == CODE
 

@@ -18,7 +18,7 @@ def test_an_undo_that_conflicts_says_how_to_go_on(editor, write):
         with pytest.raises(FileChangedError) as refused:
             editor(command="undo_edit", path=path)
         assert "repeat it" not in str(refused.value)
-        assert "Take that change back first" in str(refused.value)
+        assert "Revert that change first" in str(refused.value)
         assert "-two\n+three" in str(refused.value)
     path.write_text("two\n")
     editor(command="undo_edit", path=path)
@@ -98,7 +98,7 @@ def test_a_long_text_is_not_repeated_in_errors(editor, write):
         with pytest.raises(EditorError) as refused:
             editor(command="str_replace", path=path, **arguments)
         assert len(str(refused.value)) < 6000
-        assert "characters are left out" in str(refused.value)
+        assert "characters omitted" in str(refused.value)
     path.write_text(f"{long}\n" * 2)
     with pytest.raises(NoReplacementError) as several:
         editor(command="str_replace", path=path, old_str=long, new_str="")

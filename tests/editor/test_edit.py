@@ -264,8 +264,8 @@ NOTEBOOK = '{"cells": [{"cell_type": "code", "source": ["x = 1"]}], "nbformat": 
 def test_a_notebook_is_never_left_broken(editor, write):
     path = write("a.ipynb", NOTEBOOK)
     message = refusal(replace, editor, path, '"x = 1"', '"x = "1""')
-    assert f"The edit would leave {path} no valid notebook: invalid JSON" in message
-    assert "no valid notebook" in refusal(replace, editor, path, '"cells"', '"sells"')
+    assert f"The edit would make {path} an invalid notebook: invalid JSON" in message
+    assert "an invalid notebook" in refusal(replace, editor, path, '"cells"', '"sells"')
     assert path.read_text() == NOTEBOOK
     replace(editor, path, "x = 1", "x = 2")
     assert '"x = 2"' in path.read_text()

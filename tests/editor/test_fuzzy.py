@@ -31,7 +31,7 @@ def test_what_differs_is_made_visible():
 
 def test_an_edit_that_was_made_before():
     message = explain_absence(TEXT, "return 'b'", "return 'a'")
-    assert message.startswith("\nThe text of `new_str` is already there, at line 3")
+    assert message.startswith("\nThe text of `new_str` is already in line 3")
 
 
 def test_line_numbers_of_a_view():
@@ -64,7 +64,7 @@ def test_numbers_that_do_not_count_up_are_text():
 def test_text_that_was_escaped(old, word):
     message = explain_absence(TEXT + "if x < 1:\n", old, "new")
     assert word in message
-    assert "the file has it as it is meant" in message
+    assert "The file has the intended text in" in message
 
 
 def test_letters_that_are_composed_otherwise():

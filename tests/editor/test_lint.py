@@ -119,7 +119,7 @@ def without(monkeypatch, package):
 
 def test_without_pyflakes_the_syntax_is_still_checked_and_the_package_named(lint, monkeypatch):
     without(monkeypatch, "pyflakes")
-    note = "to find undefined names needs the package pyflakes. Install it with: pip install '"
+    note = "finding undefined names needs the package pyflakes. Install it with: pip install '"
     report = lint("a.py", "", "print(x)\n")
     assert report.startswith(f"{CLEAN}\nOnly the syntax was checked: {note}oh_jupyter[lint]'")
     assert "'return' outside function" in lint("a.py", "", "return 1\n")

@@ -240,7 +240,7 @@ def test_all_occurrences_in_all_cells_may_be_replaced(editor, notebook):
 
 def test_a_text_in_no_source_but_once_in_the_json_is_replaced_there(editor, notebook):
     output = editor(command="str_replace", path=notebook, old_str='"zeta"', new_str='"eta"').output
-    assert "NOTE: The text is in the source of no cell" in output
+    assert "NOTE: No cell source has this text" in output
     assert json.loads(notebook.read_text())["metadata"]["eta"] == 1.5
     assert len(cells(notebook)[3].outputs) == 2
 
@@ -254,7 +254,7 @@ def test_an_edit_of_the_json_that_would_break_it_is_refused(editor, notebook):
         ('"id": "first"', '"id": "a b"', "'a b' does not match"),
         ('"nbformat": 4', '"nbformat": "4"', "`nbformat` is missing"),
     ):
-        with pytest.raises(EditorError, match=r"would leave .* no valid notebook: ") as caught:
+        with pytest.raises(EditorError, match=r"would make .* an invalid notebook: ") as caught:
             editor(command="str_replace", path=notebook, old_str=old, new_str=new)
         assert why in str(caught.value)
     assert notebook.read_bytes() == before
@@ -263,7 +263,7 @@ def test_an_edit_of_the_json_that_would_break_it_is_refused(editor, notebook):
 def test_a_text_that_is_nowhere_gets_the_nearest_lines_of_the_view(editor, notebook):
     with pytest.raises(NoReplacementError) as caught:
         editor(command="str_replace", path=notebook, old_str="for m in x:", new_str="")
-    assert "sought in the sources of the cells" in str(caught.value)
+    assert "The sources of the cells, as shown by `view`, were searched" in str(caught.value)
     assert "10" in str(caught.value)
 
 
@@ -413,7 +413,7 @@ def test_unusable_arguments(edit, notebook, arguments, error, message):
 
 
 def test_only_notebooks_have_cells(editor, write):
-    with pytest.raises(EditorParameterInvalidError, match=r"is for \.ipynb files"):
+    with pytest.raises(EditorParameterInvalidError, match=r"supports \.ipynb files"):
         editor(command="notebook_edit", path=write("a.txt", ""), edit_mode="delete", cell=0)
 
 

@@ -253,7 +253,7 @@ def test_what_cannot_be_finished_is_told_and_tried_again(half_done, stranger, mo
 
     monkeypatch.setattr(os, "fsync", full)
     for _ in range(2):
-        with pytest.raises(EditorError, match=r"cannot be finished or taken back: .*No space left"):
+        with pytest.raises(EditorError, match=r"neither finished nor reverted.*No space left"):
             view(stranger, half_done[1])
     monkeypatch.undo()
     view(stranger, half_done[1])
@@ -271,7 +271,7 @@ def test_what_stopped_in_the_middle_is_found_by_others_too(write, editor, strang
         real(path, *arguments, **more)
 
     monkeypatch.setattr(atomic_write, "replace", fails)
-    with pytest.raises(EditorError, match="could not be put back"):
+    with pytest.raises(EditorError, match="could not be restored"):
         replace_in_all(editor, paths, "old", "new")
     monkeypatch.undo()
     view(stranger, paths[1])

@@ -86,7 +86,7 @@ def test_a_part_of_a_line_but_never_of_a_word(patch, refusal, write):
     assert path.read_text().startswith('see <b id="tide">07:15</b> here\n')
     assert "not in the file" in refusal(path, block("x = 1\n", "x = 2\n"))
     path = write("b", "a, a")
-    assert "several times in lines [1]" in refusal(path, block("a\n", "b\n"))
+    assert "several times, in lines [1]" in refusal(path, block("a\n", "b\n"))
 
 
 def test_markers_that_lost_signs_to_a_prompt(patch, write):
@@ -101,14 +101,20 @@ def test_markers_that_lost_signs_to_a_prompt(patch, write):
         ("<<<<<<< SEARCH\nx\n=======\ny\n", "no line '>>>>>>> REPLACE'"),
         ("<<<<<<< SEARCH\nx\n", "no line '======='"),
         ("<<<<<<< SEARCH\nx\n<<<<<<< SEARCH\ny\n=======\n>>>>>>> REPLACE\n", "line 1 of"),
-        ("just words", "in no format"),
-        ("", "in no format"),
-        ("*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n", "cut off"),
-        ("*** Begin Patch\n*** Change File: a\n*** End Patch", "Line 2 of the patch cannot"),
-        ("*** Begin Patch\n*** Add File: a\nx\n*** End Patch", "Line 3 of the patch cannot"),
-        ("*** Begin Patch\n*** Update File: a\n@@\nx\n*** End Patch", "Line 4 of the patch cannot"),
-        ("*** Begin Patch\n*** Delete File: a\n-x\n*** End Patch", "Line 3 of the patch cannot"),
-        ("*** Begin Patch\n*** End Patch", "in no format"),
+        ("just words", "format of the patch is unknown"),
+        ("", "format of the patch is unknown"),
+        ("*** Begin Patch\n*** Update File: a\n@@\n-x\n+y\n", "truncated"),
+        ("*** Begin Patch\n*** Change File: a\n*** End Patch", "Line 2 of the patch is invalid"),
+        ("*** Begin Patch\n*** Add File: a\nx\n*** End Patch", "Line 3 of the patch is invalid"),
+        (
+            "*** Begin Patch\n*** Update File: a\n@@\nx\n*** End Patch",
+            "Line 4 of the patch is invalid",
+        ),
+        (
+            "*** Begin Patch\n*** Delete File: a\n-x\n*** End Patch",
+            "Line 3 of the patch is invalid",
+        ),
+        ("*** Begin Patch\n*** End Patch", "format of the patch is unknown"),
         ("--- a\n+++ a\n@@ -1 +1 @@\n", "hunk in line 3"),
         ("diff --git a/a b/a\nBinary files a/a and b/a differ\n", "binary file"),
         ("diff --git a/a b/a\nold mode 100644\nnew mode 100755\n", "no hunk"),
@@ -178,7 +184,7 @@ def test_an_anchor_tells_which_of_several_places(patch, refusal, write, workspac
     path = write("a.py", TEXT)
     lines = ["     def f(self):", "-        return 1", "+        return 9"]
     message = refusal(workspace, envelope("*** Update File: a.py", "@@", *lines))
-    assert "several places, which begin at lines 2, 10." in message
+    assert "several places, starting at lines 2, 10." in message
     for name, number in (("class A:", 2), ("class B:", 10)):
         patch(workspace, envelope("*** Update File: a.py", f"@@ {name}", *lines))
         assert path.read_text().split("\n")[number] == "        return 9"
@@ -209,7 +215,7 @@ def test_the_end_of_the_file_is_meant(patch, write, workspace):
 
 def test_an_existing_file_is_never_overwritten(refusal, write, workspace):
     a, b = write("a", "mine\n"), write("b", "1\n")
-    assert "exists already, and is not overwritten" in refusal(
+    assert "exists already and is not overwritten" in refusal(
         workspace, envelope("*** Update File: b", "@@", "-1", "+2", "*** Add File: a", "+theirs")
     )
     assert "which exists already" in refusal(
@@ -252,7 +258,9 @@ def test_a_right_line_number_tells_which_of_several_places(patch, refusal, write
     path = write("a", "x\n" * 5)
     patch(workspace, "--- a\n+++ a\n@@ -3 +3 @@\n-x\n+y\n")
     assert path.read_text() == "x\nx\ny\nx\nx\n"
-    assert "begin at lines 1, 2, 4, 5" in refusal(workspace, "--- a\n+++ a\n@@ -3 +3 @@\n-x\n+z\n")
+    assert "starting at lines 1, 2, 4, 5" in refusal(
+        workspace, "--- a\n+++ a\n@@ -3 +3 @@\n-x\n+z\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -295,7 +303,7 @@ def test_a_name_in_quotes(patch, write, workspace):
 
 def test_a_file_is_only_deleted_if_it_is_the_one(refusal, write, workspace):
     path = write("b", "x\nmore\n")
-    assert "not the one that the patch deletes" in refusal(
+    assert "differs from the one to delete" in refusal(
         workspace, "--- b\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
     )
     assert path.read_text() == "x\nmore\n"
@@ -336,7 +344,7 @@ def test_near_matches_keep_the_lines_that_stay_and_say_so(
 
 def test_a_near_match_has_to_be_the_only_one_too(refusal, write):
     path = write("a", "x \ny\nx\t\n")
-    assert "begin at lines 1, 3" in refusal(path, block("x\n", "z\n"))
+    assert "starting at lines 1, 3" in refusal(path, block("x\n", "z\n"))
 
 
 def test_an_exact_match_comes_before_near_ones(patch, write):
@@ -348,7 +356,7 @@ def test_an_exact_match_comes_before_near_ones(patch, write):
 def test_a_line_that_cannot_be_indented_is_refused(refusal, write):
     path = write("a", "a\n    b\n")
     old, new = "        a\n            b\n", "        a\n    c\n"
-    assert "indented less than all the old ones" in refusal(path, block(old, new))
+    assert "indented less than all old ones" in refusal(path, block(old, new))
 
 
 @pytest.mark.parametrize(
@@ -432,7 +440,7 @@ def test_a_bracket_is_no_sign_that_it_was_applied(refusal, write):
 def test_a_misspelt_line_is_not_taken_for_one_that_was_changed_before(refusal, write):
     path = write("a.py", "total = count_all(items)\nreturn None\n")
     message = refusal(path, block("total = count_al(items)\n", "return None\n"))
-    assert "is already there, at line 2" in message
+    assert "is already in line 2" in message
 
 
 def test_a_missing_file_in_a_patch_that_changes_others(refusal, write, workspace):
@@ -440,7 +448,7 @@ def test_a_missing_file_in_a_patch_that_changes_others(refusal, write, workspace
     message = refusal(
         workspace, envelope("*** Update File: a", "@@", "-1", "+2", "*** Delete File: b")
     )
-    assert f"{workspace}/b is not there, and cannot be deleted" in message
+    assert f"{workspace}/b does not exist, and cannot be deleted" in message
     assert path.read_text() == "1\n"
 
 
@@ -473,7 +481,7 @@ def test_everything_that_does_not_fit_is_told_at_once(refusal, write, workspace)
         in (message)
     )
     assert f"{workspace}/c.txt does not exist. Maybe you meant" in message
-    assert f"What does fit, and need not be changed:\n- edited {b}, 1 place" in message
+    assert f"These parts fit and can stay as they are:\n- edited {b}, 1 place" in message
     assert (a.read_text(), b.read_text()) == (TEXT, "one\n")
 
 

@@ -146,9 +146,9 @@ def test_any_diff_makes_of_the_old_text_the_new_one(old, new, context):
         return
     (patch,) = parse_patch(diff)
     patched = apply_hunks(TextFile(old.encode()), patch.hunks)
-    if not patched.problems and not patched.remarks:
+    if not patched.errors and not patched.remarks:
         assert patched.data == new.encode()
-    for problem in patched.problems:  # only what cannot be placed without doubt is refused
+    for problem in patched.errors:  # only what cannot be placed without doubt is refused
         assert "only adds lines" in problem
 
 
@@ -164,6 +164,6 @@ def test_lines_that_a_patch_does_not_change_keep_their_bytes(data, draw):
     assume(diff)
     (patch,) = parse_patch(diff)
     patched = apply_hunks(file, patch.hunks)
-    assume(not patched.problems and not patched.remarks)
+    assume(not patched.errors and not patched.remarks)
     start = sum(len(line) + 1 for line in lines[:at])
     assert patched.data == file.replace(start, start + len(lines[at]), "abba")

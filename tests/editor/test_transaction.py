@@ -68,7 +68,7 @@ def test_if_one_is_refused_none_is_made(editor, two, tmp_path):
         editor.edit_many([replacing(two[0], "one", "1"), replacing(two[1], "absent", "2")])
     assert str(caught.value).startswith("No replacement was performed, old_str `absent`")
     assert str(caught.value).endswith(
-        f"This is edit 2 of 2 (str_replace in {two[1]}); nothing was changed, by none of them."
+        f"This is edit 2 of 2 (str_replace in {two[1]}); none of the edits was applied."
     )
     assert contents(two) == [b"one\r\n", b"zwei\n"]
     with pytest.raises(NoHistoryError):
@@ -83,7 +83,10 @@ def test_if_one_is_refused_none_is_made(editor, two, tmp_path):
         ({"command": "create"}, "list of dicts"),
         ([{"path": "/a"}], "needs a `command`"),
         ([{"command": "create"}], "needs a `command`"),
-        ([{"command": "create", "path": "/a", "text": "x"}], "it may have: file_text"),
+        (
+            [{"command": "create", "path": "/a", "text": "x"}],
+            "besides command and path are: file_text",
+        ),
         ([{"command": "create", "path": "a", "file_text": "x"}], "absolute path"),
         ([{"command": "create", "path": "/a", "file_text": 5}], "should be a string"),
         ([{"command": "view", "path": "/a"}], "Unrecognized command view"),
@@ -133,7 +136,7 @@ def test_undo_and_redo_of_any_file_are_those_of_all(editor, another_editor, edit
     result = another_editor(command="undo_edit", path=edited[first])
     assert contents(edited) == [b"one\r\n", b"zwei\n"]
     assert result.output.startswith(f"Last edit to {edited[first]} undone successfully. ")
-    assert f"one edit of 2 files; it was undone in all of them, also in: {edited[1 - first]}." in (
+    assert f"changed 2 files; it was undone in all of them, including {edited[1 - first]}." in (
         result.output
     )
     assert len(result.files) == 2
@@ -150,7 +153,9 @@ def test_undo_is_refused_where_another_of_the_files_was_edited_since(editor, edi
     editor(**replacing(b, "2", "3"))
     with pytest.raises(FileChangedError) as caught:
         editor(command="undo_edit", path=a)
-    assert f"but {b} was changed since. Undo what was done to that file" in str(caught.value)
+    assert f"but {b} was changed since. Undo the later edits of that file first" in str(
+        caught.value
+    )
     assert contents(edited) == [b"1\r\n", b"3\n"]
     editor(command="undo_edit", path=b)
     editor(command="undo_edit", path=a)
@@ -161,7 +166,7 @@ def test_redo_is_refused_where_another_of_the_files_went_on(editor, edited):
     a, b = edited
     editor(command="undo_edit", path=a)
     editor(**replacing(b, "zwei", "3"))
-    with pytest.raises(FileChangedError, match="cannot be redone any more"):
+    with pytest.raises(FileChangedError, match="can no longer be redone"):
         editor(command="redo_edit", path=a)
     assert contents(edited) == [b"one\r\n", b"3\n"]
 
@@ -200,7 +205,7 @@ def test_a_file_whose_history_forgot_the_edit_is_left(editor, edited, tmp_path):
             shutil.rmtree(index.parent)
     result = editor(command="undo_edit", path=edited[0])
     assert contents(edited) == [b"one\r\n", b"2\n"]
-    assert "does not reach back so far" in result.output
+    assert "no longer in the history of these files" in result.output
 
 
 def test_a_change_since_the_last_view_is_found(editor, two):

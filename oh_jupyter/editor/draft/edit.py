@@ -1,4 +1,4 @@
-"""Carrying out a draft edit, with limits, words and Observations of OpenHands."""
+"""Draft edits, with the limits, messages and Observations of OpenHands."""
 
 from __future__ import annotations
 
@@ -13,22 +13,25 @@ from oh_jupyter.editor.draft.model import DraftModel, check_syntax, merge_prompt
 from oh_jupyter.editor.editor import FileEditor
 from oh_jupyter.editor.lint import is_auto_lint
 from oh_jupyter.editor.notebook.cells import Notebook
-from oh_jupyter.editor.notebook.edits import Document, rewrite_listing
+from oh_jupyter.editor.notebook.edits import NotebookFile, rewrite_listing
 from oh_jupyter.editor.notebook.validation import check_notebook, is_notebook
 from oh_jupyter.editor.reading import read_text
-from oh_jupyter.editor.text.encoding import UTF8
 from oh_jupyter.editor.text.line_diff import CONTEXT_LINES, common_lengths, unified_diffs
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile
 from oh_jupyter.errors import DraftError, EditorError, FileChangedError
 from oh_jupyter.events import ErrorObservation, FileEditAction, FileEditObservation, Observation
 
-CHUNK_LINES = 20
+_CHUNK_LINES = 20
+_SHOWN_CHUNKS = 3
+_MAX_LINES = 300  # of a draft's range; one more is accepted, as in OpenHands
+_MAX_BYTES = 10 * 1024 * 1024
+_MAX_ATTEMPTS = 3  # while somebody else keeps writing the file
 
 
 class Chunk(NamedTuple):
     """Some lines of a file."""
 
-    first: int  # the first of them, counted from 1
+    first: int  # counted from 1
     lines: list[str]
     similarity: float
 
@@ -43,27 +46,17 @@ class Chunk(NamedTuple):
         return "\n".join(numbered)
 
 
-_SHOWN_CHUNKS = 3
-
-
 def closest_chunks(lines: list[str], draft: str, first: int = 1) -> list[Chunk]:
-    """Chunks of 20 lines with the longest common subsequences with a draft, as in OpenHands."""
-    parts = [lines[start : start + CHUNK_LINES] for start in range(0, len(lines), CHUNK_LINES)]
+    """Return the chunks of 20 lines with the longest common subsequences, as in OpenHands."""
+    parts = [lines[start : start + _CHUNK_LINES] for start in range(0, len(lines), _CHUNK_LINES)]
     texts = ["\n".join(part) for part in parts]
     chunks = [
-        Chunk(first + number * CHUNK_LINES, part, common / len(text) if text else 0.0)
+        Chunk(first + number * _CHUNK_LINES, part, common / len(text) if text else 0.0)
         for number, (part, text, common) in enumerate(
             zip(parts, texts, common_lengths(texts, draft), strict=True)
         )
     ]
     return sorted(chunks, key=lambda chunk: -chunk.similarity)[:_SHOWN_CHUNKS]
-
-
-MAX_LINES = 300
-"""Lines that a draft may be about; one more is let through, as in OpenHands."""
-
-_MAX_BYTES = 10 * 1024 * 1024
-_MAX_ATTEMPTS = 3  # while somebody else keeps writing the file
 
 
 class _Range(NamedTuple):
@@ -74,34 +67,43 @@ class _Range(NamedTuple):
 
 
 @dataclass(frozen=True)
-class _Document:
-    """What a draft is about: the text of a file, or a notebook as it is shown."""
+class _Target:
+    """The text that a draft changes: a file, or the listing of a notebook."""
 
     path: Path
     file: TextFile
     notebook: Notebook | None
-    text: TextFile  # of a notebook the headings and sources of its cells
+    text: TextFile  # for a notebook the headings and sources of its cells
 
     @classmethod
-    def read(cls, path: Path) -> _Document:
+    def read(cls, path: Path) -> _Target:
         file, _ = read_text(path, _MAX_BYTES)
         notebook = Notebook.parse(file.text) if is_notebook(path) else None
-        if notebook is None:
-            return cls(path, file, None, file)
-        listing = notebook.listing().encode("utf-8", "surrogatepass")
-        return cls(path, file, notebook, TextFile(listing, UTF8))
+        return cls(path, file, notebook, file if notebook is None else notebook.listing_file())
 
     def stored(self, data: bytes) -> bytes:
-        """The file, if its text becomes this data."""
+        """Return the bytes of the file for new bytes of the text."""
         if self.notebook is None:
             return data
         listing = data.decode("utf-8", "surrogatepass")
-        edit = rewrite_listing(Document(self.path, self.file, self.notebook), listing)
+        edit = rewrite_listing(NotebookFile(self.path, self.file, self.notebook), listing)
         return edit[0].data if edit is not None else self.file.data
 
-    def spliced(self, place: _Range, new: list[str]) -> str:
-        """Text of the file with other lines in a range."""
-        start, end, text = _replacement(self.text, place, new)
+    def replacement(self, lines: _Range, new: list[str]) -> tuple[int, int, str]:
+        """Return the offsets of a range, and its new text; the end of the file keeps its form."""
+        file = self.text
+        start, end = file.offset_of_line(lines.start + 1), file.offset_of_line(lines.end + 1)
+        text = "\n".join(new)
+        unterminated = file.text != "" and not file.text.endswith("\n")
+        if new and not (lines.end >= file.line_count and unterminated):
+            text += "\n"
+        if unterminated and lines.start >= file.line_count:
+            text = "\n" + text
+        return start, end, text
+
+    def spliced(self, lines: _Range, new: list[str]) -> str:
+        """Return the text of the file with a range of lines replaced."""
+        start, end, text = self.replacement(lines, new)
         spliced = self.text.text[:start] + text + self.text.text[end:]
         if self.notebook is None:
             return spliced
@@ -112,13 +114,13 @@ class _Document:
 def edit_by_draft(
     action: FileEditAction, *, cwd: str, editor: FileEditor, settings: Settings
 ) -> Observation:
-    """Merge a draft into a file, or make the file of it.
+    """Merge a draft into a file, or create the file.
 
     Args:
         action: The draft in ``content``, its range in ``start`` and ``end``.
-        cwd: Where a relative path starts.
-        editor: The editor that writes, so that the edit can be undone.
-        settings: Which model to ask where the merge is in doubt.
+        cwd: The base of a relative path.
+        editor: The editor that writes the file, so that the edit can be undone.
+        settings: The model to use if the merge is in doubt.
 
     Returns:
         The diff, with the file's old and new text; or an error, and nothing was changed.
@@ -126,7 +128,9 @@ def edit_by_draft(
     path = Path(cwd, action.path)
     try:
         if not path.exists():
-            return _created(action, path, editor)
+            text = without_reason(action.content).strip() + "\n"
+            editor(command="create", path=path, file_text=text)
+            return _observation(action, None, text)
         for attempt in range(_MAX_ATTEMPTS):
             try:
                 return _edited(action, path, editor, settings)
@@ -138,22 +142,16 @@ def edit_by_draft(
     raise AssertionError("unreachable")
 
 
-def _created(action: FileEditAction, path: Path, editor: FileEditor) -> Observation:
-    text = without_reason(action.content).strip() + "\n"
-    editor(command="create", path=path, file_text=text)
-    return _observation(action, None, text)
-
-
 def _edited(
     action: FileEditAction, path: Path, editor: FileEditor, settings: Settings
 ) -> Observation:
     editor.finish_interrupted(path)
-    document = _Document.read(path)
-    file = document.text
+    target = _Target.read(path)
+    file = target.text
     lines = file.text.split("\n")
-    problem = _range_problem(action.start, action.end, len(lines))
-    if problem:
-        return ErrorObservation(problem)
+    range_error = _range_error(action.start, action.end, len(lines))
+    if range_error:
+        return ErrorObservation(range_error)
     if not without_reason(action.content).strip():
         raise DraftError(
             f"The draft for {path} is empty; nothing was changed. To delete lines, show the lines "
@@ -162,76 +160,75 @@ def _edited(
     if action.start == -1:
         at = file.line_count
         new = without_reason(action.content).removesuffix("\n").split("\n")
-        return _checked(action, document, editor, settings, _Range(at, at), new)
+        return _write_checked(action, target, editor, settings, _Range(at, at), new)
     start, end = action.start - 1, len(lines) if action.end == -1 else action.end
-    if end - start > MAX_LINES + 1:
+    if end - start > _MAX_LINES + 1:
         return ErrorObservation(_too_long(action, path, lines, start, end))
-    # Behind the newline at the end of a file, the protocol counts one more line.
-    place = _Range(min(start, file.line_count), min(end, file.line_count))
-    original = lines[place.start : place.end]
+    # The protocol counts one more line after a final newline.
+    edited = _Range(min(start, file.line_count), min(end, file.line_count))
+    original = lines[edited.start : edited.end]
+    new, by_model = _merge(action, target, settings, edited, original)
+    return _write_checked(action, target, editor, settings, edited, new, by_model=by_model)
+
+
+def _merge(
+    action: FileEditAction, target: _Target, settings: Settings, edited: _Range, original: list[str]
+) -> tuple[list[str], bool]:
+    """Return the merged lines, and whether the model merged them."""
     draft = read_draft(action.content, original)
-    whole_file = place.start == 0 and place.end == file.line_count
+    whole_file = edited.start == 0 and edited.end == target.text.line_count
     merged = merge(original, draft, whole_file=whole_file)
     if isinstance(merged, Merged):
-        spliced = document.spliced(place, merged.lines)
-        doubt = check_syntax(path, document.file.text, spliced) if draft.markers else ""
+        spliced = target.spliced(edited, merged.lines)
+        doubt = check_syntax(target.path, target.file.text, spliced) if draft.markers else ""
         if not doubt:
-            return _checked(action, document, editor, settings, place, merged.lines)
+            return merged.lines, False
     else:
         doubt = merged.reason
     if settings.draft_model is None:
-        raise DraftError(_refusal(action, path, original, place, doubt))
+        raise DraftError(
+            f"The draft was not merged, and {target.path} is unchanged: {doubt}\n"
+            f"The closest places:\n{_closest_places(action, original, edited.start + 1)}\n"
+            "No model is configured to merge it (c.OhJupyter.draft_model). Show unchanged lines "
+            "around each change, or use the commands str_replace and insert."
+        )
     prompt = merge_prompt("\n".join(original), action.content)
-    new = DraftModel(settings).ask(prompt, "\n".join(original)).split("\n")
-    return _checked(action, document, editor, settings, place, new, by_model=True)
+    return DraftModel(settings).ask(prompt, "\n".join(original)).split("\n"), True
 
 
-def _checked(
+def _write_checked(
     action: FileEditAction,
-    document: _Document,
+    target: _Target,
     editor: FileEditor,
     settings: Settings,
-    place: _Range,
+    edited: _Range,
     new: list[str],
     *,
     by_model: bool = False,
 ) -> Observation:
-    """Write new lines; linted with auto-lint, and never broken by a model that wrote them."""
+    """Write new lines, linted with auto-lint; a model's lines never break the syntax."""
     lints = action.enable_linting or is_auto_lint(settings)
     if lints or by_model:
         new = repaired(
             DraftModel(settings) if settings.draft_model is not None else None,
-            document.path,
-            document.file.text,
+            target.path,
+            target.file.text,
             new,
             draft=action.content,
-            first=place.start + 1,
-            splice=lambda code: document.spliced(place, code),
+            first=edited.start + 1,
+            splice=lambda code: target.spliced(edited, code),
             syntax_only=not lints,
         )
-    return _written(action, document, editor, place, new)
+    return _write(action, target, editor, edited, new)
 
 
-def _replacement(file: TextFile, place: _Range, new: list[str]) -> tuple[int, int, str]:
-    """Offsets of the range, and the text for it. The file ends as it did: in a newline or not."""
-    start, end = file.offset_of_line(place.start + 1), file.offset_of_line(place.end + 1)
-    text = "\n".join(new)
-    at_end = place.end >= file.line_count
-    open_ended = file.text != "" and not file.text.endswith("\n")
-    if new and not (at_end and open_ended):
-        text += "\n"
-    if open_ended and place.start >= file.line_count:
-        text = "\n" + text
-    return start, end, text
-
-
-def _written(
-    action: FileEditAction, document: _Document, editor: FileEditor, place: _Range, new: list[str]
+def _write(
+    action: FileEditAction, target: _Target, editor: FileEditor, edited: _Range, new: list[str]
 ) -> Observation:
-    path, file = document.path, document.file
+    path, file = target.path, target.file
     try:
-        shown = document.text.replace(*_replacement(document.text, place, new))
-        data = document.stored(shown)
+        shown = target.text.replace(*target.replacement(edited, new))
+        data = target.stored(shown)
     except EncodeError as error:
         raise DraftError(
             f"{path} is in {error.encoding}, which has no character {error.character!a}; nothing "
@@ -248,7 +245,7 @@ def _written(
 
     if data != file.data:
         editor.overwrite(path, compute)
-    return _observation(action, document.text.text, TextFile(shown, document.text.encoding).text)
+    return _observation(action, target.text.text, TextFile(shown, target.text.encoding).text)
 
 
 def _observation(action: FileEditAction, before: str | None, after: str) -> FileEditObservation:
@@ -269,8 +266,8 @@ def _observation(action: FileEditAction, before: str | None, after: str) -> File
     return observation
 
 
-def _range_problem(start: int, end: int, total: int) -> str:
-    """Check a range in the words of OpenHands; "" if it is one."""
+def _range_error(start: int, end: int, total: int) -> str:
+    """Return OpenHands' error for an invalid range, or ""."""
     where = f"Invalid range for editing: start={start}, end={end}, total lines={total}. "
     if start != -1 and (start < 1 or start > total or (start > end and end != -1)):
         return where + (
@@ -286,36 +283,19 @@ def _range_problem(start: int, end: int, total: int) -> str:
 
 
 def _too_long(action: FileEditAction, path: Path, lines: list[str], start: int, end: int) -> str:
-    parts = [
-        "[Edit error: The range of lines to edit is too long.]",
-        f"[The maximum number of lines allowed to edit at once is {MAX_LINES}. "
-        f"Got (L{start + 1}-L{end}) {end - start} lines.]",
-        "The places of the file that are most like the draft:",
-        _places(action, lines),
-        f"**IMPORTANT**: Please REDUCE the range of edits to less than {MAX_LINES} lines by "
-        f"setting `start` and `end` in the edit action of {path}.",
-    ]
-    return "\n".join(parts)
-
-
-def _places(action: FileEditAction, lines: list[str], first: int = 1) -> str:
-    parts = []
-    for number, chunk in enumerate(closest_chunks(lines, action.content, first=first), 1):
-        parts += [
-            f"[begin relevant snippet {number}. Line range: L{chunk.first}-L{chunk.last}. "
-            f"Similarity: {chunk.similarity:.2f}]",
-            str(chunk),
-            f"[end relevant snippet {number}]",
-        ]
-    return "\n".join(parts)
-
-
-def _refusal(
-    action: FileEditAction, path: Path, original: list[str], place: _Range, doubt: str
-) -> str:
     return (
-        f"The draft was not merged, and {path} is unchanged: {doubt}\n"
-        f"The closest places:\n{_places(action, original, place.start + 1)}\n"
-        "No model is set up that could merge it (c.OhJupyter.draft_model). Show unchanged lines "
-        "around each change, or use the commands str_replace and insert."
+        "[Edit error: The range of lines to edit is too long.]\n"
+        f"[The maximum number of lines allowed to edit at once is {_MAX_LINES}. "
+        f"Got (L{start + 1}-L{end}) {end - start} lines.]\n"
+        f"The places of the file most similar to the draft:\n{_closest_places(action, lines)}\n"
+        f"**IMPORTANT**: Please REDUCE the range of edits to less than {_MAX_LINES} lines by "
+        f"setting `start` and `end` in the edit action of {path}."
+    )
+
+
+def _closest_places(action: FileEditAction, lines: list[str], first: int = 1) -> str:
+    return "\n".join(
+        f"[begin relevant snippet {number}. Line range: L{chunk.first}-L{chunk.last}. "
+        f"Similarity: {chunk.similarity:.2f}]\n{chunk}\n[end relevant snippet {number}]"
+        for number, chunk in enumerate(closest_chunks(lines, action.content, first=first), 1)
     )

@@ -13,8 +13,8 @@ _COMMENT = re.compile(
     re.VERBOSE,
 )
 _DOTS = r"(?:\.{3,}|…)"
-_MAX_MARKER_CHARS = 200  # characters; markers are short, and the patterns slow on long lines
-# Words that say that something stays; the others only go along with them.
+_MAX_MARKER_CHARS = 200  # markers are short, and the patterns are slow on long lines
+# Words that mean unchanged lines.
 _STAYS = re.compile(
     r"\b(existing|unchanged|rest|remaining|remains?|no changes?|untouched|intact|unmodified|"
     r"original|previous|keep|kept|same|other)\b",
@@ -23,14 +23,14 @@ _STAYS = re.compile(
 _BETWEEN_DOTS = re.compile(rf"^{_DOTS}\s*(?P<words>.*?)\s*{_DOTS}$")
 _LEADING_DOTS = re.compile(rf"^{_DOTS}\s*(?P<words>.*)$")
 _TRAILING_DOTS = re.compile(rf"^(?P<words>.*?)\s*{_DOTS}$")
-# What may go with them, where dots are on one side only.
+# Words allowed beside them, with dots on one side only.
 _COMPANION = re.compile(
     r"the|this|that|all|of|your|as|before|after|above|below|here|code|file|contents?|text|lines?|"
     r"sections?|functions?|methods?|body|class|classes|module|imports?|definitions?|"
     r"implementation|fields|cells?|rows?|entries|items|is|are|was|stays|changes?|no|needed|in|"
     r"between|and|logic"
 )
-# Without dots only these few are clear; any comment may speak of existing code.
+# Without dots only these are clear; any comment may mention existing code.
 _PLAIN = re.compile(
     r"^\(?(?:no changes?(?: (?:before|after|here|needed|required|above|below|in|between|to|this|"
     r"the|line|code|section|file)){0,5}"
@@ -45,7 +45,7 @@ _REASON = re.compile(r"\A#EDIT:[^\n]*(?:\n|\Z)")
 
 
 class LineKind(Enum):
-    """What a line of a draft is."""
+    """Kind of a line of a draft."""
 
     TEXT = "text"
     MARKER = "marker"
@@ -53,10 +53,10 @@ class LineKind(Enum):
 
 
 class Draft(NamedTuple):
-    """A draft, taken apart."""
+    """A parsed draft: the blocks of lines between its markers."""
 
     blocks: list[list[str]]
-    doubtful: str | None  # a line that may or may not be a marker, or None
+    doubtful: str | None  # a line that may be a marker
 
     @property
     def markers(self) -> int:
@@ -65,13 +65,13 @@ class Draft(NamedTuple):
 
 
 def line_kind(line: str) -> LineKind:
-    """Kind of a line of a draft."""
+    """Return the kind of a line of a draft."""
     if len(line) > _MAX_MARKER_CHARS:
         return LineKind.TEXT
     comment = _COMMENT.match(line)
     if comment is None:
-        behind = re.search(r"\S.*(?:#|//|/\*|--)\s*(?:\.{3}|…)\s*(?P<words>.*)", line)
-        doubtful = behind is not None and _STAYS.search(behind["words"]) is not None
+        trailing = re.search(r"\S.*(?:#|//|/\*|--)\s*(?:\.{3}|…)\s*(?P<words>.*)", line)
+        doubtful = trailing is not None and _STAYS.search(trailing["words"]) is not None
         return LineKind.DOUBTFUL if doubtful else LineKind.TEXT
     text = comment["text"].strip(" \t()[]")
     between = _BETWEEN_DOTS.match(text)
@@ -80,7 +80,7 @@ def line_kind(line: str) -> LineKind:
         words = dotted["words"].strip(" \t()[]")
         stays = _STAYS.search(words) is not None
         if not words and comment["sign"] == "*":
-            return LineKind.DOUBTFUL  # inside a block comment, or an item of a list
+            return LineKind.DOUBTFUL  # inside a block comment, or a list item
         if not words or (stays and (between or _is_phrase(words))):
             return LineKind.MARKER
         if between or _LEADING_DOTS.match(text) or _SUSPECT.search(words):
@@ -92,24 +92,24 @@ def line_kind(line: str) -> LineKind:
 
 
 def _is_phrase(text: str) -> bool:
-    """Whether a text says nothing but that something stays."""
+    """Return whether a text only says that something is unchanged."""
     words = re.findall(r"\w+", text.lower())
     plain = re.fullmatch(r"[\w\s,:.]*", text) is not None
     return plain and all(_COMPANION.fullmatch(word) or _STAYS.fullmatch(word) for word in words)
 
 
 def read_draft(text: str, original: list[str]) -> Draft:
-    """Take a draft apart.
+    """Parse a draft.
 
-    A first line ``#EDIT: reason`` is left out. A line that the file itself contains may be
-    meant as it stands, so where it looks like a marker it is doubtful.
+    A first line ``#EDIT: reason`` is dropped. A line that looks like a marker is doubtful if the
+    file contains it, since it may be meant literally.
 
     Args:
         text: The draft.
-        original: The lines that it is to be merged into.
+        original: The lines to merge it into.
 
     Returns:
-        Its blocks.
+        The parsed draft.
     """
     lines = without_reason(text).replace("\r\n", "\n").removesuffix("\n").split("\n")
     present = {line.strip() for line in original}
@@ -121,7 +121,7 @@ def read_draft(text: str, original: list[str]) -> Draft:
         if kind is not LineKind.TEXT and line.strip() in present:
             kind = LineKind.TEXT if kind is LineKind.DOUBTFUL else LineKind.DOUBTFUL
         if kind is LineKind.MARKER:
-            if not after_marker:  # several in a row say no more than one
+            if not after_marker:  # several in a row are one
                 blocks.append([])
         else:
             blocks[-1].append(line)
@@ -135,10 +135,10 @@ def read_draft(text: str, original: list[str]) -> Draft:
 
 
 def without_reason(text: str) -> str:
-    """Text without a first line ``#EDIT: reason``."""
+    """Drop a first line ``#EDIT: reason``."""
     return _REASON.sub("", text, count=1)
 
 
 def _without_layout(block: list[str], end: str | None) -> list[str]:
-    """Leave out one blank line between a marker and the end, the layout of the message."""
+    """Drop a single blank line between a marker and the end, which is only layout."""
     return [] if block == [""] and end != "" else block

@@ -1,4 +1,4 @@
-"""The model that merges drafts, at any endpoint that speaks OpenAI's chat API: prompts, rounds."""
+"""The model that merges drafts, at any endpoint with OpenAI's chat API: prompts and rounds."""
 
 from __future__ import annotations
 
@@ -67,41 +67,36 @@ _FENCE = re.compile(r"\A```[^\n`]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
 def merge_prompt(original: str, draft: str) -> str:
-    """Prompt to merge a draft."""
+    """Return the prompt to merge a draft."""
     return _MERGE.format(original=original, draft=draft)
 
 
-def _repair_prompt(code: str, draft: str, report: str, first: int) -> str:
-    """Prompt to correct a merged draft."""
-    return _REPAIR.format(original=code, draft=draft, report=report.strip(), first=first)
-
-
-def updated_code(reply: str, original: str) -> str | None:
-    """Code in a model's reply, without tags and fence; None if none, or lines are left out."""
-    found = _UPDATED.search(reply)
-    if found is None:
+def updated_code(response: str, original: str) -> str | None:
+    """Extract the code from a model's response; None if there is none, or it is abridged."""
+    match = _UPDATED.search(response)
+    if match is None:
         return None
-    code = found[1].replace("\r\n", "\n").removeprefix("\n").removesuffix("\n")
+    code = match[1].replace("\r\n", "\n").removeprefix("\n").removesuffix("\n")
     fence = _FENCE.match(code)
     if fence is not None and not _FENCE.match(original):
         code = fence[1]
     code = without_reason(code)
     present = set(original.split("\n"))
-    left_out = any(
+    is_abridged = any(
         line_kind(line) is LineKind.MARKER and line not in present for line in code.split("\n")
     )
-    return None if left_out else code
+    return None if is_abridged else code
 
 
 _MAX_TRIES = 3  # as in OpenHands
-_TIMEOUT_SECONDS = 120.0  # seconds for one answer
+_TIMEOUT_SECONDS = 120.0  # for one response
 
 
 class DraftModel:
     """Client of the configured model."""
 
     def __init__(self, settings: Settings) -> None:
-        """Take the settings; nothing is imported or connected yet."""
+        """Store the settings; nothing is imported or connected yet."""
         self.name = settings.draft_model or ""
         self.rounds = settings.draft_correct_num
         self._base_url = settings.draft_base_url
@@ -116,18 +111,18 @@ class DraftModel:
                 "The setting draft_model needs the package openai: pip install oh_jupyter[draft]"
             ) from None
         try:
-            # Where they are not set, the client takes OPENAI_BASE_URL and OPENAI_API_KEY.
+            # The client defaults to OPENAI_BASE_URL and OPENAI_API_KEY.
             return OpenAI(
                 base_url=self._base_url, api_key=self._api_key or None, timeout=_TIMEOUT_SECONDS
             )
-        except OpenAIError as problem:
+        except OpenAIError as error:
             raise DraftError(
-                f"The model {self.name!r} cannot be used: {problem} "
-                "The settings are draft_base_url and draft_api_key."
+                f"The model {self.name!r} cannot be used: {error} "
+                "Check the settings draft_base_url and draft_api_key."
             ) from None
 
     def ask(self, prompt: str, original: str) -> str:
-        """Code in the first reply that has some."""
+        """Return the code of the first response that has some."""
         client = self._client
         from openai import OpenAIError
 
@@ -136,13 +131,13 @@ class DraftModel:
                 completion = client.chat.completions.create(
                     model=self.name, messages=[{"role": "user", "content": prompt}]
                 )
-            except OpenAIError as problem:
-                said = str(problem).replace(client.api_key, "***")
+            except OpenAIError as error:
+                reason = str(error).replace(client.api_key, "***")
                 raise DraftError(
-                    f"The model {self.name!r} at {client.base_url} could not be asked: {said}"
+                    f"The request to the model {self.name!r} at {client.base_url} failed: {reason}"
                 ) from None
-            reply = completion.choices[0].message.content if completion.choices else None
-            code = updated_code(reply or "", original)
+            response = completion.choices[0].message.content if completion.choices else None
+            code = updated_code(response or "", original)
             if code is not None:
                 return code
         raise DraftError(
@@ -153,21 +148,21 @@ class DraftModel:
 
 _PYTHON_SUFFIXES = (".py", ".pyi")
 _FINDINGS_HEADING = "Linting issues found"
-_MAX_FINDINGS = 5  # findings, as in OpenHands
+_MAX_FINDINGS = 5  # as in OpenHands
 
 
 def check_syntax(path: Path, old: str, new: str) -> str:
-    """Doubt about a merge that breaks a file; "" if it does not, or was broken before."""
+    """Return how a merge breaks the syntax of a file, or "" if it does not."""
     if path.suffix.lower() in _PYTHON_SUFFIXES:
-        error = None if _syntax_problem(old) else _syntax_problem(new)
-        problem = f"SyntaxError in line {error.lineno or 1}: {error.msg}" if error else ""
+        error = None if _syntax_error(old) else _syntax_error(new)
+        reason = f"SyntaxError in line {error.lineno or 1}: {error.msg}" if error else ""
     else:
         findings = _report(path, old, new).splitlines()[1:2]
-        problem = findings[0].removeprefix("- ") if findings else ""
-    return f"With its markers filled in, it would break the file: {problem}." if problem else ""
+        reason = findings[0].removeprefix("- ") if findings else ""
+    return f"With its markers filled in, it would break the file: {reason}." if reason else ""
 
 
-def _syntax_problem(text: str) -> SyntaxError | None:
+def _syntax_error(text: str) -> SyntaxError | None:
     try:
         ast.parse(text)
     except SyntaxError as error:
@@ -188,15 +183,16 @@ def repaired(
     splice: Callable[[list[str]], str],
     syntax_only: bool = False,
 ) -> list[str]:
-    """Have the model correct what its merge broke, in a few rounds in which nothing is written."""
-    report = _report(path, old, splice(code), syntax_only=syntax_only)
-    for _ in range(model.rounds if model is not None else 0):
-        if not report or model is None:
-            return code
+    """Let the model repair its merge in a few rounds; return the code, or raise an error."""
+    rounds = model.rounds if model is not None else 0
+    while report := _report(path, old, splice(code), syntax_only=syntax_only):
+        if model is None or rounds <= 0:
+            break
+        rounds -= 1
         text = "\n".join(code)
-        code = model.ask(_repair_prompt(text, draft, report, first), text).split("\n")
-        report = _report(path, old, splice(code), syntax_only=syntax_only)
-    if not report:
+        prompt = _REPAIR.format(original=text, draft=draft, report=report.strip(), first=first)
+        code = model.ask(prompt, text).split("\n")
+    else:
         return code
     findings = [line for line in report.splitlines() if line.startswith("- ")]
     raise DraftError(
@@ -206,13 +202,13 @@ def repaired(
         "[end attempted changes]\n"
         f"First {_MAX_FINDINGS} lint errors:\n"
         + "\n".join(findings[:_MAX_FINDINGS])
-        + f"\nYour changes are NOT applied; {path} is as it was."
+        + f"\nYour changes are NOT applied; {path} is unchanged."
     )
 
 
 def _report(path: Path, old: str, new: str, *, syntax_only: bool = False) -> str:
     is_python = path.suffix.lower() in _PYTHON_SUFFIXES
-    if syntax_only and is_python and (_syntax_problem(old) or not _syntax_problem(new)):
+    if syntax_only and is_python and (_syntax_error(old) or not _syntax_error(new)):
         return ""
     report = lint_report(path, old, new)
     return report if report.startswith(_FINDINGS_HEADING) else ""

@@ -1,1 +1,1 @@
-"""Files on disk: atomic replacement, attributes, locks, path checks."""
+"""Files on disk: atomic replacement, attributes, path validation."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 @dataclass(frozen=True)
 class Attributes:
-    """The attributes of a file."""
+    """Mode, owner and extended attributes of a file."""
 
     mode: int
     owner: tuple[int, int]
@@ -23,49 +23,46 @@ class Attributes:
 
     @classmethod
     def of(cls, path: Path) -> Attributes | None:
-        """Attributes of a file; None if it is not there."""
+        """Return the attributes of a file; None if it does not exist."""
         try:
             info = os.stat(path)
         except OSError:
             return None
         extended: dict[str, bytes] = {}
         if hasattr(os, "listxattr"):
-            with suppress(OSError):  # a file system without them
+            with suppress(OSError):  # the file system has none
                 extended = {name: os.getxattr(path, name) for name in os.listxattr(path)}
         return cls(stat.S_IMODE(info.st_mode), (info.st_uid, info.st_gid), extended)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Attributes:
-        """Inverse of ``to_json``."""
+        """Read attributes from the JSON object of ``to_json``."""
         user, group = data["owner"]
         extended = {name: base64.b64decode(value) for name, value in data["extended"].items()}
         return cls(data["mode"], (user, group), extended)
 
     def to_json(self) -> dict[str, Any]:
-        """JSON object."""
+        """Return a JSON object."""
         extended = {
             name: base64.b64encode(value).decode("ascii") for name, value in self.extended.items()
         }
         return {"mode": self.mode, "owner": self.owner, "extended": extended}
 
-    def give_to(self, path: Path) -> None:
-        """Apply them to a new file, as far as the system allows."""
+    def apply_to(self, path: Path) -> None:
+        """Set the attributes of a new file, as far as the system allows."""
         if hasattr(os, "chown"):
-            with suppress(OSError):  # only root may give a file away
+            with suppress(OSError):  # only root may change the owner
                 os.chown(path, *self.owner)
         for name, value in self.extended.items():
-            with suppress(OSError):  # one that only the system may set, such as a label
+            with suppress(OSError):  # only the system may set some, such as labels
                 os.setxattr(path, name, value)
         os.chmod(path, self.mode)
 
 
-# What the file system says where a file cannot be exchanged but may well be writable:
-# a directory without write permission, a mount point, a read-only directory.
+# Errors for a file that cannot be replaced but may be writable: a directory without write
+# permission, a mount point, a read-only directory.
 _NOT_REPLACEABLE = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS, errno.EXDEV)
-
-
-_MAX_NAME_BYTES = 200
-"""Bytes of a name that its temporary one begins with; systems take 255 in all."""
+_MAX_NAME_BYTES = 200  # of a name in that of its temporary file; systems allow 255 in all
 
 
 class ConcurrentWriteError(Exception):
@@ -73,15 +70,15 @@ class ConcurrentWriteError(Exception):
 
 
 class Fingerprint(NamedTuple):
-    """Inode, size and time of the last write, one of which any write changes."""
+    """Inode, size and time of the last write: every write changes one of them."""
 
     inode: int
-    size: int  # size in bytes
-    mtime_ns: int  # time of the last write in nanoseconds
+    size: int  # bytes
+    mtime_ns: int
 
 
 def fingerprint_of(path: Path) -> Fingerprint | None:
-    """Fingerprint of a file; None if there is none."""
+    """Return the fingerprint of a file; None if it does not exist."""
     try:
         info = os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -90,14 +87,14 @@ def fingerprint_of(path: Path) -> Fingerprint | None:
 
 
 def read(path: Path) -> tuple[bytes, Fingerprint]:
-    """Content of a whole file, and its fingerprint."""
+    """Read a whole file, and its fingerprint."""
     with open(path, "rb", buffering=0) as file:
         info = os.fstat(file.fileno())
         return file.readall(), Fingerprint(info.st_ino, info.st_size, info.st_mtime_ns)
 
 
-def read_if_there(path: Path) -> tuple[bytes | None, Fingerprint | None]:
-    """Content of a whole file, and its fingerprint; None for both if there is none."""
+def read_if_exists(path: Path) -> tuple[bytes | None, Fingerprint | None]:
+    """Read a whole file, and its fingerprint; None for both if it does not exist."""
     try:
         return read(path)
     except FileNotFoundError:
@@ -105,7 +102,7 @@ def read_if_there(path: Path) -> tuple[bytes | None, Fingerprint | None]:
 
 
 def flush(path: Path) -> None:
-    """Flush a file to the disk."""
+    """Flush a file to disk."""
     descriptor = os.open(path, os.O_RDWR | getattr(os, "O_BINARY", 0))
     try:
         os.fsync(descriptor)
@@ -122,10 +119,10 @@ def replace(
     tag: str | None = None,
     check: Callable[[], None] = lambda: None,
 ) -> None:
-    """Write a file as a whole: a flushed temporary file takes its place and its attributes.
+    """Replace a file by a flushed temporary file with the same attributes.
 
-    One with several hard links, or that may not be exchanged, is written in place, and put back on
-    failure.
+    A file with several hard links, or one that cannot be replaced, is written in place, and
+    restored on failure.
     """
     target = Path(os.path.realpath(path))
     try:
@@ -140,7 +137,7 @@ def replace(
         return
     temporary = temporary_for(target, tag or os.urandom(6).hex())
     try:
-        _exchange(target, temporary, data, old, mode, attributes, check)
+        _rename_over(target, temporary, data, old, mode, attributes, check)
     except OSError as error:
         if old is None or error.errno not in _NOT_REPLACEABLE:
             raise
@@ -149,12 +146,12 @@ def replace(
 
 
 def temporary_for(target: Path, tag: str) -> Path:
-    """Name of the temporary file of a write: hidden, in the same directory."""
+    """Return the name of the temporary file of a write: hidden, in the same directory."""
     start = os.fsencode(target.name)[:_MAX_NAME_BYTES].decode("utf-8", "ignore")
     return target.with_name(f".{start}.{tag}.tmp")
 
 
-def _exchange(
+def _rename_over(
     target: Path,
     temporary: Path,
     data: bytes,
@@ -164,15 +161,18 @@ def _exchange(
     check: Callable[[], None],
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # Before the old mode is known to be set, nobody else may read the new content.
+    # Until the old mode is set, nobody else may read the new content.
     descriptor = os.open(temporary, flags, 0o666 if old is None and attributes is None else 0o600)
     try:
         try:
             _write_all(descriptor, data)
             if old is not None:
-                _keep_attributes(target, descriptor, temporary, old)
+                _copy_attributes(target, descriptor, temporary, old)
             else:
-                _set_attributes(temporary, mode, attributes)
+                if attributes is not None:
+                    attributes.apply_to(temporary)
+                if mode is not None:
+                    os.chmod(temporary, mode)
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
@@ -190,21 +190,14 @@ def _write_all(descriptor: int, data: bytes) -> None:
         view = view[os.write(descriptor, view) :]
 
 
-def _set_attributes(path: Path, mode: int | None, attributes: Attributes | None) -> None:
-    if attributes is not None:
-        attributes.give_to(path)
-    if mode is not None:
-        os.chmod(path, mode)
-
-
-def _keep_attributes(target: Path, descriptor: int, temporary: Path, old: os.stat_result) -> None:
+def _copy_attributes(target: Path, descriptor: int, temporary: Path, old: os.stat_result) -> None:
     new = os.fstat(descriptor)
     if (new.st_uid, new.st_gid) != (old.st_uid, old.st_gid) and hasattr(os, "chown"):
-        os.chown(temporary, old.st_uid, old.st_gid)  # refused: the file is written in place
+        os.chown(temporary, old.st_uid, old.st_gid)  # if this fails, the file is written in place
     if hasattr(os, "listxattr"):
-        with suppress(OSError):  # a file system without extended attributes
+        with suppress(OSError):  # the file system has none
             for name in os.listxattr(target):
-                with suppress(OSError):  # one that only the system may set, such as a label
+                with suppress(OSError):  # only the system may set some, such as labels
                     os.setxattr(temporary, name, os.getxattr(target, name))
     os.chmod(temporary, stat.S_IMODE(old.st_mode))
 

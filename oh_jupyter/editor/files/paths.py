@@ -1,4 +1,4 @@
-"""Path checks that come before any command."""
+"""Validation of paths, before any command."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 from oh_jupyter.editor.messages import file_exists, invalid, invalid_file
 
 DOCUMENT_SUFFIXES = frozenset((".docx", ".xlsx", ".pptx", ".pdf", ".mp3", ".wav", ".m4a", ".flac"))
-"""Files that can be shown, but not edited as text."""
+"""Suffixes of files that can be shown, but not edited as text."""
 
 
 def parse_path(path: object, workspace: Path) -> Path:
-    """Absolute path of an argument; a relative one is refused with a suggestion."""
+    """Parse an absolute path; the error for a relative one suggests an absolute one."""
     if not isinstance(path, str | os.PathLike) or "\0" in os.fspath(path):
         raise invalid("path", repr(path), "The path should be a string without NUL characters.")
     parsed = Path(path)
@@ -28,33 +28,27 @@ def parse_path(path: object, workspace: Path) -> Path:
 
 
 def check_path(command: str, path: Path, *, restorable: bool) -> None:
-    """Refuse a path that does not fit the command; ``restorable`` allows a missing file."""
-    found = exists(path)
-    if command == "create" and found:
+    """Reject a path that the command does not support; ``restorable`` allows a missing file."""
+    is_there = exists(path)
+    if command == "create" and is_there:
         raise file_exists(path)
-    if not found and command not in ("create", "write") and not restorable:
+    if not is_there and command not in ("create", "write") and not restorable:
         hint = f"The path {path} does not exist. Please provide a valid path."
         raise invalid("path", path, hint + similar(path))
     if command == "view":
         return
+    only_view = "and only the `view` command can be used on"
     if os.path.isdir(path):
-        raise invalid(
-            "path",
-            path,
-            f"The path {path} is a directory and only the `view` command can be used on "
-            "directories.",
-        )
+        hint = f"The path {path} is a directory {only_view} directories."
+        raise invalid("path", path, hint)
     if path.suffix.lower() in DOCUMENT_SUFFIXES:
-        raise invalid(
-            "path",
-            path,
-            f"The path {path} points to a binary file ({path.suffix}) and only the `view` "
-            "command can be used on supported binary files.",
-        )
+        kind = f"points to a binary file ({path.suffix})"
+        hint = f"The path {path} {kind} {only_view} supported binary files."
+        raise invalid("path", path, hint)
 
 
 def exists(path: Path) -> bool:
-    """Whether there is something at a path; False for one that cannot be looked at."""
+    """Return whether a path exists; False for an invalid one."""
     try:
         return os.path.exists(path)
     except ValueError:
@@ -62,17 +56,17 @@ def exists(path: Path) -> bool:
 
 
 def check_regular(path: Path) -> int:
-    """Size in bytes of a regular file; pipes, sockets and devices are refused."""
+    """Return the size of a regular file in bytes; reject pipes, sockets and devices."""
     info = os.stat(path)
     if not stat.S_ISREG(info.st_mode):
-        raise invalid_file(path, "It is not a regular file, but a pipe, a socket or a device.")
+        raise invalid_file(path, "It is a pipe, a socket or a device, not a regular file.")
     return info.st_size
 
 
 def similar(path: Path) -> str:
-    """Hint at a file of a similar name in the same directory; "" if there is none."""
+    """Suggest a file of a similar name in the same directory; "" if there is none."""
     try:
-        # A link that leads nowhere has the very name.
+        # A broken link has the same name.
         names = [name for name in os.listdir(path.parent) if name != path.name]
         close = get_close_matches(path.name, names, n=1, cutoff=0.7)
     except OSError:

@@ -1,6 +1,6 @@
 """Atomic commit of changes to several files, and its recovery after a crash.
 
-What each becomes is stored, then a record in the journal, then the files change, or change back.
+The new contents are stored, then a journal record, then the files change, or change back.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import Enum, auto
 
 from oh_jupyter.editor.files import atomic_write
 from oh_jupyter.editor.files.atomic_write import ConcurrentWriteError
@@ -22,13 +22,13 @@ from oh_jupyter.errors import EditorError
 
 
 @dataclass(frozen=True)
-class FileChange:
-    """Planned change of one file, whose lock is held."""
+class PlannedChange:
+    """Planned change of one locked file."""
 
     history: FileHistory
     timeline: Timeline
-    old: bytes | None  # what it is now; None if it is not there
-    new: bytes | None  # what it becomes; None to remove it
+    old: bytes | None  # current content; None if the file does not exist
+    new: bytes | None  # planned content; None removes the file
     fingerprint: atomic_write.Fingerprint | None
     mode: int | None = None  # permissions of a new file; None for those of the umask
     before: Timeline = field(init=False)
@@ -37,11 +37,10 @@ class FileChange:
         object.__setattr__(self, "before", self.history.timeline)
 
 
-def commit(journal: Journal, changes: Sequence[FileChange]) -> None:
-    """Change all files, or none; each file may be named once.
+def commit(journal: Journal, changes: Sequence[PlannedChange]) -> None:
+    """Change all files, or none; each file may appear once.
 
-    OSError and ConcurrentWriteError mean that nothing was changed, EditorError that it stopped
-    midway.
+    On OSError and ConcurrentWriteError nothing was changed; on EditorError it stopped midway.
     """
     if not changes:
         return
@@ -59,123 +58,116 @@ def commit(journal: Journal, changes: Sequence[FileChange]) -> None:
                 raise ConcurrentWriteError
         journal.put(name, Record(files))
     except BaseException:
-        _rollback(changes)
-        journal.remove(name)
+        _rollback(journal, name, changes)
         raise
     try:
         for change in changes:
             change.history.write(change.new, change.fingerprint, change.mode)
     except BaseException as error:
-        with suppress(OSError):  # if it cannot be written, a crash now would go forward instead
+        with suppress(OSError):  # if this fails, recovery after a crash would go forward instead
             journal.put(name, Record(files, forward=False))
         _restore_old(changes, error)
-        _rollback(changes)
-        journal.remove(name)
+        _rollback(journal, name, changes)
         raise
     for change in changes:
         change.history.commit(change.before)
     journal.remove(name)
 
 
-def _rollback(changes: Sequence[FileChange]) -> None:
+def _rollback(journal: Journal, name: str, changes: Sequence[PlannedChange]) -> None:
     for change in changes:
         change.history.rollback(change.before)
+    journal.remove(name)
 
 
-def _restore_old(changes: Sequence[FileChange], error: BaseException) -> None:
-    """Put back what was there, except where somebody else wrote meanwhile."""
+def _restore_old(changes: Sequence[PlannedChange], cause: BaseException) -> None:
+    """Restore the old contents, except where somebody else has written meanwhile."""
     for change in changes:
         try:
             if (
                 change.new != change.old
-                and change.new == (atomic_write.read_if_there(change.history.path)[0])
+                and change.new == (atomic_write.read_if_exists(change.history.path)[0])
             ):
                 change.history.restore(change.old, None)
-        except OSError as problem:
+        except OSError as error:
             raise EditorError(
-                f"An edit of several files stopped in the middle ({error}), and "
-                f"{change.history.path} could not be put back ({problem}). The next edit of it, or "
-                "of any of the others, tries to do so again."
-            ) from error
+                f"An edit of several files stopped halfway ({cause}), and {change.history.path} "
+                f"could not be restored ({error}). The next edit of any of the files tries again."
+            ) from cause
 
 
 class _FileState(Enum):
-    """What a file is after a crash, compared with what was to happen to it."""
+    """State of a file after a crash, relative to its planned change."""
 
-    OLD = "old"
-    NEW = "new"
-    TORN = "torn"
-    EXTERNAL = "external"
+    OLD = auto()
+    NEW = auto()
+    TORN = auto()
+    EXTERNAL = auto()
 
 
 @dataclass(frozen=True)
 class _Leftover:
-    """A file whose change was prepared and not committed."""
+    """A file with a prepared but uncommitted change."""
 
     history: FileHistory
     intended: Timeline
     old: bytes | None
     new: bytes | None
-    mode: int | None
-    found: _FileState
+    state: _FileState
     nearer_to_new: bool
 
 
 def recover(journal: Journal, histories: Sequence[FileHistory], transaction: str) -> None:
-    """Go on with an edit whose process died, or take it back; the locks of its files are held.
+    """Finish or revert an edit whose process died, while its files are locked.
 
-    It is taken back if that had begun, or somebody changed a file that it had not reached.
+    It is reverted if that had started, or if somebody changed a file that it had not reached.
     """
     record = journal.get(transaction)
     if record is None:
-        return  # its process was alive, or somebody else was quicker
+        return  # its process was alive, or somebody else has recovered it
     modes = dict(record.files)
-    left = [
-        _inspect(history, modes[str(history.path)])
-        for history in histories
-        if history.intended_by == transaction
-    ]
+    leftovers = [_inspect(history) for history in histories if history.intended_by == transaction]
     forward = record.forward and not any(
-        each.found is _FileState.EXTERNAL and not each.nearer_to_new for each in left
+        file.state is _FileState.EXTERNAL and not file.nearer_to_new for file in leftovers
     )
     try:
         journal.put(transaction, Record(record.files, forward))
-        for each in left:
-            each.history.remove_temporary()
-            if each.found in (_FileState.TORN, _FileState.OLD if forward else _FileState.NEW):
-                each.history.restore(each.new if forward else each.old, each.mode)
+        for file in leftovers:
+            file.history.remove_temporary()
+            if file.state in (_FileState.TORN, _FileState.OLD if forward else _FileState.NEW):
+                content = file.new if forward else file.old
+                file.history.restore(content, modes[str(file.history.path)])
     except OSError as error:
         raise EditorError(
-            "An edit of several files was interrupted, and cannot be finished or taken back: "
-            f"{error}. Files: {', '.join(modes)}. See to it that they can be "
-            "written, then try again."
+            f"An interrupted edit of {', '.join(modes)} can be neither finished nor reverted. Make "
+            f"the files writable, then try again. The error is: {error}"
         ) from None
-    for each in left:
-        before = each.history.timeline
+    for file in leftovers:
+        before = file.history.timeline
         if forward:
-            each.history.timeline = each.intended
-            each.history.commit(before)
-            each.history.blobs.keep_only(each.intended.references)
+            file.history.timeline = file.intended
+            file.history.commit(before)
+            file.history.blobs.keep_only(file.intended.references)
         else:
-            each.history.rollback(before)
+            file.history.rollback(before)
     journal.remove(transaction)
 
 
-def _inspect(history: FileHistory, mode: int | None) -> _Leftover:
+def _inspect(history: FileHistory) -> _Leftover:
     try:
         intended, old, new = history.read_intent()
-        current, _ = atomic_write.read_if_there(history.path)
-    # Lost by a power failure, or something else is there: only the others can be put back.
+        current, _ = atomic_write.read_if_exists(history.path)
+    # Lost by a power failure, or no longer a file: only the others can be restored.
     except (LookupError, IsADirectoryError, NotADirectoryError):
-        return _Leftover(history, history.timeline, None, None, mode, _FileState.EXTERNAL, False)
-    found = _FileState.EXTERNAL
+        return _Leftover(history, history.timeline, None, None, _FileState.EXTERNAL, False)
+    state = _FileState.EXTERNAL
     if digest_of(current) == intended.head:
-        found = _FileState.NEW
+        state = _FileState.NEW
     elif current == old:
-        found = _FileState.OLD
+        state = _FileState.OLD
     elif is_torn(current, old, new):
-        found = _FileState.TORN
+        state = _FileState.TORN
     like_old, like_new = (
         sum(common_ends(current or b"", content or b"")) for content in (old, new)
     )
-    return _Leftover(history, intended, old, new, mode, found, like_new > like_old)
+    return _Leftover(history, intended, old, new, state, like_new > like_old)

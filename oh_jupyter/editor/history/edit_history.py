@@ -1,7 +1,7 @@
-"""The edit history of a workspace on disk: one folder for each file that was edited, and a quota.
+"""The edit history of a workspace on disk: one folder for each edited file, and a quota.
 
-What is on the disk is measured at the first write and after every sixteenth of the limit; the
-oldest steps go until a tenth of it is free.
+Disk usage is measured at the first write, and again after every sixteenth of the limit; the oldest
+steps are dropped until a tenth of it is free.
 """
 
 from __future__ import annotations
@@ -26,28 +26,31 @@ from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.errors import EditorError
 from oh_jupyter.locks import file_lock
 
+MAX_STEPS = 100
+MAX_HISTORY_BYTES = 256 * 1024 * 1024
+
 _MEASURED_FRACTION = 1 / 16
 _FREED_FRACTION = 0.1
 
 
-class HistoryQuota:
+class _HistoryQuota:
     """Size limit of a history."""
 
     def __init__(self, folder: Path, max_bytes: int, files: TimelineFiles) -> None:
         self._folder = folder
         self._max_bytes = max_bytes
         self._files = files
-        self._unmeasured = max_bytes  # what other processes wrote before is not known
+        self._unmeasured = max_bytes  # earlier writes of other processes are unknown
         self._lock = Lock()
 
     def record_write(self, size: int) -> None:
-        """Count bytes that were written; call it while no lock of a file is held."""
+        """Count written bytes, and enforce the limit; call it without holding a file's lock."""
         with self._lock:
             self._unmeasured += size
             if size == 0 or self._unmeasured < self._max_bytes * _MEASURED_FRACTION:
                 return
             self._unmeasured = 0
-        with suppress(OSError):  # the edit is made; the next one tries again
+        with suppress(OSError):  # the edit itself is done; the next one tries again
             self._shrink()
 
     def _shrink(self) -> None:
@@ -58,7 +61,7 @@ class HistoryQuota:
         excess += int(self._max_bytes * _FREED_FRACTION)
         timelines = {}
         for folder in sizes:
-            with suppress(OSError):  # it cannot be read at the moment: others make room
+            with suppress(OSError):  # currently unreadable: others make room
                 timelines[folder] = self._read(folder)
         for folder, count in _oldest(timelines, excess).items():
             with suppress(OSError), file_lock(folder / "lock", timeout_seconds=0):
@@ -71,7 +74,7 @@ class HistoryQuota:
             return Timeline()
 
     def _forget(self, folder: Path, count: int) -> None:
-        """Drop the first steps of a file whose lock is held."""
+        """Drop the first steps of a locked file."""
         if (folder / "intent.json").exists():
             return
         index, timeline = folder / "index.json", self._read(folder)
@@ -85,7 +88,7 @@ class HistoryQuota:
             return
         index.unlink(missing_ok=True)
         blobs.keep_only(())
-        with suppress(OSError):  # where a file that is open cannot be removed, it stays
+        with suppress(OSError):  # some systems cannot remove an open file
             os.rmdir(folder / "blobs")
             os.unlink(folder / "lock")
             os.rmdir(folder)
@@ -93,44 +96,40 @@ class HistoryQuota:
 
 def _folders(folder: Path) -> list[Path]:
     with os.scandir(folder) as entries:
-        # The folder of the journal is none of a file: its name is no digest.
+        # The journal's folder belongs to no file: its name is not a digest.
         return [Path(entry) for entry in entries if len(entry.name) == 32 and entry.is_dir()]
 
 
 def _size_of(folder: Path) -> int:
     total = 0
-    for place in (folder, folder / "blobs"):
-        with suppress(FileNotFoundError), os.scandir(place) as entries:
+    for directory in (folder, folder / "blobs"):
+        with suppress(FileNotFoundError), os.scandir(directory) as entries:
             total += sum(entry.stat().st_size for entry in entries if entry.is_file())
     return total
 
 
 def _oldest(timelines: dict[Path, Timeline], excess: int) -> dict[Path, int]:
-    """Choose how many steps of which file to forget."""
+    """Return how many steps of each file to drop."""
     steps = sorted(
         (step.time, number, folder)
         for folder, timeline in timelines.items()
         for number, step in enumerate(timeline.steps, 1)
     )
     counts: dict[Path, int] = defaultdict(int)
-    for _, number, folder in steps[:-1]:  # the last edit of all can always be undone
+    for _, number, folder in steps[:-1]:  # the very last edit can always be undone
         if excess <= 0:
             break
         timeline = timelines[folder]
         blobs = Blobs(folder / "blobs")
-        kept = {ref for step in timeline.steps[number:] for ref in step.blobs}
+        needed = {ref for step in timeline.steps[number:] for ref in step.blobs}
         for step in timeline.steps[counts[folder] : number]:
-            freed = set(step.blobs) - kept
+            freed = set(step.blobs) - needed
             excess -= len(step.text) + sum(map(blobs.size, freed))
-            kept |= freed
+            needed |= freed
         counts[folder] = max(counts[folder], number)
         if counts[folder] == len(timeline.steps) and timeline.head is not None:
             excess -= blobs.size(timeline.head)
     return counts
-
-
-MAX_STEPS = 100
-MAX_HISTORY_BYTES = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -138,10 +137,10 @@ class HistoryEntry:
     """One line of a file's history.
 
     Attributes:
-        number: Position, counted from 1 for the oldest step that is kept.
+        number: Position, counted from 1 for the oldest stored step.
         command: The editor command, or ``changed outside``.
         time: When, in seconds since the epoch.
-        undone: Whether it is undone at present, and can be redone.
+        undone: Whether the step is currently undone, and can be redone.
     """
 
     number: int
@@ -151,13 +150,13 @@ class HistoryEntry:
 
 
 def state_folder(workspace: Path) -> Path:
-    """Default folder of a workspace's history, which need not exist."""
+    """Return the default folder of a workspace's history, which need not exist."""
     name = hashlib.sha256(os.fsencode(os.path.realpath(workspace))).hexdigest()[:16]
     return state_home() / "history" / name
 
 
 def default_folder(workspace: Path) -> Path:
-    """Folder of a workspace's history, which can be written."""
+    """Return a writable folder for a workspace's history."""
     folder = state_folder(workspace)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -167,14 +166,14 @@ def default_folder(workspace: Path) -> Path:
 
 
 def _temporary_folder(name: str) -> Path:
-    """Folder of this user below the temporary directory, the same for every process."""
+    """Return a folder in this user's temporary directory, the same for every process."""
     import tempfile
 
     user = os.geteuid() if hasattr(os, "geteuid") else 0
     folder = Path(tempfile.gettempdir(), f"oh_jupyter_history_{user}")
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    if not is_private(str(folder)):  # somebody else made it, and could write there
+    if not is_private(str(folder)):  # somebody else created it, and could write there
         import atexit
         import shutil
 
@@ -189,17 +188,17 @@ class EditHistory:
     def __init__(
         self, folder: Path, max_steps: int = MAX_STEPS, max_bytes: int = MAX_HISTORY_BYTES
     ) -> None:
-        """Use a folder; it is created when the first file is edited."""
+        """Use a folder, which is created by the first edit."""
         self._folder = folder
         self.max_steps = max_steps
         self._max_bytes = max_bytes
         self._digests = Digests()
         self._files = TimelineFiles()
-        self._quota = HistoryQuota(folder, max_bytes, self._files)
+        self._quota = _HistoryQuota(folder, max_bytes, self._files)
         self.journal = Journal(folder)
 
     def has(self, path: Path) -> bool:
-        """Whether a file was edited here before."""
+        """Return whether a file was edited before."""
         folder = self._folder_of(os.path.realpath(path))
         return any((folder / name).exists() for name in ("index.json", "intent.json"))
 
@@ -208,7 +207,7 @@ class EditHistory:
 
     @contextmanager
     def open(self, path: Path) -> Iterator[FileHistory]:
-        """Open the history of one file; hold its lock meanwhile."""
+        """Open the history of one file, and lock the file."""
         with self.open_all([path]) as (file,):
             yield file
 
@@ -216,31 +215,31 @@ class EditHistory:
     def open_all(
         self, paths: Sequence[Path], *, repair: bool = True
     ) -> Iterator[list[FileHistory]]:
-        """Open the histories of several files; hold all their locks meanwhile."""
+        """Open the histories of several files, and lock the files."""
         reals = [os.path.realpath(path) for path in paths]
         finished: set[LockHolder] = set()
         while True:
-            left_behind: IncompleteTransaction | InterruptedEdit
+            interrupted: IncompleteTransaction | InterruptedEdit
             with ExitStack() as stack:
                 try:
                     self._lock_files(stack, reals, finished if repair else None)
                     histories = self._enter(stack, reals, repair)
                 except (IncompleteTransaction, InterruptedEdit) as error:
-                    left_behind = error
+                    interrupted = error
                 else:
                     yield histories
                     break
-            if isinstance(left_behind, InterruptedEdit):
-                finish_for(left_behind.holder)
-                finished.add(left_behind.holder)
+            if isinstance(interrupted, InterruptedEdit):
+                finish_for(interrupted.holder)
+                finished.add(interrupted.holder)
             else:
-                self._finish(left_behind.transaction)
+                self._finish(interrupted.transaction)
         self._quota.record_write(sum(file.written + file.blobs.written for file in histories))
 
     def _lock_files(
         self, stack: ExitStack, reals: Sequence[str], finished: set[LockHolder] | None
     ) -> None:
-        """Exclude editors of all histories; without a set, do not look who died."""
+        """Exclude the editors of all histories; None as a set ignores interrupted edits."""
         holders = [LockHolder(str(self._folder_of(real)), real) for real in reals]
         try:
             stack.enter_context(held(holders, lambda who: finished is None or who in finished))
@@ -251,45 +250,45 @@ class EditHistory:
             ) from error
 
     def _enter(self, stack: ExitStack, reals: Sequence[str], repair: bool) -> list[FileHistory]:
-        # Everybody takes locks in the same order, so no two ever wait for each other.
-        found: dict[str, FileHistory] = {}
+        # The same order everywhere, so that no two editors wait for each other.
+        histories: dict[str, FileHistory] = {}
         limits = self.max_steps, self._max_bytes
         for real in sorted(set(reals)):
             folder = self._folder_of(real)
             try:
                 stack.enter_context(file_lock(folder / "lock"))
-                found[real] = FileHistory(
+                histories[real] = FileHistory(
                     folder, Path(real), *limits, self._digests, self._files, repair=repair
                 )
             except OSError:
                 with access(self._folder):
                     raise
-        return [found[real] for real in reals]
+        return [histories[real] for real in reals]
 
     def _finish(self, transaction: str) -> None:
-        """Go on with an edit of several files whose process died, or take it back."""
+        """Finish or revert an edit of several files whose process died."""
         record = self.journal.get(transaction)
         if record is None:
-            self.journal.remove(transaction)  # it cannot be read
+            self.journal.remove(transaction)  # it is unreadable
             return
         paths = [Path(file) for file, _ in record.files]
         with self.open_all(paths, repair=False) as histories:
             recover(self.journal, histories, transaction)
 
     def finish_all(self) -> None:
-        """Go on with every edit of several files whose process died, or take it back."""
+        """Finish or revert every edit of several files whose process died."""
         for transaction in self.journal.names():
             self._finish(transaction)
 
     def heads(self) -> dict[str, str | None]:
-        """SHA-256 of each file with a history, as it was after its last step; None for no file."""
+        """Return the SHA-256 of each file after its last step; None for a removed file."""
         with suppress(FileNotFoundError):
-            found = [self._files.head(folder / "index.json") for folder in _folders(self._folder)]
-            return dict(filter(None, found))
+            heads = [self._files.head(folder / "index.json") for folder in _folders(self._folder)]
+            return dict(filter(None, heads))
         return {}
 
     def entries(self, path: Path) -> list[HistoryEntry]:
-        """Steps of a file, the oldest first."""
+        """List the steps of a file, oldest first."""
         with self.open(path) as file:
             steps, cursor = file.timeline.steps, file.timeline.cursor
         return [
@@ -299,10 +298,10 @@ class EditHistory:
 
 
 def finish_for(holder: LockHolder) -> None:
-    """Finish what an editor with another history left that died while it changed a file."""
+    """Finish an edit whose editor, with another history, died while it changed a file."""
     try:
         with EditHistory(Path(holder.folder).parent).open(Path(holder.path)):
-            pass  # whoever opens a history repairs what was left
+            pass  # opening a history repairs it
     except EditorError as error:
         raise EditorError(
             f"An editor of another workspace died while it changed {holder.path}. {error}"

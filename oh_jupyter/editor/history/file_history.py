@@ -1,7 +1,7 @@
-"""The history of one file, and the write-ahead change of both.
+"""The history of one file, and write-ahead changes of the two.
 
-The timeline is stored as an *intent* before the file is replaced, and renamed to be the index
-afterwards, so a crash can be told from the file. Only the file is flushed to the disk.
+The timeline is stored as an *intent* before the file is replaced, and becomes the index
+afterwards, so recovery compares the file with the intent. Only the file is flushed to disk.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from oh_jupyter.editor.history.steps import Blobs, Digests, Step, access, digest
 from oh_jupyter.editor.history.timeline import Timeline, TimelineFiles
 from oh_jupyter.editor.text.line_diff import common_ends
 
-_ALWAYS_KEPT_BYTES = 64 * 1024 * 1024  # of the last edit, which can be undone whatever the limit
+_ALWAYS_KEPT_BYTES = 64 * 1024 * 1024  # of the last edit, which can be undone despite the limit
 
 
 class FileHistory:
-    """The history of one file, while its lock is held."""
+    """The history of one locked file."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class FileHistory:
             self._recover()
 
     def sync(self, current: bytes | None) -> None:
-        """Record what somebody else did to the file since the editor last wrote it."""
+        """Record changes by others since the editor last wrote the file."""
         timeline = self.timeline.sync(
             current, self.blobs.digests.of(current), self.blobs, time.time()
         )
@@ -72,10 +72,10 @@ class FileHistory:
         transaction: str = "",
         files: tuple[str, ...] = (),
     ) -> Timeline:
-        """Timeline with one more step, and without the oldest ones where there are too many."""
+        """Return the timeline with one more step, pruned to the limits."""
         size = len(old or b"") + len(new or b"")
         if size > max(self._limits[1], _ALWAYS_KEPT_BYTES):
-            # One step would be over the limit of all: nothing is kept, rather than too much.
+            # This step alone would exceed the limit, so no step is kept.
             return Timeline(self.blobs.digests.of(new), attributes=self.timeline.attributes)
         step = Step.between(
             old, new, self.blobs, command=command, time=time.time(), several_places=several_places
@@ -92,40 +92,34 @@ class FileHistory:
         *,
         mode: int | None = None,
     ) -> None:
-        """Write the file, or remove it for None, and make a timeline the valid one."""
+        """Write the file (None removes it), and commit its timeline."""
         before = self.timeline
         try:
-            self.prepare(timeline, content)
+            if content is not None and timeline.steps:
+                self.blobs.put_file(content, timeline.head)
+            self._write_intent(timeline)
             self.write(content, fingerprint, mode)
         except BaseException:
             self.rollback(before)
             raise
         self.commit(before)
 
-    # The parts of ``apply``, for an edit of several files
-
-    def prepare(self, timeline: Timeline, content: bytes | None) -> None:
-        """Write the intent of a change."""
-        if content is not None and timeline.steps:
-            self.blobs.put_file(content, timeline.head)
-        self._write_intent(timeline)
-
     def prepare_with_others(
         self, timeline: Timeline, old: bytes | None, new: bytes | None, transaction: str
     ) -> None:
-        """Write the intent of a change of several files, and flush it to the disk."""
-        kept = [self.blobs.put_file(content) for content in (old, new) if content is not None]
-        reference = kept[0] if old is not None else None
+        """Write the intent of a change of several files, and flush it to disk."""
+        digests = [self.blobs.put_file(content) for content in (old, new) if content is not None]
+        reference = digests[0] if old is not None else None
         self._write_intent(timeline, transaction=transaction, old=reference)
         with access(self._folder):
             atomic_write.flush(self._intent)
-            for digest in kept:
+            for digest in digests:
                 atomic_write.flush(self.blobs.folder / digest)
 
     def write(
         self, content: bytes | None, fingerprint: atomic_write.Fingerprint | None, mode: int | None
     ) -> None:
-        """Write or remove the file, if it is still the one with the fingerprint."""
+        """Write or remove the file, if it still has the fingerprint."""
 
         def check() -> None:
             if atomic_write.fingerprint_of(self.path) != fingerprint:
@@ -135,11 +129,11 @@ class FileHistory:
         if content is None:
             os.unlink(self.path)
         else:
-            known = self.timeline.attributes if fingerprint is None and mode is None else None
-            self._replace(content, mode=mode, attributes=known, check=check)
+            attributes = self.timeline.attributes if fingerprint is None and mode is None else None
+            self._replace(content, mode=mode, attributes=attributes, check=check)
 
     def restore(self, content: bytes | None, mode: int | None) -> None:
-        """Write or remove the file, after a change that did not come to its end."""
+        """Write or remove the file after an interrupted change."""
         self.remove_temporary()
         if content is None:
             with suppress(FileNotFoundError):
@@ -151,28 +145,28 @@ class FileHistory:
         atomic_write.replace(self.path, content, tag=self._tag or None, **more)
 
     def rollback(self, before: Timeline) -> None:
-        """Drop the intent, back to the timeline ``before``."""
+        """Drop the intent, and restore the previous timeline."""
         self.timeline = before
         with suppress(OSError):
             self._intent.unlink(missing_ok=True)
             self.blobs.keep_only(before.references)
 
     def commit(self, before: Timeline) -> None:
-        """Make the intended timeline the valid one."""
+        """Make the intended timeline the current one."""
         try:
             os.replace(self._intent, self._index)
         except OSError:
-            return  # the file is written; whoever opens the history next sees that
+            return  # the file is written; the next reader of the history notices that
         for reference in before.freed_by(self.timeline):
             self.blobs.discard(reference)
 
     def _write_intent(self, timeline: Timeline, **more: str | None) -> None:
-        # Nobody else may use the name, such as an editor of another user.
+        # The name must be unique, also among editors of other users.
         self._tag = os.urandom(6).hex()
         self._store(timeline, self._intent, temporary=self._tag, **more)
 
     def _store(self, timeline: Timeline, target: Path | None, **more: str | None) -> None:
-        # What a file was like stays known when it is gone, for whoever brings it back.
+        # The attributes of a removed file are kept, to restore them with it.
         attributes = Attributes.of(self.path) or timeline.attributes
         timeline = replace(timeline, attributes=attributes)
         if target is not None:
@@ -185,12 +179,12 @@ class FileHistory:
             try:
                 return self._files.read(file)
             except ValueError:
-                # Damaged by a power failure. It is kept for people to look at.
+                # Damaged by a power failure; set aside for inspection.
                 os.replace(file, file.with_suffix(".damaged"))
                 return None
 
     def _recover(self) -> None:
-        """Finish, or forget, what a process left behind that died during a change."""
+        """Finish or drop a change whose process died."""
         intended = self._load(self._intent)
         if intended is None:
             return
@@ -201,9 +195,8 @@ class FileHistory:
         fingerprint = atomic_write.fingerprint_of(self.path)
         current = atomic_write.read(self.path)[0] if fingerprint is not None else None
         if digest_of(current) != intended.head and self._is_torn(current, intended):
-            content = self.blobs.get(intended.head or "")
-            self._replace(content)
-            current = content
+            current = self.blobs.get(intended.head or "")
+            self._replace(current)
         if digest_of(current) == intended.head:
             os.replace(self._intent, self._index)
             self.timeline = intended
@@ -213,11 +206,11 @@ class FileHistory:
 
     @property
     def intended_by(self) -> str:
-        """Name of the edit of several files that an intent belongs to, or ""."""
+        """Name of the edit of several files that the intent belongs to, or ""."""
         return str(self._read_intent_fields().get("transaction", ""))
 
     def read_intent(self) -> tuple[Timeline, bytes | None, bytes | None]:
-        """Intended timeline, and the file before and after; LookupError if they are lost."""
+        """Return the intended timeline, and the old and new content; LookupError if lost."""
         timeline, old = self._load(self._intent), self._read_intent_fields().get("old")
         if timeline is None:
             raise LookupError(str(self._intent))
@@ -232,14 +225,14 @@ class FileHistory:
                 return {}
 
     def remove_temporary(self) -> None:
-        """Remove the temporary file of a process that died while it wrote."""
+        """Remove the temporary file of a process that died while writing."""
         self._tag = str(self._read_intent_fields().get("temporary") or "")
         if self._tag:
             with suppress(OSError):
                 os.unlink(atomic_write.temporary_for(self.path, self._tag))
 
     def _is_torn(self, current: bytes | None, intended: Timeline) -> bool:
-        """Whether the file, written in place for its hard links, is partly the old and the new."""
+        """Return whether a file with hard links, written in place, is half old and half new."""
         try:
             new = self.blobs.get(intended.head) if intended.head else None
             old = intended.steps[intended.cursor - 1].undo(new, self.blobs)
@@ -249,7 +242,7 @@ class FileHistory:
 
 
 def is_torn(current: bytes | None, old: bytes | None, new: bytes | None) -> bool:
-    """Whether a content is the beginning of the new one, and then the old one."""
+    """Return whether a content starts like the new one and continues like the old one."""
     if current is None or old is None or new is None:
         return False
     written, _ = common_ends(current, new)

@@ -1,6 +1,7 @@
-"""Journal of the edits of several files that are under way.
+"""Journal of the unfinished edits of several files.
 
-A record is there while files change: who finds one and gets the locks knows that its writer died.
+A record exists while files change: a process that finds one and gets the locks knows that its
+writer died.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from pathlib import Path
 from oh_jupyter.editor.history.steps import access
 from oh_jupyter.errors import HistoryAccessError
 
-_STALE_SECONDS = 3600  # seconds; no process needs so long to write a record
+_STALE_SECONDS = 3600  # far longer than writing a record takes
 
 
 class IncompleteTransaction(Exception):
-    """A process died in the middle of an edit of several files."""
+    """A process died during an edit of several files."""
 
     def __init__(self, transaction: str) -> None:
         super().__init__(transaction)
@@ -35,17 +36,17 @@ class Record:
 
 
 class Journal:
-    """Journal: one small file for each edit of several files that is under way."""
+    """One small file for each unfinished edit of several files."""
 
     def __init__(self, history: Path) -> None:
-        """Use a folder; it is created when something is put into it."""
+        """Use a folder, which is created on the first write."""
         self._folder = history / "transactions"
 
     def _file(self, transaction: str) -> Path:
         return self._folder / f"{transaction}.json"
 
     def has(self, transaction: str) -> bool:
-        """Whether an edit is under way."""
+        """Return whether an edit is unfinished."""
         with access(self._folder.parent):
             try:
                 os.stat(self._file(transaction))
@@ -54,26 +55,22 @@ class Journal:
         return True
 
     def names(self) -> list[str]:
-        """Names of the edits that are under way."""
+        """Return the names of the unfinished edits; remove stale temporary files."""
         with access(self._folder.parent):
             try:
                 names = os.listdir(self._folder)
             except (FileNotFoundError, NotADirectoryError):
                 return []
         for name in names:
+            temporary = self._folder / name
             if name.endswith(".tmp"):
-                self._sweep(self._folder / name)
+                with suppress(OSError):
+                    if time.time() - temporary.stat().st_mtime > _STALE_SECONDS:
+                        temporary.unlink()
         return sorted(name.removesuffix(".json") for name in names if name.endswith(".json"))
 
-    @staticmethod
-    def _sweep(temporary: Path) -> None:
-        """Remove what a process left that died while it wrote a record."""
-        with suppress(OSError):
-            if time.time() - temporary.stat().st_mtime > _STALE_SECONDS:
-                temporary.unlink()
-
     def put(self, transaction: str, record: Record) -> None:
-        """Write a record, and flush it to the disk."""
+        """Write a record, and flush it to disk."""
         temporary = self._file(transaction).with_suffix(".tmp")
         with access(self._folder.parent):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -84,7 +81,7 @@ class Journal:
             os.replace(temporary, self._file(transaction))
 
     def get(self, transaction: str) -> Record | None:
-        """Record of an edit; None if there is none, or it is damaged."""
+        """Return the record of an edit; None if it is missing or damaged."""
         try:
             with access(self._folder.parent):
                 text = self._file(transaction).read_bytes()
@@ -98,6 +95,6 @@ class Journal:
             return None
 
     def remove(self, transaction: str) -> None:
-        """Remove the record of an edit that is over."""
+        """Remove the record of a finished edit."""
         with suppress(FileNotFoundError):
             os.unlink(self._file(transaction))

@@ -1,4 +1,4 @@
-"""Changes to a file as the history stores them: steps of deltas, and a store of contents."""
+"""Stored changes of a file: steps with deltas, and a store of contents."""
 
 from __future__ import annotations
 
@@ -14,55 +14,55 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.editor.text.delta import Delta, Hunk, apply, compare, invert
+from oh_jupyter.editor.text.delta import ByteChange, Delta, apply, compare, invert
 from oh_jupyter.errors import HistoryAccessError
 
 _MAX_CACHED_BYTES = 16 * 1024 * 1024
-_MAX_INLINE_BYTES = 1024  # bytes; up to here a reference carries the content itself
+_MAX_INLINE_BYTES = 1024  # up to here a reference carries the content itself
 
 
 def digest_of(content: bytes | None) -> str | None:
-    """SHA-256 in hexadecimal; None for a file that is not there."""
+    """Return the hexadecimal SHA-256; None for no file."""
     return None if content is None else hashlib.sha256(content).hexdigest()
 
 
 class Digests:
-    """SHA-256 digests, with a cache of the last ones: comparing contents is ten times as fast."""
+    """SHA-256 digests with a cache, since comparing contents is ten times as fast."""
 
     def __init__(self) -> None:
         self._last: deque[tuple[bytes, str]] = deque(maxlen=2)
 
     def of(self, content: bytes | None) -> str | None:
-        """SHA-256 in hexadecimal; None for a file that is not there."""
+        """Return the hexadecimal SHA-256; None for no file."""
         if content is None:
             return None
         for known, digest in tuple(self._last):
             if known == content:
                 return digest
         digest = hashlib.sha256(content).hexdigest()
-        if len(content) <= _MAX_CACHED_BYTES:  # what is larger is not to stay in memory
+        if len(content) <= _MAX_CACHED_BYTES:
             self._last.append((content, digest))
         return digest
 
 
 @contextmanager
 def access(folder: Path) -> Iterator[None]:
-    """Report a system error within the block as one of the history (HistoryAccessError)."""
+    """Turn a system error in the block into a HistoryAccessError."""
     try:
         yield
     except HistoryAccessError:
         raise
     except OSError as error:
         raise HistoryAccessError(
-            f"The edit history in {folder} cannot be written or read ({error}); nothing was "
-            "changed. Correct that, or choose another folder with `history_dir`, and try again."
+            f"The edit history in {folder} cannot be read or written ({error}); nothing was "
+            "changed. Fix this, or set `history_dir` to another folder, and try again."
         ) from error
 
 
 class Blobs:
-    """A folder of contents in files named by their digests, which are checked.
+    """Contents in a folder, in files named by their digests, which are verified.
 
-    A reference is ``=`` and base64 for a small content, else its digest.
+    A reference is ``=`` and base64 for a small content, otherwise its digest.
     """
 
     def __init__(self, folder: Path, digests: Digests | None = None) -> None:
@@ -71,34 +71,30 @@ class Blobs:
         self.written = 0
 
     def put(self, content: bytes, digest: str | None = None) -> str:
-        """Store a content; the reference that ``get`` takes."""
+        """Store a content, and return its reference for ``get``."""
         if len(content) <= _MAX_INLINE_BYTES:
             return "=" + base64.b64encode(content).decode("ascii")
         return self.put_file(content, digest)
 
     def put_file(self, content: bytes, digest: str | None = None) -> str:
-        """Store a content as a file, however small; its digest."""
+        """Store a content of any size as a file, and return its digest."""
         digest = digest or hashlib.sha256(content).hexdigest()
         target = self.folder / digest
         with access(self.folder.parent):
             if not (target.exists() and target.stat().st_size == len(content)):
                 self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-                self._write(target, content)
+                try:
+                    # After a crash, a partial file has another size, or at least another digest.
+                    target.write_bytes(content)
+                except OSError:  # do not fill the disk with half a content
+                    with suppress(OSError):
+                        os.unlink(target)
+                    raise
                 self.written += len(content)
         return digest
 
-    @staticmethod
-    def _write(target: Path, content: bytes) -> None:
-        try:
-            # A part of it, after a crash, has another size, or at least another digest.
-            target.write_bytes(content)
-        except OSError:  # a full disk is not to be filled with half of a content
-            with suppress(OSError):
-                os.unlink(target)
-            raise
-
     def get(self, reference: str) -> bytes:
-        """Load a content; LookupError if it is lost or damaged, HistoryAccessError for now."""
+        """Load a content; LookupError if lost, HistoryAccessError if temporarily unreadable."""
         if reference.startswith("="):
             return base64.b64decode(reference[1:])
         try:
@@ -113,7 +109,7 @@ class Blobs:
         return content
 
     def size(self, reference: str) -> int:
-        """Bytes on the disk of a reference, without reading it."""
+        """Return the size on disk of a reference, in bytes."""
         if reference.startswith("="):
             return len(reference)
         try:
@@ -122,11 +118,11 @@ class Blobs:
             return 0
 
     def keep_only(self, references: Iterable[str]) -> None:
-        """Delete every file that no reference names."""
-        wanted = set(references)
+        """Delete all contents but the referenced ones."""
+        needed = set(references)
         with suppress(FileNotFoundError):
             for name in os.listdir(self.folder):
-                if name not in wanted:
+                if name not in needed:
                     self.discard(name)
 
     def discard(self, reference: str) -> None:
@@ -136,7 +132,7 @@ class Blobs:
                 os.unlink(self.folder / reference)
 
 
-_REWRITTEN_SHARE = 0.9  # of the bytes; above it nothing that others change can be kept apart
+_REWRITTEN_SHARE = 0.9  # of the bytes; above it the step is stored as two whole contents
 
 
 @dataclass(frozen=True)
@@ -144,24 +140,23 @@ class Step:
     """One change: hunks with references to their old and new bytes."""
 
     command: str
-    time: float  # when, in seconds since the epoch
-    # offset and references to the old and the new bytes of each hunk
-    hunks: tuple[tuple[int, str, str], ...]
+    time: float  # seconds since the epoch
+    hunks: tuple[tuple[int, str, str], ...]  # offset, references to the old and the new bytes
     existed: bool = True
     exists: bool = True
     external: bool = False
-    transaction: str = ""  # name of the edit of several files that it is a part of, or ""
+    transaction: str = ""  # name of the edit of several files that it belongs to, or ""
     files: tuple[str, ...] = ()
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Step:
-        """Inverse of ``to_json``; also reads the field names of older versions."""
+        """Read a step, also with the field names of older versions."""
         known = {"external" if name == "foreign" else name: value for name, value in data.items()}
         hunks = tuple((offset, old, new) for offset, old, new in data["hunks"])
         return cls(**{**known, "hunks": hunks, "files": tuple(data.get("files", ()))})
 
     def to_json(self) -> dict[str, Any]:
-        """JSON object; defaults are left out."""
+        """Return a JSON object without default values."""
         return {
             field.name: getattr(self, field.name)
             for field in fields(self)
@@ -180,50 +175,52 @@ class Step:
         external: bool = False,
         several_places: bool = False,
     ) -> Step:
-        """Step between two contents; None stands for no file."""
+        """Return the step between two contents; None stands for no file."""
         before, after = old or b"", new or b""
         delta = compare(before, after, lines=external or several_places)
         step = cls(command, time, (), old is not None, new is not None, external)
         changed = sum(len(hunk.old) + len(hunk.new) for hunk in delta)
         if changed < _REWRITTEN_SHARE * (len(before) + len(after)):
             return step.with_delta(delta, blobs)
-        # Both contents as a whole are stored anyway, as the heads before and after it.
+        # Both whole contents are stored anyway, as the heads before and after.
         old_reference = blobs.put(before, blobs.digests.of(before))
         new_reference = blobs.put(after, blobs.digests.of(after))
         return replace(step, hunks=((0, old_reference, new_reference),))
 
     def delta(self, blobs: Blobs) -> Delta:
-        """Delta with the bytes loaded."""
-        return [Hunk(offset, blobs.get(old), blobs.get(new)) for offset, old, new in self.hunks]
+        """Load the delta."""
+        return [
+            ByteChange(offset, blobs.get(old), blobs.get(new)) for offset, old, new in self.hunks
+        ]
 
     def with_delta(self, delta: Delta, blobs: Blobs) -> Step:
-        """Copy of the step with other hunks."""
+        """Return a copy with another delta."""
         hunks = tuple((h.offset, blobs.put(h.old), blobs.put(h.new)) for h in delta)
         return replace(self, hunks=hunks)
 
     def undo(self, content: bytes | None, blobs: Blobs) -> bytes | None:
-        """Content before; None if the file was not there."""
+        """Return the content before; None if the file did not exist."""
         old = apply(invert(self.delta(blobs)), content or b"")
         return old if self.existed else None
 
     def redo(self, content: bytes | None, blobs: Blobs) -> bytes | None:
-        """Content after; None if the file is gone."""
+        """Return the content after; None if the file was removed."""
         new = apply(self.delta(blobs), content or b"")
         return new if self.exists else None
 
     @cached_property
     def text(self) -> str:
-        """The step as JSON text, which is written with every later step again."""
+        """The step as JSON text, cached since every later step writes it again."""
         return json.dumps(self.to_json())
 
     @cached_property
     def blobs(self) -> tuple[str, ...]:
-        """The references to contents that are files of their own."""
+        """References to contents in files of their own."""
         references = (reference for _, old, new in self.hunks for reference in (old, new))
         return tuple(reference for reference in references if not reference.startswith("="))
 
     def sizes(self, blobs: Blobs) -> dict[str, int]:
-        """Bytes on the disk of each of ``blobs``, looked up once."""
+        """Return the size on disk of each of ``blobs``, in bytes; cached."""
         known: dict[str, int] | None = self.__dict__.get("_sizes")
         if known is None:
             known = {reference: blobs.size(reference) for reference in self.blobs}

@@ -1,6 +1,6 @@
-"""Undo and redo timeline of one file: steps with a cursor, changes by others among them.
+"""Undo and redo timeline of one file: steps with a cursor, including changes by others.
 
-Those are never undone; an edit beneath one is undone by letting the two change places first.
+The latter are never undone; to undo an edit below one, the two are swapped first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from oh_jupyter.errors import NoHistoryError
 
 
 class Conflict(Exception):
-    """Somebody else changed the very place that is to be undone."""
+    """Somebody else changed the same place as the edit to undo."""
 
     def __init__(self, before: bytes | None) -> None:
         super().__init__("the changes touch each other")
@@ -31,52 +31,52 @@ class Conflict(Exception):
 
 @dataclass(frozen=True)
 class Timeline:
-    """The steps of one file. Every method returns a new timeline."""
+    """The steps of one file; methods return a new timeline."""
 
-    head: str | None = None  # digest of the file at the cursor; None if it is not there
+    head: str | None = None  # digest of the file at the cursor; None for no file
     steps: tuple[Step, ...] = field(default=())
     cursor: int = 0
     attributes: Attributes | None = None
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Timeline:
-        """Inverse of ``dumps``, of parsed JSON."""
-        known = data.get("attributes")
-        attributes = Attributes.from_json(known) if known else None
+        """Read a timeline from the parsed JSON of ``dumps``."""
+        stored = data.get("attributes")
+        attributes = Attributes.from_json(stored) if stored else None
         steps = tuple(map(Step.from_json, data["steps"]))
         return cls(data["head"], steps, data["cursor"], attributes)
 
     def dumps(self) -> str:
-        """JSON text; each step is serialized once."""
-        known = self.attributes.to_json() if self.attributes is not None else None
-        head = json.dumps({"head": self.head, "cursor": self.cursor, "attributes": known})
+        """Return JSON text; the text of each step is cached."""
+        attributes = self.attributes.to_json() if self.attributes is not None else None
+        head = json.dumps({"head": self.head, "cursor": self.cursor, "attributes": attributes})
         return f'{head[:-1]}, "steps": [{", ".join([step.text for step in self.steps])}]}}'
 
     @property
     def references(self) -> set[str]:
-        """Every blob that the timeline needs, the content at the cursor included."""
+        """All blobs that the timeline needs, including the content at the cursor."""
         needed = {reference for step in self.steps for reference in step.blobs}
         return needed | {self.head} if self.head else needed
 
     def needs(self, reference: str) -> bool:
-        """Whether the timeline needs a blob."""
+        """Return whether the timeline needs a blob."""
         return reference == self.head or any(reference in step.blobs for step in self.steps)
 
     def freed_by(self, later: Timeline) -> list[str]:
-        """Blobs that a later timeline does not need any more."""
-        kept = set(map(id, later.steps))
-        dropped = {ref for step in self.steps if id(step) not in kept for ref in step.blobs}
+        """Return the blobs that a later timeline no longer needs."""
+        remaining = set(map(id, later.steps))
+        dropped = {ref for step in self.steps if id(step) not in remaining for ref in step.blobs}
         if self.head is not None:
             dropped.add(self.head)
         return [reference for reference in dropped if not later.needs(reference)]
 
     def record(self, step: Step, head: str | None) -> Timeline:
-        """Timeline with one more step; what was undone cannot be redone any more."""
+        """Add a step, and drop the undone ones."""
         steps = (*self.steps[: self.cursor], step)
         return Timeline(head, steps, len(steps))
 
     def sync(self, current: bytes | None, head: str | None, blobs: Blobs, time: float) -> Timeline:
-        """Timeline with what somebody else did to the file; the same one if nobody did."""
+        """Add changes by others; return the same timeline if there are none."""
         if head == self.head:
             return self
         if not self.steps:
@@ -85,7 +85,7 @@ class Timeline:
             known = blobs.get(self.head) if self.head else None
             done, known = self._without_external_top(known, blobs)
         except (LookupError, ValueError):
-            return Timeline(head)  # what it was before is lost, so the steps lead nowhere
+            return Timeline(head)  # the previous content is lost, so the steps are unusable
         if known == current:
             return Timeline(head, (*done, *self.steps[self.cursor :]), len(done), self.attributes)
         external = Step.between(
@@ -97,17 +97,17 @@ class Timeline:
     def _without_external_top(
         self, content: bytes | None, blobs: Blobs
     ) -> tuple[tuple[Step, ...], bytes | None]:
-        """Take off an external change at the cursor, to measure the whole of it anew."""
+        """Remove an external change at the cursor, to merge it with the new one."""
         done = self.steps[: self.cursor]
         if done and done[-1].external and len(done) == len(self.steps):
             return done[:-1], done[-1].undo(content, blobs)
         return done, content
 
     def undo(self, current: bytes | None, blobs: Blobs) -> tuple[Timeline, bytes | None]:
-        """Timeline before the last edit, and what the file becomes; None to remove it."""
+        """Undo the last edit; return the timeline and the content, None to remove the file."""
         done, undone = self.steps[: self.cursor], self.steps[self.cursor :]
         if done and done[-1].external and not done[-1].exists:
-            # Somebody deleted the file: that is what is undone.
+            # Somebody deleted the file, and undo restores it.
             content = done[-1].undo(current, blobs)
             return self._moved(content, (*done[:-1], *undone), len(done) - 1, blobs), content
         done = _merge_external(done, current, blobs)
@@ -119,7 +119,7 @@ class Timeline:
         return self._moved(content, (*done, *undone), len(done) - 1, blobs), content
 
     def redo(self, current: bytes | None, blobs: Blobs) -> tuple[Timeline, bytes | None]:
-        """Timeline after the edit that was undone last, and what the file becomes."""
+        """Redo the last undone edit; return the timeline and the content."""
         if self.cursor == len(self.steps):
             raise NoHistoryError
         content = self.steps[self.cursor].redo(current, blobs)
@@ -132,7 +132,7 @@ class Timeline:
 
     @property
     def last(self) -> Step | None:
-        """The change that ``undo`` would take back."""
+        """The step that ``undo`` would undo."""
         done = self.steps[: self.cursor]
         if done and done[-1].external and not done[-1].exists:
             return done[-1]
@@ -140,20 +140,18 @@ class Timeline:
 
     @property
     def next(self) -> Step | None:
-        """The change that ``redo`` would make again."""
+        """The step that ``redo`` would redo."""
         return self.steps[self.cursor] if self.cursor < len(self.steps) else None
 
     def prune(self, blobs: Blobs, max_steps: int, max_bytes: int) -> Timeline:
-        """Timeline without the oldest steps where there are too many; the newest stays."""
+        """Drop the oldest steps that exceed the limits; keep at least the newest."""
         edits, size, keep = 0, 0, 0
-        counted: dict[str, int] = {}
+        counted: set[str] = set()
         for step in reversed(self.steps):
             edits += not step.external
-            size += len(step.text)
-            for reference, stored in step.sizes(blobs).items():
-                if reference not in counted:
-                    counted[reference] = stored
-                    size += stored
+            sizes = step.sizes(blobs)
+            size += len(step.text) + sum(sizes[blob] for blob in sizes.keys() - counted)
+            counted |= sizes.keys()
             if keep and (edits > max_steps or size > max_bytes):
                 break
             keep += 1
@@ -167,7 +165,7 @@ class Timeline:
 def _merge_external(
     done: tuple[Step, ...], current: bytes | None, blobs: Blobs
 ) -> tuple[Step, ...]:
-    """Make one of the external changes at the end."""
+    """Merge the external changes at the end into one."""
     first = len(done)
     before = current
     while first and done[first - 1].external:
@@ -185,7 +183,7 @@ def _merge_external(
 
 
 def _edit_on_top(done: tuple[Step, ...], current: bytes | None, blobs: Blobs) -> tuple[Step, ...]:
-    """Let the last edit and the external change after it change places."""
+    """Swap the last edit with the external change after it."""
     *earlier, external = done
     if not earlier:
         raise NoHistoryError
@@ -197,12 +195,12 @@ def _edit_on_top(done: tuple[Step, ...], current: bytes | None, blobs: Blobs) ->
 
 
 def _rebase(undone: tuple[Step, ...], external: Step, blobs: Blobs) -> list[Step]:
-    """Carry undone steps over an external change, as far as they do not touch it."""
+    """Rebase undone steps onto an external change, until one touches it."""
     rebased: list[Step] = []
     back = invert(external.delta(blobs))
     for step in undone:
-        # Step and external change start from the same content: taking the latter back first
-        # makes a sequence of them, and its two parts can change places.
+        # Both changes start from the same content: undoing the external one first makes a
+        # sequence of two, which can be swapped.
         swapped = commute(back, step.delta(blobs))
         if swapped is None or not (step.existed and external.existed and external.exists):
             break
@@ -211,11 +209,11 @@ def _rebase(undone: tuple[Step, ...], external: Step, blobs: Blobs) -> list[Step
     return rebased
 
 
-_MAX_CACHED = 16  # timelines in memory; each may have all the steps of a file
+_MAX_CACHED = 16  # timelines in memory
 
 _START = b'{"token": "'
 _TOKEN_CHARS = 16
-_MAX_HEAD_BYTES = 32 * 1024  # two paths of the greatest length, escaped
+_MAX_HEAD_BYTES = 32 * 1024  # two paths of maximum length, escaped
 _HEAD = re.compile(
     rb'\{"token": "\w+", "version": 1, "path": ("(?:[^"\\]|\\.)*")'
     rb'.*?, "head": (null|"\w+")',
@@ -224,17 +222,14 @@ _HEAD = re.compile(
 
 
 class TimelineFiles:
-    """Reader and writer of timelines, with a cache.
-
-    A file begins with a random token, by which the one that was written or read before is known.
-    """
+    """Reader and writer of timelines, with a cache by the random token that starts each file."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, Timeline] = OrderedDict()
         self._lock = Lock()
 
     def read(self, file: Path) -> Timeline | None:
-        """Timeline in a file, None if there is no file; raises ValueError if it holds none."""
+        """Read a timeline; None without a file, ValueError if it is damaged."""
         try:
             stream = open(file, "rb", buffering=0)  # noqa: SIM115
         except FileNotFoundError:
@@ -249,12 +244,12 @@ class TimelineFiles:
             try:
                 timeline = Timeline.from_json(json.loads(start + stream.readall()))
             except (KeyError, TypeError, AttributeError) as error:
-                raise ValueError(f"{file} holds no timeline: {error!r}") from None
+                raise ValueError(f"{file} does not contain a timeline: {error!r}") from None
         self._remember(token, timeline)
         return timeline
 
     def head(self, file: Path) -> tuple[str, str | None] | None:
-        """Path and head of the timeline in a file, from its first bytes; None if it holds none."""
+        """Read path and head of a timeline from the start of its file; None if unreadable."""
         with suppress(OSError, ValueError), open(file, "rb", buffering=0) as stream:
             match = _HEAD.match(stream.read(_MAX_HEAD_BYTES))
             if match is not None:
@@ -262,7 +257,7 @@ class TimelineFiles:
         return None
 
     def write(self, file: Path, timeline: Timeline, path: Path, **more: str | None) -> int:
-        """Write a timeline in one step; the number of bytes."""
+        """Write a timeline atomically, and return the number of bytes."""
         token = os.urandom(_TOKEN_CHARS // 2).hex().encode()
         head = json.dumps({"version": 1, "path": str(path), **more})
         body = f"{head[:-1]}, {timeline.dumps()[1:]}".encode()

@@ -1,6 +1,6 @@
-"""Model of a notebook: cells, and the numbered lines that agents see.
+"""Model of a notebook: cells, and the numbered lines of their headings and sources.
 
-Headings and sources are counted from the start of the notebook, so one number names one place.
+Lines are numbered through the whole notebook, so that a number is unique.
 """
 
 from __future__ import annotations
@@ -15,20 +15,22 @@ from oh_jupyter.ansi import strip_ansi
 from oh_jupyter.editor.messages import MARKDOWN_CLIPPED, invalid, plural
 from oh_jupyter.editor.notebook.json_spans import Span, elements, members
 from oh_jupyter.editor.notebook.validation import is_cell
+from oh_jupyter.editor.text.encoding import UTF8
+from oh_jupyter.editor.text.text_file import TextFile
 from oh_jupyter.editor.text.views import check_range, clip
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell, and its place in the text of the file."""
+    """One cell, and its span in the text of the file."""
 
-    index: int  # its position, counted from 0
+    index: int  # counted from 0
     span: Span
-    line: int  # the number of its heading's line, counted from 1
+    line: int  # the line of its heading, counted from 1
 
     @cached_property
     def source(self) -> str:
-        """The source, which may be stored as a list of lines."""
+        """Its source, which may be stored as a list of lines."""
         source = self.span.value["source"]
         return source if isinstance(source, str) else "".join(source)
 
@@ -45,16 +47,16 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Name in messages."""
+        """Its name in messages."""
         return f"cell [{self.index}]" + (f" (id {self.id})" if self.id is not None else "")
 
     @property
     def last_line(self) -> int:
-        """Number of its last line."""
+        """Its last line."""
         return self.line + 1 + self.source.count("\n")
 
     def heading(self, *, executions: bool = True) -> str:
-        """Heading line of the cell."""
+        """Return its heading."""
         parts = [f"# %% [{self.index}] {self.type}"]
         if self.id is not None:
             parts.append(f"id={self.id}")
@@ -74,11 +76,11 @@ class Notebook:
 
     @classmethod
     def parse(cls, text: str) -> Notebook | None:
-        """Notebook of a text; None if it is none, is broken, or is of an older format."""
+        """Parse a notebook of format 4; None for any other text."""
         start = len(text) - len(text.lstrip(" \t\n\r"))
         try:
             top = members(text, start)
-            if _major(top) != 4:
+            if top["nbformat"].value != 4:
                 return None
             spans = elements(text, top["cells"].start)
         except (ValueError, KeyError, RecursionError):
@@ -93,29 +95,24 @@ class Notebook:
 
     @property
     def minor(self) -> int:
-        """Minor number of its format."""
+        """Minor version of the format."""
         minor = self.top.get("nbformat_minor")
         return minor.value if minor is not None and isinstance(minor.value, int) else 0
 
     @property
     def line_count(self) -> int:
-        """Number of lines as it is shown."""
+        """Number of lines in the view."""
         return self.cells[-1].last_line if self.cells else 0
 
     def listing(self, *, executions: bool = True) -> str:
-        """Headings and sources, without outputs; execution counts on demand."""
+        """Return headings and sources, without outputs."""
         return "\n".join(
             f"{cell.heading(executions=executions)}\n{cell.source}" for cell in self.cells
         )
 
-    def members_of(self, cell: Cell) -> dict[str, Span]:
-        """Spans of the values of a cell."""
-        return members(self.text, cell.span.start)
-
-
-def _major(top: dict[str, Span]) -> Any:
-    major = top.get("nbformat")
-    return major.value if major is not None else None
+    def listing_file(self) -> TextFile:
+        """Return the listing as a text file, to edit it like one."""
+        return TextFile(self.listing().encode("utf-8", "surrogatepass"), UTF8)
 
 
 _MAX_OUTPUT_LINES = 10
@@ -126,7 +123,7 @@ _TEXTS = ("text/plain", "text/markdown", "text/latex")
 def view_notebook(
     notebook: Notebook, path: Path, view_range: list[int] | tuple[int, int] | None
 ) -> str:
-    """Cells with headings and numbered lines; outputs are shortened and without numbers."""
+    """Show cells as headings and numbered lines, with shortened outputs."""
     note, first, last = "", 1, notebook.line_count
     if view_range:
         if not notebook.cells:
@@ -158,21 +155,18 @@ def _outputs(cell: Cell) -> list[str]:
     if not isinstance(outputs, list):
         return []
     lines = [line for output in outputs if isinstance(output, dict) for line in _output(output)]
-    kept, size = 0, 0
-    while kept < len(lines) and kept < _MAX_OUTPUT_LINES and size < _MAX_OUTPUT_CHARS:
-        size += len(lines[kept])
-        kept += 1
-    shown = [_shortened(line) for line in lines[:kept]]
-    if kept < len(lines):
-        shown.append(f"... ({plural(len(lines) - kept, 'more line')} of output)")
+    shown: list[str] = []
+    size = 0
+    for line in lines[:_MAX_OUTPUT_LINES]:
+        if size >= _MAX_OUTPUT_CHARS:
+            break
+        size += len(line)
+        more = len(line) - _MAX_OUTPUT_CHARS
+        suffix = f" ... ({plural(more, 'more character')})" if more > 0 else ""
+        shown.append(line[:_MAX_OUTPUT_CHARS] + suffix)
+    if len(shown) < len(lines):
+        shown.append(f"... ({plural(len(lines) - len(shown), 'more line')} of output)")
     return shown
-
-
-def _shortened(line: str) -> str:
-    if len(line) <= _MAX_OUTPUT_CHARS:
-        return line
-    more = len(line) - _MAX_OUTPUT_CHARS
-    return f"{line[:_MAX_OUTPUT_CHARS]} ... ({plural(more, 'more character')})"
 
 
 def _output(output: dict[str, Any]) -> list[str]:
@@ -197,5 +191,5 @@ def _text_lines(text: object) -> list[str]:
     elif not isinstance(text, str):
         text = json.dumps(text)
     plain = strip_ansi(text).removesuffix("\n")
-    # A progress bar writes over its line; what it ended with is what a person sees.
+    # A progress bar overwrites its line; a person sees only the last state.
     return [line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n")]

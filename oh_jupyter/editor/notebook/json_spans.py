@@ -1,6 +1,6 @@
 """Positions of the values of a JSON document in its text, for edits in place.
 
-Writing it anew would change indentation, order and escapes; no library edits JSON in place.
+Dumping it again would change indentation, order and escapes; no library edits JSON in place.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ class Span(NamedTuple):
 
 
 def members(text: str, start: int) -> dict[str, Span]:
-    """Spans of the values of an object that starts at an offset."""
+    """Return the spans of the values of an object that starts at an offset."""
     _expect(text, start, "{")
-    found: dict[str, Span] = {}
+    spans: dict[str, Span] = {}
     at = _skip(text, start + 1)
     while text[at : at + 1] != "}":
         key, at = _decoder.raw_decode(text, at)
         if not isinstance(key, str):
-            raise ValueError(f"the key before character {at} is no string")
+            raise ValueError(f"the key before character {at} is not a string")
         at = _skip(text, at)
         _expect(text, at, ":")
         at = _skip(text, at + 1)
         value, end = _decoder.raw_decode(text, at)
-        found[key] = Span(at, end, value)
+        spans[key] = Span(at, end, value)
         at = _after_comma(text, end, "}")
-    return found
+    return spans
 
 
 def elements(text: str, start: int) -> list[Span]:
-    """Spans of the values of an array that starts at an offset."""
+    """Return the spans of the values of an array that starts at an offset."""
     _expect(text, start, "[")
-    found: list[Span] = []
+    spans: list[Span] = []
     at = _skip(text, start + 1)
     while text[at : at + 1] != "]":
         value, end = _decoder.raw_decode(text, at)
-        found.append(Span(at, end, value))
+        spans.append(Span(at, end, value))
         at = _after_comma(text, end, "]")
-    return found
+    return spans
 
 
 def _skip(text: str, at: int) -> int:
@@ -57,9 +57,9 @@ def _skip(text: str, at: int) -> int:
     return match.end() if match else at
 
 
-def _expect(text: str, at: int, sign: str) -> None:
-    if text[at : at + 1] != sign:
-        raise ValueError(f"{sign!r} is expected at character {at}")
+def _expect(text: str, at: int, char: str) -> None:
+    if text[at : at + 1] != char:
+        raise ValueError(f"{char!r} expected at character {at}")
 
 
 def _after_comma(text: str, at: int, closing: str) -> int:
@@ -69,7 +69,7 @@ def _after_comma(text: str, at: int, closing: str) -> int:
     _expect(text, at, ",")
     at = _skip(text, at + 1)
     if text[at : at + 1] == closing:
-        raise ValueError(f"a value is expected at character {at}")
+        raise ValueError(f"value expected at character {at}")
     return at
 
 
@@ -77,14 +77,14 @@ def _after_comma(text: str, at: int, closing: str) -> int:
 class Style:
     r"""Formatting of a document."""
 
-    indent: str | None  # what a level is indented by; None for a document on one line
+    indent: str | None  # indentation of a level; None for a document on one line
     comma: str
     colon: str
-    ascii: bool  # whether other characters than ASCII are written as ``\u`` escapes
+    ascii: bool  # whether other characters than ASCII are escaped
 
     @classmethod
     def of(cls, text: str) -> Style:
-        """Formatting of a JSON object."""
+        """Detect the formatting of a JSON object."""
         lead = re.match(r"\s*\{(\s*)", text)
         blank = lead[1] if lead else ""
         indent = blank.rpartition("\n")[2] if "\n" in blank else None
@@ -98,33 +98,30 @@ class Style:
         )
 
     def dump(self, value: object, prefix: str) -> str:
-        """JSON text of a value, whose further lines are indented by ``prefix``."""
-        comma = self.comma if self.indent is None else ","
+        """Return the JSON text of a value, with further lines indented by ``prefix``."""
+        separators = (self.comma if self.indent is None else ",", self.colon)
         dumped = json.dumps(
-            value,
-            indent=self.indent,
-            ensure_ascii=self.ascii,
-            separators=(comma, self.colon),
+            value, indent=self.indent, ensure_ascii=self.ascii, separators=separators
         )
         try:
             dumped.encode()
-        except UnicodeEncodeError:  # half a surrogate pair can only be written as an escape
-            dumped = json.dumps(value, indent=self.indent, separators=(comma, self.colon))
+        except UnicodeEncodeError:  # half a surrogate pair must be escaped
+            dumped = json.dumps(value, indent=self.indent, separators=separators)
         return dumped.replace("\n", "\n" + prefix)
 
 
 def indentation_at(text: str, at: int) -> str:
-    """Indentation of the line at an offset."""
+    """Return the indentation of the line at an offset."""
     line = text[text.rfind("\n", 0, at) + 1 : at]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def splice(text: str, changes: list[tuple[int, int, str]]) -> tuple[int, int, str]:
-    """One replacement that covers several."""
-    changes = sorted(changes)
-    first, last = changes[0][0], changes[-1][1]
+def splice(text: str, replacements: list[tuple[int, int, str]]) -> tuple[int, int, str]:
+    """Join several replacements into one."""
+    replacements = sorted(replacements)
+    first, last = replacements[0][0], replacements[-1][1]
     pieces, position = [], first
-    for start, end, new in changes:
+    for start, end, new in replacements:
         pieces += [text[position:start], new]
         position = end
     return first, last, "".join(pieces)

@@ -1,4 +1,4 @@
-"""Notebook validation: an edit never breaks one."""
+"""Validation of notebooks, so that no edit breaks one."""
 
 from __future__ import annotations
 
@@ -31,56 +31,55 @@ EMPTY = """{
 """A notebook without cells, formatted as Jupyter does."""
 
 CELL_TYPES = ("code", "markdown", "raw")
-"""The types of cells."""
 
 _MAJOR, _NEWEST_MINOR = 4, 5
 _NOTEBOOK_FACTOR = 10
 
 
 def is_notebook(path: Path) -> bool:
-    """Whether a file is a notebook, by its name."""
+    """Return whether a file is a notebook, by its name."""
     return path.suffix.lower() == ".ipynb"
 
 
 def max_bytes_of(path: Path, max_file_bytes: int) -> int:
-    """Limit of the size of a file; most of a notebook may be outputs, which are cut when shown."""
+    """Return the size limit of a file: larger for notebooks, because of their outputs."""
     return max_file_bytes * _NOTEBOOK_FACTOR if is_notebook(path) else max_file_bytes
 
 
 def new_notebook(path: Path, text: str) -> str:
-    """Text of a new file, checked if it is a notebook; an empty one becomes one without cells."""
+    """Validate the text of a new notebook; an empty one becomes one without cells."""
     if not is_notebook(path):
         return text
     if not text.strip():
         return EMPTY
-    problem = _problem(text)
-    if problem is not None:
+    defect = _defect(text)
+    if defect is not None:
         raise invalid(
             "file_text",
             text if len(text) <= 200 else text[:200] + "...",
-            f"It is no valid notebook: {problem.text}. Give the JSON of one, or an empty text for "
-            "a notebook without cells, and add cells with the command `notebook_edit`.",
+            f"It is not a valid notebook: {defect.text}. Use the JSON of a notebook, or an empty "
+            "text for one without cells, and add cells with `notebook_edit`.",
         )
     return text
 
 
-def check_notebook(path: Path, old: str | None, new: str) -> None:
-    """Refuse an edit that would break a notebook, or make a broken one worse."""
-    if not is_notebook(path) or old is None:
+def check_notebook(path: Path, old: str, new: str) -> None:
+    """Reject an edit that would break a notebook, or make a broken one worse."""
+    if not is_notebook(path):
         return
-    problem = _problem(new)
-    if problem is None:
+    defect = _defect(new)
+    if defect is None:
         return
-    before = _problem(old)
-    if before is None or before.severity < problem.severity:
+    before = _defect(old)
+    if before is None or before.severity < defect.severity:
         raise EditorError(
-            f"The edit would leave {path} no valid notebook: {problem.text}. Nothing was changed. "
-            "Change cells with `notebook_edit`, or `str_replace` a text in the source of one."
+            f"The edit would make {path} an invalid notebook: {defect.text}. Nothing was changed. "
+            "Change cells with `notebook_edit`, or with `str_replace` in the source of a cell."
         )
 
 
 def is_cell(value: object) -> bool:
-    """Whether a JSON value has what every cell has."""
+    """Return whether a JSON value has the fields common to all cells."""
     if not isinstance(value, dict) or value.get("cell_type") not in CELL_TYPES:
         return False
     source = value.get("source")
@@ -90,61 +89,50 @@ def is_cell(value: object) -> bool:
 
 
 def check_cell(path: Path, old: list[dict[str, Any]], cell: dict[str, Any], minor: int) -> None:
-    """Refuse a cell that Jupyter would not open, unless it was like that before."""
-    problem = _first_violation(cell, minor, f"{cell['cell_type']}_cell")
-    if problem is None:
+    """Reject a cell that Jupyter would not open, unless an old one was invalid, too."""
+    violation = _first_violation(cell, minor, f"{cell['cell_type']}_cell")
+    if violation is None:
         return
     if not any(_first_violation(other, minor, f"{other['cell_type']}_cell") for other in old):
         raise EditorError(
-            f"The edit would leave {path} no valid notebook: {problem}. Nothing was changed."
+            f"The edit would make {path} an invalid notebook: {violation}. Nothing was changed."
         )
 
 
-class _Problem(NamedTuple):
+class _Defect(NamedTuple):
     severity: int
     text: str
 
 
-def _problem(text: str) -> _Problem | None:
-    """Say why a text is not a notebook, and how badly."""
+def _defect(text: str) -> _Defect | None:
+    """Return the reason why a text is not a notebook."""
     try:
         document = json.loads(text)
     except ValueError as error:
-        return _Problem(3, f"invalid JSON ({error})")
+        return _Defect(3, f"invalid JSON ({error})")
     except RecursionError:
-        return _Problem(3, "invalid JSON (it is nested too deeply)")
+        return _Defect(3, "invalid JSON (it is nested too deeply)")
     if not isinstance(document, dict) or not isinstance(document.get("nbformat"), int):
-        return _Problem(2, "`nbformat` is missing")
+        return _Defect(2, "`nbformat` is missing")
     if document["nbformat"] < 4:
-        return None  # of an older format, without cells on the top level
+        return None  # an older format, without cells at the top level
     cells = document.get("cells")
     if not isinstance(cells, list) or not all(map(is_cell, cells)):
-        return _Problem(2, "`cells` is not a list of cells")
+        return _Defect(2, "`cells` is not a list of cells")
+    ids = [cell["id"] for cell in cells if isinstance(cell.get("id"), str)]
+    if len(set(ids)) < len(ids):
+        repeated = next(name for number, name in enumerate(ids) if name in ids[:number])
+        return _Defect(1, f"two cells have the id {repeated!r}")
     minor = document.get("nbformat_minor")
-    repeated = _repeated_id(cells)
-    if repeated is not None:
-        return _Problem(1, f"two cells have the id {repeated!r}")
     violation = _first_violation(document, minor if isinstance(minor, int) else 0)
-    return _Problem(1, violation) if violation is not None else None
-
-
-def _repeated_id(cells: list[Any]) -> str | None:
-    seen: set[str] = set()
-    for cell in cells:
-        name = cell.get("id") if isinstance(cell, dict) else None
-        if isinstance(name, str):
-            if name in seen:
-                return name
-            seen.add(name)
-    return None
+    return _Defect(1, violation) if violation is not None else None
 
 
 def _fits(value: dict[str, Any], minor: int, kind: str | None) -> bool:
-    """Whether a value fits the schema, by a check that is quick to import; False if unclear."""
+    """Return whether a value fits the schema, by a check that imports quickly; False if unclear."""
     try:
-        check = _compiled(minor, kind)
-        check(value)
-    except (ImportError, OSError, ValueError):  # what the check raises is a ValueError
+        _compiled(minor, kind)(value)
+    except (ImportError, OSError, ValueError):  # the check raises ValueError
         return False
     return True
 
@@ -166,15 +154,15 @@ def _compiled(minor: int, kind: str | None) -> Callable[[dict[str, Any]], object
 
 
 def _first_violation(value: dict[str, Any], minor: int, kind: str | None = None) -> str | None:
-    """First violation of Jupyter's schema by a notebook, or by a part of one."""
+    """Return the first violation of Jupyter's schema by a notebook, or by a part of one."""
     if minor <= _NEWEST_MINOR and _fits(value, minor, kind):
         return None
     validator = importlib.import_module("nbformat.validator")
     # Minor versions newer than the library only add fields.
     newest = min(minor, _NEWEST_MINOR)
-    for problem in validator.iter_validate(
+    for error in validator.iter_validate(
         value, kind, version=_MAJOR, version_minor=newest, relax_add_props=minor > newest
     ):
-        place = "".join(f"[{step!r}]" for step in problem.path)
-        return f"{problem.message[:300]}" + (f" at {place}" if place else "")
+        where = "".join(f"[{step!r}]" for step in error.path)
+        return f"{error.message[:300]}" + (f" at {where}" if where else "")
     return None

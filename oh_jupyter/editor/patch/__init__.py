@@ -1,4 +1,4 @@
-"""Patches, whichever format they were written in: parsing, matching, application."""
+"""Patches in any format: parsing, matching, application."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import Literal
 
 from oh_jupyter.editor.text.line_diff import changed_ranges
 
-__all__ = ["FilePatch", "Hunk", "Line", "hunk_between"]
+__all__ = ["FilePatch", "Line", "PatchHunk", "hunk_between"]
 
 Line = tuple[str, str]
-"""``" "``, ``"-"`` or ``"+"``, and the text of a line that stays, goes or comes."""
+"""``" "``, ``"-"`` or ``"+"``, and the text of an unchanged, removed or added line."""
 
 
 @dataclass(frozen=True)
-class Hunk:
+class PatchHunk:
     """A change in one place."""
 
     lines: tuple[Line, ...]
-    source: int  # the line of the patch in which it begins, counted from 1
-    # the line of the file where it was when the patch was made, counted from 1
-    hint: int | None = None
+    source: int  # its first line in the patch, counted from 1
+    hint: int | None = None  # its line in the file when the patch was made, counted from 1
     anchors: tuple[str, ...] = ()
     at_end: bool = False
     newline: bool | None = None  # whether the file ends in a newline afterwards; None as before
@@ -29,18 +28,13 @@ class Hunk:
 
     @property
     def old(self) -> list[str]:
-        """The lines that are looked for."""
+        """The lines to find."""
         return [text for kind, text in self.lines if kind != "+"]
 
     @property
     def new(self) -> list[str]:
-        """The lines that take their place."""
+        """The lines that replace them."""
         return [text for kind, text in self.lines if kind != "-"]
-
-    @property
-    def identical(self) -> bool:
-        """Whether nothing would change."""
-        return self.old == self.new and self.newline is None
 
 
 @dataclass(frozen=True)
@@ -48,17 +42,17 @@ class FilePatch:
     """Patch of one file."""
 
     action: Literal["add", "update", "delete"]
-    path: str  # its name in the patch; "" for the file that the patch is meant for
-    source: int  # the line of the patch in which it begins, counted from 1
-    hunks: tuple[Hunk, ...] = ()
+    path: str  # its name in the patch; "" for the only file
+    source: int  # its first line in the patch, counted from 1
+    hunks: tuple[PatchHunk, ...] = ()
     content: str = ""
     new_path: str | None = None
     renamed: bool = True
-    mode: int | None = None  # permissions, for ``add``; None for the usual ones
+    mode: int | None = None  # permissions, for ``add``; None for the default
 
 
-def hunk_between(old: Sequence[str], new: Sequence[str], source: int) -> Hunk:
-    """Hunk between two versions of some lines."""
+def hunk_between(old: Sequence[str], new: Sequence[str], source: int) -> PatchHunk:
+    """Return the hunk between two versions of some lines."""
     lines: list[Line] = []
     position = 0
     for i1, i2, j1, j2 in changed_ranges(old, new):
@@ -67,4 +61,4 @@ def hunk_between(old: Sequence[str], new: Sequence[str], source: int) -> Hunk:
         lines += [("+", text) for text in new[j1:j2]]
         position = i2
     lines += [(" ", text) for text in old[position:]]
-    return Hunk(tuple(lines), source, inline=True)
+    return PatchHunk(tuple(lines), source, inline=True)

@@ -1,4 +1,4 @@
-"""Where the hunks of a patch belong in a file, by ever looser grades, and their application."""
+"""Matching of a patch's hunks with a file, by ever looser grades, and their application."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from itertools import accumulate, pairwise
 
-from oh_jupyter.editor.patch import Hunk
+from oh_jupyter.editor.patch import PatchHunk
 from oh_jupyter.editor.text.edits import not_encodable, occurrences
 from oh_jupyter.editor.text.fuzzy import ASCII, closest, explain_absence
 from oh_jupyter.editor.text.text_file import EncodeError, TextFile
 
 
-class Grade(Enum):
+class _Grade(Enum):
     """Grade of a match between hunk and file."""
 
     EXACT = "exactly"
@@ -24,95 +24,96 @@ class Grade(Enum):
 
 
 @dataclass(frozen=True)
-class Place:
+class _Match:
     """Range of lines that a hunk matches."""
 
     start: int  # the first line, counted from 0
     end: int
-    grade: Grade = Grade.EXACT
+    grade: _Grade = _Grade.EXACT
     removed: str = ""
     added: str = ""
 
 
-class Ambiguous(Exception):
-    """A hunk fits in several places."""
+class _Ambiguous(Exception):
+    """A hunk matches in several places."""
 
     def __init__(self, starts: Sequence[int]) -> None:
         super().__init__("several places")
         self.starts = starts
 
 
-def locate(lines: Sequence[str], hunk: Hunk) -> Place | None:
-    """The one place of a hunk, or None; raises Ambiguous for several."""
+_NORMAL_FORMS: tuple[tuple[Callable[[str], str], _Grade], ...] = (
+    (str, _Grade.EXACT),
+    (str.rstrip, _Grade.BLANKS),
+)
+
+
+def _locate(lines: Sequence[str], hunk: PatchHunk) -> _Match | None:
+    """Return the only match of a hunk, or None; raise _Ambiguous for several."""
     if not hunk.old:
-        return _place_of_insertion(lines, hunk)
-    for find in (_exact, _without_trailing_blanks, _indented, _plain):
-        places = find(lines, hunk.old)
-        if places:
-            return _only(lines, places, hunk)
-    return None
+        return _locate_insertion(lines, hunk)
+    matches = (
+        _matching(lines, hunk.old)
+        or _indented(lines, hunk.old)
+        or _equal_runs(lines, hunk.old, lambda s: s.translate(ASCII).rstrip(), _Grade.UNICODE)
+    )
+    return _only(lines, matches, hunk) if matches else None
 
 
-def _find_applied(lines: Sequence[str], hunk: Hunk) -> int | None:
-    """First line, from 0, of the place where a hunk was applied before; None if unclear."""
-    new = hunk.new
-    if not any(len(re.findall(r"\w", line)) >= 2 for line in new):
+def _locate_applied(lines: Sequence[str], hunk: PatchHunk) -> int | None:
+    """Return the line, from 0, where a hunk was already applied; None if unclear."""
+    if not any(len(re.findall(r"\w", line)) >= 2 for line in hunk.new):
         return None  # a closing bracket is everywhere
-    places = _exact(lines, new) or _without_trailing_blanks(lines, new)
-    return places[0].start if len(places) == 1 else None
+    matches = _matching(lines, hunk.new)
+    return matches[0].start if len(matches) == 1 else None
 
 
-def _is_applied_at(lines: Sequence[str], hunk: Hunk, place: Place) -> bool:
-    """Whether lines that a hunk adds at an end of its context are there already."""
+def _is_applied_at(lines: Sequence[str], hunk: PatchHunk, match: _Match) -> bool:
+    """Return whether lines that a hunk adds before or after its context are already there."""
     old, new = hunk.old, hunk.new
     if len(new) <= len(old) or not any(line.strip() for line in new):
         return False
-    start = place.end - len(new)
-    below = new[: len(old)] == old and list(lines[place.start : place.start + len(new)]) == new
+    start = match.end - len(new)
+    below = new[: len(old)] == old and list(lines[match.start : match.start + len(new)]) == new
     above = new[len(new) - len(old) :] == old and start >= 0
-    return below or (above and list(lines[start : place.end]) == new)
+    return below or (above and list(lines[start : match.end]) == new)
 
 
-def _place_of_insertion(lines: Sequence[str], hunk: Hunk) -> Place | None:
+def _locate_insertion(lines: Sequence[str], hunk: PatchHunk) -> _Match | None:
     if not hunk.anchors:
-        return Place(len(lines), len(lines)) if hunk.at_end or not lines else None
+        return _Match(len(lines), len(lines)) if hunk.at_end or not lines else None
     scopes = _scopes(lines, hunk.anchors)
     if len(scopes) > 1:
-        raise Ambiguous([start for start, _ in scopes])
-    return Place(scopes[0][0] + 1, scopes[0][0] + 1) if scopes else None
+        raise _Ambiguous([start for start, _ in scopes])
+    return _Match(scopes[0][0] + 1, scopes[0][0] + 1) if scopes else None
 
 
-def _only(lines: Sequence[str], places: list[Place], hunk: Hunk) -> Place | None:
-    """Choose the place that the rest of the hunk tells; one place is left as it is."""
+def _only(lines: Sequence[str], matches: list[_Match], hunk: PatchHunk) -> _Match:
+    """Choose a match by the other properties of the hunk; raise _Ambiguous if several remain."""
     if hunk.at_end:
-        at_end = [place for place in places if place.end == len(lines)]
-        places = at_end or places
-    if len(places) > 1 and hunk.anchors:
+        matches = [match for match in matches if match.end == len(lines)] or matches
+    if len(matches) > 1 and hunk.anchors:
         scopes = _scopes(lines, hunk.anchors)
-        inside = [p for p in places if any(s < p.end and p.end <= e for s, e in scopes)]
-        after = [p for p in places if any(s < p.end for s, _ in scopes)]
-        places = inside or after or places
-    if len(places) > 1 and hunk.hint is not None:
-        places = [place for place in places if place.start == (hunk.hint or 0) - 1] or places
-    if len(places) > 1:
-        raise Ambiguous([place.start for place in places])
-    return places[0]
+        inside = [m for m in matches if any(s < m.end and m.end <= e for s, e in scopes)]
+        after = [m for m in matches if any(s < m.end for s, _ in scopes)]
+        matches = inside or after or matches
+    if len(matches) > 1 and hunk.hint is not None:
+        matches = [match for match in matches if match.start == hunk.hint - 1] or matches
+    if len(matches) > 1:
+        raise _Ambiguous([match.start for match in matches])
+    return matches[0]
 
 
 def _scopes(lines: Sequence[str], anchors: Sequence[str]) -> list[tuple[int, int]]:
-    """Find the lines that anchors name, and where what is indented below them ends."""
+    """Find the lines named by nested anchors, and the ends of their indented blocks."""
     scopes = [(-1, len(lines))]
-    for anchor in anchors:
+    for anchor in map(str.strip, anchors):
+        candidates = [(n, end) for start, end in scopes for n in range(start + 1, end)]
+        exact = [(n, end) for n, end in candidates if lines[n].strip() == anchor]
         scopes = [
-            (number, _end_of_scope(lines, number, end))
-            for start, end in scopes
-            for number in range(start + 1, end)
-            if lines[number].strip() == anchor.strip()
-        ] or [
-            (number, _end_of_scope(lines, number, end))
-            for start, end in scopes
-            for number in range(start + 1, end)
-            if lines[number].strip().startswith(anchor.strip())
+            (n, _end_of_scope(lines, n, end))
+            for n, end in exact or candidates
+            if exact or lines[n].strip().startswith(anchor)
         ]
     return scopes
 
@@ -121,57 +122,54 @@ def _end_of_scope(lines: Sequence[str], start: int, limit: int) -> int:
     width = len(_indentation(lines[start]))
     for number in range(start + 1, limit):
         if lines[number].strip() and len(_indentation(lines[number])) <= width:
-            # a bracket that closes what the line opened belongs to it
+            # the closing bracket of the first line belongs to the scope
             return number + (lines[number].lstrip()[0] in ")]}")
     return limit
 
 
-def _exact(lines: Sequence[str], old: list[str]) -> list[Place]:
-    return _matching(lines, old, str, Grade.EXACT)
+def _matching(lines: Sequence[str], old: list[str]) -> list[_Match]:
+    """Find lines that are equal, or equal but for blanks at line ends."""
+    for normal, grade in _NORMAL_FORMS:
+        matches = _equal_runs(lines, old, normal, grade)
+        if matches:
+            return matches
+    return []
 
 
-def _without_trailing_blanks(lines: Sequence[str], old: list[str]) -> list[Place]:
-    return _matching(lines, old, str.rstrip, Grade.BLANKS)
-
-
-def _plain(lines: Sequence[str], old: list[str]) -> list[Place]:
-    return _matching(lines, old, lambda line: line.translate(ASCII).rstrip(), Grade.UNICODE)
-
-
-def _matching(
-    lines: Sequence[str], old: list[str], normal: Callable[[str], str], grade: Grade
-) -> list[Place]:
-    wanted = [normal(line) for line in old]
-    have = lines if normal is str else [normal(line) for line in lines]
-    size = len(wanted)
+def _equal_runs(
+    lines: Sequence[str], old: list[str], normal: Callable[[str], str], grade: _Grade
+) -> list[_Match]:
+    target = [normal(line) for line in old]
+    current = lines if normal is str else [normal(line) for line in lines]
+    size = len(target)
     return [
-        Place(start, start + size, grade)
-        for start in range(len(have) - size + 1)
-        if have[start] == wanted[0] and list(have[start : start + size]) == wanted
+        _Match(start, start + size, grade)
+        for start in range(len(current) - size + 1)
+        if current[start] == target[0] and list(current[start : start + size]) == target
     ]
 
 
-def _indented(lines: Sequence[str], old: list[str]) -> list[Place]:
-    """Find the lines at another indentation, the same for all of them."""
-    if not any(line.strip() for line in old):
+def _indented(lines: Sequence[str], old: list[str]) -> list[_Match]:
+    """Find the lines at another common indentation."""
+    first = next((number for number, line in enumerate(old) if line.strip()), None)
+    if first is None:
         return []
-    first = next(number for number, line in enumerate(old) if line.strip())
-    common, wanted = _dedented(old)
-    telling = old[first].strip()
-    places = []
+    common, target = _dedented(old)
+    first_text = old[first].strip()
+    matches = []
     for number, line in enumerate(lines):
         start = number - first
-        if line.strip() != telling or start < 0 or start + len(old) > len(lines):
+        if line.strip() != first_text or start < 0 or start + len(old) > len(lines):
             continue
-        indentation, found = _dedented(lines[start : start + len(old)])
-        if found == wanted:
-            place = Place(start, start + len(old), Grade.INDENTATION, common, indentation)
-            places.append(place)
-    return places
+        indentation, candidate = _dedented(lines[start : start + len(old)])
+        if candidate == target:
+            end = start + len(old)
+            matches.append(_Match(start, end, _Grade.INDENTATION, common, indentation))
+    return matches
 
 
 def _dedented(lines: Sequence[str]) -> tuple[str, list[str]]:
-    """Take off the indentation that all lines share, and blanks at line ends."""
+    """Remove the common indentation, and blanks at line ends."""
     filled = [line for line in lines if line.strip()]
     common = _indentation(filled[0]) if filled else ""
     for line in filled[1:]:
@@ -186,21 +184,21 @@ def _indentation(line: str) -> str:
 
 _Replacement = tuple[int, int, str]
 _MAX_LISTED = 20
-_MIN_LIKENESS = 0.9  # from here on lines are those that were meant
+_MIN_SIMILARITY = 0.9  # of lines that the hunk probably refers to
 
 
 @dataclass
 class Patched:
-    """Result of the hunks of a patch for one file."""
+    """Result of the hunks for one file."""
 
     data: bytes
     applied: int = 0
     remarks: list[str] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
 
-def apply_hunks(file: TextFile, hunks: Sequence[Hunk]) -> Patched:
-    """Apply hunks, all of which refer to the file as it is."""
+def apply_hunks(file: TextFile, hunks: Sequence[PatchHunk]) -> Patched:
+    """Apply hunks, all of which refer to the current file."""
     result = Patched(file.data)
     lines = file.text.split("\n")
     starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
@@ -212,158 +210,146 @@ def apply_hunks(file: TextFile, hunks: Sequence[Hunk]) -> Patched:
     newline: bool | None = None
     for number, hunk in enumerate(hunks, 1):
         name = f"hunk {number}" if len(hunks) > 1 else ""
-        place = _place_of(file, lines, hunk, name, result)
-        if place is None:
+        match = _match(file, lines, hunk, name, result)
+        if match is None:
             continue
         result.applied += 1
         newline = newline if hunk.newline is None else hunk.newline
-        if isinstance(place, tuple):
-            replacements.append((*place, "\n".join(hunk.new)))
+        if isinstance(match, tuple):
+            replacements.append((*match, "\n".join(hunk.new)))
         else:
-            replacements += _replacements(lines, starts, terminated, hunk, place)
-    if not result.problems:
+            replacements += _replacements(lines, starts, terminated, hunk, match)
+    if not result.errors:
         result.data = _replaced(file, sorted(replacements), newline, result)
     return result
 
 
-def _place_of(
-    file: TextFile, lines: list[str], hunk: Hunk, name: str, result: Patched
-) -> Place | tuple[int, int] | None:
-    """Find the place of a hunk, and note what is to say about it."""
+def _match(
+    file: TextFile, lines: list[str], hunk: PatchHunk, name: str, result: Patched
+) -> _Match | tuple[int, int] | None:
+    """Find the match of a hunk; add remarks and errors to the result."""
+    label, subject = (f"{name}: ", f"{name} ") if name else ("", "")
     try:
-        place = locate(lines, hunk)
-    except Ambiguous as several:
-        numbers = [start + 1 for start in several.starts]
+        match = _locate(lines, hunk)
+    except _Ambiguous as several:
+        numbers = [str(start + 1) for start in several.starts]
         more = ", ..." if len(numbers) > _MAX_LISTED else ""
-        result.problems.append(
-            f"{_label(name)}its lines are in several places, which begin at lines "
-            f"{', '.join(map(str, numbers[:_MAX_LISTED]))}{more}. Add lines around them that tell "
-            "which is meant."
+        result.errors.append(
+            f"{label}its lines occur in several places, starting at lines "
+            f"{', '.join(numbers[:_MAX_LISTED])}{more}. Add surrounding lines that make the place "
+            "unique."
         )
         return None
-    if place is None and hunk.inline:
-        within = _within_lines(file.text, hunk, name, result)
-        if within is not None or result.problems:
+    if match is None and hunk.inline:
+        within = _within_lines(file.text, hunk, label, result)
+        if within is not None or result.errors:
             return within
-    if place is not None and (hunk.identical or _is_applied_at(lines, hunk, place)):
-        result.remarks.append(f"{_words(name)}was applied before, at line {place.start + 1}")
+    is_identical = hunk.old == hunk.new and hunk.newline is None
+    applied = None
+    if match is None:
+        applied = _locate_applied(lines, hunk)
+        if applied is None or _is_elsewhere(lines, hunk, applied):
+            result.errors.append(f"{label}{_absence(file.text, hunk)}")
+            return None
+    elif is_identical or _is_applied_at(lines, hunk, match):
+        applied = match.start
+    if match is None or applied is not None:
+        result.remarks.append(f"{subject}was applied before, at line {(applied or 0) + 1}")
         return None
-    if place is None:
-        applied = _find_applied(lines, hunk)
-        if applied is not None and not _is_elsewhere(lines, hunk, applied):
-            result.remarks.append(f"{_words(name)}was applied before, at line {applied + 1}")
-        else:
-            result.problems.append(f"{_label(name)}{_absence(file.text, hunk)}")
+    error = _indentation_error(hunk, match)
+    if error:
+        result.errors.append(label + error)
         return None
-    problem = _misfit(hunk, place)
-    if problem:
-        result.problems.append(f"{_label(name)}{problem}")
-        return None
-    if place.grade is not Grade.EXACT:
-        where = f"lines {place.start + 1}-{place.end}"
-        result.remarks.append(f"{_words(name)}matched {where} {place.grade.value}")
-    return place
+    if match.grade is not _Grade.EXACT:
+        where = f"lines {match.start + 1}-{match.end}"
+        result.remarks.append(f"{subject}matched {where} {match.grade.value}")
+    return match
 
 
-def _is_elsewhere(lines: list[str], hunk: Hunk, applied: int) -> bool:
-    """Whether nearly the old lines are in another place than the new ones: those were meant."""
-    found = closest(lines, hunk.old) if hunk.old else None
-    if found is None:
+def _is_elsewhere(lines: list[str], hunk: PatchHunk, applied: int) -> bool:
+    """Return whether lines very similar to the old ones are in another place than the new ones."""
+    match = closest(lines, hunk.old) if hunk.old else None
+    if match is None:
         return False
-    start, likeness = found
+    start, similarity = match
     overlaps = start < applied + len(hunk.new) and applied < start + len(hunk.old)
-    return likeness >= _MIN_LIKENESS and not overlaps
+    return similarity >= _MIN_SIMILARITY and not overlaps
 
 
-def _label(name: str) -> str:
-    return f"{name}: " if name else ""
-
-
-def _words(name: str) -> str:
-    return f"{name} " if name else ""
-
-
-def _absence(text: str, hunk: Hunk) -> str:
+def _absence(text: str, hunk: PatchHunk) -> str:
     if not hunk.old:
-        return "it only adds lines, and nothing tells where. Add a line of what is there."
+        return "it only adds lines, and nothing says where. Add a line that is in the file."
     old, new = "\n".join(hunk.old), "\n".join(hunk.new)
     return f"its lines are not in the file:\n{old}" + (
         explain_absence(text, old, new, name="patch") or "\nNothing in the file is similar."
     )
 
 
-def _within_lines(text: str, hunk: Hunk, name: str, result: Patched) -> tuple[int, int] | None:
-    """Find the one place inside of lines, where it does not begin or end within a word."""
+def _within_lines(
+    text: str, hunk: PatchHunk, label: str, result: Patched
+) -> tuple[int, int] | None:
+    """Find the only occurrence inside of lines that starts and ends at word boundaries."""
     old = "\n".join(hunk.old)
-    found = [
+    starts = [
         start
         for start in (occurrences(text, old) if old.strip() else ())
-        if not _joins(text[start - 1 : start] + old[:1])
-        and not _joins(old[-1:] + text[start + len(old) : start + len(old) + 1])
+        if not _is_within_word(text[start - 1 : start] + old[:1])
+        and not _is_within_word(old[-1:] + text[start + len(old) : start + len(old) + 1])
     ]
-    if len(found) > 1:
-        numbers = sorted({text.count("\n", 0, start) + 1 for start in found})
-        result.problems.append(
-            f"{_label(name)}its text is several times in lines {numbers[:_MAX_LISTED]}. Search for "
-            "more, such as whole lines, that is there once."
+    if len(starts) > 1:
+        numbers = sorted({text.count("\n", 0, start) + 1 for start in starts})
+        result.errors.append(
+            f"{label}its text occurs several times, in lines {numbers[:_MAX_LISTED]}. Search for "
+            "more text, such as whole lines, that occurs once."
         )
-    return (found[0], found[0] + len(old)) if len(found) == 1 else None
+    return (starts[0], starts[0] + len(old)) if len(starts) == 1 else None
 
 
-def _joins(pair: str) -> bool:
-    return len(pair) == 2 and all(sign.isalnum() or sign == "_" for sign in pair)
+def _is_within_word(pair: str) -> bool:
+    return len(pair) == 2 and all(char.isalnum() or char == "_" for char in pair)
 
 
-def _misfit(hunk: Hunk, place: Place) -> str:
-    """Say which new line cannot be given the indentation of the file."""
+def _indentation_error(hunk: PatchHunk, match: _Match) -> str:
+    """Return an error if a new line cannot get the indentation of the file."""
     for kind, line in hunk.lines:
-        if kind == "+" and line.strip() and not line.startswith(place.removed):
+        if kind == "+" and line.strip() and not line.startswith(match.removed):
             return (
-                f"it matches lines {place.start + 1}-{place.end} only at another indentation, and "
-                f"its new line {line.strip()!r} is indented less than all the old ones. Write the "
-                "lines as they are in the file."
+                f"it matches lines {match.start + 1}-{match.end} only at another indentation, and "
+                f"its new line {line.strip()!r} is indented less than all old ones. Use the "
+                "indentation of the file."
             )
     return ""
 
 
 def _replacements(
-    lines: list[str], starts: list[int], terminated: bool, hunk: Hunk, place: Place
+    lines: list[str], starts: list[int], terminated: bool, hunk: PatchHunk, match: _Match
 ) -> list[_Replacement]:
-    """Turn a hunk into replacements in the text; lines that stay keep every sign of theirs."""
+    """Turn a hunk into replacements in the text; unchanged lines are kept byte for byte."""
     runs: list[tuple[int, int, list[str]]] = []
-    at = place.start
-    staying = True
+    at = match.start
+    unchanged = True
     for kind, text in hunk.lines:
         if kind == " ":
             at += 1
-            staying = True
+            unchanged = True
             continue
-        if staying:
+        if unchanged:
             runs.append((at, at, []))
-            staying = False
+            unchanged = False
         first, _, new = runs[-1]
         if kind == "-":
             at += 1
             runs[-1] = (first, at, new)
         else:
-            new.append(place.added + text[len(place.removed) :] if text.strip() else text)
-    keeps = not terminated and not hunk.newline  # goes on without a newline at its end
-    return [_in_text(starts, len(lines), terminated, keeps, *run) for run in runs]
-
-
-def _in_text(
-    starts: list[int],
-    count: int,
-    terminated: bool,
-    keeps: bool,
-    first: int,
-    last: int,
-    new: list[str],
-) -> _Replacement:
-    text = "".join(f"{line}\n" for line in new)
-    if last == count and count and not terminated and text:
-        text = "\n" * (first == count) + (text.removesuffix("\n") if keeps else text)
-    return starts[first], starts[last], text
+            new.append(match.added + text[len(match.removed) :] if text.strip() else text)
+    replacements = []
+    for first, last, new in runs:
+        text = "".join(f"{line}\n" for line in new)
+        if last == len(lines) and lines and not terminated and text:
+            text = text if hunk.newline else text.removesuffix("\n")
+            text = "\n" * (first == len(lines)) + text
+        replacements.append((starts[first], starts[last], text))
+    return replacements
 
 
 def _replaced(
@@ -372,7 +358,7 @@ def _replaced(
     for (_, end, _), (start, _, _) in pairwise(replacements):
         if start < end:
             line = file.text.count("\n", 0, start) + 1
-            result.problems.append(f"two hunks change the same line {line}")
+            result.errors.append(f"two hunks change the same line {line}")
             return file.data
     try:
         data = file.replace_many(replacements)

@@ -1,25 +1,25 @@
-"""Formats of patches: detection, SEARCH/REPLACE blocks (Aider), ``*** Begin Patch`` (OpenAI)."""
+"""Patch formats: detection, SEARCH/REPLACE blocks (Aider), ``*** Begin Patch`` (OpenAI)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
 
-from oh_jupyter.editor.patch import FilePatch, Hunk, Line, hunk_between
+from oh_jupyter.editor.patch import FilePatch, Line, PatchHunk, hunk_between
 from oh_jupyter.editor.patch.unified import STARTS, parse_unified
 from oh_jupyter.errors import PatchError
 
 SEARCH = re.compile(r"<{5,}\s*SEARCH\s*>?\s*\Z")
-"""The line that begins a block."""
+"""First line of a block."""
 
 _DIVIDER = re.compile(r"={5,}\s*\Z")
-# An input prompt of three of these signs may have been taken for one of Python and removed.
+# Three of the characters may be missing, removed as if they were a Python prompt.
 _REPLACE = re.compile(r">{2,}\s*REPLACE\s*\Z")
 _FENCE = re.compile(r"\s*(```|~~~)")
 
 
 def _parse_blocks(text: str) -> list[FilePatch]:
-    """Patches of SEARCH and REPLACE blocks, each for the file named above it or the one before."""
+    """Parse SEARCH and REPLACE blocks, each for the file named above it or the previous one."""
     lines = text.replace("\r\n", "\n").split("\n")
     patches: list[FilePatch] = []
     path = ""
@@ -36,7 +36,7 @@ def _parse_blocks(text: str) -> list[FilePatch]:
 
 
 def split_blocks(text: str) -> list[tuple[str, str]]:
-    """Old and new texts of SEARCH and REPLACE blocks."""
+    """Return the old and new texts of SEARCH and REPLACE blocks."""
     lines = text.split("\n")
     return [
         ("\n".join(lines[start + 1 : middle]), "\n".join(lines[middle + 1 : end]))
@@ -45,7 +45,7 @@ def split_blocks(text: str) -> list[tuple[str, str]]:
 
 
 def _blocks(lines: list[str]) -> Iterator[tuple[int, int, int]]:
-    """Find the three markers of each block."""
+    """Yield the lines of the three markers of each block."""
     position = 0
     while position < len(lines):
         if SEARCH.match(lines[position]):
@@ -64,14 +64,14 @@ def _find(lines: list[str], start: int, marker: re.Pattern[str], block: int, nam
         if SEARCH.match(line):
             break
     raise PatchError(
-        f"The block that begins in line {block + 1} of the patch has no line {name!r}; nothing was "
-        "changed. A block is: <<<<<<< SEARCH, the old lines, =======, the new lines, "
-        ">>>>>>> REPLACE, each marker in a line of its own."
+        f"The block in line {block + 1} of the patch has no line {name!r}; nothing was changed. "
+        "A block consists of <<<<<<< SEARCH, the old lines, =======, the new lines, and "
+        ">>>>>>> REPLACE, with each marker on a line of its own."
     )
 
 
 def _path_above(lines: list[str], block: int) -> str:
-    """Find the name of the file in the lines above a block."""
+    """Return the file name in the lines above a block, or ""."""
     for line in reversed(lines[max(0, block - 3) : block]):
         if _REPLACE.match(line):
             return ""
@@ -79,16 +79,12 @@ def _path_above(lines: list[str], block: int) -> str:
             continue
         name = line.strip().lstrip("#").strip().rstrip(":").strip("`*").strip()
         if name:
-            return name if _is_name(name) else ""
+            is_sentence = " " in name and ("." not in name.rsplit("/", 1)[-1] or name[-1] == ".")
+            return "" if is_sentence else name
     return ""
 
 
-def _is_name(text: str) -> bool:
-    """Whether a line is the name of a file, not a sentence."""
-    return " " not in text or ("." in text.rsplit("/", 1)[-1] and not text.endswith("."))
-
-
-BEGIN = "*** Begin Patch"
+_BEGIN = "*** Begin Patch"
 _END = "*** End Patch"
 _ADD, _DELETE, _UPDATE = "*** Add File:", "*** Delete File:", "*** Update File:"
 _MOVE, _END_OF_FILE = "*** Move to:", "*** End of File"
@@ -96,14 +92,14 @@ _HEADERS = (_ADD, _DELETE, _UPDATE)
 
 
 def _parse_envelope(text: str) -> list[FilePatch]:
-    """Patches of an envelope, with anything around it."""
+    """Parse an envelope, and ignore the text around it."""
     lines = text.replace("\r\n", "\n").split("\n")
-    first = next(n for n, line in enumerate(lines) if line.strip() == BEGIN)
+    first = next(n for n, line in enumerate(lines) if line.strip() == _BEGIN)
     last = next((n for n, line in enumerate(lines) if line.strip() == _END and n > first), None)
     if last is None:
         raise PatchError(
-            f"The patch has no line {_END!r}: it seems to be cut off. Nothing was changed; "
-            "send all of it."
+            f"The patch has no line {_END!r}, so it seems to be truncated; nothing was changed. "
+            "Send the whole patch."
         )
     patches: list[FilePatch] = []
     number = first + 1
@@ -119,12 +115,12 @@ def _parse_envelope(text: str) -> list[FilePatch]:
         end = number + 1
         while end < last and not lines[end].startswith(_HEADERS):
             end += 1
-        patches.append(_file(header, path, lines, number, end))
+        patches.append(_file_patch(header, path, lines, number, end))
         number = end
     return patches
 
 
-def _file(header: str, path: str, lines: list[str], start: int, end: int) -> FilePatch:
+def _file_patch(header: str, path: str, lines: list[str], start: int, end: int) -> FilePatch:
     source = start + 1
     body = lines[start + 1 : end]
     while body and not body[-1]:
@@ -147,17 +143,17 @@ def _file(header: str, path: str, lines: list[str], start: int, end: int) -> Fil
     return FilePatch("update", path, start + 1, tuple(hunks), new_path=new_path)
 
 
-def _hunks(body: list[str], source: int) -> list[Hunk]:
-    hunks: list[Hunk] = []
+def _hunks(body: list[str], source: int) -> list[PatchHunk]:
+    hunks: list[PatchHunk] = []
     anchors: list[str] = []
     lines: list[Line] = []
-    begin = source + 1
+    start = source + 1
 
     def close(*, at_end: bool = False) -> None:
         if lines:
-            # Lines that are only added, with nothing to tell where, go to the end.
+            # Added lines without anchor or context go to the end.
             at_end = at_end or (not anchors and all(kind == "+" for kind, _ in lines))
-            hunks.append(Hunk(tuple(lines), begin, anchors=tuple(anchors), at_end=at_end))
+            hunks.append(PatchHunk(tuple(lines), start, anchors=tuple(anchors), at_end=at_end))
             anchors.clear()
             lines.clear()
 
@@ -167,13 +163,13 @@ def _hunks(body: list[str], source: int) -> list[Hunk]:
             name = line[2:].removesuffix("@@").strip()
             if name:
                 anchors.append(name)
-            begin = source + offset + 1
+            start = source + offset + 1
         elif line.rstrip() == _END_OF_FILE:
             close(at_end=True)
         elif line[:1] in (" ", "+", "-"):
             lines.append((line[0], line[1:]))
         elif not line:
-            lines.append((" ", ""))  # the blank that stands for "stays" was trimmed
+            lines.append((" ", ""))  # an unchanged line whose leading blank was trimmed
         else:
             raise _unreadable(source + offset, line)
     close()
@@ -182,35 +178,35 @@ def _hunks(body: list[str], source: int) -> list[Hunk]:
 
 def _unreadable(number: int, line: str) -> PatchError:
     return PatchError(
-        f"Line {number + 1} of the patch cannot be read: {line[:100]!r}; nothing was changed. "
-        "Between *** Begin Patch and *** End Patch are the lines *** Add File: PATH (each line of "
-        "it after a +), *** Delete File: PATH, and *** Update File: PATH (then perhaps "
-        "*** Move to: PATH) with hunks: @@ and perhaps the line of a class or function, and lines "
-        "that begin with a blank, - or +."
+        f"Line {number + 1} of the patch is invalid: {line[:100]!r}; nothing was changed. "
+        "Between *** Begin Patch and *** End Patch write *** Add File: PATH (with a + before each "
+        "line), *** Delete File: PATH, or *** Update File: PATH (optionally followed by "
+        "*** Move to: PATH) with hunks: @@, optionally followed by the line of a class or "
+        "function, and lines that start with a blank, - or +."
     )
 
 
 def parse_patch(text: str) -> list[FilePatch]:
-    """Patches of a text in any of the formats; what stands around it is skipped."""
-    reader = _reader(text)
-    patches = reader(text) if reader is not None else []
+    """Parse a patch in any format, and ignore the text around it."""
+    parser = _parser_for(text)
+    patches = parser(text) if parser is not None else []
     if not patches:
         raise PatchError(
-            "The patch is in no format that is known here; nothing was changed. Write blocks of "
-            "<<<<<<< SEARCH, =======, >>>>>>> REPLACE (with the file's name above each), or a "
-            "unified diff, or *** Begin Patch ... *** End Patch."
+            "The format of the patch is unknown; nothing was changed. Write <<<<<<< SEARCH, "
+            "=======, >>>>>>> REPLACE blocks (with the file's name above each), a unified diff, or "
+            "*** Begin Patch ... *** End Patch."
         )
     return patches
 
 
-def _reader(text: str) -> Callable[[str], list[FilePatch]] | None:
-    """Choose by the first line that begins a patch; it may hold a patch of another format."""
-    diff = False
+def _parser_for(text: str) -> Callable[[str], list[FilePatch]] | None:
+    """Choose by the first line that starts a patch, since it may contain other formats."""
+    is_diff = False
     for line in text.split("\n"):
         stripped = line.strip()
-        if stripped == BEGIN:
+        if stripped == _BEGIN:
             return _parse_envelope
-        if SEARCH.match(stripped) and not diff:
+        if SEARCH.match(stripped) and not is_diff:
             return _parse_blocks
-        diff = diff or STARTS.match(line) is not None
-    return parse_unified if diff else None
+        is_diff = is_diff or STARTS.match(line) is not None
+    return parse_unified if is_diff else None

@@ -1,15 +1,15 @@
-"""Parser of unified diffs, also of models that cannot count lines."""
+"""Parser of unified diffs, including those with wrong line counts, as models write them."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from oh_jupyter.editor.patch import FilePatch, Hunk, Line
+from oh_jupyter.editor.patch import FilePatch, Line, PatchHunk
 from oh_jupyter.errors import PatchError
 
 STARTS = re.compile(r"diff --git |--- .|@@")
-"""How a line begins that begins a diff."""
+"""Start of the first line of a diff."""
 
 _RANGES = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 _NULL = "/dev/null"
@@ -17,18 +17,18 @@ _NULL = "/dev/null"
 
 @dataclass
 class _File:
-    """What is known about a file while its part of the diff is read."""
+    """Parser state of one file of the diff."""
 
     source: int
     old: str | None = None
     new: str | None = None
     renamed: bool = False
     mode: int | None = None
-    hunks: list[Hunk] = field(default_factory=list)
+    hunks: list[PatchHunk] = field(default_factory=list)
 
 
 def parse_unified(text: str) -> list[FilePatch]:
-    """Patches of a unified diff, whose line numbers are hints, and counts tell where hunks end."""
+    """Parse a unified diff; its line numbers are only hints."""
     lines = text.replace("\r\n", "\n").split("\n")
     files: list[_File] = []
     number = 0
@@ -49,7 +49,7 @@ def parse_unified(text: str) -> list[FilePatch]:
             files[-1].hunks.append(hunk)
         else:
             if files:
-                _extended(files[-1], line, number)
+                _read_extended_header(files[-1], line, number)
             number += 1
     return [_patch(file) for file in files]
 
@@ -60,18 +60,18 @@ def _is_header(lines: list[str], number: int) -> bool:
 
 
 def _name(text: str) -> str:
-    """Take a name out of a header, without the time that diff puts behind it."""
+    """Return the name in a header, without the time that diff appends."""
     name = text.split("\t")[0].strip()
     if len(name) > 1 and name[0] == name[-1] == '"':
-        # git writes names in quotes with the bytes of what is not ASCII in octal
+        # git quotes such names, with other bytes than ASCII in octal
         unescaped = re.sub(r"\\([0-7]{3}|.)", _unescape, name[1:-1])
         name = unescaped.encode("latin-1", "replace").decode("utf-8", "replace")
     return name
 
 
 def _unescape(match: re.Match[str]) -> str:
-    sign = match[1]
-    return chr(int(sign, 8)) if len(sign) == 3 else {"t": "\t", "n": "\n"}.get(sign, sign)
+    code = match[1]
+    return chr(int(code, 8)) if len(code) == 3 else {"t": "\t", "n": "\n"}.get(code, code)
 
 
 def _from_git(line: str, source: int) -> _File:
@@ -81,12 +81,12 @@ def _from_git(line: str, source: int) -> _File:
     return _File(source, f"a/{match[1]}", f"b/{match[2]}")
 
 
-def _extended(file: _File, line: str, number: int) -> None:
-    """Read a line between the headers of git and the first hunk."""
+def _read_extended_header(file: _File, line: str, number: int) -> None:
+    """Read a line between git's header and the first hunk."""
     if line.startswith(("GIT binary patch", "Binary files ")):
         raise PatchError(
-            f"Line {number + 1} of the patch is about a binary file, which cannot be patched as "
-            "text; nothing was changed. Leave it out, or write that file in another way."
+            f"Line {number + 1} of the patch is for a binary file, which cannot be patched as "
+            "text; nothing was changed. Omit it, or write that file in another way."
         )
     if line.startswith("new file mode "):
         file.old = _NULL
@@ -104,35 +104,35 @@ def _extended(file: _File, line: str, number: int) -> None:
         )
 
 
-def _hunk(lines: list[str], number: int) -> tuple[int, Hunk]:
+def _hunk(lines: list[str], number: int) -> tuple[int, PatchHunk]:
     header = _RANGES.match(lines[number])
     source = number + 1
     hint = int(header[1]) if header is not None else None
     counted = None
     if header is not None:
         counted = _counted(lines, number + 1, int(header[2] or 1), int(header[4] or 1))
-    body, end = counted if counted is not None else _by_look(lines, number + 1)
-    found: list[Line] = []
+    body, end = counted if counted is not None else _lookalikes(lines, number + 1)
+    hunk_lines: list[Line] = []
     unterminated = set()
     for line in body:
         if line.startswith("\\"):
-            unterminated.add(len(found) - 1)
+            unterminated.add(len(hunk_lines) - 1)
         else:
-            found.append((line[0], line[1:]) if line else (" ", ""))
+            hunk_lines.append((line[0], line[1:]) if line else (" ", ""))
     anchors: tuple[str, ...] = ()
     if header is None:
         name = lines[number].strip("@ ")
         anchors = (name,) if name and not set(name) <= set(". ,+-0123456789") else ()
-    if not found:
+    if not hunk_lines:
         raise PatchError(f"The hunk in line {source} of the patch is empty; nothing was changed.")
-    last = max((n for n, (kind, _) in enumerate(found) if kind != "-"), default=-1)
+    last = max((n for n, (kind, _) in enumerate(hunk_lines) if kind != "-"), default=-1)
     newline = last not in unterminated if unterminated else None
-    hunk = Hunk(tuple(found), source, hint=hint, anchors=anchors, newline=newline)
-    return end, replace(hunk, at_end=bool(unterminated))
+    at_end = bool(unterminated)
+    return end, PatchHunk(tuple(hunk_lines), source, hint, anchors, at_end, newline)
 
 
 def _counted(lines: list[str], start: int, old: int, new: int) -> tuple[list[str], int] | None:
-    """Take as many lines as the header of the hunk counts, if that comes out even."""
+    """Return the lines counted by the header of the hunk; None if the counts are wrong."""
     number = start
     while number < len(lines) and (old > 0 or new > 0 or lines[number].startswith("\\")):
         line = lines[number]
@@ -146,12 +146,12 @@ def _counted(lines: list[str], start: int, old: int, new: int) -> tuple[list[str
         return None
     more = lines[number] if number < len(lines) else ""
     if more[:1] in ("+", "-", " ") and more.strip() and not _is_header(lines, number):
-        return None  # the header counts too few
+        return None  # the counts are too small
     return lines[start:number], number
 
 
-def _by_look(lines: list[str], start: int) -> tuple[list[str], int]:
-    """Take all lines that look like those of a hunk."""
+def _lookalikes(lines: list[str], start: int) -> tuple[list[str], int]:
+    """Return all lines that look like those of a hunk."""
     number = start
     while number < len(lines):
         line = lines[number]
@@ -162,7 +162,7 @@ def _by_look(lines: list[str], start: int) -> tuple[list[str], int]:
         number += 1
     body = lines[start:number]
     while body and not body[-1].strip():
-        body.pop()  # between two files, or at the end of a message
+        body.pop()  # blank lines between two files, or at the end of a message
     return body, number
 
 
@@ -183,8 +183,8 @@ def _patch(file: _File) -> FilePatch:
         return FilePatch("delete", before, file.source, hunks)
     if not hunks and not file.renamed:
         raise PatchError(
-            f"The part of the patch in line {file.source} has no hunk; nothing was changed. "
-            "Changes of permissions alone are not supported."
+            f"The file in line {file.source} of the patch has no hunk; nothing was changed. "
+            "Patches of permissions alone are not supported."
         )
     if not before or before == after:
         return FilePatch("update", after, file.source, hunks)

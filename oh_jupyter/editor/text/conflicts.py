@@ -1,7 +1,7 @@
-"""Conflict detection: changes that somebody else made since a file was last shown.
+"""Detection of conflicts with changes that others made since a file was last shown.
 
-An edit of what is as it was shown goes through, with a note; else the difference is shown, and the
-same command goes through if it is repeated.
+An edit of lines that are as shown succeeds, with a note. Otherwise the error shows the
+difference, and the same command succeeds if it is repeated.
 """
 
 from __future__ import annotations
@@ -14,17 +14,18 @@ from oh_jupyter.editor.text.line_diff import Change, changed_lines, unified_diff
 from oh_jupyter.errors import FileChangedError
 
 _MAX_DIFF_CHARS = 4000
+_MAX_LISTED = 10  # changes in a note
 
 
-def check_matches(path: Path, shown: str, text: str, places: Sequence[tuple[int, int]]) -> str:
-    """Check replacements that were found by their text, at ascending ranges of offsets.
+def check_matches(path: Path, shown: str, text: str, ranges: Sequence[tuple[int, int]]) -> str:
+    """Check replacements of matched text, at ascending ranges of offsets.
 
-    A text that was not in what was shown is one that the caller learnt elsewhere.
+    Text that was not shown is no conflict: the caller knows it from elsewhere.
     """
     changes = changed_lines(shown, text)
     ends = [last for _, _, _, last in changes]
     line = counted = 0
-    for start, end in places:
+    for start, end in ranges:
         line += text.count("\n", counted, start)
         counted = start
         last = line + text.count("\n", start, max(start, end - 1))
@@ -36,7 +37,7 @@ def check_matches(path: Path, shown: str, text: str, places: Sequence[tuple[int,
 
 
 def check_lines(path: Path, shown: str, text: str, line: int) -> str:
-    """Check an edit that was given by line numbers."""
+    """Check an edit by line number."""
     changes = changed_lines(shown, text)
     if any(i1 < line or (i1 == line and i1 == i2) for i1, i2, _, _ in changes[:1]):
         raise changed_error(path, shown, text)
@@ -44,12 +45,12 @@ def check_lines(path: Path, shown: str, text: str, line: int) -> str:
 
 
 def check_change(path: Path, shown: str, text: str, new: str) -> str:
-    """Check changes in any number of places."""
+    """Check an edit of any number of places."""
     changes = changed_lines(shown, text)
     ends = [last for _, _, _, last in changes]
     lines = text.split("\n")
     for first, last, _, _ in changed_lines(text, new):
-        at = bisect_left(ends, first)  # the first that does not end above
+        at = bisect_left(ends, first)  # the first change that does not end above
         touched = at < len(changes) and changes[at][2] <= last
         if touched and "\n".join(lines[first:last]) in shown:
             raise changed_error(path, shown, text)
@@ -57,27 +58,27 @@ def check_change(path: Path, shown: str, text: str, new: str) -> str:
 
 
 def changed_error(path: Path, shown: str, text: str) -> FileChangedError:
-    """Error of a conflict, with the diff since the file was shown."""
-    diff = short_diff(path, shown, text)
+    """Return the error for a conflict, with the diff since the file was shown."""
     return FileChangedError(
-        f"{path} was changed by somebody else since it was last shown here, where this command "
-        "would change it too; nothing was written. Look at the difference, then adapt the "
-        f"command, or repeat it if it is still right.\n{diff}"
+        f"{path} was changed by somebody else since it was last shown here, in the lines that "
+        "this command would change; nothing was written. Review the difference, then adapt the "
+        f"command, or repeat it if it is still right.\n{short_diff(path, shown, text)}"
     )
 
 
 def short_diff(path: Path, old: str, new: str) -> str:
-    """Unified diff of a length that can be part of a message."""
+    """Return a unified diff that is short enough for a message."""
     diff = unified_diff(old, new, str(path), context=2)
     if len(diff) > _MAX_DIFF_CHARS:
-        diff = diff[:_MAX_DIFF_CHARS] + "\n... (the rest of the difference is left out)"
+        diff = diff[:_MAX_DIFF_CHARS] + "\n... (the rest of the difference is omitted)"
     return diff
 
 
 def _note(path: Path, changes: list[Change]) -> str:
-    places = [str(j1 + 1) if j2 - j1 <= 1 else f"{j1 + 1}-{j2}" for _, _, j1, j2 in changes[:10]]
-    more = ", ..." if len(changes) > 10 else ""
+    ranges = [(j1 + 1, j2) for _, _, j1, j2 in changes]
+    lines = [str(j1) if j2 <= j1 else f"{j1}-{j2}" for j1, j2 in ranges[:_MAX_LISTED]]
+    more = ", ..." if len(ranges) > _MAX_LISTED else ""
     return (
         f"\nNOTE: {path} was changed by somebody else since it was last shown here, elsewhere in "
-        f"the file (before this edit at lines {', '.join(places)}{more})."
+        f"the file (before this edit at lines {', '.join(lines)}{more})."
     )

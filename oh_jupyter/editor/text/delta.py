@@ -1,6 +1,6 @@
-"""Binary deltas: hunks, ascending and apart, which can be applied, inverted and commuted.
+"""Binary deltas: ascending, separate byte changes, which can be applied, inverted and swapped.
 
-Two changes that do not touch can change places: so an edit is undone under a later one.
+Two deltas that do not touch can be swapped: so an edit is undone below a later one.
 """
 
 from __future__ import annotations
@@ -12,39 +12,39 @@ from itertools import accumulate
 
 from oh_jupyter.editor.text.line_diff import Change, changed_ranges, common_ends
 
-_MAX_HUNKS = 500  # of one step, which is written again with every later step
+_MAX_CHANGES = 500  # of one step, which is written again with every later step
 
 
 @dataclass(frozen=True)
-class Hunk:
+class ByteChange:
     """One changed range of bytes."""
 
-    offset: int  # where it starts in the content before the change, in bytes
-    old: bytes  # the bytes that were there
-    new: bytes  # the bytes that came in their place
+    offset: int  # in the content before the change
+    old: bytes
+    new: bytes
 
     @property
     def growth(self) -> int:
-        """Bytes that the content grew by."""
+        """Number of bytes that the content grows by."""
         return len(self.new) - len(self.old)
 
 
-Delta = list[Hunk]
+Delta = list[ByteChange]
 
 
 def compare(old: bytes, new: bytes, *, lines: bool = False) -> Delta:
-    """Find what changed."""
+    """Return the delta between two contents: one change, or one for each range of lines."""
     if old == new:
         return []
     prefix, suffix = common_ends(old, new)
-    whole = Hunk(prefix, old[prefix : len(old) - suffix], new[prefix : len(new) - suffix])
+    whole = ByteChange(prefix, old[prefix : len(old) - suffix], new[prefix : len(new) - suffix])
     if not lines:
         return [whole]
     before, after = _lines(whole.old), _lines(whole.new)
     changes = _merged(changed_ranges(before, after))
     starts = list(accumulate(map(len, before), initial=prefix))
     return [
-        Hunk(starts[i1], b"".join(before[i1:i2]), b"".join(after[j1:j2]))
+        ByteChange(starts[i1], b"".join(before[i1:i2]), b"".join(after[j1:j2]))
         for i1, i2, j1, j2 in changes
     ]
 
@@ -55,9 +55,9 @@ def _lines(content: bytes) -> list[bytes]:
 
 
 def _merged(changes: list[Change]) -> list[Change]:
-    """Make one change of those that are close to each other, until there are not too many."""
+    """Merge neighbouring changes until there are few enough."""
     gap = 1
-    while len(changes) > _MAX_HUNKS:
+    while len(changes) > _MAX_CHANGES:
         merged = changes[:1]
         for i1, i2, j1, j2 in changes[1:]:
             first, last, first_new, _ = merged[-1]
@@ -69,53 +69,56 @@ def _merged(changes: list[Change]) -> list[Change]:
     return changes
 
 
-def apply(delta: Sequence[Hunk], content: bytes) -> bytes:
-    """Content after a delta; raises ValueError for one that it does not start from."""
+def apply(delta: Sequence[ByteChange], content: bytes) -> bytes:
+    """Apply a delta; raise ValueError if the content does not match it."""
     pieces, position = [], 0
-    for hunk in delta:
-        end = hunk.offset + len(hunk.old)
-        if content[hunk.offset : end] != hunk.old:
-            raise ValueError(
-                f"the content at byte {hunk.offset} is not what the change starts from"
-            )
-        pieces += [content[position : hunk.offset], hunk.new]
+    for change in delta:
+        end = change.offset + len(change.old)
+        if content[change.offset : end] != change.old:
+            raise ValueError(f"unexpected content at byte {change.offset}")
+        pieces += [content[position : change.offset], change.new]
         position = end
     return b"".join([*pieces, content[position:]])
 
 
-def invert(delta: Sequence[Hunk]) -> Delta:
-    """Delta from the content after to the content before."""
-    shifts = accumulate((hunk.growth for hunk in delta), initial=0)
-    return [Hunk(h.offset + shift, h.new, h.old) for h, shift in zip(delta, shifts, strict=False)]
+def invert(delta: Sequence[ByteChange]) -> Delta:
+    """Return the delta from the content after to the content before."""
+    shifts = accumulate((change.growth for change in delta), initial=0)
+    return [
+        ByteChange(change.offset + shift, change.new, change.old)
+        for change, shift in zip(delta, shifts, strict=False)
+    ]
 
 
-def commute(first: Sequence[Hunk], second: Sequence[Hunk]) -> tuple[Delta, Delta] | None:
-    """Swap two successive deltas, each to fit the other's place; None if they touch."""
-    middle = invert(first)  # the first change, by where its results are before the second
+def commute(
+    first: Sequence[ByteChange], second: Sequence[ByteChange]
+) -> tuple[Delta, Delta] | None:
+    """Swap two successive deltas; None if they touch."""
+    middle = invert(first)  # the first delta, with offsets in the content before the second
     if _touch(middle, second):
         return None
     by_middle, by_second = _growth_before(middle), _growth_before(second)
     return (
-        [replace(h, offset=h.offset + by_middle(h.offset)) for h in second],
+        [replace(c, offset=c.offset + by_middle(c.offset)) for c in second],
         [
-            replace(h, offset=h.offset + by_second(m.offset))
-            for h, m in zip(first, middle, strict=True)
+            replace(c, offset=c.offset + by_second(m.offset))
+            for c, m in zip(first, middle, strict=True)
         ],
     )
 
 
-def _touch(some: Sequence[Hunk], others: Sequence[Hunk]) -> bool:
-    """Whether two deltas of the same content change bytes that overlap or adjoin."""
-    ends = [hunk.offset + len(hunk.old) for hunk in others]
-    for hunk in some:
-        at = bisect_left(ends, hunk.offset)  # the first that does not end before
-        if at < len(others) and others[at].offset <= hunk.offset + len(hunk.old):
+def _touch(some: Sequence[ByteChange], others: Sequence[ByteChange]) -> bool:
+    """Return whether two deltas of the same content change overlapping or adjoining bytes."""
+    ends = [change.offset + len(change.old) for change in others]
+    for change in some:
+        at = bisect_left(ends, change.offset)  # the first that does not end before
+        if at < len(others) and others[at].offset <= change.offset + len(change.old):
             return True
     return False
 
 
-def _growth_before(delta: Sequence[Hunk]) -> Callable[[int], int]:
-    """How many bytes a delta adds before an offset."""
-    offsets = [hunk.offset for hunk in delta]
-    growth = list(accumulate((hunk.growth for hunk in delta), initial=0))
+def _growth_before(delta: Sequence[ByteChange]) -> Callable[[int], int]:
+    """Return a function from an offset to the bytes that a delta adds before it."""
+    offsets = [change.offset for change in delta]
+    growth = list(accumulate((change.growth for change in delta), initial=0))
     return lambda offset: growth[bisect_left(offsets, offset)]

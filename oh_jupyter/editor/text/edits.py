@@ -1,9 +1,9 @@
-"""Text edits and the commands that compute them: text in, bytes and the lines to show out."""
+"""Text edits and the commands that compute them: from text to bytes and an excerpt."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,18 +21,18 @@ from oh_jupyter.editor.text.text_file import EncodeError, TextFile, to_newlines
 from oh_jupyter.errors import EditorParameterInvalidError, NoReplacementError
 
 SNIPPET_LINES = 4
-"""Lines that are shown before and after an edit."""
+"""Lines shown before and after an edit."""
 
-_MAX_LISTED = 100  # line numbers in a message
+_MAX_LISTED = 100  # numbers in a message
 
 
 @dataclass(frozen=True)
 class Edit:
-    """An edit that is ready to be written."""
+    """A computed edit, and the lines to show of it."""
 
     data: bytes
     offset: int
-    line: int  # the line of that place, counted from 1
+    line: int  # the line at the offset, counted from 1
     before: int
     after: int
     excerpt: str | None = None
@@ -45,87 +45,101 @@ class Edit:
 
 
 def _find_unique(file: TextFile, old: str, new: str, path: Path) -> tuple[int, int]:
-    """Offsets of the one place of ``old``, or of ``old`` without the blanks around it."""
-    wanted, first = _first(file, old, new, path)
-    if file.text.find(wanted, first + max(1, len(wanted))) >= 0 or (not wanted and file.text):
-        lines = _line_numbers(file.text, occurrences(file.text, wanted))
-        raise NoReplacementError(
-            f"No replacement was performed. Multiple occurrences of old_str `{quoted(wanted)}` in "
-            f"lines {lines}. Please ensure it is unique."
-        )
-    return first, first + len(wanted)
+    """Return the offsets of the only occurrence of ``old``, or of ``old`` stripped."""
+    target, first = _first(file, old, new, path)
+    if file.text.find(target, first + max(1, len(target))) >= 0 or (not target and file.text):
+        raise not_unique(target, _lines_of(file.text, occurrences(file.text, target)))
+    return first, first + len(target)
 
 
 def _find_all(
     file: TextFile, old: str, new: str, path: Path, expected: int | None
 ) -> list[tuple[int, int]]:
-    """Offsets of every place of ``old``; ``expected`` None allows any number."""
-    wanted, _ = _first(file, old, new, path)
-    if not wanted:
-        raise invalid("old_str", wanted, "It is empty: there is no end to its occurrences.")
-    starts = occurrences(file.text, wanted)
+    """Return the offsets of every occurrence of ``old``; None expects any number."""
+    target, _ = _first(file, old, new, path)
+    if not target:
+        raise invalid("old_str", target, "It is empty, so its occurrences cannot be counted.")
+    starts = occurrences(file.text, target)
     if expected is not None and len(starts) != expected:
-        raise NoReplacementError(
-            f"No replacement was performed. Expected {plural(expected, 'occurrence')} of old_str "
-            f"`{quoted(wanted)}` in {path}, found {len(starts)} in lines "
-            f"{_line_numbers(file.text, starts)}."
-        )
-    return [(start, start + len(wanted)) for start in starts]
+        lines = _lines_of(file.text, starts)
+        raise unexpected_count(target, path, expected, len(starts), lines)
+    return [(start, start + len(target)) for start in starts]
+
+
+def not_unique(old: str, lines: Iterable[int], hint: str = "") -> NoReplacementError:
+    """Return the error for a text that occurs more than once."""
+    return NoReplacementError(
+        f"No replacement was performed. Multiple occurrences of old_str `{quoted(old)}` in lines "
+        f"{_listed(lines)}. Please ensure it is unique.{hint}"
+    )
+
+
+def unexpected_count(
+    old: str, path: Path, expected: int, count: int, lines: Iterable[int]
+) -> NoReplacementError:
+    """Return the error for a text that does not occur as often as expected."""
+    return NoReplacementError(
+        f"No replacement was performed. Expected {plural(expected, 'occurrence')} of old_str "
+        f"`{quoted(old)}` in {path}, found {count} in lines {_listed(lines)}."
+    )
 
 
 def _first(file: TextFile, old: str, new: str, path: Path) -> tuple[str, int]:
-    """Find a text, or if it is nowhere the same without the blanks around it."""
-    wanted = to_newlines(old)
-    first = file.text.find(wanted)
+    """Find a text, or else the same text stripped; return it with its offset."""
+    target = to_newlines(old)
+    first = file.text.find(target)
     if first < 0:
-        wanted = wanted.strip()
-        first = file.text.find(wanted) if wanted else -1
+        target = target.strip()
+        first = file.text.find(target) if target else -1
     if first < 0:
         from oh_jupyter.editor.text.fuzzy import explain_absence
 
         raise NoReplacementError(
-            f"No replacement was performed, old_str `{quoted(wanted)}` did not appear verbatim "
+            f"No replacement was performed, old_str `{quoted(target)}` did not appear verbatim "
             f"in {path}." + explain_absence(file.text, to_newlines(old), to_newlines(new))
         )
-    return wanted, first
+    return target, first
 
 
-def occurrences(text: str, wanted: str) -> list[int]:
-    """Offsets of a text; of an empty one those of all lines."""
-    if not wanted:
+def occurrences(text: str, target: str) -> list[int]:
+    """Return the offsets of a text; for an empty one those of all lines."""
+    if not target:
         return [0, *(match.end() for match in re.finditer("\n", text))]
-    return [match.start() for match in re.finditer(re.escape(wanted), text)]
+    return [match.start() for match in re.finditer(re.escape(target), text)]
 
 
-def _line_numbers(text: str, offsets: Iterable[int]) -> str:
-    """Lines of ascending offsets, each once, such as ``[1, 7]``."""
-    numbers: list[int] = []
+def _lines_of(text: str, offsets: Iterable[int]) -> Iterator[int]:
+    """Yield the line number of each ascending offset."""
     line, counted = 1, 0
     for offset in offsets:
         line += text.count("\n", counted, offset)
         counted = offset
-        if not numbers or numbers[-1] != line:
-            numbers.append(line)
-    if len(numbers) <= _MAX_LISTED:
-        return str(numbers)
-    return f"{str(numbers[:_MAX_LISTED])[:-1]}, ... and {len(numbers) - _MAX_LISTED} more]"
+        yield line
 
 
-def _replace_ranges(file: TextFile, places: Sequence[tuple[int, int]], new: str) -> Edit:
-    """Edit that replaces ascending ranges of the text, and shows the first."""
+def _listed(numbers: Iterable[int]) -> str:
+    """List ascending numbers, each once, such as ``[1, 7]``."""
+    unique = list(dict.fromkeys(numbers))
+    if len(unique) <= _MAX_LISTED:
+        return str(unique)
+    return f"{str(unique[:_MAX_LISTED])[:-1]}, ... and {len(unique) - _MAX_LISTED} more]"
+
+
+def _replace_ranges(file: TextFile, ranges: Sequence[tuple[int, int]], new: str) -> Edit:
+    """Return the edit that replaces ascending ranges of the text, and shows the first."""
     try:
-        data = file.replace_many((start, end, new) for start, end in places)
+        data = file.replace_many((start, end, new) for start, end in ranges)
     except EncodeError as error:
         raise not_encodable("new_str", new, error) from None
     if data == file.data:
         raise unchanged(new)
-    start, _ = places[0]
+    start, _ = ranges[0]
     line = file.text.count("\n", 0, start) + 1
     return Edit(data, start, line, SNIPPET_LINES - 1, SNIPPET_LINES + new.count("\n"))
 
 
 def _insert_after(file: TextFile, line: int, new: str) -> Edit:
-    """Compute ``insert``; a last line without a newline gets one first."""
+    """Compute ``insert``; an unterminated last line gets a newline first."""
     count = file.line_count
     if not 0 <= line <= count:
         raise no_such_line(line, count)
@@ -137,14 +151,14 @@ def _insert_after(file: TextFile, line: int, new: str) -> Edit:
 
 
 def write_lines(file: TextFile, content: str, start: int, end: int) -> Edit:
-    """Compute ``write``; content without a newline at its end gets one."""
+    """Compute ``write``; content without a final newline gets one."""
     data, at, line = write_range(file, content, start, end)
     after = SNIPPET_LINES + content.removesuffix("\n").count("\n") + bool(content) - 1
     return Edit(data, at, line, SNIPPET_LINES - 1, after)
 
 
 def write_range(file: TextFile, content: str, start: int, end: int) -> tuple[bytes, int, int]:
-    """Bytes of ``write``, and the offset and the line, counted from 1, where it begins."""
+    """Return the bytes of ``write``, and the offset and the line (from 1) where it starts."""
     new = content if content.endswith("\n") or not content else content + "\n"
     if start <= 0 and end == -1:
         return encoded(file, 0, len(file.text), new, "content"), 0, 1
@@ -158,7 +172,7 @@ def write_range(file: TextFile, content: str, start: int, end: int) -> tuple[byt
 
 
 def encoded(file: TextFile, start: int, end: int, new: str, parameter: str) -> bytes:
-    """Bytes of the file with other text in the place of a range."""
+    """Return the bytes of the file with a range replaced."""
     try:
         return file.replace(start, end, new)
     except EncodeError as error:
@@ -166,7 +180,7 @@ def encoded(file: TextFile, start: int, end: int, new: str, parameter: str) -> b
 
 
 def not_encodable(parameter: str, value: str, error: EncodeError) -> EditorParameterInvalidError:
-    """Error of a text that does not exist in the encoding of a file."""
+    """Return the error for text that the encoding of a file cannot represent."""
     return invalid(
         parameter,
         ascii(value),
@@ -176,8 +190,7 @@ def not_encodable(parameter: str, value: str, error: EncodeError) -> EditorParam
 
 
 Compute = Callable[[TextFile, str | None], tuple[Edit, str]]
-"""Takes the file and, if it is another now, the text that was shown last; returns the edit
-and a note to append to what is said."""
+"""Takes the file and, if it differs, the text last shown; returns the edit and a note."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +203,7 @@ class NewFile:
 
 
 @dataclass(frozen=True)
-class Command:
+class EditCommand:
     """Validated command on one file."""
 
     name: str
@@ -198,17 +211,17 @@ class Command:
     compute: Compute
     caption: str
     review: str
-    if_missing: NewFile | None = None  # what to create if the file is not there; None to refuse
+    if_missing: NewFile | None = None  # created if the file does not exist; None raises an error
 
-    def with_compute(self, compute: Compute) -> Command:
-        """Copy with another function that computes the edit."""
+    def with_compute(self, compute: Compute) -> EditCommand:
+        """Return a copy with another function."""
         return replace(self, compute=compute)
 
 
 def str_replace(
     path: Path, old: str, new: str, *, replace_all: bool = False, expected: int | None = None
-) -> Command:
-    """Command that replaces a text by another."""
+) -> EditCommand:
+    """Return the command that replaces a text."""
     if expected is not None and (
         not isinstance(expected, int) or isinstance(expected, bool) or expected < 1
     ):
@@ -217,23 +230,23 @@ def str_replace(
         raise unchanged(new)
 
     def compute_one(file: TextFile, shown: str | None) -> tuple[Edit, str]:
-        places = [_find_unique(file, old, new, path)]
-        note = check_matches(path, shown, file.text, places) if shown else ""
-        return _replace_ranges(file, places, new), note
+        ranges = [_find_unique(file, old, new, path)]
+        note = check_matches(path, shown, file.text, ranges) if shown else ""
+        return _replace_ranges(file, ranges, new), note
 
     def compute_all(file: TextFile, shown: str | None) -> tuple[Edit, str]:
-        places = _find_all(file, old, new, path, expected)
-        note = check_matches(path, shown, file.text, places) if shown else ""
-        lines = _line_numbers(file.text, [start for start, _ in places])
-        count = f"\n{plural(len(places), 'occurrence')} replaced, in lines {lines}."
-        return _replace_ranges(file, places, new), count + note
+        ranges = _find_all(file, old, new, path, expected)
+        note = check_matches(path, shown, file.text, ranges) if shown else ""
+        lines = _listed(_lines_of(file.text, [start for start, _ in ranges]))
+        count = f"\n{plural(len(ranges), 'occurrence')} replaced, in lines {lines}."
+        return _replace_ranges(file, ranges, new), count + note
 
     compute = compute_all if replace_all or expected is not None else compute_one
-    return Command("str_replace", path, compute, f"a snippet of {path}", REVIEW)
+    return EditCommand("str_replace", path, compute, f"a snippet of {path}", REVIEW)
 
 
-def insert(path: Path, line: int, text: str) -> Command:
-    """Command that inserts text after a line; 0 is the start."""
+def insert(path: Path, line: int, text: str) -> EditCommand:
+    """Return the command that inserts text after a line; 0 is the start."""
     if not isinstance(line, int) or isinstance(line, bool):
         raise invalid("insert_line", line, "It should be an integer.")
 
@@ -242,11 +255,11 @@ def insert(path: Path, line: int, text: str) -> Command:
         note = check_lines(path, shown, file.text, line) if shown else ""
         return edit, note
 
-    return Command("insert", path, compute, "a snippet of the edited file", REVIEW_INSERTION)
+    return EditCommand("insert", path, compute, "a snippet of the edited file", REVIEW_INSERTION)
 
 
-def write(path: Path, text: str, start: int, end: int) -> Command:
-    """Command that replaces lines, counted from 0; ``end`` -1 is the end."""
+def write(path: Path, text: str, start: int, end: int) -> EditCommand:
+    """Return the command that replaces lines, counted from 0; ``end`` -1 is the end."""
     for name, value in (("start", start), ("end", end)):
         if not isinstance(value, int) or isinstance(value, bool):
             raise invalid(name, value, "It should be an integer.")
@@ -257,4 +270,4 @@ def write(path: Path, text: str, start: int, end: int) -> Command:
         return write_lines(file, text, start, end), note
 
     new = NewFile(path, text if text.endswith("\n") or not text else text + "\n")
-    return Command("write", path, compute, f"a snippet of {path}", REVIEW, if_missing=new)
+    return EditCommand("write", path, compute, f"a snippet of {path}", REVIEW, if_missing=new)

@@ -1,6 +1,6 @@
-"""Detection of the encoding of a file, or that it is binary.
+"""Detection of the encoding of a file, and of binary files.
 
-What is valid UTF-8 is UTF-8; a guess counts only if it gives the same bytes back.
+Valid UTF-8 is UTF-8; any other guess counts only if encoding returns the same bytes.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 
 class Encoding(NamedTuple):
-    """Codec of a file, and its byte order mark."""
+    """Codec of a file, and its byte order mark or b""."""
 
     name: str
-    bom: bytes = b""  # the byte order mark at the start of the file, or b""
+    bom: bytes = b""
 
 
 UTF8 = Encoding("utf-8")
 
-# UTF-32 first: its little-endian mark begins with that of UTF-16.
+# UTF-32 first: its little-endian mark starts with that of UTF-16.
 _BOMS = (
     Encoding("utf-8", codecs.BOM_UTF8),
     Encoding("utf-32-le", codecs.BOM_UTF32_LE),
@@ -37,23 +37,23 @@ _SIGNATURES = (
     b"\x7fELF",
 )
 _STARTS = (*_SIGNATURES, *(encoding.bom for encoding in _BOMS))
-_NUL_WINDOW_BYTES = 8000  # bytes; where git looks for a NUL to call a file binary
-_SAMPLE_BYTES = 64 * 1024  # bytes; enough to tell code pages apart, small enough to be quick
+_NUL_WINDOW_BYTES = 8000  # git calls a file with a NUL here binary
+_SAMPLE_BYTES = 64 * 1024  # enough to distinguish code pages, and quick
 _CANDIDATES = ["cp1252", "cp1251", "cp932", "gb18030", "euc_kr", "big5", "koi8_r", "euc_jp"]
 _CODING_LINE = re.compile(rb"^[ \t\f]*(?:#|//|/\*|\"|%|;).*?coding[:=][ \t]*([-\w.]+)")
-# Codecs in which an ASCII byte stands for itself and no state is carried along.
+# Codecs without state, in which an ASCII byte stands for itself.
 _STATELESS = ("ascii", "big5", "cp", "euc", "gb", "iso8859", "koi8", "kz1048", "mac", "shift_jis")
 _CONTROL = bytes(b for b in range(32) if b not in b"\t\n\r\f\v\b\x1b") + b"\x7f"
 
 
 def detect(data: bytes) -> Encoding | None:
-    """Encoding of a whole file; None if it is binary."""
-    found = decode(data)
-    return None if found is None else found[0]
+    """Return the encoding of a whole file; None if it is binary."""
+    decoded = decode(data)
+    return None if decoded is None else decoded[0]
 
 
 def decode(data: bytes) -> tuple[Encoding, str] | None:
-    """Encoding and text of a whole file; None if it is binary."""
+    """Return the encoding and the text of a whole file; None if it is binary."""
     if not data.startswith(_STARTS) and b"\0" not in data[:_NUL_WINDOW_BYTES]:
         try:
             return UTF8, data.decode()
@@ -66,13 +66,14 @@ def decode(data: bytes) -> tuple[Encoding, str] | None:
 
 
 def _detect_other(data: bytes) -> Encoding | None:
-    """Find the encoding of what is not, plainly, UTF-8."""
+    """Detect an encoding other than UTF-8, or UTF-8 with a mark or NULs."""
     for encoding in _BOMS:
         if data.startswith(encoding.bom) and _round_trips(data[len(encoding.bom) :], encoding.name):
             return encoding
     if data.startswith(_SIGNATURES) or b"\0" in data[:_NUL_WINDOW_BYTES]:
         return None
-    if b"\0" in data or _control_share(data) > 0.003:
+    sample = data[:_SAMPLE_BYTES]
+    if b"\0" in data or len(sample.translate(None, _CONTROL)) < 0.997 * len(sample):
         return None
     for name in (_declared(data), _guessed(data), "cp1252"):
         if name is not None and _round_trips(data, name):
@@ -87,13 +88,8 @@ def _round_trips(data: bytes, name: str) -> bool:
         return False
 
 
-def _control_share(data: bytes) -> float:
-    sample = data[:_SAMPLE_BYTES]
-    return 1 - len(sample.translate(None, _CONTROL)) / len(sample)
-
-
 def _declared(data: bytes) -> str | None:
-    """Read the coding line that Python, Emacs and Vim know, in the first two lines."""
+    """Return the encoding of a coding line of Python, Emacs or Vim in the first two lines."""
     for line in data[:1000].split(b"\n")[:2]:
         match = _CODING_LINE.match(line)
         if match is None:
@@ -110,16 +106,16 @@ def _guessed(data: bytes) -> str | None:
     start = re.search(rb"[\x80-\xff]", data)
     sample = data[start.start() if start else 0 :][:_SAMPLE_BYTES]
     runs = re.findall(rb"[\x80-\xff]+", sample)
-    # Scattered single letters among ASCII are a western language; a statistical guess
-    # finds Cyrillic in "für". Cyrillic and East Asian text comes in runs.
+    # Single letters among ASCII are a western language, where a statistical guess sees
+    # Cyrillic in "für". Cyrillic and East Asian text comes in runs.
     if not runs or sum(map(len, runs)) < 2 * len(runs):
         return None
     from charset_normalizer import from_bytes
 
-    # Whole lines, so that no character is cut in two at the end of the sample.
+    # Whole lines, so that the sample does not end inside a character.
     sample = sample[: sample.rfind(b"\n") + 1] or sample
     for match in from_bytes(sample, cp_isolation=_CANDIDATES):
-        # Short Chinese text passes for Korean, but Korean is written with few Chinese characters.
+        # Short Chinese text looks like Korean, but Korean has few Chinese characters.
         if match.encoding != "euc_kr" or _ideographs(str(match)) < 0.1:
             return str(match.encoding)
     return None

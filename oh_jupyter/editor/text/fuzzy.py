@@ -1,4 +1,4 @@
-"""Fuzzy search for what an ``old_str`` probably meant that is not in the file."""
+"""Fuzzy search for the text that an absent ``old_str`` probably refers to."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _FORMS = {
     "...": "\u2026",
     "": "\u200b\u200c\u200d\u2060\ufeff",
 }
-ASCII = {ord(sign): plain for plain, signs in _FORMS.items() for sign in signs}
-"""For ``str.translate``: typographic quotes, dashes and spaces as one types them."""
+ASCII = {ord(character): plain for plain, others in _FORMS.items() for character in others}
+"""Translation of typographic quotes, dashes and spaces for ``str.translate``."""
 
 _DIFFERENCES: tuple[tuple[Callable[[str], str], str], ...] = (
     (str.rstrip, "blanks at line ends"),
@@ -35,33 +35,33 @@ _DIFFERENCES: tuple[tuple[Callable[[str], str], str], ...] = (
     (str.casefold, "upper and lower case"),
 )
 
-# A number as in a view, or as other tools put it: with an arrow, a bar or a colon after it.
+# A line number as in a view or other tools: followed by a tab, an arrow, a bar or a colon.
 _NUMBER = re.compile(r"^ *(\d+)(?:\t|\u2192|\| ?|: )", re.MULTILINE)
 
 
 def explain_absence(text: str, old: str, new: str, *, name: str = "old_str") -> str:
-    """Hint at the place that is most like a text that was not found; "" if there is none."""
+    """Suggest the place most similar to an absent text; "" if there is none."""
     if new.strip() and text.count(new) == 1:
         line = text.count("\n", 0, text.index(new)) + 1
-        what = "The text of `new_str`" if name == "old_str" else "The new text"
-        return f"\n{what} is already there, at line {line}: this edit may have been made before."
-    called = "`old_str`" if name == "old_str" else f"The text of the {name}"
+        subject = "The text of `new_str`" if name == "old_str" else "The new text"
+        return f"\n{subject} is already in line {line}: this edit may have been made before."
+    subject = "`old_str`" if name == "old_str" else f"The text of the {name}"
     unnumbered = _without_numbers(old)
     if unnumbered != old:
-        note = f"\n{called} contains the line numbers of a view; "
+        note = f"\n{subject} contains the line numbers of a view; "
         if unnumbered in text:
             where = _lines(*_span(text, unnumbered))
             return f"{note}it appears without them, in {where}. Remove them and try again."
         return f"{note}remove them.{_closest_match(text, unnumbered, name)}"
-    for changed, how in _other_spellings(old):
+    for changed, reason in _other_spellings(old):
         if changed != old and changed.strip() and changed in text:
             where = _lines(*_span(text, changed))
-            return f"\n{called} {how} In {where} the file has it as it is meant."
+            return f"\n{subject} {reason} The file has the intended text in {where}."
     return _closest_match(text, old, name)
 
 
 def _without_numbers(old: str) -> str:
-    """Take off the numbers of lines, if all lines have one and they count up."""
+    """Remove line numbers, if every line has one and they are consecutive."""
     lines = old.strip("\n").split("\n")
     matches = [_NUMBER.match(line) for line in lines]
     numbers = [int(match[1]) for match in matches if match is not None]
@@ -71,15 +71,15 @@ def _without_numbers(old: str) -> str:
 
 
 def _other_spellings(old: str) -> Iterator[tuple[str, str]]:
-    """What escaping too often makes of a text, undone."""
+    """Yield the text without common excess escapes, and a description."""
     unescaped = old.replace("\\n", "\n").replace("\\t", "\t").replace('\\"', '"')
     yield unescaped, "is escaped once too often: it has backslashes before n, t or quotes."
     yield html.unescape(old), "has HTML entities, such as &lt; or &amp;."
 
 
-def _span(text: str, found: str) -> tuple[int, int]:
-    first = text.count("\n", 0, text.index(found)) + 1
-    return first, first + found.rstrip("\n").count("\n")
+def _span(text: str, part: str) -> tuple[int, int]:
+    first = text.count("\n", 0, text.index(part)) + 1
+    return first, first + part.rstrip("\n").count("\n")
 
 
 def _lines(first: int, last: int) -> str:
@@ -87,27 +87,27 @@ def _lines(first: int, last: int) -> str:
 
 
 def _closest_match(text: str, old: str, name: str) -> str:
-    wanted = old.strip("\n").split("\n")
-    if len(wanted) > _MAX_LINES or not old.strip():
+    target = old.strip("\n").split("\n")
+    if len(target) > _MAX_LINES or not old.strip():
         return ""
     lines = text.split("\n")
-    found_at = closest(lines, wanted)
-    if found_at is None:
+    match = closest(lines, target)
+    if match is None:
         return ""
-    start, _ = found_at
-    found = lines[start : start + len(wanted)]
-    where = _lines(start + 1, start + len(found))
-    compared = _compare(wanted, found, name)
-    return f"\nThe closest match is in {where}. {_kind(wanted, found)}\n{compared}"
+    start, _ = match
+    similar = lines[start : start + len(target)]
+    where = _lines(start + 1, start + len(similar))
+    compared = _compare(target, similar, name)
+    return f"\nThe closest match is in {where}. {_difference(target, similar)}\n{compared}"
 
 
 def _normal(line: str) -> str:
     return " ".join(line.translate(ASCII).split()).casefold()
 
 
-def closest(lines: list[str], wanted: list[str]) -> tuple[int, float] | None:
-    """Find the lines that are most like others."""
-    plain = [_normal(line) for line in wanted]
+def closest(lines: list[str], target: list[str]) -> tuple[int, float] | None:
+    """Find the lines most similar to others; return the first one and the similarity."""
+    plain = [_normal(line) for line in target]
     positions: dict[str, list[int]] = {line: [] for line in plain if line}
     normal = [_normal(line) for line in lines]
     for number, line in enumerate(normal):
@@ -120,13 +120,13 @@ def closest(lines: list[str], wanted: list[str]) -> tuple[int, float] | None:
         if number >= index
     )
     starts = [start for start, _ in votes.most_common(5)] or _similar_starts(normal, plain)
-    scored = [(_ratio(normal[start : start + len(plain)], plain), -start) for start in starts]
+    scored = [(_similarity(normal[start : start + len(plain)], plain), -start) for start in starts]
     best, start = max(scored, default=(0.0, 0))
     return (-start, best) if best >= 0.6 else None
 
 
 def _similar_starts(normal: list[str], plain: list[str]) -> list[int]:
-    """Look for the most telling line of the wanted ones where none is there exactly."""
+    """Search for the longest target line, when no target line occurs exactly."""
     index = max(range(len(plain)), key=lambda i: len(plain[i]))
     words = Counter(re.findall(r"\w+", plain[index]))
     shared = (
@@ -138,42 +138,41 @@ def _similar_starts(normal: list[str], plain: list[str]) -> list[int]:
     return [number - index for _, number in best if number >= index]
 
 
-def _ratio(some: list[str], other: list[str]) -> float:
-    """Share of the characters that two lists of lines have in common."""
+def _similarity(some: list[str], other: list[str]) -> float:
+    """Return the share of characters that two lists of lines have in common."""
     total = sum(map(len, some)) + sum(map(len, other))
-    alike = total
+    common = total
     for i1, i2, j1, j2 in changed_ranges(some, other):
         text, goal = "".join(some[i1:i2]), "".join(other[j1:j2])
-        alike += 2 * _common_characters(text, goal) - len(text) - len(goal)
-    return alike / total if total else 0.0
+        common += 2 * _common_characters(text, goal) - len(text) - len(goal)
+    return common / total if total else 0.0
 
 
 def _common_characters(some: str, other: str) -> int:
     if len(some) * len(other) <= _MAX_COMPARED_PAIRS:
         blocks = SequenceMatcher(None, some, other, autojunk=False).get_matching_blocks()
         return sum(size for _, _, size in blocks)
-    # The matcher takes seconds; words in a row are as telling where there are so many.
+    # The matcher would take seconds; comparing words is good enough for long texts.
     words, others = re.findall(r"\w+|\W", some), re.findall(r"\w+|\W", other)
-    kept = changed_ranges(words, others)
-    changed = sum(sum(map(len, words[i1:i2])) for i1, i2, _, _ in kept)
-    return len(some) - changed
+    changes = changed_ranges(words, others)
+    return len(some) - sum(sum(map(len, words[i1:i2])) for i1, i2, _, _ in changes)
 
 
-def _kind(wanted: list[str], found: list[str]) -> str:
-    """Name what differs, if that can be said in a word."""
-    for normalise, what in _DIFFERENCES:
-        if list(map(normalise, wanted)) == list(map(normalise, found)):
-            return f"It differs only in {what}:"
-    different = sum(a != b for a, b in zip(wanted, found, strict=False))
-    return f"It differs in {plural(different + abs(len(wanted) - len(found)), 'line')}:"
+def _difference(target: list[str], similar: list[str]) -> str:
+    """Name the only kind of difference, or the number of differing lines."""
+    for normalise, kind in _DIFFERENCES:
+        if list(map(normalise, target)) == list(map(normalise, similar)):
+            return f"It differs only in {kind}:"
+    different = sum(a != b for a, b in zip(target, similar, strict=False))
+    return f"It differs in {plural(different + abs(len(target) - len(similar)), 'line')}:"
 
 
-def _compare(wanted: list[str], found: list[str], name: str) -> str:
-    """Show the lines that differ, with blanks at their ends and tabs made visible."""
+def _compare(target: list[str], similar: list[str], name: str) -> str:
+    """Show the differing lines, with visible tabs and trailing blanks."""
     lines = []
-    for i1, i2, j1, j2 in changed_ranges(wanted, found):
-        lines += [f"- {name + ':':8} {_visible(line)}" for line in wanted[i1:i2]]
-        lines += [f"+ {'file:':8} {_visible(line)}" for line in found[j1:j2]]
+    for i1, i2, j1, j2 in changed_ranges(target, similar):
+        lines += [f"- {name + ':':8} {_visible(line)}" for line in target[i1:i2]]
+        lines += [f"+ {'file:':8} {_visible(line)}" for line in similar[j1:j2]]
     return "\n".join(lines[:40])
 
 

@@ -1,7 +1,7 @@
-"""Line diff of bounded cost, and the unified format; ``difflib`` takes minutes where lines repeat.
+"""Line diff of bounded cost, and the unified format; ``difflib`` takes minutes for repeated lines.
 
-Large files are compared in step. Else lines that are unique are anchors (patience); between them a
-row of the table of the longest common subsequence is one integer: 64 pairs at once.
+Large files are compared in step if possible. Otherwise unique lines are anchors (patience diff);
+between them a table row of the longest common subsequence is one integer: 64 pairs at once.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any, AnyStr
 
 CONTEXT_LINES = 3
 """Unchanged lines around each change in a diff for people."""
-_BLOCK_BYTES = 64 * 1024  # compared at once; small enough to stay in the processor's cache
-_MAX_STORED_CELLS = 1 << 28  # pairs of lines, a bit each; above it halves are solved (32 MiB)
-_MAX_CELLS = 1 << 33  # above it, which takes seconds, lines count as changed
+_BLOCK_BYTES = 64 * 1024  # compared at once; fits into the processor's cache
+_MAX_STORED_CELLS = 1 << 28  # pairs of lines, one bit each (32 MiB); above it halves are solved
+_MAX_CELLS = 1 << 33  # takes seconds; above it all lines count as changed
 _ANCHOR_LINES = (2, 4, 16)
-_IN_STEP_LINES = 20_000  # of either side; from here on it is tried to compare in step
-_PROBED_LINES = 1000  # of those that differ; where some are on either side, lines moved
-_MAX_SHIFT_LINES = 8  # that are looked for on either side of a difference
-_WINDOW_LINES = 64  # that are compared as a whole where nothing is the same for so long
-_RESUMED_LINES = 16  # that have to be the same after one
-_PROBED_DIFFERENCES = 64  # from here on it is known whether they are few
+_IN_STEP_LINES = 20_000  # of either side; from here on files are first compared in step
+_PROBED_LINES = 1000  # differing lines; if both sides share some, lines moved
+_MAX_SHIFT_LINES = 8  # inserted or deleted lines to try at a difference
+_WINDOW_LINES = 64  # compared as a whole if no shift fits
+_RESUMED_LINES = 16  # equal lines required after a shift
+_PROBED_DIFFERENCES = 64  # enough to know whether differences are sparse
 _MAX_SPARSE_SHARE = 0.15  # of the lines; with more differences, comparing in step is slower
 
 _Masks = dict[Hashable, int]
@@ -35,7 +35,7 @@ Change = tuple[int, int, int, int]
 
 
 def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Change]:
-    """Ranges in which two sequences differ, ascending and apart from each other."""
+    """Return the ascending, separate ranges in which two sequences differ."""
     prefix = _common_prefix(old, new, min(len(old), len(new)))
     suffix = _common_suffix(old, new, min(len(old), len(new)) - prefix)
     before, after = old[prefix : len(old) - suffix], new[prefix : len(new) - suffix]
@@ -55,7 +55,7 @@ def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Cha
             return changes
         kept = _kept_in_step(before, after)
     kept_before, kept_after = kept or _kept(before, after)
-    # Lines that stay, and what they border on; between two of them is what changed.
+    # The changes are between unchanged lines; the sentinels stand for the ends.
     first = prefix + 1
     i, j = [-1, *kept_before, len(before)], [-1, *kept_after, len(after)]
     return [
@@ -71,7 +71,7 @@ _Kept = tuple[list[int], list[int]]
 def _changed_in_place(
     old: Sequence[Hashable], new: Sequence[Hashable], first: int
 ) -> list[Change] | None:
-    """What changed of as many lines, counted from ``first``; None if lines moved."""
+    """Compare equally many lines, numbered from ``first``, in place; None if lines moved."""
     changed = bytes(map(ne, old, new))
     if 2 * changed.count(1) > len(old) + 1:
         return None
@@ -84,8 +84,8 @@ def _changed_in_place(
 
 
 def _removed(old: Sequence[Hashable], new: Sequence[Hashable], first: int) -> list[Change] | None:
-    """What is gone, counted from ``first``, if that is all; None if there are new lines."""
-    # To look for a line in an iterator takes all lines up to that one from it, in C.
+    """Return the removed lines, numbered from ``first``; None if there are new lines."""
+    # Searching an iterator for a line consumes it up to that line, in C.
     rest: Any = iter(old)
     unread, end, j = len(old), first + len(old), first
     changes: list[Change] = []
@@ -101,7 +101,7 @@ def _removed(old: Sequence[Hashable], new: Sequence[Hashable], first: int) -> li
 
 
 def _kept_in_step(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | None:
-    """Places of the lines that stay where few are new or gone; None for many differences."""
+    """Return the indexes of unchanged lines if differences are sparse, otherwise None."""
     kept_old: list[int] = []
     kept_new: list[int] = []
     i = j = differences = 0
@@ -114,9 +114,9 @@ def _kept_in_step(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | N
             return kept_old, kept_new
         shift = _shift(old, new, i, j)
         if shift is None:
-            # Several differences side by side: the best reading of the next lines.
-            found = _kept(old[i : i + _WINDOW_LINES], new[j : j + _WINDOW_LINES])
-            pairs = [pair for pair in zip(*found, strict=True) if 2 * max(pair) < _WINDOW_LINES]
+            # Adjacent differences: compare a window of the next lines as a whole.
+            kept = _kept(old[i : i + _WINDOW_LINES], new[j : j + _WINDOW_LINES])
+            pairs = [pair for pair in zip(*kept, strict=True) if 2 * max(pair) < _WINDOW_LINES]
             if not pairs:
                 return None
             kept_old += [i + x for x, _ in pairs]
@@ -128,7 +128,7 @@ def _kept_in_step(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | N
 
 
 def _common_run(old: Sequence[Any], new: Sequence[Any], i: int, j: int) -> int:
-    """Number of lines that are the same from two places on."""
+    """Return the number of equal lines from two indexes on."""
     known, step = 0, 64
     while old[i + known : i + known + step] == new[j + known : j + known + step]:
         known += step
@@ -145,7 +145,7 @@ def _common_run(old: Sequence[Any], new: Sequence[Any], i: int, j: int) -> int:
 
 
 def _shift(old: Sequence[Any], new: Sequence[Any], i: int, j: int) -> tuple[int, int] | None:
-    """Fewest lines to leave out on either side until both go on alike."""
+    """Return the fewest lines to skip on either side until both sides agree."""
     for total in range(1, 2 * _MAX_SHIFT_LINES + 1):
         for x in range(max(0, total - _MAX_SHIFT_LINES), min(total, _MAX_SHIFT_LINES) + 1):
             y = total - x
@@ -156,7 +156,7 @@ def _shift(old: Sequence[Any], new: Sequence[Any], i: int, j: int) -> tuple[int,
 
 
 def common_ends(old: AnyStr, new: AnyStr) -> tuple[int, int]:
-    """Lengths of the common prefix and of the common suffix, which do not overlap."""
+    """Return the lengths of the common prefix and suffix, which do not overlap."""
     limit = min(len(old), len(new))
     prefix = _common_prefix(old, new, limit)
     suffix = _common_suffix(old, new, limit - prefix)
@@ -164,8 +164,8 @@ def common_ends(old: AnyStr, new: AnyStr) -> tuple[int, int]:
 
 
 def _common_prefix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
-    """Length of the common prefix, at most ``limit``."""
-    # Slices are compared in C. At the first difference the step shrinks until it is found.
+    """Return the length of the common prefix, at most ``limit``."""
+    # Slices are compared in C; at a difference the step is halved.
     known, step = 0, _BLOCK_BYTES
     while known < limit and step:
         end = min(known + step, limit)
@@ -177,7 +177,7 @@ def _common_prefix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
 
 
 def _common_suffix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
-    """Length of the common suffix, at most ``limit``."""
+    """Return the length of the common suffix, at most ``limit``."""
     known, step = 0, _BLOCK_BYTES
     n, m = len(old), len(new)
     while known < limit and step:
@@ -190,8 +190,8 @@ def _common_suffix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
 
 
 def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept:
-    """Places of the lines that stay, as many on either side."""
-    # Lines without a counterpart only hide how the others follow each other.
+    """Return the indexes of the unchanged lines on both sides."""
+    # Lines without a counterpart would only hide common runs of the others.
     in_old = bytes(map(set(new).__contains__, old))
     a = list(compress(old, in_old))
     in_new = bytes(map(set(a).__contains__, new))
@@ -216,12 +216,12 @@ def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept:
 
 
 def _split(a: list[Hashable], b: list[Hashable], segment: _Segment) -> list[_Segment]:
-    """Parts of a segment such that all that is common in one is at its ends."""
+    """Split a segment into parts whose common lines are at their ends."""
     i1, i2, j1, j2 = segment
     anchors = _anchors(a[i1:i2], b[j1:j2])
     cells = (i2 - i1) * (j2 - j1)
     for height in _ANCHOR_LINES:
-        if not anchors and cells > _MAX_STORED_CELLS:  # where no line is unique, several may be
+        if not anchors and cells > _MAX_STORED_CELLS:  # no unique lines: try groups of lines
             anchors = _anchors(_windows(a[i1:i2], height), _windows(b[j1:j2], height))
     if not anchors:
         if cells > _MAX_CELLS:
@@ -240,7 +240,7 @@ def _split(a: list[Hashable], b: list[Hashable], segment: _Segment) -> list[_Seg
 
 
 def _anchors(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Longest ascending run of the lines that are there once on either side."""
+    """Return the longest ascending run of lines that are unique on both sides."""
     once_a, once_b = _once(a), _once(b)
     pairs = [(i, once_b[line]) for line, i in once_a.items() if line in once_b]
     tails: list[int] = []
@@ -267,23 +267,23 @@ def _windows(lines: Sequence[Hashable], height: int) -> list[Hashable]:
 
 
 def _once(lines: Sequence[Hashable]) -> dict[Hashable, int]:
-    """Places of the lines that are there once, ascending."""
-    found: dict[Hashable, int] = {}
-    again = set()
+    """Return the indexes of unique lines, ascending."""
+    indexes: dict[Hashable, int] = {}
+    repeated = set()
     for number, line in enumerate(lines):
-        if line in found:
-            again.add(line)
+        if line in indexes:
+            repeated.add(line)
         else:
-            found[line] = number
-    for line in again:
-        del found[line]
-    return found
+            indexes[line] = number
+    for line in repeated:
+        del indexes[line]
+    return indexes
 
 
 def _rows(a: Sequence[Hashable], masks: _Masks, size: int) -> Iterator[int]:
-    """Rows of the table of common lengths, by Hyyrö's bit-parallel algorithm.
+    """Yield the rows of the table of common lengths, by Hyyrö's bit-parallel algorithm.
 
-    A bit that is not set says that the common subsequence grows with that line.
+    An unset bit means that the common subsequence grows with that line.
     """
     full = row = (1 << size) - 1
     for line in a:
@@ -294,7 +294,7 @@ def _rows(a: Sequence[Hashable], masks: _Masks, size: int) -> Iterator[int]:
 
 
 def _masks(lines: Sequence[Hashable]) -> _Masks:
-    """For each line a bit for every place where it is."""
+    """Return a bit mask of the indexes of each distinct line."""
     masks: dict[Hashable, bytearray] = {}
     for number, line in enumerate(lines):
         mask = masks.setdefault(line, bytearray())
@@ -304,7 +304,7 @@ def _masks(lines: Sequence[Hashable]) -> _Masks:
 
 
 def common_lengths(parts: Iterable[Sequence[Hashable]], whole: Sequence[Hashable]) -> list[int]:
-    """Length of the longest common subsequence of each part with the whole."""
+    """Return the length of each part's longest common subsequence with the whole."""
     masks, size = _masks(whole), len(whole)
     rows = (_last(_rows(part, masks, size), size) for part in parts)
     return [size - row.bit_count() for row in rows]
@@ -318,7 +318,7 @@ def _last(rows: Iterator[int], size: int) -> int:
 
 
 def _subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Longest common subsequence, as pairs of places."""
+    """Return the longest common subsequence as pairs of indexes."""
     rows = list(_rows(a, _masks(b), len(b)))
     i, j = len(a), len(b)
     pairs = []
@@ -334,7 +334,7 @@ def _subsequence(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int
 
 
 def _middle(first: Sequence[Hashable], second: Sequence[Hashable], b: Sequence[Hashable]) -> int:
-    """Where to divide ``b`` so that both halves have most in common (Hirschberg)."""
+    """Return the best index to split ``b`` for the two halves (Hirschberg)."""
     size, back = len(b), b[::-1]
     ahead = _grown(_last(_rows(first, _masks(b), size), size), size)
     behind = _grown(_last(_rows(second[::-1], _masks(back), size), size), size)
@@ -348,25 +348,20 @@ def _middle(first: Sequence[Hashable], second: Sequence[Hashable], b: Sequence[H
 
 
 def _grown(row: int, size: int) -> bytes:
-    """One byte for each line of a row: whether the common subsequence grows there."""
+    """Return a byte for each line of a row: whether the common subsequence grows there."""
     bits = f"{row:0{size}b}"[::-1]
     return bits.encode().translate(bytes.maketrans(b"01", b"\x01\x00"))
 
 
 def changed_lines(old: str, new: str) -> list[Change]:
-    """Ranges of lines, from 0, in which two texts differ."""
+    """Return the ranges of lines, counted from 0, in which two texts differ."""
     first, before, after = _differing(old, new, 0)
-    return _moved(changed_ranges(before, after), first)
-
-
-def _moved(changes: list[Change], lines: int) -> list[Change]:
-    if not lines:
-        return changes
-    return [(i1 + lines, i2 + lines, j1 + lines, j2 + lines) for i1, i2, j1, j2 in changes]
+    changes = changed_ranges(before, after)
+    return [(i1 + first, i2 + first, j1 + first, j2 + first) for i1, i2, j1, j2 in changes]
 
 
 def _differing(old: str, new: str, context: int) -> tuple[int, list[str], list[str]]:
-    """Number of the first differing line, and lines of both texts up to the last, with context."""
+    """Return the number of the first differing line, and both texts' lines to the last one."""
     prefix, suffix = common_ends(old, new)
     start = prefix
     for _ in range(context + 1):
@@ -386,20 +381,20 @@ def _differing(old: str, new: str, context: int) -> tuple[int, list[str], list[s
     before, after = old[start + 1 : end], new[start + 1 : len(new) - tail]
     lines = before.split("\n"), after.split("\n")
     if not (old and new) and (old or new).endswith("\n"):
-        for each in lines:  # a file that is not there has no line, and none is behind the last
+        for each in lines:  # a missing file has no line, and the last newline starts none
             each.pop()
     return old.count("\n", 0, start + 1), *lines
 
 
 def unified_diff(old: str, new: str, path: str, context: int = 0) -> str:
-    """Unified diff without a final newline; "" for equal texts."""
+    """Return a unified diff without a final newline; "" for equal texts."""
     return unified_diffs(old, new, path, context)[0]
 
 
 def unified_diffs(
     old: str, new: str, path: str, *contexts: int, counts_end: bool = True
 ) -> list[str]:
-    """Unified diffs of one comparison, each with its number of context lines.
+    """Compare once, and return a unified diff for each number of context lines.
 
     ``counts_end`` shows the empty text after a final newline as a line of context.
     """
@@ -419,7 +414,7 @@ def unified_diffs(
 
 
 def _grouped(changes: list[Change], context: int) -> list[list[Change]]:
-    """Put changes together whose context would overlap."""
+    """Group changes whose context would overlap."""
     groups: list[list[Change]] = []
     for change in changes:
         if groups and change[0] - groups[-1][-1][1] <= 2 * context:
@@ -458,7 +453,7 @@ def _hunk(
 
 
 def _range(start: int, end: int, first: int) -> str:
-    """Write a range of lines as the format of diff(1) has it."""
+    """Format a range of lines like diff(1)."""
     length = end - start
     if length == 1:
         return str(first + start + 1)

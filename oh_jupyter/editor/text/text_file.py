@@ -1,6 +1,6 @@
-r"""A text file: exact bytes on one side, text with ``\n`` line ends on the other.
+r"""A text file: its exact bytes, and its text with ``\n`` line ends.
 
-An edit of the text lands in the bytes; all others stay, whatever line ends and encoding there are.
+Editing the text changes only the corresponding bytes, with any line ends and encoding.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from oh_jupyter.editor.text.line_diff import common_ends
 
 
 class EncodeError(ValueError):
-    """A character does not exist in the encoding of the file."""
+    """The encoding of the file lacks a character."""
 
     def __init__(self, character: str, encoding: str) -> None:
         super().__init__(f"{character!r} cannot be written in {encoding}")
@@ -25,7 +25,7 @@ class EncodeError(ValueError):
 
 
 def to_newlines(text: str) -> str:
-    r"""Turn every line end into ``\n``, as Python's text mode does."""
+    r"""Convert every line end to ``\n``, like Python's text mode."""
     if "\r" not in text:
         return text
     return text.replace("\r\n", "\n").replace("\r", "\n")
@@ -45,22 +45,22 @@ class TextFile:
 
     @classmethod
     def parse(cls, data: bytes) -> TextFile | None:
-        """Text file of detected encoding; None if it is binary."""
-        found = decode(data)
-        return None if found is None else cls(data, *found)
+        """Detect the encoding and decode the text; None if the file is binary."""
+        decoded = decode(data)
+        return None if decoded is None else cls(data, *decoded)
 
     @cached_property
     def line_count(self) -> int:
-        """Number of lines; a newline at the very end starts no further one."""
+        """Number of lines; a final newline does not start another one."""
         return self.text.count("\n") + (not self.text.endswith("\n") and self.text != "")
 
     def offset_of_line(self, number: int) -> int:
-        """Offset of a line counted from 1; of one past the last, the end."""
+        """Return the offset of a line counted from 1; the end of the text after the last one."""
         if number <= 1:
             return 0
         if number > self.line_count:
             return len(self.text)
-        # Bisect by counting, which runs in C; searching newline by newline does not.
+        # Bisect with str.count, which runs in C, unlike a search newline by newline.
         low, high, missing = 0, len(self.text), number - 1
         while high - low > 1:
             middle = (low + high) // 2
@@ -72,11 +72,11 @@ class TextFile:
         return high
 
     def lines(self, first: int, last: int) -> str:
-        """Lines counted from 1, the last of which may be past the end."""
+        """Return a range of lines counted from 1; the last may be past the end."""
         return self.text[self.offset_of_line(first) : self.offset_of_line(last + 1)]
 
     def around(self, offset: int, before: int, after: int) -> str:
-        """Lines around an offset, found without counting from the start."""
+        """Return the lines around an offset, without counting from the start."""
         start = end = offset
         for _ in range(before + 1):
             start = self.text.rfind("\n", 0, start)
@@ -90,17 +90,17 @@ class TextFile:
         return self.text[start + 1 : end]
 
     def replace(self, start: int, end: int, new: str) -> bytes:
-        """Bytes of the file with other text in the place of a range."""
+        """Return the bytes of the file with a range of the text replaced."""
         if start == 0 and end == len(self.text) and self._raw is self.text and "\r" not in new:
             return self.encoding.bom + self._encode(new)
         return self.replace_many([(start, end, new)])
 
     def replace_many(self, replacements: Iterable[tuple[int, int, str]]) -> bytes:
-        """Put other texts in the place of several ranges.
+        """Return the bytes of the file with several ranges of the text replaced.
 
-        What old and new have in common keeps its bytes; new lines end as the nearest line before.
+        Common ends of old and new text keep their bytes; new lines end like the line before.
         """
-        data = memoryview(self.data)  # its slices are not copied
+        data = memoryview(self.data)  # slices are not copied
         at_byte = len(self.encoding.bom)
         at = 0
         pieces: list[bytes | memoryview] = [data[:at_byte]]
@@ -114,8 +114,8 @@ class TextFile:
         return b"".join(pieces)
 
     def _fitted(self, start: int, end: int, new: str) -> tuple[int, int, str]:
-        """Cut a replacement down to what changes, with the line ends of its surroundings."""
-        if "\r" in new:  # to look for two signs takes as long as to write the file
+        """Trim a replacement to the actual change, with the surrounding line ends."""
+        if "\r" in new:  # searching for two characters would take as long as writing the file
             new = new.replace("\r\n", "\n")
         prefix, suffix = common_ends(self.text[start:end], new)
         start, end, new = start + prefix, end - suffix, new[prefix : len(new) - suffix]
@@ -126,18 +126,18 @@ class TextFile:
         if (new or self._raw[max(0, first - 1) : first])[-1:] == "\r" and self._raw[
             last : last + 1
         ] == "\n":
-            # Side by side they would be one line end; with one more newline they are two.
+            # Adjacent, the two characters would be one line end.
             new += "\n"
         return first, last, new
 
     def _size(self, start: int, end: int) -> int:
-        """Number of bytes of a part of the decoded file."""
-        if self.encoding.name == "utf-8" and self._raw.isascii():  # a text knows that of itself
-            return end - start  # a byte is a character: nothing to encode for the offsets
+        """Return the number of bytes of a part of the decoded file."""
+        if self.encoding.name == "utf-8" and self._raw.isascii():  # isascii takes constant time
+            return end - start
         return len(self._encode(self._raw[start:end]))
 
     def _to_raw(self, offset: int) -> int:
-        """Map an offset in ``text`` to one in the undecorated decoded file."""
+        """Map an offset in ``text`` to one in the decoded file."""
         if len(self._raw) == len(self.text):
             return offset
         if self._crlf is None:
@@ -146,9 +146,9 @@ class TextFile:
         return offset + bisect_left(self._crlf, offset)
 
     def _newline_near(self, raw_offset: int) -> str:
-        """Find the line end that new text at this place should use."""
+        """Return the line end for new text at an offset."""
         raw = self._raw
-        if raw is self.text:  # so there is no other
+        if raw is self.text:  # it has no other
             return "\n"
         before = max(raw.rfind("\n", 0, raw_offset), raw.rfind("\r", 0, raw_offset))
         if before >= 0:
@@ -167,32 +167,32 @@ _CHUNK_BYTES = 1024 * 1024
 
 
 class LineSeeker:
-    """Byte offsets of lines, found by counting; lines end in a newline."""
+    """Finds byte offsets of lines by counting newlines."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._size = stream.seek(0, 2)
-        self._known = 0, 0  # a line and its offset, from which to go on
-        self.line_count: int | None = None  # known when the end was reached
+        self._known = 0, 0  # a line, and the offset of a chunk within it, to continue from
+        self.line_count: int | None = None  # known once the end was reached
 
     def offset_of(self, number: int) -> int | None:
-        """Offset of a line counted from 0, or of the end behind the last; None if there is none."""
+        """Return the offset of a line counted from 0, or of the end; None if there is none."""
         if number <= 0:
             return 0
-        if number <= self._known[0]:  # the offset is that of a chunk, within the line
+        if number <= self._known[0]:
             self._known = 0, 0
         line, at = self._known
         self._stream.seek(at)
         last = b""
         while chunk := self._stream.read(_CHUNK_BYTES):
-            found = chunk.count(b"\n")
-            if line + found >= number:
+            newlines = chunk.count(b"\n")
+            if line + newlines >= number:
                 self._known = line, at
                 position = -1
                 for _ in range(number - line):
                     position = chunk.index(b"\n", position + 1)
                 return at + position + 1
-            line += found
+            line += newlines
             at += len(chunk)
             last = chunk
         unterminated = bool(self._size) and not last.endswith(b"\n")
@@ -200,18 +200,16 @@ class LineSeeker:
         return self._size if number == self.line_count else None
 
     def read(self, start: int, end: int, max_bytes: int) -> bytes | None:
-        """Lines ``[start, end)``, counted from 0; -1 is the end. None if they are too much.
+        """Read the lines ``[start, end)``, counted from 0; -1 is the end. None over the limit.
 
-        With an explicit end, a start in the last line becomes the last line but one, and at least
-        one line is read, as in the protocol.
+        As in the protocol, an explicit end reads at least one line, and moves a start in the last
+        line one line up.
         """
         first = self.offset_of(start)
         if first is None:
-            start = self.line_count or 0
-            first = self._size
-        if end == -1:
-            last: int | None = self._size
-        else:
+            start, first = self.line_count or 0, self._size
+        last: int | None = None
+        if end != -1:
             if self.offset_of(start + 2) is None:
                 start = max(0, min(start, (self.line_count or 0) - 2))
                 first = self.offset_of(start) or 0

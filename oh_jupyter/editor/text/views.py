@@ -19,39 +19,30 @@ IMAGE_TYPES = {
     ".webp": "image/webp",
     ".bmp": "image/bmp",
 }
-"""Media types of the images that are shown, by the suffix of the file."""
+"""Media types of the images that are shown, by suffix."""
 
 
 def clip(text: str, notice: str) -> str:
-    """First 16,000 characters of a text, and a notice for the rest."""
-    if len(text) <= MAX_VIEW_CHARS:
-        return text
-    return text[:MAX_VIEW_CHARS] + notice
-
-
-def _clip_lines(text: str, notice: str) -> str:
-    """Whole lines within the first 16,000 characters, and a notice for the rest."""
-    if len(text) <= MAX_VIEW_CHARS:
-        return text
-    return text[: text.rfind("\n", 0, MAX_VIEW_CHARS) + 1] + notice
+    """Cut a text to 16,000 characters, and append a notice if it was longer."""
+    return text if len(text) <= MAX_VIEW_CHARS else text[:MAX_VIEW_CHARS] + notice
 
 
 def number_lines(text: str, description: object, first: int = 1) -> str:
-    """Text as ``cat -n`` shows it, with a heading."""
+    """Return the text as ``cat -n`` shows it, with a heading."""
     lines = clip(text, TEXT_CLIPPED).split("\n")
     numbered = "\n".join(f"{number:6}\t{line}" for number, line in enumerate(lines, first))
     return f"Here's the result of running `cat -n` on {description}:\n{numbered}\n"
 
 
 def view_lines(file: TextFile, path: Path, view_range: list[int] | tuple[int, int]) -> str:
-    """Numbered lines of a range counted from 1; -1 is the end."""
+    """Return the numbered lines of a range counted from 1; -1 is the end."""
     first, last, note = check_range(view_range, file.line_count)
     text = file.lines(first, last)
     return note + number_lines(text.removesuffix("\n"), path, first)
 
 
 def check_range(view_range: list[int] | tuple[int, int], count: int) -> tuple[int, int, str]:
-    """First and last line of a range, and a note if the file is shorter."""
+    """Validate a range; return its first and last line, and a note if the file is shorter."""
     if (
         not isinstance(view_range, list | tuple)
         or len(view_range) != 2
@@ -60,35 +51,31 @@ def check_range(view_range: list[int] | tuple[int, int], count: int) -> tuple[in
         raise invalid("view_range", view_range, "It should be a list of two integers.")
     first, last = int(view_range[0]), int(view_range[1])
     if not 1 <= first <= count:
-        raise invalid(
-            "view_range",
-            view_range,
-            f"Its first element `{first}` should be within the range of lines of the file: "
-            f"{[1, count]}.",
-        )
+        lines = f"the range of lines of the file: {[1, count]}."
+        hint = f"Its first element `{first}` should be within {lines}"
+        raise invalid("view_range", view_range, hint)
     note = ""
     if last > count:
         note = f"NOTE: We only show up to {count} since there're only {count} lines in this file.\n"
     if last == -1 or last > count:
         last = count
     if last < first:
-        raise invalid(
-            "view_range",
-            view_range,
-            f"Its second element `{last}` should be greater than or equal to the first element "
-            f"`{first}`.",
-        )
+        hint = f"Its second element `{last}` should be greater than or equal to the first element"
+        raise invalid("view_range", view_range, f"{hint} `{first}`.")
     return first, last, note
 
 
 def list_directory(path: Path) -> str:
-    """Show a directory, two levels deep, whatever can be read and is named in it."""
+    """List a directory two levels deep, as far as it is readable."""
     names = sorted(os.listdir(path))
     entries = [f"{path}/"]
     for name in names:
         if not name.startswith("."):
             entries += _with_children(path / name)
-    listing = _clip_lines("\n".join(map(_printable, entries)), DIRECTORY_CLIPPED)
+    # Names that are not valid text cannot be sent as JSON.
+    listing = os.fsencode("\n".join(entries)).decode("utf-8", "replace")
+    if len(listing) > MAX_VIEW_CHARS:
+        listing = listing[: listing.rfind("\n", 0, MAX_VIEW_CHARS) + 1] + DIRECTORY_CLIPPED
     hidden = sum(name.startswith(".") for name in names)
     text = (
         f"Here's the files and directories up to 2 levels deep in {path}, "
@@ -123,11 +110,6 @@ def _is_directory(path: Path) -> bool:
         return False
 
 
-def _printable(name: str) -> str:
-    """Replace what is not text in a file name, so that it can be sent as JSON."""
-    return os.fsencode(name).decode("utf-8", "replace")
-
-
 def data_url(data: bytes, media_type: str) -> str:
-    """Data URL of the bytes."""
+    """Return the bytes as a data URL."""
     return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"

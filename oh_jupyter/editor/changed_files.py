@@ -1,0 +1,277 @@
+"""Files that edits changed since a position in the history, with changes of notebook cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from oh_jupyter.editor.history.edit_history import EditHistory
+from oh_jupyter.editor.history.file_history import FileHistory
+from oh_jupyter.editor.notebook.cells import Cell, Notebook
+from oh_jupyter.editor.notebook.validation import is_notebook
+from oh_jupyter.editor.text.line_diff import changed_lines, changed_ranges, unified_diffs
+from oh_jupyter.editor.undo import decoded, read_current
+
+_UNKNOWN = "unknown"  # not a digest
+
+
+@dataclass(frozen=True)
+class HistoryPosition:
+    """A position in the edit history of a workspace, returned by `FileEditor.position`.
+
+    It is plain data: it can be stored as JSON and used in another process.
+
+    Attributes:
+        time: When it was taken, in seconds since the epoch.
+        heads: Hexadecimal SHA-256 of each file with a history, after the last step known to
+            the history; None for a file that did not exist.
+    """
+
+    time: float
+    heads: dict[str, str | None] = field(repr=False)
+
+
+class CellChange(NamedTuple):
+    """Change of one cell of a notebook.
+
+    Attributes:
+        kind: The kind of change; the source of a moved cell may differ, too.
+        id: The cell's id; None in notebooks older than format 4.5.
+        cell_type: Current (or last) type: code, markdown or raw.
+        old_index: Previous position, counted from 0; None for a new cell.
+        new_index: Current position, counted from 0; None for a deleted cell.
+        old_source: Previous source; "" for a new cell.
+        new_source: Current source; "" for a deleted cell.
+    """
+
+    kind: Literal["created", "changed", "deleted", "moved"]
+    id: str | None
+    cell_type: str
+    old_index: int | None
+    new_index: int | None
+    old_source: str
+    new_source: str
+
+
+@dataclass(frozen=True)
+class ChangedFile:
+    """A file that differs from its state at a position in the history.
+
+    Attributes:
+        path: The real path of the file.
+        kind: The overall change.
+        old: The bytes at the position; None if the file did not exist, or if they are forgotten.
+        new: The current bytes; None if the file does not exist.
+        moved_from: For ``moved``: the previous path.
+        commands: The editor commands since, in order.
+        by_others: Whether somebody else changed the file, too.
+        forgotten: Whether the history no longer knows the state at the position.
+    """
+
+    path: Path
+    kind: Literal["created", "changed", "deleted", "moved"]
+    old: bytes | None = field(repr=False)
+    new: bytes | None = field(repr=False)
+    moved_from: Path | None = None
+    commands: tuple[str, ...] = ()
+    by_others: bool = False
+    forgotten: bool = False
+
+    @classmethod
+    def between(cls, path: Path, old: bytes | None, new: bytes | None) -> ChangedFile:
+        """Return the change between two contents, without a history; None stands for no file."""
+        kind: Literal["created", "changed", "deleted"] = "deleted" if new is None else "changed"
+        return cls(path, "created" if old is None else kind, old, new)
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether the old or the new content is not text."""
+        return any(b"\0" in (content or b"") for content in (self.old, self.new))
+
+    @cached_property
+    def old_text(self) -> str:
+        r"""The text at the position, with ``\n`` line ends; "" without a file."""
+        return decoded(self.old)
+
+    @cached_property
+    def new_text(self) -> str:
+        r"""The current text, with ``\n`` line ends; "" without a file."""
+        return decoded(self.new)
+
+    @cached_property
+    def _compared(self) -> tuple[str, str]:
+        """Both texts as they are compared: for a notebook the headings and sources of its cells."""
+        old, new = self._notebooks
+        if old is None and new is None:
+            return self.old_text, self.new_text
+        return _listing(old), _listing(new)
+
+    @cached_property
+    def _notebooks(self) -> tuple[Notebook | None, Notebook | None]:
+        if not is_notebook(self.path):
+            return None, None
+        old, new = Notebook.parse(self.old_text), Notebook.parse(self.new_text)
+        is_broken = (self.old and old is None) or (self.new and new is None)
+        return (None, None) if is_broken else (old, new)
+
+    @cached_property
+    def counts(self) -> tuple[int, int]:
+        """Numbers of added and of removed lines."""
+        ranges = changed_lines(*self._compared)
+        return sum(j2 - j1 for _, _, j1, j2 in ranges), sum(i2 - i1 for i1, i2, _, _ in ranges)
+
+    def diff(self, context: int = 3) -> str:
+        """Compare the old with the new text; for a notebook the cells without their outputs.
+
+        Args:
+            context: Unchanged lines around each change.
+
+        Returns:
+            A unified diff; "" if no line differs.
+        """
+        return self.diffs(context)[0]
+
+    def diffs(self, *contexts: int) -> list[str]:
+        """Compare once, and return a unified diff for each number of context lines."""
+        return unified_diffs(*self._compared, str(self.path), *contexts)
+
+    @cached_property
+    def cells(self) -> list[CellChange]:
+        """Changes of the cells of a notebook; empty for other files."""
+        old, new = self._notebooks
+        return list(_cell_changes(old.cells if old else [], new.cells if new else []))
+
+
+def _listing(notebook: Notebook | None) -> str:
+    listing = notebook.listing(executions=False) if notebook is not None else ""
+    return f"{listing}\n" if listing else ""
+
+
+def changes(store: EditHistory, since: HistoryPosition | None) -> list[ChangedFile]:
+    """List the files that were edited since a position (None: ever) and differ from it."""
+    changed: dict[Path, ChangedFile] = {}
+    transactions: dict[Path, set[str]] = {}
+    known = since.heads if since is not None else {}
+    for name, head in store.heads().items():
+        if known.get(name, _UNKNOWN) == head:
+            continue
+        path = Path(name)
+        with store.open(path) as history:
+            current, _ = read_current(history)
+            past = _Past.of(history, current, since, store.max_steps)
+            steps = history.timeline.steps[past.index or 0 : history.timeline.cursor]
+        if past.index is None:
+            change = ChangedFile(path, "changed", None, current, forgotten=True)
+        elif past.content == current:
+            continue
+        else:
+            change = ChangedFile.between(path, past.content, current)
+        transactions[path] = {step.transaction for step in steps} - {""}
+        changed[path] = replace(
+            change,
+            commands=tuple(step.command for step in steps if not step.external),
+            by_others=any(step.external for step in steps),
+        )
+    _join_moves(changed, transactions)
+    return [changed[path] for path in sorted(changed)]
+
+
+@dataclass(frozen=True)
+class _Past:
+    """Earlier content of a file, and the number of steps done by then; None if forgotten."""
+
+    content: bytes | None
+    index: int | None
+
+    @classmethod
+    def of(
+        cls,
+        history: FileHistory,
+        current: bytes | None,
+        since: HistoryPosition | None,
+        max_steps: int,
+    ) -> _Past:
+        steps, cursor, blobs = history.timeline.steps, history.timeline.cursor, history.blobs
+        head = since.heads.get(str(history.path), _UNKNOWN) if since is not None else _UNKNOWN
+        content = current
+        try:
+            for index in range(cursor, 0, -1):
+                if blobs.digests.of(content) == head:
+                    return cls(content, index)
+                content = steps[index - 1].undo(content, blobs)
+            if head == _UNKNOWN:
+                dropped = since is not None and len(steps) >= max_steps
+                return cls(None, None) if dropped else cls(content, 0)
+            if blobs.digests.of(content) == head:
+                return cls(content, 0)
+            content = current
+            for index in range(cursor, len(steps)):
+                content = steps[index].redo(content, blobs)
+                if blobs.digests.of(content) == head:
+                    return cls(content, index + 1)
+        except (LookupError, ValueError):
+            pass  # the history is damaged
+        return cls(None, None)
+
+
+def _join_moves(changed: dict[Path, ChangedFile], transactions: dict[Path, set[str]]) -> None:
+    """Join a deleted file and a new one with the same content into one change."""
+    for path, change in list(changed.items()):
+        if change.kind != "created" or not change.new:
+            continue
+        deleted = [
+            old
+            for old, other in changed.items()
+            if other.kind == "deleted" and other.old == change.new
+        ]
+        if deleted:  # prefer the one deleted by the same edit
+            source = max(deleted, key=lambda old: len(transactions[old] & transactions[path]))
+            old = changed.pop(source).old
+            changed[path] = replace(change, kind="moved", old=old, moved_from=source)
+
+
+def _cell_changes(old: Sequence[Cell], new: Sequence[Cell]) -> Iterator[CellChange]:
+    """Compare cells by id, or by content where they have no ids."""
+    pairs = _cell_pairs(old, new)
+    matched = [index for index in pairs if index is not None]
+    in_order = set(_in_order(matched))
+    for cell, index in zip(new, pairs, strict=True):
+        if index is None:
+            yield CellChange("created", cell.id, cell.type, None, cell.index, "", cell.source)
+            continue
+        before = old[index]
+        kind: Literal["changed", "moved"] = "changed" if index in in_order else "moved"
+        if kind == "moved" or (before.source, before.type) != (cell.source, cell.type):
+            yield CellChange(
+                kind, cell.id, cell.type, index, cell.index, before.source, cell.source
+            )
+    for cell in old:
+        if cell.index not in matched:
+            yield CellChange("deleted", cell.id, cell.type, cell.index, None, cell.source, "")
+
+
+def _cell_pairs(old: Sequence[Cell], new: Sequence[Cell]) -> list[int | None]:
+    """Return the previous position of each new cell."""
+    if all(cell.id is not None for cell in (*old, *new)):
+        known = {cell.id: cell.index for cell in old}
+        return [known.get(cell.id) for cell in new]
+    pairs: list[int | None] = []
+    position = 0
+    before, after = ([(cell.type, cell.source) for cell in cells] for cells in (old, new))
+    for i1, i2, j1, j2 in changed_ranges(before, after):
+        pairs += range(position, i1)
+        pairs += [i1 + n if i1 + n < i2 else None for n in range(j2 - j1)]
+        position = i2
+    return [*pairs, *range(position, len(old))]
+
+
+def _in_order(indexes: Sequence[int]) -> Iterator[int]:
+    """Yield the positions that are still in order; the others are those of moved cells."""
+    ordered, at = sorted(indexes), 0
+    for i1, i2, _, _ in changed_ranges(ordered, list(indexes)):
+        yield from ordered[at:i1]
+        at = i2
+    yield from ordered[at:]
