@@ -1,4 +1,4 @@
-"""Running cells: in a kernel over ZMQ, in a subprocess kernel, or behind a Jupyter server."""
+"""Running cells in a kernel: over ZMQ, in a subprocess, or behind a Jupyter server."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ __all__ = ["CellOutput", "CellRunner", "captured_outputs"]
 
 @dataclass
 class CellOutput:
-    """What a cell put out.
+    """Output of a cell.
 
     Attributes:
         text: Streams, results and tracebacks in order of arrival, without colour codes.
         image_urls: Images as data URLs, in order.
-        timed_out: The cell was interrupted because its time was over.
-        notebook_outputs: Everything, as a notebook stores it.
-        execution_count: The kernel's number for the cell, if it told.
-        omitted_chars: Characters that the text lacks where it says so, because it was too long.
+        timed_out: Whether the cell was interrupted after its timeout.
+        notebook_outputs: All outputs in the notebook format.
+        execution_count: The kernel's number for the cell, if known.
+        omitted_chars: Number of characters that a notice in the text replaces.
     """
 
     text: str = ""
@@ -31,7 +31,7 @@ class CellOutput:
 
 
 captured_outputs: ContextVar[list[CellOutput] | None] = ContextVar("captured_outputs", default=None)
-"""Where whoever stores a cell in a notebook gets what the Observation has no place for."""
+"""Collects full outputs for callers that store a cell in a notebook."""
 
 
 class CellRunner(Protocol):
@@ -43,11 +43,11 @@ class CellRunner(Protocol):
         """Run a cell to its end.
 
         Args:
-            code: The cell.
-            timeout: Seconds after which it is interrupted; None for no limit.
-            silent: Show it to nobody.
+            code: The code of the cell.
+            timeout: Seconds after which the cell is interrupted; None for no limit.
+            silent: Whether to hide the cell from frontends.
 
         Returns:
-            Its output, complete and in order.
+            The output, complete and in order.
         """
         ...

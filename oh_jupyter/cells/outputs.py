@@ -1,4 +1,4 @@
-"""The outputs of a cell, collected in order and in bounded memory, as an agent reads them."""
+"""Collection of a cell's outputs, in order and in bounded memory, as text for an agent."""
 
 from __future__ import annotations
 
@@ -15,18 +15,17 @@ from oh_jupyter.cells import CellOutput
 from oh_jupyter.events.action import progress
 
 MAX_HEAD_CHARS = MAX_TAIL_CHARS = 1024**2
-"""Characters that are kept of the beginning of a cell's text, and of its end."""
+"""Maximum characters of the start of a cell's text, and of its end."""
 
-PIECE_OVERHEAD_CHARS = 64
-"""Characters that each piece counts besides its own, so that empty ones are bounded, too."""
+_PIECE_OVERHEAD_CHARS = 64  # size of an empty piece, so that their number is bounded, too
 
 
 @dataclass
-class Entry:
+class _Entry:
     """One output of a cell."""
 
     pieces: deque[str] = field(default_factory=deque)
-    stream: str = ""  # "" for other outputs, which are kept as a whole or not at all
+    stream: str = ""  # "" for other outputs, which are kept whole or dropped
     data: dict[str, Any] | None = None
     data_size: int = 0  # characters
     metadata: dict[str, Any] = field(default_factory=dict)
@@ -36,68 +35,68 @@ class Entry:
 
     @property
     def text(self) -> str:
-        """Its text as a whole."""
+        """The whole text."""
         return "".join(self.pieces)
 
     @property
     def size(self) -> int:
-        """What it counts."""
-        return sum(len(piece) + PIECE_OVERHEAD_CHARS for piece in self.pieces)
+        """Size in characters, with the overhead of the pieces."""
+        return sum(len(piece) + _PIECE_OVERHEAD_CHARS for piece in self.pieces)
 
 
 def truncation_notice(omitted: int) -> str:
-    """The line that stands where characters are omitted, in the words of the shell's."""
+    """Return the notice that replaces omitted characters, the same as the shell's."""
     return f"\n[... Observation truncated due to length: {omitted} characters are left out ...]\n"
 
 
 def truncate_middle(text: str, limit: int, omitted: int = 0) -> str:
-    """Cut the middle out of a text of more than ``limit`` characters, and count ``omitted`` too."""
+    """Cut the middle out of a long text; ``omitted`` characters were cut out before."""
     if len(text) <= limit:
         return text
     half = limit // 2
     if omitted:
-        omitted -= len(truncation_notice(omitted))  # the notice itself is left out, too
+        omitted -= len(truncation_notice(omitted))  # the earlier notice is cut out, too
     return (
         text[:half] + truncation_notice(len(text) - 2 * half + omitted) + text[len(text) - half :]
     )
 
 
-class BoundedEntries:
-    """The first and the last outputs of a cell; those between are counted and dropped."""
+class _BoundedEntries:
+    """The first and the last outputs of a cell; the middle is counted and dropped."""
 
     def __init__(self) -> None:
         self.omitted_chars = 0
         self.data_size = 0
-        self.head: list[Entry] = []
-        self.tail: deque[Entry] = deque()
+        self.head: list[_Entry] = []
+        self.tail: deque[_Entry] = deque()
         self._head_room = MAX_HEAD_CHARS
         self._tail_size = 0
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[_Entry]:
         yield from (*self.head, *self.tail)
 
     def last_lines(self, max_lines: int) -> str:
-        """A few lines of what came last."""
+        """Return the last lines."""
         entries = self.tail or self.head
         pieces = list(islice(reversed(entries[-1].pieces), 100)) if entries else []
         text = "".join(reversed(pieces))
         return "\n".join(text[-4096:].rstrip().rsplit("\n", max_lines)[-max_lines:])
 
     def add_text(self, text: str, stream: str) -> None:
-        """Add text of a stream, which goes on where the same stream was last."""
+        """Append text to the last entry if it is of the same stream, or else to a new one."""
         if self._head_room > 0:
             first, text = text[: self._head_room], text[self._head_room :]
-            self._head_room -= len(first) + PIECE_OVERHEAD_CHARS
+            self._head_room -= len(first) + _PIECE_OVERHEAD_CHARS
             _append(self.head, first, stream)
         if text:
             last = text[-MAX_TAIL_CHARS:]
             self.omitted_chars += len(text) - len(last)
-            self._tail_size += len(last) + PIECE_OVERHEAD_CHARS
+            self._tail_size += len(last) + _PIECE_OVERHEAD_CHARS
             _append(self.tail, last, stream)
             self._trim()
 
-    def add(self, entry: Entry) -> None:
-        """Add an output that is kept as a whole or not at all."""
+    def add(self, entry: _Entry) -> None:
+        """Add an output that is kept whole or dropped."""
         self.data_size += entry.data_size
         if self._head_room >= entry.size:
             self._head_room -= entry.size
@@ -109,7 +108,7 @@ class BoundedEntries:
         self._trim()
 
     def _trim(self) -> None:
-        """Drop the oldest; not with every piece that comes, since the cut copies one."""
+        """Drop the oldest entries; not for every new piece, since cutting copies one."""
         if self._tail_size <= 2 * MAX_TAIL_CHARS:
             return
         while self._tail_size > MAX_TAIL_CHARS and len(self.tail) + len(self.tail[0].pieces) > 2:
@@ -121,40 +120,36 @@ class BoundedEntries:
                 self._tail_size -= excess
                 self.omitted_chars += excess
                 return
-            self._tail_size -= sum(len(piece) + PIECE_OVERHEAD_CHARS for piece in dropped)
+            self._tail_size -= sum(len(piece) + _PIECE_OVERHEAD_CHARS for piece in dropped)
             self.omitted_chars += sum(map(len, dropped))
             if not entry.stream or not entry.pieces:
                 self.data_size -= entry.data_size
                 self.tail.popleft()
 
 
-def _append(entries: list[Entry] | deque[Entry], text: str, stream: str) -> None:
+def _append(entries: list[_Entry] | deque[_Entry], text: str, stream: str) -> None:
     if entries and entries[-1].stream == stream:
         entries[-1].pieces.append(text)
     else:
-        entries.append(Entry(deque([text]), stream))
+        entries.append(_Entry(deque([text]), stream))
 
 
-MAX_DATA_CHARS = 16 * 1024**2
-"""Characters that are kept of a cell's images and other rich outputs, all together."""
-
-_MAX_PLACEHOLDER_CHARS = 1000
-"""Characters of a display's plain text where there is no room for it."""
-
+_MAX_DATA_CHARS = 16 * 1024**2  # of all images and other rich outputs of a cell
+_MAX_PLACEHOLDER_CHARS = 1000  # of the plain text of a display over the limit
 _IMAGE_TYPES = ("image/png", "image/jpeg", "image/svg+xml")
 
 
 class OutputCollector:
-    """A cell's outputs as the person has them on screen in the end, in bounded memory."""
+    """A cell's outputs as a frontend finally shows them, in bounded memory."""
 
     def __init__(self) -> None:
-        self._entries = BoundedEntries()
+        self._entries = _BoundedEntries()
         self._clear_before_next = False
         self.execution_count: int | None = None
         self._progress = progress.get()
 
     def add_stream(self, text: str, name: str = "stdout") -> None:
-        """Add text of stdout or stderr, which are interleaved as they arrive."""
+        """Add text of stdout or stderr, in order of arrival."""
         self._apply_pending_clear()
         self._entries.add_text(text, name)
         self._progress.put_out()
@@ -169,7 +164,7 @@ class OutputCollector:
     ) -> None:
         """Add a result or a display."""
         self._apply_pending_clear()
-        entry = Entry(
+        entry = _Entry(
             metadata=dict(metadata or {}), display_id=display_id, is_result=is_result, data={}
         )
         self._fill(entry, data)
@@ -177,23 +172,23 @@ class OutputCollector:
         self._progress.put_out()
 
     def update_display(self, data: Mapping[str, Any], display_id: str | None) -> None:
-        """Replace displays of that name; others are none of this cell's business."""
+        """Replace the displays with an id; ignore those of other cells."""
         for entry in self._entries:
             if display_id is not None and entry.display_id == display_id:
                 self._entries.data_size -= entry.data_size
                 self._fill(entry, data)
                 self._entries.data_size += entry.data_size
 
-    def _fill(self, entry: Entry, data: Mapping[str, Any]) -> None:
-        """Give a display its bundle, or what there is room for."""
-        room = MAX_DATA_CHARS - self._entries.data_size
+    def _fill(self, entry: _Entry, data: Mapping[str, Any]) -> None:
+        """Set the data of a display, or a placeholder above the limit."""
+        room = _MAX_DATA_CHARS - self._entries.data_size
         size = sum(map(_size, data.values()))
         bundle = dict(data)
         if size > room:
             rich = [kind for kind in data if kind != "text/plain"]
             plain = truncate_middle(str(data.get("text/plain", "")), _MAX_PLACEHOLDER_CHARS)
             if rich:
-                plain += f"\n[{', '.join(rich)} left out: {size} characters are too many]"
+                plain += f"\n[{', '.join(rich)} omitted: {size} characters are too many]"
             bundle = {"text/plain": plain.lstrip("\n")}
             size = len(bundle["text/plain"])
         elif "text/plain" in data:
@@ -212,20 +207,20 @@ class OutputCollector:
             "evalue": truncate_middle(value, MAX_HEAD_CHARS // 4),
             "traceback": lines,
         }
-        self._entries.add(Entry(deque([text + "\n"]), error=error))
+        self._entries.add(_Entry(deque([text + "\n"]), error=error))
 
     def add_oversized(self, msg_type: str, size: int) -> None:
-        """Note an output that was too large to be read at all, with its size in bytes."""
-        self.add_stream(f"\n[... An output ({msg_type}) of {size} bytes is left out ...]\n")
+        """Add a notice for an output that is too large to read, with its size in bytes."""
+        self.add_stream(f"\n[... An output ({msg_type}) of {size} bytes was omitted ...]\n")
 
     def clear(self, wait: bool = False) -> None:
-        """Forget what came so far, at once or when the next output comes."""
+        """Remove all outputs, now or before the next one."""
         self._clear_before_next = wait
         if not wait:
-            self._entries = BoundedEntries()
+            self._entries = _BoundedEntries()
 
     def add_message(self, msg_type: str, content: Mapping[str, Any]) -> None:
-        """Add an IOPub message; types that are no output are ignored."""
+        """Add an IOPub message; ignore types that are not outputs."""
         display_id = content.get("transient", {}).get("display_id")
         if msg_type == "stream":
             self.add_stream(content["text"], content.get("name", "stdout"))
@@ -244,19 +239,18 @@ class OutputCollector:
 
     def _apply_pending_clear(self) -> None:
         if self._clear_before_next:
-            self._clear_before_next = False
-            self._entries = BoundedEntries()
+            self.clear()
 
     def last_lines(self, max_lines: int = 3) -> str:
-        """A few lines of what came last, without colour codes."""
+        """Return the last lines, without colour codes."""
         return strip_ansi(self._entries.last_lines(max_lines))
 
     def result(self, timed_out: bool = False) -> CellOutput:
-        """Text in order, each display on lines of its own, and images as data URLs."""
+        """Return the output; each display starts and ends its own lines of the text."""
         entries = list(self._entries.head)
         omitted = self._entries.omitted_chars
         if omitted:
-            entries.append(Entry(deque([truncation_notice(omitted)]), stream="stderr"))
+            entries.append(_Entry(deque([truncation_notice(omitted)]), stream="stderr"))
         entries += self._entries.tail
         text, images = _read(entries)
         count = self.execution_count
@@ -268,36 +262,36 @@ def _size(value: Any) -> int:
     return len(value) if isinstance(value, str | bytes) else len(json.dumps(value, default=repr))
 
 
-def _read(entries: list[Entry]) -> tuple[str, list[str]]:
-    """The text of outputs, and their pictures."""
+def _read(entries: list[_Entry]) -> tuple[str, list[str]]:
+    """Return the text of outputs, and their images."""
     parts: list[str] = []
     images: list[str] = []
-    shown_before = False
+    was_display = False
     for entry in entries:
-        shown = entry.data is not None
-        if parts and not parts[-1].endswith("\n") and (shown or shown_before):
+        is_display = entry.data is not None
+        if parts and not parts[-1].endswith("\n") and (is_display or was_display):
             parts.append("\n")
-        shown_before = shown
+        was_display = is_display
         images += _image_urls(entry.data or {})
         if text := entry.text:
             parts.append(text)
     return "".join(parts), images
 
 
-def _stored(entry: Entry, count: int | None) -> dict[str, Any]:
-    """An output as the notebook format has it."""
+def _stored(entry: _Entry, count: int | None) -> dict[str, Any]:
+    """Return an output in the notebook format."""
     if entry.error is not None:
         return {"output_type": "error", **entry.error}
     if entry.data is None:
         return {"output_type": "stream", "name": entry.stream, "text": entry.text}
-    found = {"data": dict(entry.data), "metadata": dict(entry.metadata)}
+    bundle = {"data": dict(entry.data), "metadata": dict(entry.metadata)}
     if entry.is_result:
-        return {"output_type": "execute_result", "execution_count": count, **found}
-    return {"output_type": "display_data", **found}
+        return {"output_type": "execute_result", "execution_count": count, **bundle}
+    return {"output_type": "display_data", **bundle}
 
 
 def _image_urls(data: Mapping[str, Any]) -> list[str]:
-    """The picture of a display; where it comes in several formats, the first will do."""
+    """Return the image of a display, in the first of its formats."""
     for kind in _IMAGE_TYPES:
         if kind in data:
             content = str(data[kind])

@@ -1,4 +1,4 @@
-"""One cell at a time, for kernels whose interrupt ends whichever cell runs."""
+"""One cell at a time, for kernels whose interrupt stops whatever cell is running."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from oh_jupyter.cells.request import CellRequest
 
 
 class CellQueue:
-    """Queue of cells: one is sent when the one before it has ended.
+    """Queue of cells: each is sent when the previous one has ended.
 
-    A cell whose time is over while it waits is never sent, and no interrupt hits another cell.
+    A cell that times out in the queue is never sent, and no interrupt hits another cell.
     """
 
     def __init__(self, interrupt: Callable[[], Coroutine[Any, Any, object]]) -> None:
@@ -27,7 +27,7 @@ class CellQueue:
     async def run(
         self, send: Callable[[], Awaitable[CellRequest]], timeout: float | None
     ) -> CellOutput:
-        """Send a cell when it is the first, and wait for its end, ``timeout`` seconds at most."""
+        """Send a cell when it is its turn, and wait for its end, at most ``timeout`` seconds."""
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         while True:
@@ -42,38 +42,38 @@ class CellQueue:
                 self._lock.release()
                 raise
             self._holder = run_in_background(self._hold(request))
-            left = None if deadline is None else deadline - loop.time()
-            timed_out = await request.wait(left, self._give_up)
-            if not request.is_to_be_repeated:
+            remaining = None if deadline is None else deadline - loop.time()
+            timed_out = await request.wait(remaining, self._cancel)
+            if not request.needs_retry:
                 return request.outputs.result(timed_out)
 
     async def _hold(self, request: CellRequest) -> None:
-        """Hold the lock until a cell has ended, and no interrupt of it is on its way."""
+        """Hold the lock until a cell and any interrupt of it have ended."""
         await request.done.wait()
         if self._interrupting is not None:
             await asyncio.wait([self._interrupting])
             self._interrupting = None
         self._lock.release()
 
-    async def _give_up(self, request: CellRequest) -> None:
+    async def _cancel(self, request: CellRequest) -> None:
         if request.done.is_set():
             return
-        if request.begun.is_set():
+        if request.started.is_set():
             self._interrupting = run_in_background(self._interrupt())
             await asyncio.shield(self._interrupting)
         else:
-            self._interrupting = run_in_background(self._end(request))
+            self._interrupting = run_in_background(self._interrupt_later(request))
 
-    async def _end(self, request: CellRequest) -> None:
-        """Interrupt a cell that nobody waits for, once it has begun and until it has ended."""
-        await request.begun.wait()
-        # What arrives before the kernel has come to the code of the cell may be lost.
+    async def _interrupt_later(self, request: CellRequest) -> None:
+        """Interrupt a cancelled cell after its start, until it has ended."""
+        await request.started.wait()
+        # An interrupt before the kernel runs the code may be lost.
         while not request.done.is_set():
             await self._interrupt()
             await request.wait_after_interrupt()
 
     def close(self) -> None:
-        """Forget the cell that runs: the kernel, or the connection to it, is gone."""
+        """Drop the running cell: the kernel, or the connection to it, is gone."""
         for task in (self._holder, self._interrupting):
             if task is not None:
                 task.cancel()

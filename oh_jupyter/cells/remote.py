@@ -1,4 +1,4 @@
-"""A kernel behind a Jupyter server or a Kernel Gateway, for a runtime that lives in none."""
+"""A kernel behind a Jupyter server or a Kernel Gateway, for a runtime outside of kernels."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from oh_jupyter.cells.request import AGENT_USERNAME, CellRequest, execute_conten
 from oh_jupyter.errors import PluginError
 
 WATCH_INTERVAL_SECONDS = 2.0
-"""Seconds between two looks after the kernel while a cell runs."""
+"""Seconds between two checks of the kernel while a cell runs."""
 
 
 class RemoteKernel:
-    """Runs cells by the REST and websocket interface of a server."""
+    """Runs cells through the REST and websocket interface of a server."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class RemoteKernel:
         kernel_name: str = "python3",
         kernel_id: str | None = None,
     ) -> None:
-        """Choose a kernel that runs there and stays, or one to start; nothing is connected yet."""
+        """Choose a running kernel by id, or a kernel to start; nothing is connected yet."""
         self._url = url.rstrip("/")
         self._token = token
         self._name = kernel_name
@@ -47,7 +47,7 @@ class RemoteKernel:
         self.python_interpreter_path = ""
 
     async def start(self) -> None:
-        """Start the kernel, if none was named, and connect to it (PluginError)."""
+        """Start the kernel unless an id was given, and connect; PluginError on failure."""
         async with self._lock:
             if self._socket is not None and not self._socket.closed:
                 return
@@ -55,21 +55,21 @@ class RemoteKernel:
 
             try:
                 await self._connect(aiohttp)
-            except (aiohttp.ClientError, OSError) as problem:
+            except (aiohttp.ClientError, OSError) as error:
                 await self.close()
                 raise PluginError(
-                    f"No kernel at {self._url}: {problem}. Check kernel_url and kernel_token"
-                ) from problem
-        said = await self._run("import sys; print(sys.executable)", None, silent=False)
-        self.python_interpreter_path = said.text.strip()
+                    f"No kernel at {self._url}: {error}. Check kernel_url and kernel_token"
+                ) from error
+        output = await self._run("import sys; print(sys.executable)", None, silent=False)
+        self.python_interpreter_path = output.text.strip()
 
     async def _connect(self, aiohttp: Any) -> None:
         if self._http is None:
             headers = {"Authorization": f"token {self._token}"} if self._token else {}
             self._http = aiohttp.ClientSession(headers=headers, raise_for_status=True)
         if self._id is None:
-            async with self._http.post(self._kernels(), json={"name": self._name}) as answer:
-                self._id = (await answer.json())["id"]
+            async with self._http.post(self._kernels(), json={"name": self._name}) as response:
+                self._id = (await response.json())["id"]
         channels = f"{self._kernels(self._id)}/channels?session_id={self._session.session}"
         self._socket = await self._http.ws_connect(channels, max_msg_size=0)
         self._reader = asyncio.create_task(self._read())
@@ -80,7 +80,7 @@ class RemoteKernel:
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
     ) -> CellOutput:
-        """Run a cell to its end, see ``CellRunner``; connects first if need be."""
+        """Connect if necessary, and run a cell to its end, see ``CellRunner``."""
         await self.start()
         return await self._run(code, timeout, silent)
 
@@ -96,9 +96,9 @@ class RemoteKernel:
         frame = json_packer({**message, "buffers": [], "channel": "shell"}).decode()
         try:
             await self._socket.send_str(frame)
-        except OSError as problem:
+        except OSError as error:
             self._pending.pop(request.msg_id, None)
-            raise self._connection_lost() from problem
+            raise self._connection_lost() from error
         run_in_background(self._watch(request))
         return request
 
@@ -108,7 +108,7 @@ class RemoteKernel:
                 pass
 
     async def _watch(self, request: CellRequest) -> None:
-        """Ask after the kernel while a cell runs: a server says nothing when it is gone."""
+        """Poll the kernel while a cell runs, since the server does not report its removal."""
         import aiohttp
 
         while True:
@@ -126,7 +126,7 @@ class RemoteKernel:
         return PluginError(f"The connection to the kernel at {self._url} was lost")
 
     async def _read(self) -> None:
-        """Hand messages to the cells they belong to, until the connection ends."""
+        """Dispatch messages to their cells until the connection ends."""
         async for frame in self._socket:
             if isinstance(frame.data, str):
                 message = json.loads(frame.data)
@@ -135,20 +135,20 @@ class RemoteKernel:
                     request.handle(message["header"]["msg_type"], message["content"])
                     if request.done.is_set():
                         self._pending.pop(request.msg_id, None)
-        self._lose_all()
+        self._fail_pending()
 
-    def _lose_all(self) -> None:
+    def _fail_pending(self) -> None:
         for request in self._pending.values():
             request.fail(self._connection_lost())
         self._pending.clear()
 
     async def close(self) -> None:
-        """Disconnect, and end the kernel if we started it."""
+        """Disconnect, and shut down the kernel if we started it."""
         reader, self._reader = self._reader, None
         if reader is not None:
             reader.cancel()
             await asyncio.gather(reader, return_exceptions=True)
-        self._lose_all()
+        self._fail_pending()
         http, self._http, self._socket = self._http, None, None
         if http is None:
             return

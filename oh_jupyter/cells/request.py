@@ -1,4 +1,4 @@
-"""A cell as a message to a kernel, and the wait for all that comes of it."""
+"""A cell as a message to a kernel, and the wait for its reply and outputs."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ from oh_jupyter.cells.outputs import OutputCollector
 from oh_jupyter.events.action import progress
 
 AGENT_USERNAME = "openhands"
-"""Username in the headers of our requests: frontends know the agent's cells by it."""
+"""Username in the headers of our requests, by which frontends recognize the agent's cells."""
 
 MAX_OUTPUT_BYTES = 64 * 1024**2
-"""Bytes of an output in one piece that is read; of a larger one only its size is told."""
+"""Maximum size of one output message; only the size of a larger one is reported."""
 
-INTERRUPT_GRACE_SECONDS = 2.0
-"""Seconds that a cell gets to end after it was interrupted."""
+_INTERRUPT_GRACE_SECONDS = 2.0  # for a cell to end after an interrupt
 
 
 stores_history: ContextVar[bool] = ContextVar("stores_history", default=False)
-"""Whether a cell gets its own number and its place in ``In`` and ``Out``, as a person's does."""
+"""Whether a cell gets a number and an entry in ``In`` and ``Out``, like a person's."""
 
 
 def execute_content(code: str, silent: bool) -> dict[str, Any]:
-    """Content of an ``execute_request`` that asks for no input and aborts nobody's cells."""
+    """Return an ``execute_request`` that asks for no input and aborts no other cells."""
     return {
         "code": code,
         "silent": silent,
@@ -38,18 +37,18 @@ def execute_content(code: str, silent: bool) -> dict[str, Any]:
 
 
 class CellRequest:
-    """A cell that was sent, and what has come of it so far."""
+    """A sent cell, and its state."""
 
     def __init__(self, msg_id: str, silent: bool = False) -> None:
         self.msg_id = msg_id
-        # A kernel ignores interrupts between its status and the begin of the code.
-        self._begins_with = "status" if silent else "execute_input"
+        # A kernel ignores interrupts between its status and the start of the code.
+        self._starts_with = "status" if silent else "execute_input"
         self._progress = progress.get()
         self.outputs = OutputCollector()
         self.status = ""
-        self.begun = asyncio.Event()
-        self._given_up = False
-        self._problem: Exception | None = None
+        self.started = asyncio.Event()
+        self._cancelled = False
+        self._error: Exception | None = None
         self.replied = False
         self.idle = False
         self.done = asyncio.Event()
@@ -57,40 +56,40 @@ class CellRequest:
     async def wait(
         self, timeout: float | None, interrupt: Callable[[CellRequest], Awaitable[object]]
     ) -> bool:
-        """Wait for reply and idle; True if it was interrupted after ``timeout`` seconds."""
+        """Wait for reply and idle; True if interrupted after ``timeout`` seconds."""
         try:
             async with asyncio.timeout(timeout):
                 await self.done.wait()
         except TimeoutError:
-            await self._give_up(interrupt)
-            # Code may catch the interrupt and go on: then this is all there is to tell.
+            await self._cancel(interrupt)
+            # Code may catch the interrupt and continue; its later outputs are not collected.
             await self.wait_after_interrupt()
             return True
         except asyncio.CancelledError:
-            await self._give_up(interrupt)
+            await self._cancel(interrupt)
             raise
-        if self._problem is not None:
-            raise self._problem
+        if self._error is not None:
+            raise self._error
         return False
 
     @property
-    def is_to_be_repeated(self) -> bool:
-        """Whether a failing cell of somebody else's aborted what waited behind it."""
-        return self.status == "aborted" and not self._given_up
+    def needs_retry(self) -> bool:
+        """Whether the failure of another client's cell aborted this one in the queue."""
+        return self.status == "aborted" and not self._cancelled
 
     async def wait_after_interrupt(self) -> None:
-        """Wait until it ends, but no longer than a cell gets to end after an interrupt."""
+        """Wait for the end, but not longer than the grace period after an interrupt."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(INTERRUPT_GRACE_SECONDS):
+            async with asyncio.timeout(_INTERRUPT_GRACE_SECONDS):
                 await self.done.wait()
 
-    async def _give_up(self, interrupt: Callable[[CellRequest], Awaitable[object]]) -> None:
-        self._given_up = True
-        self._look_whether_done()
+    async def _cancel(self, interrupt: Callable[[CellRequest], Awaitable[object]]) -> None:
+        self._cancelled = True
+        self._check_done()
         await interrupt(self)
 
     def handle(self, msg_type: str, content: dict[str, Any]) -> None:
-        """Take a message that has the request as its parent."""
+        """Process a message whose parent is the request."""
         if msg_type == "execute_reply":
             self.replied = True
             self.status = content.get("status", "")
@@ -100,20 +99,20 @@ class CellRequest:
             if msg_type == "execute_input":
                 self._progress.begin()
             self.outputs.add_message(msg_type, content)
-        if msg_type == self._begins_with and not self.idle:
-            self.begun.set()
-        self._look_whether_done()
+        if msg_type == self._starts_with and not self.idle:
+            self.started.set()
+        self._check_done()
 
-    def _look_whether_done(self) -> None:
-        # An interrupt before the code of the cell keeps ipykernel from replying.
-        if self.idle and (self.replied or self._given_up):
+    def _check_done(self) -> None:
+        # After an interrupt before the code of the cell, ipykernel does not reply.
+        if self.idle and (self.replied or self._cancelled):
             self._end()
 
-    def fail(self, problem: Exception) -> None:
-        """End it with an error, for who waits for it."""
-        self._problem = problem
+    def fail(self, error: Exception) -> None:
+        """End the request with an error, which ``wait`` raises."""
+        self._error = error
         self._end()
 
     def _end(self) -> None:
-        self.begun.set()
+        self.started.set()
         self.done.set()

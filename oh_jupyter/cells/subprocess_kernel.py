@@ -1,4 +1,4 @@
-"""A kernel that is our child, for a runtime that does not live in one."""
+"""A kernel in a subprocess, for a runtime outside of kernels."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from oh_jupyter.cells.zmq import KernelClient
 
 _NAME = "python3"
-PORT_RANGE = range(40000, 50000)
-"""Where OpenHands looks for free ports for its kernel."""
-
+_PORTS = range(40000, 50000)  # as in OpenHands
 _CHANNELS = ("shell_port", "iopub_port", "stdin_port", "control_port", "hb_port")
 _MAX_START_ATTEMPTS = 5
 
@@ -31,17 +29,17 @@ class SubprocessKernel:
     """Starts a kernel at its first cell and runs cells in it."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
+        """Create the object; nothing is started yet."""
         self._manager: Any = None
         self._client: KernelClient | None = None
         self._queue = CellQueue(self._interrupt)
         self._lock = asyncio.Lock()
         self._ended: asyncio.Future[int]
         self.python_interpreter_path = sys.executable
-        self.startup_cells: list[str] = []  # for a kernel that takes the place of a dead one
+        self.startup_cells: list[str] = []  # for a kernel that replaces a dead one
 
     async def start(self) -> None:
-        """Start the kernel, unless it is running (PluginError)."""
+        """Start the kernel unless it is running; PluginError on failure."""
         async with self._lock:
             if self._client is None:
                 await self._start()
@@ -63,24 +61,24 @@ class SubprocessKernel:
                 self._ended = loop.run_in_executor(None, provisioner.process.wait)
                 self._client = KernelClient(manager.get_connection_info())
                 self._queue = CellQueue(self._interrupt)
-                said = await self._run("import sys, json; print(json.dumps(sys.executable))")
-                self.python_interpreter_path = json.loads(said.text)
+                output = await self._run("import sys, json; print(json.dumps(sys.executable))")
+                self.python_interpreter_path = json.loads(output.text)
                 for code in self.startup_cells:
                     await self._run(code, silent=True)
                 return
             except PluginError:
-                # Another program may have taken a port between our look and its use.
+                # Another program may have taken a port between the check and its use.
                 await self.close()
                 if attempt == _MAX_START_ATTEMPTS - 1:
                     raise
-            except Exception as problem:
+            except Exception as error:
                 await self.close()
-                raise PluginError(f"Kernel {_NAME!r} cannot be started: {problem}") from problem
+                raise PluginError(f"Kernel {_NAME!r} cannot be started: {error}") from error
 
     async def run_cell(
         self, code: str, *, timeout: float | None = None, silent: bool = False
     ) -> CellOutput:
-        """Run a cell, see ``CellRunner``; the kernel is started first if need be."""
+        """Start the kernel if necessary, and run a cell, see ``CellRunner``."""
         await self.start()
         return await self._run(code, timeout, silent)
 
@@ -100,14 +98,14 @@ class SubprocessKernel:
         finally:
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
-        raise PluginError("The kernel died; its state is lost, and the next cell starts another")
+        raise PluginError("The kernel died; its state is lost, and the next cell starts a new one")
 
     async def _interrupt(self) -> None:
         if self._manager is not None and self._manager.has_kernel:
             await self._manager.interrupt_kernel()
 
     async def close(self) -> None:
-        """Shut the kernel down. A later cell starts another."""
+        """Shut down the kernel; the next cell starts a new one."""
         client, manager = self._client, self._manager
         self._client = self._manager = None
         self._queue.close()
@@ -118,13 +116,13 @@ class SubprocessKernel:
 
 
 def _free_ports() -> Iterator[int]:
-    """Ports that nobody listens on, in random order."""
-    for port in random.sample(PORT_RANGE, len(PORT_RANGE)):
+    """Yield unused ports in random order."""
+    for port in random.sample(_PORTS, len(_PORTS)):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))
-            except OSError as problem:
-                if problem.errno not in (errno.EADDRINUSE, errno.EACCES):
+            except OSError as error:
+                if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                     raise
                 continue
         yield port

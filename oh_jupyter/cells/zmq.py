@@ -1,6 +1,6 @@
-"""A client that runs cells in a kernel, the one that it lives in or any other, as frontends do.
+"""A client that runs cells in a kernel, its own or another, like a frontend.
 
-At the reply, outputs may still be on their way: a cell is done when reply *and* idle status came.
+Outputs may arrive after the reply: a cell is done after reply *and* idle status.
 """
 
 from __future__ import annotations
@@ -23,21 +23,16 @@ from oh_jupyter.cells.request import (
     execute_content,
 )
 
-_PARTS = 5
-"""Parts of a message without buffers: signature, header, parent, metadata and content."""
-
-_PROBE_SECONDS = 0.2
-"""Seconds until a subscription that has shown nothing is probed again."""
-
-_CONNECTION_SECONDS = 5.0
-"""Seconds until a connection is made anew through which nothing was heard; then twice as many."""
+_PARTS = 5  # of a message without buffers: signature, header, parent, metadata and content
+_PROBE_SECONDS = 0.2  # until a silent subscription is probed again
+_CONNECTION_SECONDS = 5.0  # until a silent control connection is replaced; doubles each time
 
 
 class KernelClient:
-    """Sends cells to a kernel. It belongs to one asyncio loop."""
+    """Sends cells to a kernel, on one asyncio loop."""
 
     def __init__(self, connection: Any) -> None:
-        """Make a client, which connects at its first cell."""
+        """Create a client, which connects at its first cell."""
         self._channels = ConnectionFileMixin()
         self._channels.context = zmq.asyncio.Context()
         self._channels.load_connection_info(connection)
@@ -62,7 +57,7 @@ class KernelClient:
         timeout: float | None = None,
         silent: bool = False,
     ) -> CellOutput:
-        """Run a cell to its end; ``cancel`` ends the one with an id, also if it waits."""
+        """Run a cell to its end; ``cancel`` stops a running or queued cell by its id."""
 
         async def interrupt(request: CellRequest) -> None:
             cancel(request.msg_id)
@@ -73,16 +68,16 @@ class KernelClient:
                 timed_out = await request.wait(timeout, interrupt)
             finally:
                 self._pending.pop(request.msg_id, None)
-            if not request.is_to_be_repeated:
+            if not request.needs_retry:
                 return request.outputs.result(timed_out)
 
     def peek(self, max_lines: int = 3) -> str:
-        """The last lines of the cell that runs: of those that wait none has put anything out."""
-        found = (request.outputs.last_lines(max_lines) for request in list(self._pending.values()))
-        return next(filter(None, found), "")
+        """Return the last lines of the running cell; queued cells have no output."""
+        lines = (request.outputs.last_lines(max_lines) for request in list(self._pending.values()))
+        return next(filter(None, lines), "")
 
     async def send(self, code: str, silent: bool) -> CellRequest:
-        """Send a cell, which runs when those before it have ended."""
+        """Send a cell, which runs after the previous ones."""
         await self._connect()
         message = self._session.msg("execute_request", execute_content(code, silent))
         request = CellRequest(message["header"]["msg_id"], silent)
@@ -95,21 +90,21 @@ class KernelClient:
         async with self._connecting:
             if self._shell is not None:
                 return
-            # Annotated as plain sockets; the context makes asyncio ones.
+            # Annotated as plain sockets, but the context creates asyncio ones.
             channels: Any = self._channels
             if self._iopub is None:
                 self._iopub = channels.connect_iopub()
                 self._readers.append(asyncio.create_task(self._read(self._iopub)))
             seconds = _CONNECTION_SECONDS
-            while not await self._is_heard(seconds):
+            while not await self._is_subscribed(seconds):
                 seconds *= 2
             self._shell = shell = channels.connect_shell(identity=self._session.bsession)
             self._readers.append(asyncio.create_task(self._read(shell)))
 
-    async def _is_heard(self, seconds: float) -> bool:
-        """Ask on control, which answers while cells run, until IOPub shows that it was asked.
+    async def _is_subscribed(self, seconds: float) -> bool:
+        """Send probes on the control channel until IOPub shows one.
 
-        For a connection that comes while ipykernel starts it may be deaf for ever.
+        A control connection made while ipykernel starts may never get a reply.
         """
         channels: Any = self._channels
         control = channels.connect_control()
@@ -153,7 +148,7 @@ class KernelClient:
             if len(content) > MAX_OUTPUT_BYTES:
                 request.outputs.add_oversized(msg_type, len(content))
                 continue
-            # Session.deserialize parses the dates in the headers, which takes the most time of it.
+            # Session.deserialize would spend most of its time parsing the dates in the headers.
             if not compare_digest(signature, self._session.sign(parts[1:_PARTS])):
                 continue
             request.handle(msg_type, self._session.unpack(content))
@@ -161,7 +156,7 @@ class KernelClient:
                 self._pending.pop(request.msg_id, None)
 
     async def close(self) -> None:
-        """Disconnect; cells that run go on, their outputs are no longer read."""
+        """Disconnect; running cells continue, and their outputs are no longer read."""
         for reader in self._readers:
             reader.cancel()
         await asyncio.gather(*self._readers, return_exceptions=True)

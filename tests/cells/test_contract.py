@@ -54,9 +54,9 @@ def test_a_cell_has_begun_when_it_can_be_interrupted(silent: bool) -> None:
     """Before it tells its input, a kernel ignores interrupts; silent cells tell none."""
     request = CellRequest("id", silent)
     request.handle("status", {"execution_state": "busy"})
-    assert request.begun.is_set() is silent
+    assert request.started.is_set() is silent
     request.handle("execute_input", {"code": "1", "execution_count": 1})
-    assert request.begun.is_set()
+    assert request.started.is_set()
 
 
 async def test_what_another_has_signed_is_not_of_the_kernel() -> None:

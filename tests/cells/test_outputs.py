@@ -105,13 +105,13 @@ def test_pictures_are_kept_while_there_is_room() -> None:
         outputs.add_display(picture, "d")
     found = outputs.result()
     assert len(found.image_urls) == 15
-    assert "<Figure 14>\n<Figure 15>\n[image/png left out: 1048587 characters" in found.text
+    assert "<Figure 14>\n<Figure 15>\n[image/png omitted: 1048587 characters" in found.text
     outputs.update_display({"text/plain": "gone"}, "d")
     outputs.add_display(picture)
     assert len(outputs.result().image_urls) == 1
     outputs.clear()
     outputs.add_display({"application/json": {"a": ["x" * 17 * 1024**2]}})
-    assert outputs.result().text.startswith("[application/json left out")
+    assert outputs.result().text.startswith("[application/json omitted")
 
 
 def test_a_shortened_text_says_how_much_it_lacks() -> None:
