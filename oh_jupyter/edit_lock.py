@@ -1,7 +1,7 @@
-"""Exclusive lock of a file for all editors, and savers, of a user on one machine.
+"""Exclusive lock of a file among all editors and saves of a user on one machine.
 
-While an editor holds one, the lock file names its history; if it dies in a change, that stays, so
-that whoever comes next knows which history to ask. Other users and machines are not excluded.
+The lock file names the history of the editor that holds it. If the editor dies during a change,
+the name remains, so that the next one can finish the change from that history.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if sys.platform == "win32":
     _ROOTS: tuple[str, ...] = (os.environ.get("LOCALAPPDATA") or tempfile.gettempdir(),)
 
     def _user() -> int:
-        return 0  # the root is this user's alone, and nothing there names an owner
+        return 0  # the root belongs to this user, and files there have no numeric owner
 else:
-    _ROOTS = ("/var/tmp", "/tmp")  # the first outlives a restart of the machine
+    _ROOTS = ("/var/tmp", "/tmp")  # the first survives a reboot
 
     def _user() -> int:
         return os.geteuid()
@@ -43,35 +43,35 @@ _UNUSABLE_ERRNOS = (
     errno.EEXIST,
     errno.ELOOP,
 )
-_MAX_RECORD_BYTES = 16384  # two paths of the greatest length
+_MAX_RECORD_BYTES = 16384  # two paths of maximum length
 
 
 @dataclass(frozen=True)
 class LockHolder:
-    """Identity of an editor that changes a file."""
+    """An editor that changes a file, identified by the file's history folder."""
 
     folder: str
     path: str
 
     @classmethod
     def parse(cls, record: bytes) -> LockHolder | None:
-        """Holder named in a lock file; None for nothing, or what a power failure left of it."""
+        """Read the holder from a lock file; None if it is empty or damaged."""
         folder, separator, path = record.partition(b"\0")
         return cls(os.fsdecode(folder), os.fsdecode(path)) if separator else None
 
     @property
     def record(self) -> bytes:
-        """Content of the lock file."""
+        """The content of the lock file."""
         return os.fsencode(self.folder) + b"\0" + os.fsencode(self.path)
 
     @property
-    def is_in_the_middle(self) -> bool:
-        """Whether it wrote its intent and has not yet committed it."""
+    def is_unfinished(self) -> bool:
+        """Whether it has written an intent and not yet committed it."""
         return os.path.exists(os.path.join(self.folder, "intent.json"))
 
 
 class InterruptedEdit(Exception):
-    """An editor with another history died while it changed a file."""
+    """An editor with another history died during a change."""
 
     def __init__(self, holder: LockHolder) -> None:
         super().__init__(holder)
@@ -80,9 +80,9 @@ class InterruptedEdit(Exception):
 
 @contextmanager
 def held_by_saver(path: str, timeout_seconds: float) -> Iterator[None]:
-    """Hold the lock of a real path without a history, where it can be had in time.
+    """Hold the lock of a real path for a save, or go ahead without it after the timeout.
 
-    Who saves what a person has typed must not fail by an editor that is suspended or has died.
+    A suspended or dead editor must not prevent saving a person's work.
     """
     holder = LockHolder(os.devnull, path)
     with ExitStack() as stack:
@@ -97,20 +97,20 @@ def held(
     is_known: Callable[[LockHolder], bool],
     timeout_seconds: float | None = None,
 ) -> Iterator[None]:
-    """Hold the locks of files; raises InterruptedEdit for a lock whose holder died.
+    """Hold the locks of files; raise InterruptedEdit for a lock whose holder died.
 
-    Each is waited for at most ``timeout_seconds``, then it is a TimeoutError.
+    Raise TimeoutError if one lock takes longer than ``timeout_seconds``.
     """
-    place = _lock_folder()
-    if place is None:
+    folder = _lock_folder()
+    if folder is None:
         yield
         return
     with ExitStack() as stack:
-        # Everybody takes locks in the same order, so no two ever wait for each other.
+        # The same order everywhere, so that no two editors wait for each other.
         for name_of in (lock_name, _inode_name):
             named = {name: holder for holder in holders if (name := name_of(holder.path))}
             for name in sorted(named):
-                file = os.path.join(place, name)
+                file = os.path.join(folder, name)
                 stack.enter_context(_held(file, named[name], is_known, timeout_seconds))
         yield
 
@@ -125,7 +125,7 @@ def _held(
     with file_lock(file, timeout_seconds) as descriptor:
         before = LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES))
         if before is not None and before != holder:
-            if before.is_in_the_middle and not is_known(before):
+            if before.is_unfinished and not is_known(before):
                 raise InterruptedEdit(before)
             os.ftruncate(descriptor, 0)
             os.lseek(descriptor, 0, os.SEEK_SET)
@@ -134,59 +134,59 @@ def _held(
         try:
             yield
         finally:
-            if not holder.is_in_the_middle:
+            if not holder.is_unfinished:
                 _remove(file, descriptor)
 
 
 def _remove(file: str, descriptor: int) -> None:
     try:
         os.unlink(file)
-    except OSError:  # where a file that is open cannot be removed, it stays
+    except OSError:  # some systems cannot remove an open file
         with suppress(OSError):
             os.ftruncate(descriptor, 0)
 
 
 def find_interrupted(path: Path) -> LockHolder | None:
-    """Editor that died while it changed a file, if any; creates nothing and does not wait."""
-    # Mostly there is no lock at all, and no need to follow links to a file.
-    places = [place for place in lock_folders() if _has_locks(place) and is_private(place)]
-    if not places:
+    """Find the editor that died while it changed a file, without waiting for a lock."""
+    # Usually no lock exists, and resolving links is unnecessary.
+    folders = [folder for folder in lock_folders() if _has_locks(folder) and is_private(folder)]
+    if not folders:
         return None
     real = os.path.realpath(path)
     names = [name for name in (lock_name(real), _inode_name(real)) if name]
-    found = (_died_with(os.path.join(place, name)) for place in places for name in names)
-    return next(filter(None, found), None)
+    holders = (_dead_holder(os.path.join(folder, name)) for folder in folders for name in names)
+    return next(filter(None, holders), None)
 
 
-def _has_locks(place: str) -> bool:
+def _has_locks(folder: str) -> bool:
     try:
-        with os.scandir(place) as entries:
+        with os.scandir(folder) as entries:
             return any(entries)
     except OSError:
         return False
 
 
-def _died_with(file: str) -> LockHolder | None:
+def _dead_holder(file: str) -> LockHolder | None:
     try:
         with open(file, "rb", buffering=0) as stream:
             holder = LockHolder.parse(stream.read(_MAX_RECORD_BYTES))
-        if holder is not None and holder.is_in_the_middle:
+        if holder is not None and holder.is_unfinished:
             with file_lock(file, timeout_seconds=0) as descriptor:
                 if LockHolder.parse(os.read(descriptor, _MAX_RECORD_BYTES)) == holder:
                     return holder
-                _remove(file, descriptor)  # it is over by now
+                _remove(file, descriptor)  # it has finished meanwhile
     except OSError:
-        pass  # there is no lock, or its holder lives
+        pass  # no lock, or its holder is alive
     return None
 
 
 def lock_name(path: str) -> str:
-    """Name of the lock file of a real path."""
+    """Return the name of the lock file of a real path."""
     return hashlib.sha256(os.fsencode(os.path.normcase(path))).hexdigest()[:32]
 
 
 def _inode_name(path: str) -> str:
-    """Name the lock that the hard links of a file share; "" for a file with one name."""
+    """Return the name of the lock that the hard links of a file share; "" for a single name."""
     try:
         info = os.stat(path)
     except OSError:
@@ -196,33 +196,33 @@ def _inode_name(path: str) -> str:
 
 
 def lock_folders() -> list[str]:
-    """Folders of the locks, the first of which that is private is used."""
+    """Return the candidates for the folder of the locks; the first private one is used."""
     return [os.path.join(root, f"oh_jupyter_locks_{_user()}") for root in _ROOTS]
 
 
 def _lock_folder() -> str | None:
-    """Find the folder of the locks; None if there is none that only this user can write."""
-    for place in lock_folders():
-        if is_private(place):
-            return place
+    """Return the folder of the locks; None if no candidate is private."""
+    for folder in lock_folders():
+        if is_private(folder):
+            return folder
         try:
-            os.mkdir(place, 0o700)
+            os.mkdir(folder, 0o700)
         except OSError as error:
             if error.errno not in _UNUSABLE_ERRNOS:
                 raise
-        if is_private(place):
-            return place
+        if is_private(folder):
+            return folder
     _warn()
     return None
 
 
-def is_private(place: str) -> bool:
-    """Whether nobody else can have put a file there, or a link, and we can."""
+def is_private(folder: str) -> bool:
+    """Return whether we can write to a folder, and nobody else can."""
     try:
-        info = os.lstat(place)
+        info = os.lstat(folder)
     except OSError:
         return False
-    if not stat.S_ISDIR(info.st_mode) or not os.access(place, os.W_OK):
+    if not stat.S_ISDIR(info.st_mode) or not os.access(folder, os.W_OK):
         return False
     return sys.platform == "win32" or (info.st_uid == _user() and not info.st_mode & 0o022)
 
@@ -230,7 +230,7 @@ def is_private(place: str) -> bool:
 @cache
 def _warn() -> None:
     logging.getLogger(__name__).warning(
-        "There is no folder for the locks of files (%s): editors of different workspaces do not "
-        "wait for each other, and may lose edits that they make to one file at the same time.",
+        "No private folder for file locks is available (%s): editors of different workspaces do "
+        "not wait for each other, and simultaneous edits of one file may be lost.",
         ", ".join(lock_folders()),
     )

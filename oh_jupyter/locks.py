@@ -1,7 +1,7 @@
-"""Exclusive locks of a file, among processes and threads, and of a name, among threads.
+"""Exclusive locks: of a file among processes and threads, of a name among threads.
 
-Locks of the operating system are freed when their holder dies, however it dies. They
-belong to the open file, so that threads exclude each other just as processes do.
+The operating system releases file locks when their holder dies. They belong to the open file, so
+that threads exclude each other just like processes.
 """
 
 from __future__ import annotations
@@ -32,22 +32,21 @@ _held: set[int] = set()  # descriptors of locked files
 def file_lock(
     path: str | os.PathLike[str], timeout_seconds: float | None = None, *, mode: int = 0o600
 ) -> Iterator[int]:
-    """Hold the exclusive lock of a file for the block, and get its descriptor.
+    """Hold the exclusive lock of a file in the block.
 
-    Whoever holds the lock may remove the file and its directory: those who waited for it
-    notice, and make them anew.
+    The holder may remove the file and its directory; those who wait for it create them again.
 
     Args:
-        path: The lock file; made if it is missing, with its directory, and left.
-        timeout_seconds: How long to wait at most; None for as long as it takes, 0 to try once.
-        mode: Permissions of a file that is made.
+        path: The lock file; created with its directory if missing, and not removed.
+        timeout_seconds: Maximum time to wait; None for no limit, 0 to try once.
+        mode: Permissions of a new file.
 
     Yields:
         The descriptor of the file, open for reading and writing.
 
     Raises:
-        TimeoutError: If others held it all the time.
-        OSError: If the file cannot be made.
+        TimeoutError: Others held the lock until the timeout.
+        OSError: The file cannot be created.
     """
     deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
     descriptor = _open(path, mode)
@@ -64,13 +63,13 @@ def file_lock(
             _held.add(descriptor)
         yield descriptor
     finally:
-        # A forked child has closed its copy already.
+        # A forked child has already closed its copy.
         if os.getpid() == owner:
             _close(descriptor)
 
 
 def is_locked_file(path: str | os.PathLike[str], descriptor: int) -> bool:
-    """Tell whether the file that a lock was taken on is still the one of that name."""
+    """Return whether a path still names the locked file."""
     try:
         return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(descriptor))
     except FileNotFoundError:
@@ -79,14 +78,14 @@ def is_locked_file(path: str | os.PathLike[str], descriptor: int) -> bool:
 
 @contextlib.contextmanager
 def thread_lock(name: str, timeout_seconds: float | None = None) -> Iterator[None]:
-    """Hold the lock of a name for the block, among the threads of this process.
+    """Hold the lock of a name in the block, among the threads of this process.
 
     Args:
         name: Any string.
-        timeout_seconds: How long to wait at most; None for as long as it takes.
+        timeout_seconds: Maximum time to wait; None for no limit.
 
     Raises:
-        TimeoutError: If others held it all the time.
+        TimeoutError: Others held the lock until the timeout.
     """
     with _guard:
         lock, users = _named.get(name, (threading.Lock(), 0))
@@ -111,7 +110,7 @@ def _open(path: str | os.PathLike[str], mode: int) -> int:
     while True:
         try:
             return os.open(path, _FLAGS, mode)
-        except FileNotFoundError:  # its directory is missing, or was removed at this moment
+        except FileNotFoundError:  # its directory is missing, or was just removed
             os.makedirs(os.path.dirname(os.path.abspath(path)), mode=0o700, exist_ok=True)
 
 
@@ -123,17 +122,17 @@ def _close(descriptor: int) -> None:
 
 
 def _acquire(descriptor: int, deadline: float | None) -> bool:
-    """Lock an open file; False if the deadline of the monotonic clock passed before."""
+    """Lock an open file; False after the deadline of the monotonic clock."""
     if deadline is None and sys.platform != "win32":
         _lock(descriptor, True)
         return True
     pause = _FIRST_POLL_SECONDS
-    # The system can wait for a lock, but not for a limited time.
+    # The system can wait for a lock, but not with a timeout.
     while not _lock(descriptor, False):
-        left = pause if deadline is None else deadline - time.monotonic()
-        if left <= 0:
+        remaining = pause if deadline is None else deadline - time.monotonic()
+        if remaining <= 0:
             return False
-        time.sleep(min(pause, left))
+        time.sleep(min(pause, remaining))
         pause = min(2 * pause, _MAX_POLL_SECONDS)
     return True
 
@@ -145,7 +144,7 @@ def _timeout(name: str, seconds: float | None) -> TimeoutError:
 if sys.platform == "win32":
     import msvcrt
 
-    # What is locked there cannot be read by others, so it is a byte that no file has.
+    # Others cannot read a locked byte there, so it is one past the end of any file.
     _OFFSET_BYTES = 0x7FFFFFF0
 
     def _lock(descriptor: int, wait: bool) -> bool:
@@ -165,7 +164,7 @@ if sys.platform == "win32":
         finally:
             os.lseek(descriptor, 0, os.SEEK_SET)
 else:
-    with contextlib.suppress(ImportError):  # a Python without it can import what never locks
+    with contextlib.suppress(ImportError):  # without it, modules that never lock still work
         import fcntl
 
     def _lock(descriptor: int, wait: bool) -> bool:
@@ -179,7 +178,7 @@ else:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
 
     def _reset_after_fork() -> None:
-        """Leave the locks to the parent: a copy of its open file would hold them as well."""
+        """Close copies of the parent's lock files, which would hold the locks, too."""
         global _guard
         _guard = threading.Lock()
         _named.clear()
