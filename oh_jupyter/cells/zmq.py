@@ -16,12 +16,7 @@ from jupyter_client.connect import ConnectionFileMixin
 from jupyter_client.session import Session
 
 from oh_jupyter.cells import CellOutput
-from oh_jupyter.cells.request import (
-    AGENT_USERNAME,
-    MAX_OUTPUT_BYTES,
-    CellRequest,
-    execute_content,
-)
+from oh_jupyter.cells.request import AGENT_USERNAME, MAX_OUTPUT_BYTES, CellRequest, execute_content
 
 _PARTS = 5  # of a message without buffers: signature, header, parent, metadata and content
 _PROBE_SECONDS = 0.2  # until a silent subscription is probed again
