@@ -10,7 +10,7 @@ from typing import Any
 
 from oh_jupyter.editor.arguments import Arguments, prepare, prepare_edit, required
 from oh_jupyter.editor.changed_files import ChangedFile, HistoryPosition, changes
-from oh_jupyter.editor.engine import Transaction, apply, apply_together, overwrite
+from oh_jupyter.editor.engine import EditOptions, Transaction, apply, apply_together, overwrite
 from oh_jupyter.editor.files.paths import check_path, check_regular, exists, parse_path
 from oh_jupyter.editor.history.edit_history import (
     MAX_HISTORY_BYTES,
@@ -141,20 +141,20 @@ class FileEditor:
             replace_all=replace_all,
             expected_replacements=expected_replacements,
         )
+        options = EditOptions(enable_linting, dry_run)
         self.finish_interrupted(target)
         if command == "apply_patch":
             from oh_jupyter.editor.patch_files import patch_files
 
             text = required(command, "content", content)
-            return patch_files(self._state, target, text, linting=enable_linting, dry_run=dry_run)
+            return patch_files(self._state, target, text, options)
         restorable = command in ("undo_edit", "redo_edit") and self.history_store.has(target)
         check_path(command, target, restorable=restorable)
         if command == "view":
             return self._view(target, view_range)
         if command in ("undo_edit", "redo_edit"):
             return self._undo_or_redo(target, command, dry_run)
-        edit = prepare(command, target, arguments)
-        return apply(self._state, edit, linting=enable_linting, dry_run=dry_run)
+        return apply(self._state, prepare(command, target, arguments), options)
 
     def edit_cell(
         self,
@@ -223,7 +223,7 @@ class FileEditor:
             hint = "It should be a list of dicts, each with the arguments of one command."
             raise invalid("edits", edits, hint)
         commands = [prepare_edit(edit, self.workspace) for edit in items]
-        return apply_together(self._state, commands, linting=enable_linting, dry_run=dry_run)
+        return apply_together(self._state, commands, EditOptions(enable_linting, dry_run))
 
     def transaction(self, *, enable_linting: bool = False) -> Transaction:
         """Collect commands in a ``with`` block, and apply them at its end like ``edit_many``.
@@ -234,7 +234,7 @@ class FileEditor:
         Returns:
             An object to call in the block in place of the editor.
         """
-        return Transaction(self._state, linting=enable_linting)
+        return Transaction(self._state, EditOptions(enable_linting))
 
     @property
     def history_store(self) -> EditHistory:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -24,7 +25,6 @@ from oh_jupyter.editor.messages import (
     file_exists,
     invalid,
     plural,
-    still_being_written,
     too_large,
 )
 from oh_jupyter.editor.result import EditorResult
@@ -39,24 +39,25 @@ _MAX_ATTEMPTS = 3  # while somebody else keeps writing a file
 _T = TypeVar("_T")
 
 
-def apply(
-    state: EditorState,
-    command: EditCommand | NewFile,
-    *,
-    linting: bool = False,
-    dry_run: bool = False,
-) -> EditorResult:
+@dataclass(frozen=True)
+class EditOptions:
+    """Options of an edit."""
+
+    linting: bool = False
+    dry_run: bool = False
+
+
+def apply(state: EditorState, command: EditCommand | NewFile, options: EditOptions) -> EditorResult:
     """Apply one command to one file."""
     stage, path = Stage(state), command.path
-    (output, note), _ = _make(
-        stage, [path], lambda stage: _stage_command(stage, command), dry_run=dry_run
-    )
+    build = partial(_stage_command, command=command)
+    (output, note), _ = _make(stage, [path], build, "", options.dry_run)
     staged = stage.at(path)
     new = command if isinstance(command, NewFile) else command.if_missing
-    result = staged.result(dry_run=dry_run)
-    result.output = DRY_RUN * dry_run + output
+    result = staged.result(dry_run=options.dry_run)
+    result.output = DRY_RUN * options.dry_run + output
     if staged.command != "create" and isinstance(command, EditCommand):
-        result.output += (_lint(result) if linting else "") + command.review + note
+        result.output += (_lint(result) if options.linting else "") + command.review + note
     elif new is not None:
         result.new_content = new.text  # with the caller's line ends
     return result
@@ -66,18 +67,16 @@ def apply_all(
     state: EditorState,
     paths: Iterable[Path],
     build: Callable[[Stage], str],
-    *,
     command: str,
     path: Path,
-    linting: bool = False,
-    dry_run: bool = False,
+    options: EditOptions,
 ) -> EditorResult:
     """Apply an edit of any number of files as one step; ``build`` may be called repeatedly."""
-    stage, targets = Stage(state), list(paths)
+    stage, targets, dry_run = Stage(state), list(paths), options.dry_run
     state.finish_interrupted(*targets)
-    output, notes = _make(stage, targets, build, command, dry_run=dry_run)
+    output, notes = _make(stage, targets, build, command, dry_run)
     files = [staged.result(dry_run=dry_run) for staged in stage.changed]
-    if linting:
+    if options.linting:
         output += "".join(_lint(file) for file in files if file.new_content is not None)
     only = files[0] if len(files) == 1 else EditorResult("")
     return EditorResult(
@@ -92,11 +91,7 @@ def apply_all(
 
 
 def apply_together(
-    state: EditorState,
-    commands: Sequence[EditCommand | NewFile],
-    *,
-    linting: bool = False,
-    dry_run: bool = False,
+    state: EditorState, commands: Sequence[EditCommand | NewFile], options: EditOptions
 ) -> EditorResult:
     """Apply several commands in order, as one edit."""
 
@@ -118,15 +113,7 @@ def apply_together(
         return heading + "".join(outputs) + REVIEW
 
     paths = [command.path for command in commands]
-    return apply_all(
-        state,
-        paths,
-        build,
-        command="edit_many",
-        path=paths[0],
-        linting=linting,
-        dry_run=dry_run,
-    )
+    return apply_all(state, paths, build, "edit_many", paths[0], options)
 
 
 def overwrite(
@@ -137,12 +124,7 @@ def overwrite(
 
 
 def _make(
-    stage: Stage,
-    paths: list[Path],
-    build: Callable[[Stage], _T],
-    command: str = "",
-    *,
-    dry_run: bool,
+    stage: Stage, paths: list[Path], build: Callable[[Stage], _T], command: str, dry_run: bool
 ) -> tuple[_T, dict[Path, str]]:
     if dry_run:
         return build(stage), stage.check_conflicts()
@@ -183,7 +165,10 @@ def _write(
                 raise
             stage.remember()
             return built, notes
-    raise still_being_written(", ".join(map(str, targets)))
+    raise FileChangedError(
+        f"Somebody else keeps writing {', '.join(map(str, targets))}; nothing was changed. Try "
+        "again later."
+    )
 
 
 def _make_parents(files: list[StagedFile], made: list[Path]) -> None:
@@ -263,11 +248,11 @@ class Transaction:
         result: The result of the edits; None before the end of the block.
     """
 
-    def __init__(self, state: EditorState, *, linting: bool = False) -> None:
+    def __init__(self, state: EditorState, options: EditOptions) -> None:
         """Start without edits."""
         self._state = state
         self._stage = Stage(state)
-        self._linting = linting
+        self._options = options
         self._commands: list[EditCommand | NewFile] = []
         self.result: EditorResult | None = None
 
@@ -300,4 +285,4 @@ class Transaction:
     ) -> None:
         """Apply all edits, unless the block failed."""
         if kind is None and self._commands:
-            self.result = apply_together(self._state, self._commands, linting=self._linting)
+            self.result = apply_together(self._state, self._commands, self._options)

@@ -214,7 +214,6 @@ def _semantic_findings(
 
 
 def _has_noqa(finding: Finding, lines: list[str]) -> bool:
-    """Return whether a ``noqa`` comment suppresses the finding."""
     match = _NOQA.search(lines[finding.line - 1]) if finding.line <= len(lines) else None
     if match is None:
         return False
@@ -242,21 +241,16 @@ def is_auto_lint(settings: Settings | None) -> bool:
 
 def lint_report(path: Path, old: str, new: str) -> str:
     """Report the problems that an edit introduced, in OpenHands' words, and a missing linter."""
-    found = _lint(path, new)
-    introduced = _introduced(_lint(path, old), found) if found.findings else []
+    result = _lint(path, new)
+    if result.missing and not result.complete:
+        return result.missing
+    report = "No linting issues found in the changes."
+    introduced = _introduced(_lint(path, old), result) if result.findings else []
     if introduced:
-        report = "\n".join(
-            [
-                "Linting issues found in the changes:",
-                *(f"- Line {line}, Column {column}: {text}" for line, column, text in introduced),
-                "",
-            ]
+        report = "Linting issues found in the changes:\n" + "".join(
+            f"- Line {line}, Column {column}: {text}\n" for line, column, text in introduced
         )
-    elif found.missing and not found.complete:
-        return found.missing
-    else:
-        report = "No linting issues found in the changes."
-    return f"{report.rstrip()}\n{found.missing}\n" if found.missing else report
+    return f"{report.rstrip()}\n{result.missing}\n" if result.missing else report
 
 
 def _lint(path: Path, text: str) -> Findings:

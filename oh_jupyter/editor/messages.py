@@ -6,7 +6,6 @@ from oh_jupyter.errors import (
     EditorError,
     EditorParameterInvalidError,
     EditorParameterMissingError,
-    FileChangedError,
     FileValidationError,
 )
 
@@ -87,12 +86,6 @@ def cannot_read(path: object, error: object) -> EditorError:
 def cannot_write(path: object, error: object) -> EditorError:
     """Return the error for a failed write."""
     return EditorError(f"Ran into {error} while trying to write to {path}")
-
-
-def still_being_written(path: object) -> FileChangedError:
-    """Return the error for a file that somebody else keeps writing."""
-    message = f"Somebody else keeps writing {path}; nothing was changed. Try again later."
-    return FileChangedError(message)
 
 
 def quoted(text: str) -> str:

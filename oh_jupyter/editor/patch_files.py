@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from oh_jupyter.editor.engine import apply_all, encode_new
+from oh_jupyter.editor.engine import EditOptions, apply_all, encode_new
 from oh_jupyter.editor.files.paths import exists, similar
 from oh_jupyter.editor.messages import REVIEW, plural
 from oh_jupyter.editor.notebook.cells import Notebook
@@ -47,9 +47,7 @@ def _resolve(root: Path, name: str) -> Path:
     return path
 
 
-def patch_files(
-    state: EditorState, path: Path, text: str, *, linting: bool = False, dry_run: bool = False
-) -> EditorResult:
+def patch_files(state: EditorState, path: Path, text: str, options: EditOptions) -> EditorResult:
     """Apply a patch in any format: all of it, or nothing."""
     patches = parse_patch(text)
     names = [n for patch in patches for n in (patch.path, patch.new_path) if n is not None]
@@ -61,15 +59,7 @@ def patch_files(
             run.stage_patch(patch)
         return run.summary()
 
-    return apply_all(
-        state,
-        paths.values(),
-        build,
-        command="apply_patch",
-        path=path,
-        linting=linting,
-        dry_run=dry_run,
-    )
+    return apply_all(state, paths.values(), build, "apply_patch", path, options)
 
 
 @dataclass

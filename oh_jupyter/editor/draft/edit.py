@@ -133,7 +133,8 @@ def edit_by_draft(
             return _observation(action, None, text)
         for attempt in range(_MAX_ATTEMPTS):
             try:
-                return _edited(action, path, editor, settings)
+                editor.finish_interrupted(path)
+                return _DraftEdit(action, editor, settings, _Target.read(path)).run()
             except FileChangedError:
                 if attempt == _MAX_ATTEMPTS - 1:
                     raise
@@ -142,110 +143,97 @@ def edit_by_draft(
     raise AssertionError("unreachable")
 
 
-def _edited(
-    action: FileEditAction, path: Path, editor: FileEditor, settings: Settings
-) -> Observation:
-    editor.finish_interrupted(path)
-    target = _Target.read(path)
-    file = target.text
-    lines = file.text.split("\n")
-    range_error = _range_error(action.start, action.end, len(lines))
-    if range_error:
-        return ErrorObservation(range_error)
-    if not without_reason(action.content).strip():
-        raise DraftError(
-            f"The draft for {path} is empty; nothing was changed. To delete lines, show the lines "
-            "around them, or use the command str_replace."
-        )
-    if action.start == -1:
-        at = file.line_count
-        new = without_reason(action.content).removesuffix("\n").split("\n")
-        return _write_checked(action, target, editor, settings, _Range(at, at), new)
-    start, end = action.start - 1, len(lines) if action.end == -1 else action.end
-    if end - start > _MAX_LINES + 1:
-        return ErrorObservation(_too_long(action, path, lines, start, end))
-    # The protocol counts one more line after a final newline.
-    edited = _Range(min(start, file.line_count), min(end, file.line_count))
-    original = lines[edited.start : edited.end]
-    new, by_model = _merge(action, target, settings, edited, original)
-    return _write_checked(action, target, editor, settings, edited, new, by_model=by_model)
+@dataclass(frozen=True)
+class _DraftEdit:
+    action: FileEditAction
+    editor: FileEditor
+    settings: Settings
+    target: _Target
 
-
-def _merge(
-    action: FileEditAction, target: _Target, settings: Settings, edited: _Range, original: list[str]
-) -> tuple[list[str], bool]:
-    """Return the merged lines, and whether the model merged them."""
-    draft = read_draft(action.content, original)
-    whole_file = edited.start == 0 and edited.end == target.text.line_count
-    merged = merge(original, draft, whole_file=whole_file)
-    if isinstance(merged, Merged):
-        spliced = target.spliced(edited, merged.lines)
-        doubt = check_syntax(target.path, target.file.text, spliced) if draft.markers else ""
-        if not doubt:
-            return merged.lines, False
-    else:
-        doubt = merged.reason
-    if settings.draft_model is None:
-        raise DraftError(
-            f"The draft was not merged, and {target.path} is unchanged: {doubt}\n"
-            f"The closest places:\n{_closest_places(action, original, edited.start + 1)}\n"
-            "No model is configured to merge it (c.OhJupyter.draft_model). Show unchanged lines "
-            "around each change, or use the commands str_replace and insert."
-        )
-    prompt = merge_prompt("\n".join(original), action.content)
-    return DraftModel(settings).ask(prompt, "\n".join(original)).split("\n"), True
-
-
-def _write_checked(
-    action: FileEditAction,
-    target: _Target,
-    editor: FileEditor,
-    settings: Settings,
-    edited: _Range,
-    new: list[str],
-    *,
-    by_model: bool = False,
-) -> Observation:
-    """Write new lines, linted with auto-lint; a model's lines never break the syntax."""
-    lints = action.enable_linting or is_auto_lint(settings)
-    if lints or by_model:
-        new = repaired(
-            DraftModel(settings) if settings.draft_model is not None else None,
-            target.path,
-            target.file.text,
-            new,
-            draft=action.content,
-            first=edited.start + 1,
-            splice=lambda code: target.spliced(edited, code),
-            syntax_only=not lints,
-        )
-    return _write(action, target, editor, edited, new)
-
-
-def _write(
-    action: FileEditAction, target: _Target, editor: FileEditor, edited: _Range, new: list[str]
-) -> Observation:
-    path, file = target.path, target.file
-    try:
-        shown = target.text.replace(*target.replacement(edited, new))
-        data = target.stored(shown)
-    except EncodeError as error:
-        raise DraftError(
-            f"{path} is in {error.encoding}, which has no character {error.character!a}; nothing "
-            "was changed. Use other characters, or convert the file to UTF-8 first."
-        ) from None
-    check_notebook(path, file.text, TextFile(data, file.encoding).text)
-
-    def compute(now: bytes | None) -> bytes:
-        if now != file.data:
-            raise FileChangedError(
-                f"{path} was changed while the draft was merged; nothing was written. Try again."
+    def run(self) -> Observation:
+        action, path, file = self.action, self.target.path, self.target.text
+        lines = file.text.split("\n")
+        range_error = _range_error(action.start, action.end, len(lines))
+        if range_error:
+            return ErrorObservation(range_error)
+        if not without_reason(action.content).strip():
+            raise DraftError(
+                f"The draft for {path} is empty; nothing was changed. To delete lines, show the "
+                "lines around them, or use the command str_replace."
             )
-        return data
+        if action.start == -1:
+            at = file.line_count
+            new = without_reason(action.content).removesuffix("\n").split("\n")
+            return self._write(_Range(at, at), new)
+        start, end = action.start - 1, len(lines) if action.end == -1 else action.end
+        if end - start > _MAX_LINES + 1:
+            return ErrorObservation(_too_long(action, path, lines, start, end))
+        # The protocol counts one more line after a final newline.
+        edited = _Range(min(start, file.line_count), min(end, file.line_count))
+        original = lines[edited.start : edited.end]
+        new, by_model = self._merge(edited, original)
+        return self._write(edited, new, by_model=by_model)
 
-    if data != file.data:
-        editor.overwrite(path, compute)
-    return _observation(action, target.text.text, TextFile(shown, target.text.encoding).text)
+    def _merge(self, edited: _Range, original: list[str]) -> tuple[list[str], bool]:
+        """Return the merged lines, and whether the model merged them."""
+        target, content = self.target, self.action.content
+        draft = read_draft(content, original)
+        whole_file = edited.start == 0 and edited.end == target.text.line_count
+        merged = merge(original, draft, whole_file=whole_file)
+        if isinstance(merged, Merged):
+            spliced = target.spliced(edited, merged.lines)
+            doubt = check_syntax(target.path, target.file.text, spliced) if draft.markers else ""
+            if not doubt:
+                return merged.lines, False
+        else:
+            doubt = merged.reason
+        if self.settings.draft_model is None:
+            raise DraftError(
+                f"The draft was not merged, and {target.path} is unchanged: {doubt}\n"
+                f"The closest places:\n{_closest_places(content, original, edited.start + 1)}\n"
+                "No model is configured to merge it (c.OhJupyter.draft_model). Show unchanged "
+                "lines around each change, or use the commands str_replace and insert."
+            )
+        text = "\n".join(original)
+        return DraftModel(self.settings).ask(merge_prompt(text, content), text).split("\n"), True
+
+    def _write(self, edited: _Range, new: list[str], *, by_model: bool = False) -> Observation:
+        """Write new lines, linted with auto-lint; a model's lines never break the syntax."""
+        action, target, settings = self.action, self.target, self.settings
+        path, file = target.path, target.file
+        lints = action.enable_linting or is_auto_lint(settings)
+        if lints or by_model:
+            new = repaired(
+                DraftModel(settings) if settings.draft_model is not None else None,
+                path,
+                file.text,
+                new,
+                draft=action.content,
+                first=edited.start + 1,
+                splice=lambda code: target.spliced(edited, code),
+                syntax_only=not lints,
+            )
+        try:
+            shown = target.text.replace(*target.replacement(edited, new))
+            data = target.stored(shown)
+        except EncodeError as error:
+            raise DraftError(
+                f"{path} is in {error.encoding}, which has no character {error.character!a}; "
+                "nothing was changed. Use other characters, or convert the file to UTF-8 first."
+            ) from None
+        check_notebook(path, file.text, TextFile(data, file.encoding).text)
+
+        def compute(now: bytes | None) -> bytes:
+            if now != file.data:
+                raise FileChangedError(
+                    f"{path} was changed while the draft was merged; nothing was written. Try "
+                    "again."
+                )
+            return data
+
+        if data != file.data:
+            self.editor.overwrite(path, compute)
+        return _observation(action, target.text.text, TextFile(shown, target.text.encoding).text)
 
 
 def _observation(action: FileEditAction, before: str | None, after: str) -> FileEditObservation:
@@ -287,15 +275,16 @@ def _too_long(action: FileEditAction, path: Path, lines: list[str], start: int, 
         "[Edit error: The range of lines to edit is too long.]\n"
         f"[The maximum number of lines allowed to edit at once is {_MAX_LINES}. "
         f"Got (L{start + 1}-L{end}) {end - start} lines.]\n"
-        f"The places of the file most similar to the draft:\n{_closest_places(action, lines)}\n"
+        "The places of the file most similar to the draft:\n"
+        f"{_closest_places(action.content, lines)}\n"
         f"**IMPORTANT**: Please REDUCE the range of edits to less than {_MAX_LINES} lines by "
         f"setting `start` and `end` in the edit action of {path}."
     )
 
 
-def _closest_places(action: FileEditAction, lines: list[str], first: int = 1) -> str:
+def _closest_places(draft: str, lines: list[str], first: int = 1) -> str:
     return "\n".join(
         f"[begin relevant snippet {number}. Line range: L{chunk.first}-L{chunk.last}. "
         f"Similarity: {chunk.similarity:.2f}]\n{chunk}\n[end relevant snippet {number}]"
-        for number, chunk in enumerate(closest_chunks(lines, action.content, first=first), 1)
+        for number, chunk in enumerate(closest_chunks(lines, draft, first=first), 1)
     )

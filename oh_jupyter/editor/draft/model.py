@@ -97,10 +97,9 @@ class DraftModel:
 
     def __init__(self, settings: Settings) -> None:
         """Store the settings; nothing is imported or connected yet."""
+        self._settings = settings
         self.name = settings.draft_model or ""
         self.rounds = settings.draft_correct_num
-        self._base_url = settings.draft_base_url
-        self._api_key = settings.draft_api_key
 
     @cached_property
     def _client(self) -> OpenAI:
@@ -113,7 +112,9 @@ class DraftModel:
         try:
             # The client defaults to OPENAI_BASE_URL and OPENAI_API_KEY.
             return OpenAI(
-                base_url=self._base_url, api_key=self._api_key or None, timeout=_TIMEOUT_SECONDS
+                base_url=self._settings.draft_base_url,
+                api_key=self._settings.draft_api_key or None,
+                timeout=_TIMEOUT_SECONDS,
             )
         except OpenAIError as error:
             raise DraftError(

@@ -34,8 +34,6 @@ _FREED_FRACTION = 0.1
 
 
 class _HistoryQuota:
-    """Size limit of a history."""
-
     def __init__(self, folder: Path, max_bytes: int, files: TimelineFiles) -> None:
         self._folder = folder
         self._max_bytes = max_bytes

@@ -34,13 +34,11 @@ class Digests:
 
     def of(self, content: bytes | None) -> str | None:
         """Return the hexadecimal SHA-256; None for no file."""
-        if content is None:
-            return None
-        for known, digest in tuple(self._last):
+        for known, known_digest in tuple(self._last):
             if known == content:
-                return digest
-        digest = hashlib.sha256(content).hexdigest()
-        if len(content) <= _MAX_CACHED_BYTES:
+                return known_digest
+        digest = digest_of(content)
+        if content is not None and digest is not None and len(content) <= _MAX_CACHED_BYTES:
             self._last.append((content, digest))
         return digest
 

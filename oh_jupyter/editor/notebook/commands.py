@@ -35,7 +35,6 @@ def _change_cell(
     cell_type: str | None,
     to: int | None,
 ) -> tuple[Edit, str]:
-    """Return the edit of ``notebook_edit``, and a note."""
     if mode not in _MODES:
         raise invalid("edit_mode", mode, f"It should be one of {', '.join(_MODES)}.")
     if cell_type is not None and cell_type not in CELL_TYPES:

@@ -42,7 +42,6 @@ class NotebookFile:
 
 
 def _check_text_conflicts(target: NotebookFile, matches: list[tuple[Cell, int]], size: int) -> str:
-    """Check replacements of matched text for conflicts."""
     before, now = target.listings
     if before == now:
         return ""
@@ -54,12 +53,6 @@ def _check_text_conflicts(target: NotebookFile, matches: list[tuple[Cell, int]],
     offsets = [starts[cell.index] + at for cell, at in matches]
     ranges = [(at, at + size) for at in offsets]
     return conflicts.check_matches(target.path, before, now, ranges)
-
-
-def _check_line_conflicts(target: NotebookFile, line: int) -> str:
-    """Check an edit by line number for conflicts."""
-    before, now = target.listings
-    return conflicts.check_lines(target.path, before, now, line) if before != now else ""
 
 
 def check_cell_conflicts(target: NotebookFile, cell: Cell | None, *, by_id: bool) -> str:
@@ -121,7 +114,8 @@ def insert_lines(target: NotebookFile, line: int, text: str) -> tuple[Edit, str]
         )
     if not 0 <= line <= count:
         raise no_such_line(line, count)
-    note = _check_line_conflicts(target, line)
+    before, now = target.listings
+    note = conflicts.check_lines(target.path, before, now, line) if before != now else ""
     cell = next(cell for cell in notebook.cells if line <= cell.last_line)
     lines = cell.source.split("\n")
     at = max(0, line - cell.line)

@@ -35,8 +35,6 @@ class _Match:
 
 
 class _Ambiguous(Exception):
-    """A hunk matches in several places."""
-
     def __init__(self, starts: Sequence[int]) -> None:
         super().__init__("several places")
         self.starts = starts

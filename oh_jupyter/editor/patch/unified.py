@@ -172,7 +172,10 @@ def _patch(file: _File) -> FilePatch:
         name == _NULL or name.startswith(prefix)
         for name, prefix in ((old or "", "a/"), (new or "", "b/"))
     )
-    before, after = (_stripped(name, git) for name in (old, new))
+    before, after = (
+        "" if name in (None, _NULL) else name[2:] if git else name
+        for name in (old or "", new or "")
+    )
     hunks = tuple(file.hunks)
     if old == _NULL and new != _NULL:
         lines = [text for hunk in hunks for text in hunk.new]
@@ -189,9 +192,3 @@ def _patch(file: _File) -> FilePatch:
     if not before or before == after:
         return FilePatch("update", after, file.source, hunks)
     return FilePatch("update", before, file.source, hunks, new_path=after, renamed=file.renamed)
-
-
-def _stripped(name: str | None, git: bool) -> str:
-    if name is None or name == _NULL:
-        return ""
-    return name[2:] if git else name

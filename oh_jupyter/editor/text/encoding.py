@@ -116,10 +116,8 @@ def _guessed(data: bytes) -> str | None:
     sample = sample[: sample.rfind(b"\n") + 1] or sample
     for match in from_bytes(sample, cp_isolation=_CANDIDATES):
         # Short Chinese text looks like Korean, but Korean has few Chinese characters.
-        if match.encoding != "euc_kr" or _ideographs(str(match)) < 0.1:
+        text = str(match)
+        chinese = sum("\u4e00" <= character <= "\u9fff" for character in text)
+        if match.encoding != "euc_kr" or chinese < 0.1 * max(1, len(text)):
             return str(match.encoding)
     return None
-
-
-def _ideographs(text: str) -> float:
-    return sum("\u4e00" <= character <= "\u9fff" for character in text) / max(1, len(text))

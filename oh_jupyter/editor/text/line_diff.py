@@ -42,7 +42,7 @@ def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Cha
     if not before or not after:
         whole = (prefix, len(old) - suffix, prefix, len(new) - suffix)
         return [whole] if before or after else []
-    kept = None
+    unchanged = None
     if min(len(before), len(after)) >= _IN_STEP_LINES:
         if len(before) > len(after):
             changes = _removed(before, after, prefix)
@@ -53,11 +53,11 @@ def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Cha
             changes = _changed_in_place(before, after, prefix)
         if changes:
             return changes
-        kept = _kept_in_step(before, after)
-    kept_before, kept_after = kept or _kept(before, after)
+        unchanged = _unchanged_in_step(before, after)
+    same_before, same_after = unchanged or _unchanged(before, after)
     # The changes are between unchanged lines; the sentinels stand for the ends.
     first = prefix + 1
-    i, j = [-1, *kept_before, len(before)], [-1, *kept_after, len(after)]
+    i, j = [-1, *same_before, len(before)], [-1, *same_after, len(after)]
     return [
         (i1 + first, i2 + prefix, j1 + first, j2 + prefix)
         for i1, i2, j1, j2 in zip(i, i[1:], j, j[1:], strict=False)
@@ -65,7 +65,7 @@ def changed_ranges(old: Sequence[Hashable], new: Sequence[Hashable]) -> list[Cha
     ]
 
 
-_Kept = tuple[list[int], list[int]]
+_Unchanged = tuple[list[int], list[int]]
 
 
 def _changed_in_place(
@@ -100,27 +100,27 @@ def _removed(old: Sequence[Hashable], new: Sequence[Hashable], first: int) -> li
     return [*changes, (end - unread, end, j, j)] if unread else changes
 
 
-def _kept_in_step(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept | None:
+def _unchanged_in_step(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Unchanged | None:
     """Return the indexes of unchanged lines if differences are sparse, otherwise None."""
-    kept_old: list[int] = []
-    kept_new: list[int] = []
+    same_old: list[int] = []
+    same_new: list[int] = []
     i = j = differences = 0
     while differences < _PROBED_DIFFERENCES or differences < _MAX_SPARSE_SHARE * i:
         count = _common_run(old, new, i, j)
-        kept_old += range(i, i + count)
-        kept_new += range(j, j + count)
+        same_old += range(i, i + count)
+        same_new += range(j, j + count)
         i, j = i + count, j + count
         if i == len(old) or j == len(new):
-            return kept_old, kept_new
+            return same_old, same_new
         shift = _shift(old, new, i, j)
         if shift is None:
             # Adjacent differences: compare a window of the next lines as a whole.
-            kept = _kept(old[i : i + _WINDOW_LINES], new[j : j + _WINDOW_LINES])
-            pairs = [pair for pair in zip(*kept, strict=True) if 2 * max(pair) < _WINDOW_LINES]
+            window = _unchanged(old[i : i + _WINDOW_LINES], new[j : j + _WINDOW_LINES])
+            pairs = [pair for pair in zip(*window, strict=True) if 2 * max(pair) < _WINDOW_LINES]
             if not pairs:
                 return None
-            kept_old += [i + x for x, _ in pairs]
-            kept_new += [j + y for _, y in pairs]
+            same_old += [i + x for x, _ in pairs]
+            same_new += [j + y for _, y in pairs]
             shift = pairs[-1][0] + 1, pairs[-1][1] + 1
             differences -= 2 * len(pairs)
         i, j, differences = i + shift[0], j + shift[1], differences + sum(shift)
@@ -189,7 +189,7 @@ def _common_suffix(old: Sequence[Any], new: Sequence[Any], limit: int) -> int:
     return known
 
 
-def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept:
+def _unchanged(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Unchanged:
     """Return the indexes of the unchanged lines on both sides."""
     # Lines without a counterpart would only hide common runs of the others.
     in_old = bytes(map(set(new).__contains__, old))
@@ -197,7 +197,7 @@ def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept:
     in_new = bytes(map(set(a).__contains__, new))
     b = list(compress(new, in_new))
     at_old, at_new = compress(range(len(old)), in_old), compress(range(len(new)), in_new)
-    kept_a, kept_b = bytearray(len(a)), bytearray(len(b))
+    same_a, same_b = bytearray(len(a)), bytearray(len(b))
     segments = [(0, len(a), 0, len(b))]
     while segments:
         i1, i2, j1, j2 = segments.pop()
@@ -207,12 +207,12 @@ def _kept(old: Sequence[Hashable], new: Sequence[Hashable]) -> _Kept:
         some, others = a[i1:i2], b[j1:j2]
         prefix = _common_prefix(some, others, limit)
         suffix = _common_suffix(some, others, limit - prefix)
-        kept_a[i1 : i1 + prefix] = kept_b[j1 : j1 + prefix] = b"\1" * prefix
-        kept_a[i2 - suffix : i2] = kept_b[j2 - suffix : j2] = b"\1" * suffix
+        same_a[i1 : i1 + prefix] = same_b[j1 : j1 + prefix] = b"\1" * prefix
+        same_a[i2 - suffix : i2] = same_b[j2 - suffix : j2] = b"\1" * suffix
         if prefix + suffix < limit:
             inner = (i1 + prefix, i2 - suffix, j1 + prefix, j2 - suffix)
             segments += _split(a, b, inner)
-    return list(compress(at_old, kept_a)), list(compress(at_new, kept_b))
+    return list(compress(at_old, same_a)), list(compress(at_new, same_b))
 
 
 def _split(a: list[Hashable], b: list[Hashable], segment: _Segment) -> list[_Segment]:
