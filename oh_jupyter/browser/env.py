@@ -15,7 +15,7 @@ from typing import Any
 from oh_jupyter.browser.channel.addresses import OriginFilter
 from oh_jupyter.browser.channel.protocol import PARTS, RECORDS, LaunchSettings
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task
-from oh_jupyter.browser.evaluation.tasks import EnvTaskPage, Evaluation, Task, find_task
+from oh_jupyter.browser.evaluation.tasks import Evaluation, RemoteTaskPage, Task, find_task
 from oh_jupyter.browser.storage_state import read_state, write_state
 from oh_jupyter.browser.supervisor import IdleTimer, Supervisor, WorkerGoneError, checked_seconds
 from oh_jupyter.errors import BrowserError
@@ -121,7 +121,10 @@ class BrowserEnv:
             settings = replace(settings, task=task)
         elif task is not None:
             task = find_task(task) if isinstance(task, str) else task
-            self._evaluation = Evaluation(task, seed or 0, EnvTaskPage(weakref.proxy(self)))
+            # Weak, so that a browser without other references can be collected.
+            env = weakref.proxy(self)
+            page = RemoteTaskPage(lambda operation, **details: env._request(operation, **details))
+            self._evaluation = Evaluation(task, seed or 0, page)
         self._masker = SecretMasker()
         self._masker.add(secrets)
         self._supervisor = Supervisor(module, settings, start_attempts)

@@ -12,15 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from oh_jupyter.browser.channel.protocol import GET_GOAL, GET_REWARDS
 from oh_jupyter.browser.evaluation.gym_tasks import is_gym_task, list_tasks
 from oh_jupyter.browser.evaluation.task_pages import PAGES
 from oh_jupyter.errors import BrowserError
-
-if TYPE_CHECKING:
-    from oh_jupyter.browser.env import BrowserEnv
 
 GoalPart = dict[str, Any]
 """A piece of a goal: ``{"type": "text", "text": …}`` or ``{"type": "image_url", "image_url": …}``,
@@ -68,23 +65,23 @@ class TaskPage(Protocol):
         """The text that a person sees."""
 
 
-class EnvTaskPage(TaskPage):
-    """The page of a task, reached through a BrowserEnv."""
+class RemoteTaskPage(TaskPage):
+    """Page of a task in a worker, by a function that sends the worker's operations."""
 
-    def __init__(self, env: BrowserEnv) -> None:
-        self._env = env
+    def __init__(self, request: Callable[..., Any]) -> None:
+        self._request = request
 
     def goto(self, url: str) -> None:
         """Open an address."""
-        self._env._request("load", url=url)
+        self._request("load", url=url)
 
     def set_content(self, html: str) -> None:
-        """Show a page of one's own."""
-        self._env._request("load", html=html)
+        """Show HTML as the page."""
+        self._request("load", html=html)
 
     def evaluate(self, expression: str, argument: Any = None) -> Any:
         """Evaluate JavaScript."""
-        return self._env.evaluate(expression, argument)
+        return self._request("evaluate", expression=expression, argument=argument)
 
     @property
     def url(self) -> str:
@@ -93,7 +90,7 @@ class EnvTaskPage(TaskPage):
 
     @property
     def text(self) -> str:
-        """What is to be read."""
+        """The visible text."""
         return str(self.evaluate("document.documentElement.innerText"))
 
 

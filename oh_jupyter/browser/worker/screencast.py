@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING, Any, Protocol
 
 from oh_jupyter.browser.channel.addresses import shortened_url
 
 if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Page
-
-    from oh_jupyter.browser.worker.session import BrowserSession
 
 FRAME_INTERVAL_SECONDS = 0.2
 """Time between two pictures of a page that changes all the time."""
@@ -20,10 +19,25 @@ STOP_DELAY_SECONDS = 3.0
 TITLE_TIMEOUT_SECONDS = 1.0
 
 
-class Screencast:
-    """Takes pictures of the active tab while there are watchers."""
+class WatchedTabs(Protocol):
+    """Tabs of a browser, one of which is active."""
 
-    def __init__(self, session: BrowserSession) -> None:
+    @property
+    def active_page(self) -> Page | None:
+        """The active tab, if there is one."""
+
+    @property
+    def tabs(self) -> list[Page]:
+        """All tabs, in the order in which they were opened."""
+
+    def run_aside(self, work: Awaitable[Any]) -> None:
+        """Run something in the background and ignore its failure."""
+
+
+class Screencast:
+    """Pictures of the active tab, taken while there are watchers."""
+
+    def __init__(self, session: WatchedTabs) -> None:
         self._session = session
         self._page: Page | None = None
         self._cdp: CDPSession | None = None
