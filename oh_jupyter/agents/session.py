@@ -26,7 +26,6 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from oh_jupyter._version import __version__
-from oh_jupyter.agents.changes import find_changes
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
 from oh_jupyter.agents.client import TOOL_SERVER, RuntimeClient
 from oh_jupyter.agents.failures import advice, failure_message, trouble
@@ -39,6 +38,7 @@ from oh_jupyter.errors import AgentError
 from oh_jupyter.events import EventSource, MessageAction
 from oh_jupyter.messages import GUEST_VARIABLE
 from oh_jupyter.process import PIPE, Child
+from oh_jupyter.runtime.session_changes import turn_changes
 
 if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
@@ -188,10 +188,10 @@ class AgentSession:
         """An answer of the agent; an AgentError if it answers with an error, wrongly or never."""
         try:
             return await request
-        except acp.RequestError as problem:
-            raise AgentError(failure_message(self.command.name, problem)) from None
-        except ValidationError as problem:
-            first = problem.errors()[0]
+        except acp.RequestError as error:
+            raise AgentError(failure_message(self.command.name, error)) from None
+        except ValidationError as error:
+            first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise AgentError(
                 f"{self.command.name} does not keep to the Agent Client Protocol: {where}: "
@@ -259,7 +259,7 @@ class AgentSession:
             self.turns += 1
             text, turn.began = turn.prompt, time.time()
             self._executor.events.add_event(MessageAction(text), source)
-            first_id = self._executor.events.latest_id
+            last_id = self._executor.events.latest_id
             on_begin()
             turn.checkpoint = await self._executor.turns.begin(text, self.command.name)
             self._client.begin(turn, on_change)
@@ -272,7 +272,14 @@ class AgentSession:
                 ended = self._executor.turns.end(turn.checkpoint)
             if ended is not None:
                 await asyncio.wait({ended})
-            await self._executor.in_thread(find_changes, turn, self._executor, first_id)
+            changes = await self._executor.in_thread(
+                turn_changes,
+                self._executor,
+                turn.began,
+                last_id,
+                has_checkpoint=turn.checkpoint is not None,
+            )
+            turn.changed_files, turn.changed_by_commands, turn.diff = changes
             on_change(turn)
             return turn
 

@@ -279,18 +279,22 @@ class Oh(ActionMethods):
         Raises:
             CheckpointError: No such checkpoint, an agent is at work, or a file cannot be written.
         """
-        if preview:
-            turns = self._executor.turns
-            if id is None:
-                id = turns.checkpoints.last_turn().id
-            return self._wait(turns.rewind(id, everything=everything, preview=True, path=path))
-        if id is None:
-            id = self._executor.turns.checkpoints.last_turn().id
-        rewind = self._executor.rewind(id, self._principal(), everything=everything, path=path)
-        plan = self._wait(rewind)
-        if path is not None and not variables:
+        from oh_jupyter.runtime.undo import rewind
+
+        checkpoint = self._wait(self._executor.turns.checkpoint_id(id))
+        plan = self._wait(
+            rewind(
+                self._executor,
+                checkpoint,
+                self._principal(),
+                everything=everything,
+                preview=preview,
+                path=path,
+            )
+        )
+        if preview or (path is not None and not variables):
             return plan
-        note = self._restore_variables(id) if variables else VARIABLES_STAY
+        note = self._restore_variables(checkpoint) if variables else VARIABLES_STAY
         return replace(plan, notes=[*plan.notes, note] if note else plan.notes)
 
     @property

@@ -1,8 +1,7 @@
-"""The ActionExecutor: whatever is asked becomes an Observation here.
+"""The ActionExecutor: turns every Action into an Observation.
 
-It owns all state of the runtime and lives on the runtime thread's loop. Shell, browser
-and editor start when they are first needed, so that a notebook which only edits a file
-pays for nothing else.
+It owns all state of the runtime and lives on the runtime thread's loop. Shell, browser and editor
+start at their first use, so a notebook that only edits a file pays for nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from oh_jupyter.background import exempt_from_debugger
 from oh_jupyter.config import Settings, check_choice
-from oh_jupyter.errors import CheckpointError, OhJupyterError
+from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.events import (
     Action,
     BrowseInteractiveAction,
@@ -33,7 +32,6 @@ from oh_jupyter.events import (
     FileWriteAction,
     IPythonRunCellAction,
     MCPAction,
-    MCPObservation,
     Observation,
 )
 from oh_jupyter.events.action import progress
@@ -56,7 +54,6 @@ from oh_jupyter.runtime.turns import Turns
 if TYPE_CHECKING:
     from oh_jupyter.browser import BrowserEnv
     from oh_jupyter.browser.pool import BrowserPool
-    from oh_jupyter.checkpoints import RewindPlan
     from oh_jupyter.editor import FileEditor
     from oh_jupyter.events.stream import EventStream
     from oh_jupyter.plugins import Plugin
@@ -65,16 +62,16 @@ if TYPE_CHECKING:
     from oh_jupyter.storage import FileStore
 
 acting_principal: ContextVar[EventSource] = ContextVar("acting_principal", default="agent")
-"""Who really asked for the Action that is being carried out."""
+"""Principal of the Action that is being executed."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 MIN_SECRET_CHARS = 8
-"""A shorter value is not kept out of the log: it would be in many words."""
+"""Minimum length of a masked value; shorter values would match inside many words."""
 
 MAX_THREADS = 8
-"""Calls that may block at the same time."""
+"""Maximum number of simultaneous blocking calls."""
 
 NO_BROWSER = "Browser functionality is not supported or disabled."
 BROWSER_HELD = (
@@ -85,22 +82,23 @@ BROWSE_TIMEOUT_SECONDS = 120.0
 
 
 class ActionExecutor:
-    """Carries out Actions, one pipeline for all: validate, confirm, execute, record.
+    """Executes Actions in one pipeline: validate, confirm, execute, record.
 
     Attributes:
-        settings: What the operator set.
-        workspace_dir: Where the shell starts, and where relative paths do.
-        file_store: Where events and artefacts are kept.
-        events: The log of all Actions and Observations.
+        settings: The operator's settings.
+        workspace_dir: Initial directory of the shell, and base of relative paths.
+        file_store: Store of events and artefacts.
+        events: Log of all Actions and Observations.
         plugins: The plugins.
-        confirmations: Which Actions wait for a person.
-        running: The Actions that are carried out.
-        turns: The turns of agents, and the checkpoints at which they began.
-        takeover: Whether a person has the browser.
+        confirmations: The Actions that wait for a person.
+        running: The Actions in progress.
+        turns: The agents' turns and their checkpoints.
+        takeover: The person's hold on the browser.
         mcp: The MCP servers behind the runtime.
-        tools: What can be called by name: agent skills, and tools of these servers.
+        tools: Tools by name: agent skills, and tools of these MCP servers.
         last_action_time: When the last Action ended, in seconds since the epoch.
-        start_time: When this was made; ``heads_at_start`` has the known files as they were then.
+        start_time: When this executor was made; ``heads_at_start`` has the history of each known
+            file at that time.
     """
 
     def __init__(
@@ -112,14 +110,14 @@ class ActionExecutor:
         events: EventStream,
         plugins: dict[str, Plugin],
     ) -> None:
-        """Make an executor; nothing is started yet.
+        """Make an executor; start nothing yet.
 
         Args:
-            settings: What the operator set.
-            workspace_dir: Absolute path; it is created if it is not there.
-            file_store: Where events and artefacts are kept.
+            settings: The operator's settings.
+            workspace_dir: Absolute path; created if missing.
+            file_store: Store of events and artefacts.
             events: The log.
-            plugins: Plugins by name, in starting order.
+            plugins: Plugins by name, in start order.
         """
         self.settings = settings
         self.workspace_dir = workspace_dir
@@ -174,22 +172,22 @@ class ActionExecutor:
         principal: EventSource | None = None,
         execute: Callable[[], Awaitable[Observation]] | None = None,
     ) -> Observation:
-        """Carry out one Action and record it with what came of it.
+        """Execute one Action and record it with its Observation.
 
         Args:
             action: The Action.
-            source: Who asks, as the log tells it.
-            principal: Who really asks, where ``source`` is only what a client says of itself;
-                it decides whether the Action waits for a person.
-            execute: What carries it out, where that is not the runtime itself.
+            source: Source of the Action in the log.
+            principal: The actual principal, where ``source`` is only a client's claim; decides
+                whether the Action waits for a person.
+            execute: Executes the Action instead of the runtime.
 
         Returns:
-            Its Observation; whatever goes wrong becomes an ``ErrorObservation``.
+            Its Observation; any failure becomes an ``ErrorObservation``.
 
         Raises:
             NotRunnableError: It is an Action such as ``message``; nothing is recorded.
-            WireError: A field is of a wrong type; nothing is recorded.
-            asyncio.CancelledError: Whoever asked went away; that is recorded, too.
+            WireError: A field has a wrong type; nothing is recorded.
+            asyncio.CancelledError: The caller cancelled the Action; that is recorded, too.
         """
         validate(action)
         guest = (action.actor or {}).get("guest")
@@ -198,109 +196,67 @@ class ActionExecutor:
         action.id = None
         reasons = self.confirmations.require(action, principal or source)
         self.events.add_event(action, source)
-        going_on = self.running.begin(action)
-        acting, telling = acting_principal.set(principal or source), progress.set(going_on)
+        state = self.running.begin(action)
+        principal_token = acting_principal.set(principal or source)
+        progress_token = progress.set(state)
         try:
-            observation = await self.confirmations.decide(action, reasons, going_on)
+            observation = await self.confirmations.decide(action, reasons, state)
             if observation is None:
                 await self.turns.before(action, principal or source)
-                going_on.start()
+                state.start()
                 observation = await self._observe(action, execute)
         except asyncio.CancelledError:
             cancelled = ErrorObservation("The action was cancelled.")
-            self._record(cancelled, action, going_on, never_began=not going_on.has_begun)
+            self._record(cancelled, action, state, never_began=not state.has_begun)
             raise
         finally:
-            acting_principal.reset(acting)
-            progress.reset(telling)
+            acting_principal.reset(principal_token)
+            progress.reset(progress_token)
             del self.running[cast(int, action.id)]
-            going_on.put_out()
+            state.put_out()
             self.turns.after(action)
             self.last_action_time = time.time()
-        self._record(observation, action, going_on)
+        self._record(observation, action, state)
         return observation
 
     def apply(self, settings: Settings) -> None:
-        """Use other values of the settings that need no restart, from now on."""
+        """Apply new values of the settings that need no restart."""
         self.settings = settings
         self.confirmations.policy = settings.confirmation or "risky"
         self.confirmations.timeout_seconds = settings.confirmation_timeout
         self.turns.configure(settings.checkpoints == "auto", settings.checkpoint_pause)
 
     def interrupt_guest(self, guest: str) -> None:
-        """Cancel the Actions of a guest's conversation, and run none until its next prompt."""
+        """Cancel a guest's Actions, and reject new ones until its next prompt."""
         self.interrupted_guests.add(guest)
         for entry in list(self.running.values()):
             if (entry.action.actor or {}).get("guest") == guest:
                 entry.task.cancel()
 
     def peek(self, kind: str, max_lines: int = 3) -> str:
-        """The last lines that a running Action of a type has put out so far, "" if none."""
+        """Return the last output lines of the running Action of a type, or ""."""
         if kind == CmdRunAction.kind and self._shell is not None:
             return self._shell.peek(max_lines)
         return self.plugins.peek(max_lines) if kind == IPythonRunCellAction.kind else ""
 
     async def preview(self, action: Action) -> str:
-        """The diff that an edit which waits would make; "" for other Actions, or if it fails."""
+        """Return the diff of a waiting edit; "" for other Actions and on failure."""
         edit = dry_run(action, self.cwd)
         if edit is None:
             return ""
         observation = await self._observe(edit, None)
         return str(getattr(observation, "diff", ""))
 
-    async def rewind(
-        self,
-        id: int | None,
-        source: EventSource,
-        *,
-        everything: bool = False,
-        path: str | None = None,
-    ) -> RewindPlan:
-        """Undo the turns since a checkpoint, as one Action in the log.
-
-        Args:
-            id: The checkpoint; None for the beginning of the last turn that is not undone.
-            source: Who asks.
-            everything: Bring back all files, whoever changed them since.
-            path: The only file to bring back.
-
-        Returns:
-            What was done.
-
-        Raises:
-            CheckpointError: No such checkpoint, an agent is at work, or a file cannot be written.
-        """
-        if id is None:
-            id = (await self.in_thread(self.turns.checkpoints.last_turn)).id
-        only = {} if path is None else {"path": path}
-        action = MCPAction("rewind", {"checkpoint": id, "everything": everything, **only})
-        plan: RewindPlan | None = None
-        problem: CheckpointError | None = None
-
-        async def carry_out() -> Observation:
-            nonlocal plan, problem
-            try:
-                plan = await self.turns.rewind(id, everything=everything, preview=False, path=path)
-            except CheckpointError as error:
-                problem = error
-                raise
-            return MCPObservation(str(plan), name="rewind", arguments=action.arguments)
-
-        observation = await self.run_action(action, source, principal="user", execute=carry_out)
-        if plan is None:
-            raise problem or CheckpointError(observation.content)
-        return plan
-
     def _record(
         self,
         observation: Observation,
         action: Action,
-        going_on: ActionProgress,
+        state: ActionProgress,
         *,
         never_began: bool = False,
     ) -> None:
         observation.cause = action.id
-        observation.handling = going_on.handling()
+        observation.handling = state.handling()
         if never_began:
             observation.handling = {**(observation.handling or {}), "never_began": True}
         self.events.add_event(observation, action.source or "agent")
@@ -310,16 +266,16 @@ class ActionExecutor:
     ) -> Observation:
         try:
             return await (self._execute(action) if execute is None else execute())
-        except OhJupyterError as problem:
-            return ErrorObservation(str(problem))
-        except Exception as problem:
+        except OhJupyterError as error:
+            return ErrorObservation(str(error))
+        except Exception as error:
             logger.exception("Action %s failed", action.kind)
             return ErrorObservation(
-                f"Internal error in {action.kind!r}: {type(problem).__name__}: {problem}. "
-                "The runtime goes on; the kernel's log has the details."
+                f"Internal error in {action.kind!r}: {type(error).__name__}: {error}. "
+                "The runtime continues; the kernel's log has the details."
             )
 
-    # The handler of an Action is registered by the type of its argument.
+    # The type of the argument selects the handler.
 
     @singledispatchmethod
     async def _execute(self, action: Action) -> Observation:
@@ -387,17 +343,17 @@ class ActionExecutor:
         return await self.tools.call(action)
 
     async def in_thread(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Run blocking code beside the loop, on a thread that debuggers leave alone."""
+        """Run blocking code on a thread that debuggers leave alone."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: function(*args, **kwargs))
 
     @property
     def has_shell(self) -> bool:
-        """Whether the shell has been started."""
+        """Whether the shell has started."""
         return self._shell is not None
 
     async def shell(self) -> ShellSession:
-        """The shell session, started when it is first asked for; a ShellError if it cannot."""
+        """Return the shell session, started at its first use; raise ShellError on failure."""
         async with self._starting:
             if self._shell is None:
                 session = make_shell(self.settings, self.workspace_dir)
@@ -406,10 +362,10 @@ class ActionExecutor:
             return self._shell
 
     async def end_shell(self) -> None:
-        """End the shell with all that runs in it; whoever needs one next gets a new one."""
-        for going_on in list(self.running.values()):
-            if isinstance(going_on.action, CmdRunAction):
-                going_on.task.cancel()
+        """End the shell and all of its processes; the next use starts a new one."""
+        for state in list(self.running.values()):
+            if isinstance(state.action, CmdRunAction):
+                state.task.cancel()
         async with self._starting:
             shell, self._shell = self._shell, None
         if shell is not None:
@@ -418,14 +374,14 @@ class ActionExecutor:
     async def set_env(self, variables: Mapping[str, str], *, cells: bool = True) -> None:
         """Set environment variables for the shell, with their literal values.
 
-        Values that are long enough to be secrets are kept out of the event log from now on.
+        Values that are long enough to be secrets are masked in the event log from now on.
 
         Args:
             variables: Names and values.
-            cells: Whether cells get them, too.
+            cells: Also set them for cells.
 
         Raises:
-            ShellError: A name or value cannot be that of an environment variable.
+            ShellError: A name or value is invalid.
         """
         await (await self.shell()).set_env_async(variables)
         self._secrets |= {value for value in variables.values() if len(value) >= MIN_SECRET_CHARS}
@@ -438,7 +394,7 @@ class ActionExecutor:
 
     @property
     def transfers(self) -> Transfers:
-        """The uploads and downloads under way."""
+        """Uploads and downloads in progress."""
         if self._transfers is None:
             from oh_jupyter.runtime.transfers import Transfers
 
@@ -451,7 +407,7 @@ class ActionExecutor:
 
     @property
     def editor(self) -> FileEditor:
-        """The file editor, made when it is first asked for."""
+        """The file editor, made at its first use."""
         if self._editor is None:
             from oh_jupyter.editor import FileEditor
 
@@ -465,12 +421,12 @@ class ActionExecutor:
 
     @property
     def has_browser(self) -> bool:
-        """Whether a browser has been asked for."""
+        """Whether a browser has been used."""
         return self._browsers is not None
 
     @property
     def browsers(self) -> BrowserPool:
-        """The browsers by name, made when they are first asked for."""
+        """The browsers by name, made at their first use."""
         if self._browsers is None:
             from oh_jupyter.browser.pool import BrowserPool
 
@@ -484,7 +440,7 @@ class ActionExecutor:
         return self.browsers.current
 
     def status(self) -> dict[str, Any]:
-        """JSON-ready figures: directories, what is running, what has started."""
+        """Return directories, running Actions and started parts as JSON-ready data."""
         return {
             "workspace_dir": self.workspace_dir,
             "cwd": self.cwd,
@@ -501,9 +457,9 @@ class ActionExecutor:
         }
 
     async def close(self) -> None:
-        """End the shell, the browser and the plugins, and write what is not yet written.
+        """End the shell, the browser and the plugins, and write pending events.
 
-        It blocks the loop where it must: at interpreter exit no pool takes work any more.
+        Blocks the loop where necessary, because thread pools accept no work at interpreter exit.
         """
         await self.turns.close()
         if self._transfers is not None:

@@ -1,4 +1,4 @@
-"""Turns of agents: each begins a checkpoint, so that a person can go back to before it."""
+"""Turns of agents, each with a checkpoint to which a person can return."""
 
 from __future__ import annotations
 
@@ -34,52 +34,52 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SETTLE_SECONDS = 2.0
-"""How long an agent is quiet until its changes are told from those of others."""
+"""Quiet time after which a turn's changes are recorded."""
 
 
 CLOCK_SECONDS = 0.1
 """How much coarser than the clock the times of files may be."""
 
 SHELL_SECONDS = 10.0
-"""How long the shell may take to tell its state, or to go back to one."""
+"""Timeout of saving or restoring the shell's state."""
 
 RETRY_SECONDS = 300.0
-"""How long turns go without checkpoints after one failed, as on a full disk."""
+"""Pause after a failed checkpoint, such as on a full disk."""
 
 ALIVE_SECONDS = 0.5
-"""How often a turn notes that its kernel is alive, in case that it dies."""
+"""Interval at which a turn records that its kernel is alive."""
 
 CLOSE_SECONDS = 3.0
-"""How long the end of a kernel waits for the end of its last turn."""
+"""How long a closing runtime waits for the end of its last turn."""
 
 
 class AgentWork:
-    """When an agent was at work in a turn, and which files it certainly changed itself."""
+    """When an agent worked during a turn, and which files it edited itself."""
 
     def __init__(self, notebook: str) -> None:
-        """Take the kernel's own notebook, which people's tabs save, or an empty text."""
+        """Take the path of the kernel's notebook, which people's tabs save, or ""."""
         self._notebook = notebook and os.path.realpath(notebook)
         self._edited: dict[str, float] = {}
         self._under_way: dict[Hashable, float] = {}
         self._spans: list[tuple[float, float]] = []
 
     def begin(self, work: Hashable) -> None:
-        """Note that the agent is at work from now on."""
+        """Record the start of a piece of work."""
         self._under_way.setdefault(work, time.time())
 
     def end(self, work: Hashable) -> bool:
-        """Note that it is done with that, and tell whether it was at it."""
+        """Record the end of a piece of work; return whether it was in progress."""
         if work not in self._under_way:
             return False
         self._spans.append((self._under_way.pop(work), time.time()))
         return True
 
     def edit(self, path: str) -> None:
-        """Note that it changed a file itself."""
+        """Record that the agent edited a file itself."""
         self._edited[os.path.realpath(path)] = time.time()
 
     def recorded(self, turn: int = 0) -> Work:
-        """Return all of it as the checkpoints keep it."""
+        """Return the work as checkpoints store it."""
         from oh_jupyter.checkpoints import Work
 
         done = [(begin - CLOCK_SECONDS, end + SETTLE_SECONDS) for begin, end in self._spans]
@@ -93,20 +93,20 @@ class AgentWork:
         return moved_to(self._notebook, moves(_kernel_start_time()))
 
     def is_of_turn(self, path: Path, changed: float) -> bool:
-        """Whether a change is the agent's, as far as its time and its place tell."""
+        """Return whether a change is the agent's, judged by its time and path."""
         return self.recorded().is_of_turn(path, changed)
 
 
 @cache
 def _kernel_start_time() -> float:
-    """Return when this process, whose notebook had its first name then, began."""
+    """Return when this process started, which is when its notebook had its first name."""
     import psutil
 
     return psutil.Process().create_time() - CLOCK_SECONDS
 
 
 class Turns:
-    """Begins and ends the turns of agents, by what is announced or by what they change."""
+    """Starts and ends turns of agents, on request or by the Actions that run."""
 
     def __init__(
         self,
@@ -119,13 +119,13 @@ class Turns:
     ) -> None:
         self.configure(automatic, pause_seconds)
         self.on_settled: Callable[[], None] = lambda: None
-        """Called when it is known what a turn has changed so far."""
+        """Called when the changes of a turn so far are recorded."""
         self._in_thread = in_thread
         self._workspace_dir = workspace_dir
         self._find_shell = find_shell
-        # In memory alone: the shell ends with the kernel, and its variables may be secrets.
+        # In memory only: the shell ends with the kernel, and its variables may be secrets.
         self._shells: dict[int, ShellSnapshot | None] = {}
-        self._kept: Checkpoints | None = None
+        self._checkpoints: Checkpoints | None = None
         self.work = AgentWork("")
         self._turn: Checkpoint | None = None
         self._is_announced = False
@@ -136,7 +136,7 @@ class Turns:
         self._alive_timer: asyncio.TimerHandle | None = None
 
     def configure(self, automatic: bool, pause_seconds: float) -> None:
-        """Set whether turns make checkpoints by themselves, and after which pause one ends."""
+        """Set whether turns make checkpoints automatically, and which pause ends a turn."""
         self.problem = "" if automatic else "the setting checkpoints is 'off'"
         self._retry_time = 0.0 if automatic else math.inf
         self._is_automatic = automatic
@@ -145,15 +145,15 @@ class Turns:
     @property
     def checkpoints(self) -> Checkpoints:
         """The checkpoints of the workspace."""
-        if self._kept is None:
+        if self._checkpoints is None:
             from oh_jupyter.checkpoints import Checkpoints
 
-            self._kept = Checkpoints(self._workspace_dir)
-        return self._kept
+            self._checkpoints = Checkpoints(self._workspace_dir)
+        return self._checkpoints
 
     async def before(self, action: Action, principal: EventSource) -> None:
-        """Begin a turn if this Action is the first of one, or end it if a person acts."""
-        if self._is_given_up() or not _may_change_files(action):
+        """Start a turn if this Action is its first, or end the turn if a person acts."""
+        if self._has_given_up() or not _may_change_files(action):
             return
         if not self._is_announced:
             async with self._lock:
@@ -161,10 +161,10 @@ class Turns:
                 try:
                     if principal == "user":
                         await self._end()
-                    elif not await self._goes_on():
+                    elif not await self._continues():
                         await self._begin(action.message, "agent")
-                except CheckpointError as problem:
-                    self._give_up(problem)
+                except CheckpointError as error:
+                    self._give_up(error)
         if principal != "user":
             self.work.begin(action.id)
             if isinstance(action, FileEditAction | FileWriteAction):
@@ -172,12 +172,12 @@ class Turns:
             self._note_work()
 
     def after(self, action: Action) -> None:
-        """Note that an Action ended; after a pause the changes so far are the turn's."""
+        """Record the end of an Action; a pause then settles the turn's changes."""
         shell = self._find_shell()
         is_agents = self.work.end(action.id)
         if shell is None or not shell.running:
             self.work.end(shell)
-        elif is_agents:  # the command goes on without the Action
+        elif is_agents:  # the command continues without the Action
             self.work.begin(shell)
         if self._turn is None or not _may_change_files(action):
             return
@@ -189,21 +189,21 @@ class Turns:
         self._timer = asyncio.get_running_loop().call_later(SETTLE_SECONDS, self._settle)
 
     async def begin(self, label: str, who: str) -> int | None:
-        """Begin a turn that its caller will end; the checkpoint's id, None if there can be none."""
-        if self._is_given_up():
+        """Start a turn that its caller ends; return its id, or None without checkpoints."""
+        if self._has_given_up():
             return None
         async with self._lock:
             self._cancel_timer()
             try:
                 await self._begin(label, who)
-            except CheckpointError as problem:
-                self._give_up(problem)
+            except CheckpointError as error:
+                self._give_up(error)
                 return None
             self._is_announced = True
             return None if self._turn is None else self._turn.id
 
     def end(self, id: int | None) -> asyncio.Task[None] | None:
-        """End a turn that ``begin`` began, unless another one began; what notes its end."""
+        """End a turn from ``begin`` unless another has started; return the task that records it."""
         if self._turn is None or self._turn.id != id:
             return None
         self._is_announced = False
@@ -211,26 +211,33 @@ class Turns:
         return run_in_background(self._note_end())
 
     async def mark(self, label: str) -> Checkpoint:
-        """Make a checkpoint that belongs to no turn; a CheckpointError if that cannot be."""
+        """Make a checkpoint outside of turns; raise CheckpointError on failure."""
         async with self._lock:
             checkpoint: Checkpoint = await self._in_thread(
                 lambda: self.checkpoints.begin(label, who="user", kind="mark")
             )
-            await self._keep_shell(checkpoint)
+            await self._save_shell(checkpoint)
             if self._is_automatic:
                 self._clear_problem()
             return checkpoint
 
+    async def checkpoint_id(self, id: int | None) -> int:
+        """Return an id, or for None that of the last turn that is not undone."""
+        if id is not None:
+            return id
+        last: Checkpoint = await self._in_thread(self.checkpoints.last_turn)
+        return last.id
+
     async def rewind(
         self, id: int, *, everything: bool, preview: bool, path: str | None = None
     ) -> RewindPlan:
-        """Undo the turns since a checkpoint, or of these one file, or tell what that would do.
+        """Undo the turns since a checkpoint, or report what that would change; or of one file.
 
-        A CheckpointError if an agent is at work, or the files cannot be brought back.
+        Raises CheckpointError if an agent is working, or the files cannot be restored.
         """
         if self._is_announced and not preview:
             raise CheckpointError(
-                "An agent is at work. Wait for it, or end it with %oh_agent stop, and rewind then."
+                "An agent is working. Wait for it, or end it with %oh_agent stop, then rewind."
             )
         async with self._lock:
             if not self._is_announced:
@@ -245,19 +252,19 @@ class Turns:
             return replace(plan, notes=[*plan.notes, *await self._restore_shell(id)])
 
     async def settle(self) -> None:
-        """Close turns of kernels that died, so that nothing since counts as theirs."""
-        with contextlib.suppress(CheckpointError):  # it is reported where a checkpoint is needed
+        """Close the turns of dead kernels, so that later changes do not count as theirs."""
+        with contextlib.suppress(CheckpointError):  # reported when a checkpoint is needed
             async with self._lock:
                 await self._in_thread(lambda: self.checkpoints.settle())
 
     async def entries(self) -> list[Checkpoint]:
-        """Return the checkpoints, the oldest first."""
+        """Return the checkpoints, oldest first."""
         await self.settle()
         entries: list[Checkpoint] = await self._in_thread(self.checkpoints.entries)
         return entries
 
     async def close(self) -> None:
-        """End the last turn: what comes after its kernel is others'."""
+        """End the last turn, so that later changes count as others'."""
         self._cancel_timer()
         self._is_closed = True
         async with self._lock:
@@ -265,16 +272,16 @@ class Turns:
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await self._end()
             except (CheckpointError, TimeoutError) as error:
-                # The next kernel ends it, by what was noted.
+                # The next kernel ends it by its last note.
                 logger.warning("The last turn of an agent was not ended: %s", error)
         self._stop_beating()
-        if self._kept is not None:
-            self._kept.close()
+        if self._checkpoints is not None:
+            self._checkpoints.close()
 
     async def _begin(self, label: str, who: str) -> None:
         await self._end()
         turn: Checkpoint = await self._in_thread(lambda: self.checkpoints.begin(label, who=who))
-        await self._keep_shell(turn)
+        await self._save_shell(turn)
         self.work = AgentWork(os.environ.get("JPY_SESSION_NAME", ""))
         self._turn = turn
         self._clear_problem()
@@ -289,7 +296,7 @@ class Turns:
                 self.checkpoints.note(self.work.recorded(self._turn.id))
 
     def _beat(self) -> None:
-        """Note that the kernel is alive, now and again."""
+        """Record periodically that the kernel is alive."""
         self._stop_beating()
         self._note_work()
         self._alive_timer = asyncio.get_running_loop().call_later(ALIVE_SECONDS, self._beat)
@@ -299,8 +306,8 @@ class Turns:
             self._alive_timer.cancel()
             self._alive_timer = None
 
-    async def _keep_shell(self, checkpoint: Checkpoint) -> None:
-        """Note where the shell is and what it exports, if it can be asked."""
+    async def _save_shell(self, checkpoint: Checkpoint) -> None:
+        """Save the shell's directory and exported variables, if the shell is idle."""
         shell = self._find_shell()
         if shell is None:
             self._shells[checkpoint.id] = None
@@ -310,21 +317,21 @@ class Turns:
                     self._shells[checkpoint.id] = await shell.snapshot_async()
 
     async def _restore_shell(self, id: int) -> list[str]:
-        """Bring the shell's directory and variables back; what could not be, as notes."""
+        """Restore the shell's directory and variables; return failures as notes."""
         shell = self._find_shell()
         if shell is None:
             return []
         if id not in self._shells:
-            return ["The shell's directory and variables stay as they are: nobody kept them then."]
+            return ["The shell's directory and variables stay as they are: they were not saved."]
         try:
             async with asyncio.timeout(SHELL_SECONDS):
-                then = self._shells[id]
-                if then is None:  # it had not been started
-                    now = await shell.snapshot_async()
-                    then = replace(now, cwd=self._workspace_dir)
-                await shell.restore_async(then)
-        except (ShellError, TimeoutError) as problem:
-            reason = str(problem) or "a command runs in it"
+                snapshot = self._shells[id]
+                if snapshot is None:  # the shell had not started yet
+                    current = await shell.snapshot_async()
+                    snapshot = replace(current, cwd=self._workspace_dir)
+                await shell.restore_async(snapshot)
+        except (ShellError, TimeoutError) as error:
+            reason = str(error) or "a command runs in it"
             return [f"The shell's directory and variables stay as they are: {reason}"]
         return []
 
@@ -332,18 +339,18 @@ class Turns:
         if self._turn is not None:
             turn, self._turn = self._turn, None
             self._stop_beating()
-            if turn.is_open:  # otherwise what came since is not the agent's
+            if turn.is_open:  # otherwise later changes are not the agent's
                 is_of_turn = self.work.is_of_turn
                 await self._now_or_in_thread(lambda: self.checkpoints.end(turn.id, is_of_turn))
 
     async def _now_or_in_thread(self, call: Callable[[], object]) -> None:
         try:
             await self._in_thread(call)
-        except RuntimeError:  # at the interpreter's exit no pool takes work any more
+        except RuntimeError:  # at interpreter exit, pools accept no work
             call()
 
-    async def _goes_on(self) -> bool:
-        """Whether the turn goes on: the agent did not pause, and nobody else changed a file."""
+    async def _continues(self) -> bool:
+        """Return whether the turn continues: no long pause, and no changes by others."""
         turn = self._turn
         if turn is None:
             return False
@@ -369,8 +376,8 @@ class Turns:
                 self._turn = await self._in_thread(
                     lambda: self.checkpoints.end(turn.id, is_of_turn, is_open=is_open)
                 )
-            except CheckpointError as problem:
-                self._give_up(problem)
+            except CheckpointError as error:
+                self._give_up(error)
             if not is_open:
                 self._stop_beating()
         self.on_settled()
@@ -380,16 +387,16 @@ class Turns:
             self._timer.cancel()
             self._timer = None
 
-    def _give_up(self, problem: CheckpointError) -> None:
+    def _give_up(self, error: CheckpointError) -> None:
         self._turn = None
-        self.problem = str(problem)
-        # What is too large stays so; a person's mark tries again.
-        pause = math.inf if problem.is_lasting else RETRY_SECONDS
+        self.problem = str(error)
+        # A workspace that is too large stays so; a person's mark tries again.
+        pause = math.inf if error.is_lasting else RETRY_SECONDS
         self._retry_time = time.monotonic() + pause
         self._stop_beating()
-        logger.warning("Turns of agents get no checkpoints now: %s", problem)
+        logger.warning("Turns of agents get no checkpoints now: %s", error)
 
-    def _is_given_up(self) -> bool:
+    def _has_given_up(self) -> bool:
         return bool(self.problem) and time.monotonic() < self._retry_time
 
 

@@ -34,7 +34,7 @@ def test_a_file_is_compared_undone_and_redone(kernel, notes) -> None:
     kernel.ask("undo_change", path=str(notes))
     assert listed(kernel, notes) == []
     fields, _ = kernel.ask("change", path=str(notes))
-    assert fields["evalue"] == f"{notes} is as it was when the session began"
+    assert fields["evalue"] == f"{notes} has not changed in this session"
 
     kernel.ask("undo_change", path=str(notes), redo=True)
     assert notes.read_text() == "one = 1\n"

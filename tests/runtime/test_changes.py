@@ -10,8 +10,8 @@ import pytest
 
 from oh_jupyter.checkpoints import Checkpoints
 from oh_jupyter.editor import FileEditor, HistoryPosition
-from oh_jupyter.kernel.control.changes_rpc import joined_changes
 from oh_jupyter.moves import moves, note_move
+from oh_jupyter.runtime.session_changes import join_changes
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_edits_and_commands_are_told_together(root: Path, tmp_path: Path) -> Non
     (root / "by_the_person.txt").write_text("x\n")
     (root / "back.txt").write_text("old\n")
 
-    found = joined_changes(editor, start, checkpoints.originals(start.time))
+    found = join_changes(editor, start, checkpoints.originals(start.time))
     told = {change.path.name: (change.kind, change.old_text) for change in found}
     assert told == {
         "by_both.txt": ("changed", "old\n"),
@@ -86,7 +86,7 @@ def test_a_notebook_that_a_person_moves_and_saves_is_one_moved_file(
     target.write_text(_notebook("total = 2", "mine"))
 
     originals = checkpoints.originals(start.time)
-    found = joined_changes(editor, start, originals, moves(start.time))
+    found = join_changes(editor, start, originals, moves(start.time))
     assert [(each.path, each.kind, each.moved_from) for each in found] == [
         (target, "moved", source),
         *([(root / "kept.ipynb", "created", root / "made.ipynb")] * by_command),

@@ -142,7 +142,7 @@ def test_an_announced_turn_is_one_turn(runtime: Runtime, root: Path) -> None:
     executor = runtime.executor
     id = runtime.submit(executor.turns.begin("fix it", "claude")).result(60)
     write(runtime, "a.txt", "agent")
-    with pytest.raises(CheckpointError, match="An agent is at work"):
+    with pytest.raises(CheckpointError, match="An agent is working"):
         rewind(runtime, 1)
     end(runtime, id)
     rewind(runtime, 1)
