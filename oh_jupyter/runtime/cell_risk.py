@@ -1,8 +1,7 @@
-"""What a Python cell may do that a person should see first, read from its syntax tree.
+"""Risks of a Python cell that a person should see first, read from its syntax tree.
 
-Only what can be read is found: names that the cell imports or assigns, or that the notebook holds,
-and paths made of constants. Code that hides what it does, or that a called function contains, is
-not seen.
+Only readable effects are found: names that the cell imports or assigns or that the notebook holds,
+and constant paths. Obfuscated code and the bodies of called functions are not analysed.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 
 Lookup = Callable[[str], object]
-"""Gives the object that a name has in the notebook, or None."""
+"""Returns a variable of the notebook by name, or None."""
 
 CommandRisks = Callable[[str], list[str]]
-"""Gives the reasons to ask about a shell command."""
+"""Returns the reasons to ask about a shell command."""
 
 COMMAND_CALLS = re.compile(
     r"os\.(system|popen|(exec|spawn|posix_spawn)\w*)|pty\.spawn|commands\.getoutput"
@@ -42,7 +41,7 @@ WRITING_CALLS: dict[str, int] = {
     **{f"shutil.{name}": 1 for name in ("copy", "copy2", "copyfile", "copytree")},
     "shutil.chown": 0,
 }
-"""Functions that change a file, with the position of its path among their arguments."""
+"""Functions that change a file, with the position of the path argument."""
 
 MOVING_CALLS = frozenset({"os.rename", "os.replace", "os.renames", "shutil.move"})
 """Functions that change both of their paths."""
@@ -59,7 +58,7 @@ EXPORTING_METHODS = frozenset(
         *("to_pickle", "savefig", "savez", "savetxt", "tofile"),
     }
 )
-"""Methods of data frames, figures and arrays that write the file that is their first argument."""
+"""Methods of data frames, figures and arrays that write the file in their first argument."""
 
 CREDENTIALS = (
     *("~/.ssh", "~/.aws", "~/.gnupg", "~/.netrc", "~/.config/gcloud", "~/.azure", "~/.kube"),
@@ -70,7 +69,7 @@ ENDS_KERNEL = "it ends or resets the kernel, whose variables are lost"
 EVERYBODY_WRITES = 0o002
 
 MAX_DEPTH = 20
-"""How far assigned names, nested expressions and code in strings are followed."""
+"""Maximum depth of followed names, nested expressions and code in strings."""
 
 _MAGIC = re.compile(r"^(\s*)(?:[\w, \t]+=\s*)?(!{1,2}|%{1,2})\s*(.*)$")
 _SHELL_MAGICS = re.compile(r"%%\s*(?:bash|sh|script|oh_run|system|sx)\b")
@@ -82,16 +81,16 @@ def cell_risks(
     command_risks: CommandRisks,
     lookup: Lookup = lambda name: None,
 ) -> list[str]:
-    """Find the reasons to ask a person about a cell.
+    """Return the reasons to ask a person about a cell.
 
     Args:
-        code: The cell, IPython's magics and shell lines included.
-        workspace_dir: Directory in which files may be changed, and to which paths are relative.
-        command_risks: Finds the reasons to ask about a shell command.
-        lookup: Gives the object of a name that the notebook has.
+        code: The cell, including IPython's magics and shell lines.
+        workspace_dir: Directory in which files may be changed, and base of relative paths.
+        command_risks: Returns the reasons to ask about a shell command.
+        lookup: Returns a variable of the notebook by name.
 
     Returns:
-        The reasons as clauses that begin with "it", each once.
+        The unique reasons as clauses that begin with "it".
     """
     reader = _CellReader(workspace_dir, command_risks, lookup)
     reader.read(code)
@@ -110,7 +109,7 @@ class _CellReader:
         self._imported: dict[str, str] = {}
 
     def read(self, code: str, depth: int = 0) -> None:
-        """Read a cell, or the code in a string of it."""
+        """Analyse a cell, or code in one of its strings."""
         if depth > MAX_DEPTH:
             return
         if _SHELL_MAGICS.match(code.lstrip()):
@@ -133,7 +132,7 @@ class _CellReader:
                 self.reasons.append(ENDS_KERNEL)  # IPython calls them
 
     def _without_magic(self, line: str) -> str:
-        """Read a line of IPython's own syntax; what takes its place is Python."""
+        """Analyse a line of IPython's syntax and return Python in its place."""
         match = _MAGIC.match(line)
         if match is None:
             return line
@@ -180,7 +179,7 @@ class _CellReader:
         self._read_file_call(name, call)
 
     def _read_file_call(self, name: str, call: ast.Call) -> None:
-        """Find what a call removes or writes."""
+        """Check which files a call removes or writes."""
         method = name.rpartition(".")[2]
         if REMOVING_CALLS.fullmatch(name):
             path = self._argument(call, 0, "path")
@@ -211,10 +210,10 @@ class _CellReader:
             self.reasons.append(f"it writes outside of the workspace: {path}")
 
     def _is_own(self, path: str, *, below: bool = False) -> bool:
-        """Whether a path is in the workspace or for temporary files; ``below``: not a root."""
+        """Return whether a path is in the workspace or temporary; ``below`` excludes roots."""
         if "\0" in path or path.startswith(("/dev/null", "/dev/std", "/dev/fd", "/dev/shm")):
             return True
-        if re.match(r"[a-zA-Z][\w+.-]+://", path):  # an address of a store
+        if re.match(r"[a-zA-Z][\w+.-]+://", path):  # a store's URL
             return True
         target = os.path.realpath(os.path.join(self._workspace, os.path.expanduser(path)))
         roots = (self._workspace, os.path.realpath(tempfile.gettempdir()))
@@ -223,15 +222,15 @@ class _CellReader:
         return any(target.startswith(root.rstrip("/") + "/") for root in roots)
 
     def _read_path(self, node: ast.expr) -> None:
-        """Find a path to credentials, wherever it stands."""
+        """Check whether an expression is a path to credentials."""
         text = self._text(node)
         if text is None or len(text) > 4096 or "\0" in text or "/" not in text:
             return
         target = os.path.abspath(os.path.join(self._workspace, os.path.expanduser(text)))
-        for place in CREDENTIALS:
-            root = os.path.expanduser(place)
+        for credential in CREDENTIALS:
+            root = os.path.expanduser(credential)
             if target == root or target.startswith(root + "/"):
-                self.reasons.append(f"it uses credentials: {place}")
+                self.reasons.append(f"it uses credentials: {credential}")
 
     def _kills_itself(self, name: str, call: ast.Call) -> bool:
         return name in ("os.kill", "os.killpg") and any(
@@ -250,7 +249,7 @@ class _CellReader:
             self.read(prefix + text, depth + 1)
 
     def _commands(self, call: ast.Call) -> Iterator[str]:
-        """The shell commands that a call runs, as far as they are constants."""
+        """Yield the constant shell commands that a call runs."""
         for argument in call.args:
             value = self._fold(argument)
             if isinstance(value, str):
@@ -262,7 +261,7 @@ class _CellReader:
             yield shlex.join(words)
 
     def _argument(self, call: ast.Call, position: int, keyword: str = "") -> str | None:
-        """Return the text of an argument, None if it is not constant."""
+        """Return the text of an argument, or None if it is not constant."""
         for each in call.keywords:
             if each.arg == keyword:
                 return self._text(each.value)
@@ -273,7 +272,7 @@ class _CellReader:
         return value if isinstance(value, str) else None
 
     def _dotted(self, node: ast.expr, depth: int = 0) -> str:
-        """Name what an expression is, such as ``pathlib.Path().unlink``; "" if unknown."""
+        """Return an expression's name, such as ``pathlib.Path().unlink``, or ""."""
         if depth > MAX_DEPTH:
             return ""
         if isinstance(node, ast.Name):
@@ -298,7 +297,7 @@ class _CellReader:
         return f"{name}()"
 
     def _fold(self, node: ast.expr, depth: int = 0) -> object:
-        """Compute a constant expression: a text, a number, a list of them; None if unknown."""
+        """Evaluate a constant text, number or list; None if it is not constant."""
         if depth > MAX_DEPTH:
             return None
         if isinstance(node, ast.Constant):
@@ -333,7 +332,7 @@ class _CellReader:
         return self._fold_call(node, depth) if isinstance(node, ast.Call) else None
 
     def _fold_call(self, call: ast.Call, depth: int) -> object:
-        """Compute a call that makes a path."""
+        """Evaluate a call that makes a path."""
         name = self._dotted(call.func, depth + 1)
         values = [self._fold(argument, depth + 1) for argument in call.args]
         texts = [value for value in values if isinstance(value, str)]
@@ -350,11 +349,11 @@ class _CellReader:
         if name == "os.path.expanduser":
             return os.path.expanduser(texts[0]) if texts else None
         if name.startswith("pathlib.Path()") and isinstance(call.func, ast.Attribute):
-            own = self._fold(call.func.value, depth + 1)
-            if isinstance(own, str) and call.func.attr in (
+            base = self._fold(call.func.value, depth + 1)
+            if isinstance(base, str) and call.func.attr in (
                 *("expanduser", "resolve", "absolute", "joinpath", "as_posix"),
             ):
-                return os.path.join(own, *texts)
+                return os.path.join(base, *texts)
         return None
 
 
@@ -365,7 +364,7 @@ _PLAIN_NAMES = {
 
 
 def _plain_name(name: str) -> str:
-    """Give a function the name that it is documented under."""
+    """Return the documented name of a function."""
     module, _, rest = name.rpartition(".")
     plain = _PLAIN_NAMES.get(module, module)
     if rest in ("PosixPath", "WindowsPath", "PurePath") and plain == "pathlib":
@@ -374,7 +373,7 @@ def _plain_name(name: str) -> str:
 
 
 def _name_of(value: object) -> str:
-    """Name an object of the notebook; "" if it has no name that says what it does."""
+    """Return the name of a notebook's object, or "" if it has no telling one."""
     if isinstance(value, ModuleType):
         return _PLAIN_NAMES.get(value.__name__, value.__name__)
     if isinstance(value, pathlib.PurePath):

@@ -1,4 +1,4 @@
-"""Whether an Action may begin, or has to wait until a person has looked at it."""
+"""Confirmation of Actions by a person before they start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from oh_jupyter.runtime.risk import risks
 
 
 def dry_run(action: Action, cwd: str) -> FileEditAction | None:
-    """The edit that only tells what an Action would change; None if that cannot be told."""
+    """Return the dry-run edit that previews an Action, or None if there is no preview."""
     if isinstance(action, FileWriteAction):
         edit = FileEditAction(action.path, "write", content=action.content, end=action.end)
         edit.start = action.start + 1
@@ -39,16 +39,16 @@ def dry_run(action: Action, cwd: str) -> FileEditAction | None:
 
 
 REJECTED = "Action has been rejected by the user! Waiting for further user input."
-"""The protocol's text; clients compare it."""
+"""Text of the protocol; clients compare it."""
 
 
 MAX_WHY_CHARS = 2000
-"""Of what a person says about a rejection."""
+"""Maximum length of a person's reason for a rejection."""
 
 
 @dataclass(frozen=True)
 class PendingAction:
-    """An Action that waits, all reasons why, and the loop's time at which it is rejected."""
+    """A waiting Action, the reasons, and the loop's time at which it is rejected."""
 
     action: Action
     reasons: tuple[str, ...]
@@ -62,7 +62,7 @@ class PendingAction:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a person has decided, by which door, why, and whether for the whole session."""
+    """A person's decision, where and why it was made, and whether it holds for the session."""
 
     approved: bool
     by: str = ""
@@ -76,12 +76,12 @@ class Confirmations:
     Attributes:
         policy: Which Actions of agents wait: never, risky or always.
         timeout_seconds: How long each waits before it is rejected.
-        lookup: Gives the object of a name that the notebook has, to read what cells do.
-        allowed: Types of Actions with the reasons that need no decision any more.
+        lookup: Returns a variable of the notebook by name, to analyse what cells do.
+        allowed: Types of Actions with the reasons that need no more decisions.
     """
 
     def __init__(self, policy: str, timeout_seconds: float, workspace_dir: str) -> None:
-        """Begin with none waiting; a ConfigError if there is no such policy."""
+        """Start with no waiting Actions; raise ConfigError for an unknown policy."""
         check_choice("confirmation", policy)
         self.policy = policy
         self.timeout_seconds = timeout_seconds
@@ -93,20 +93,20 @@ class Confirmations:
         self._on_question: Watchers[[]] = Watchers()
 
     def on_decision(self, callback: Callable[[int, Decision], None]) -> None:
-        """Have the id of each decided Action told on the loop, and the decision."""
+        """Call back on the loop with the id and the decision of each decided Action."""
         self._on_decision.add(callback)
 
     def on_question(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Have it told on the loop when other Actions wait than before; the result ends that."""
+        """Call back on the loop when the waiting Actions change; returns the unsubscriber."""
         return self._on_question.add(callback)
 
     @property
     def waiting(self) -> dict[int, PendingAction]:
-        """The Actions that wait, by id."""
+        """The waiting Actions by id."""
         return {id: entry for id, (entry, _) in self._waiting.items()}
 
     def require(self, action: Action, principal: EventSource) -> list[str]:
-        """All reasons why an Action of a principal has to wait, which mark it as awaiting."""
+        """Return the reasons why an Action must wait, and mark it as awaiting confirmation."""
         reasons = self._reasons(action, principal)
         if self._is_allowed(action, reasons):
             return []
@@ -117,15 +117,15 @@ class Confirmations:
     def _reasons(self, action: Action, principal: EventSource) -> list[str]:
         if principal == "user" or self.policy == "never":
             return []
-        found = risks(action, self._workspace_dir, self.lookup)
-        if self.policy == "always" and not found:
+        reasons = risks(action, self._workspace_dir, self.lookup)
+        if self.policy == "always" and not reasons:
             return ["every action of an agent waits"]
-        return found
+        return reasons
 
     async def decide(
         self, action: Action, reasons: list[str], progress: ActionProgress | None = None
     ) -> Observation | None:
-        """Wait for the person if there are reasons to; the Observation if it is not to begin."""
+        """Wait for the person if there are reasons; return the Observation of a rejection."""
         if not reasons:
             return _decided_before(action)
         loop = asyncio.get_running_loop()
@@ -161,13 +161,13 @@ class Confirmations:
         return all((action.kind, reason) in self.allowed for reason in reasons)
 
     def _release_allowed(self, decision: Decision) -> None:
-        """Let the waiting Actions begin that a decision for the session covers as well."""
+        """Approve the waiting Actions that a decision for the session covers as well."""
         for id, entry in self.waiting.items():
             if self._is_allowed(entry.action, entry.reasons):
                 self.resolve(id, Decision(True, by=decision.by))
 
     def resolve(self, id: int, decision: Decision) -> None:
-        """Let a waiting Action begin, or reject it; a ConfirmationError if it does not wait."""
+        """Approve or reject a waiting Action; raise ConfirmationError if it does not wait."""
         if id not in self._waiting:
             names = ", ".join(str(id) for id in self._waiting) or "none"
             raise ConfirmationError(f"No action {id} waits for confirmation. Waiting: {names}")
@@ -178,7 +178,7 @@ class Confirmations:
 
 
 def _decided_before(action: Action) -> Observation | None:
-    """The Observation of an Action on which the client's person has decided, or still has to."""
+    """Return the Observation of an Action that the client's person rejected or must decide."""
     state = getattr(action, "confirmation_state", ActionConfirmationStatus.CONFIRMED)
     if state is ActionConfirmationStatus.REJECTED:
         return UserRejectObservation(REJECTED)

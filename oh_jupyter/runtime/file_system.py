@@ -1,4 +1,4 @@
-"""The file system as doors see it: listings, and which files are replaced or sent."""
+"""Directory listings, and the rules for replacing and sending files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from oh_jupyter.errors import TransferError
 
 
 def list_directory(path: str | None, workspace_dir: str) -> list[str]:
-    """Names in a directory: directories first, with a slash; each group without regard to case.
+    """Return the names in a directory, directories first with a slash, ignoring case.
 
-    Hidden entries are included, dangling links left out; [] if it is no readable directory, as in
-    the protocol. A relative path starts at the workspace, wherever the shell has moved to.
+    Hidden entries are included, dangling links are not. As in the protocol, an unreadable directory
+    is []. A relative path starts at the workspace, whatever the shell's directory.
     """
     directory = os.path.join(workspace_dir, path) if path else workspace_dir
     directories: list[str] = []
@@ -58,12 +58,12 @@ _VIRTUAL = {
 
 
 def kind_name(mode: int) -> str:
-    """What a file mode stands for, in words."""
+    """Return the kind of file that a mode describes, in words."""
     return _KINDS.get(stat.S_IFMT(mode), "a file")
 
 
 def check_replaceable(path: Path) -> None:
-    """Refuse to replace anything but a regular file, or a link to one (TransferError)."""
+    """Raise TransferError unless a path is missing, a regular file, or a link to one."""
     try:
         mode = os.stat(path).st_mode
     except FileNotFoundError:
@@ -75,12 +75,14 @@ def check_replaceable(path: Path) -> None:
 
 
 def virtual_devices() -> set[int]:
-    """Device numbers of the mounted file systems whose files the kernel makes up."""
+    """Return the device numbers of mounted virtual file systems such as ``/proc``."""
     try:
         with open(_MOUNTS, encoding="utf-8", errors="replace") as mounts:
             # "36 35 98:0 /root /mount/point options ... - type source options", see proc(5)
             split = [line.partition(" - ") for line in mounts]
-    except OSError:  # only Linux has them, and this list
+    except OSError:  # exists on Linux only
         return set()
-    found = (before.split()[2] for before, _, after in split if after.partition(" ")[0] in _VIRTUAL)
-    return {os.makedev(*map(int, number.split(":"))) for number in found}
+    numbers = (
+        before.split()[2] for before, _, after in split if after.partition(" ")[0] in _VIRTUAL
+    )
+    return {os.makedev(*map(int, number.split(":"))) for number in numbers}

@@ -1,4 +1,4 @@
-"""The plugins of one runtime: started once, in order, each on its own responsibility."""
+"""Plugins of one runtime, started once and in order; each may fail on its own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 class PluginSet:
-    """Plugins by name, in starting order, and why those that are missing did not start."""
+    """Plugins by name in start order, and the errors of those that did not start."""
 
     def __init__(self, plugins: Mapping[str, Plugin], start_timeout_seconds: float) -> None:
         self._plugins = dict(plugins)
@@ -32,7 +32,7 @@ class PluginSet:
         return list(self._plugins)
 
     async def start(self) -> None:
-        """Start them, once. One that fails is reported and does not take the others down."""
+        """Start the plugins once; report those that fail and continue with the others."""
         async with self._starting:
             if self._started:
                 return
@@ -43,16 +43,16 @@ class PluginSet:
                         await plugin.initialize(getpass.getuser())
                 except TimeoutError:
                     self._drop(name, f"it was not ready after {self._start_timeout_seconds} s")
-                except Exception as problem:
-                    self._drop(name, str(problem))
-            await self._bring_skills_into_cells()
+                except Exception as error:
+                    self._drop(name, str(error))
+            await self._queue_skills_cell()
 
-    def _drop(self, name: str, problem: str) -> None:
-        logger.warning("Plugin %s did not start: %s", name, problem)
-        self.problems[name] = problem
+    def _drop(self, name: str, reason: str) -> None:
+        logger.warning("Plugin %s did not start: %s", name, reason)
+        self.problems[name] = reason
         del self._plugins[name]
 
-    async def _bring_skills_into_cells(self) -> None:
+    async def _queue_skills_cell(self) -> None:
         from oh_jupyter.plugins import AgentSkillsPlugin, JupyterPlugin
 
         jupyter = self._plugins.get(JupyterPlugin.name)
@@ -60,37 +60,37 @@ class PluginSet:
             await jupyter.queue_startup(AgentSkillsPlugin.cell_code)
 
     def jupyter(self) -> JupyterPlugin:
-        """The plugin that runs cells; a PluginError if it was not asked for or did not start."""
+        """Return the plugin that runs cells; raise PluginError if it is not running."""
         from oh_jupyter.plugins import JupyterPlugin
 
         plugin = self._plugins.get(JupyterPlugin.name)
         if not isinstance(plugin, JupyterPlugin):
-            problem = self.problems.get(JupyterPlugin.name, "it is not among the settings' plugins")
-            raise PluginError(f"Cells cannot run: plugin 'jupyter' is not loaded: {problem}")
+            reason = self.problems.get(JupyterPlugin.name, "it is not among the settings' plugins")
+            raise PluginError(f"Cells cannot run: plugin 'jupyter' is not loaded: {reason}")
         return plugin
 
     def peek(self, max_lines: int = 3) -> str:
-        """The last lines that the cell that runs has put out so far; "" if there are none."""
+        """Return the last output lines of the running cell, or ""."""
         from oh_jupyter.plugins import JupyterPlugin
 
         plugin = self._plugins.get(JupyterPlugin.name)
         return plugin.peek(max_lines) if isinstance(plugin, JupyterPlugin) else ""
 
     async def find(self, name: str) -> Plugin | None:
-        """A plugin, started now if need be; None if it was not asked for or did not start."""
+        """Return a plugin, started if necessary, or None if it is missing or did not start."""
         if name in self._plugins:
             await self.start()
         return self._plugins.get(name)
 
     async def set_env(self, variables: Mapping[str, str]) -> None:
-        """Set environment variables in a kernel that a plugin has started."""
+        """Set environment variables in a kernel that a plugin started."""
         if "jupyter" in self._plugins:
             await self.jupyter().set_env(variables)
 
     async def close(self) -> None:
-        """Stop them all."""
+        """Stop all plugins."""
         for name, plugin in self._plugins.items():
             try:
                 await plugin.close()
-            except Exception as problem:
-                logger.warning("Plugin %s did not stop: %s", name, problem)
+            except Exception as error:
+                logger.warning("Plugin %s did not stop: %s", name, error)

@@ -1,4 +1,4 @@
-"""How Actions go on: decided, queued, running; whoever looks is woken when that changes."""
+"""Progress of Actions: decided, queued, running; subscribers are woken by changes."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from oh_jupyter.events import Action, CmdRunAction
 from oh_jupyter.events.action import Progress
 
 MIN_QUEUED_SECONDS = 0.1
-"""What is less is not worth a word."""
+"""Shortest queueing time that is reported."""
 
 
 MAX_LIVE_LINES = 20
-"""Lines of the output so far that are told."""
+"""Maximum number of output lines in a progress report."""
 
 
 class ActionProgress(Progress):
-    """The progress of one Action, which the current task carries out on the runtime's loop."""
+    """Progress of the Action that the current task executes on the runtime's loop."""
 
     def __init__(self, action: Action) -> None:
         self.action = action
@@ -35,81 +35,81 @@ class ActionProgress(Progress):
 
     @property
     def has_begun(self) -> bool:
-        """Whether it may have had an effect."""
+        """Whether the Action may have had an effect."""
         return self._is_started and not self.is_queued
 
     @property
     def is_queued(self) -> bool:
-        """Whether others have the shell or the kernel."""
+        """Whether the Action waits for the shell or the kernel."""
         return self._queued is not None and self.began is None
 
     def decide(self, by: str) -> None:
-        """Note that a person has decided, and by which door."""
+        """Record when and where a person decided."""
         self._decided, self._decided_by = time.monotonic(), by
 
     def start(self) -> None:
-        """Note that no decision and no checkpoint stands in its way any more."""
+        """Record that decision and checkpoint are done."""
         self._is_started = True
 
     def queue(self) -> None:
-        """Note that it takes its place in the queue for the shell or the kernel."""
+        """Record that the Action waits for the shell or the kernel."""
         self._queued = time.monotonic()
         self.put_out()
 
     def begin(self) -> None:
-        """Note that it is its turn."""
+        """Record that the Action runs."""
         if self.began is None:
             self.began = time.monotonic()
             self.put_out()
 
     def put_out(self) -> None:
-        """Wake whoever looks."""
+        """Wake the subscribers."""
         self._watchers.tell()
 
     def on_change(self, wake: Callable[[], None]) -> Callable[[], None]:
-        """Subscribe to changes, told on the thread that made them; what is returned ends that."""
+        """Subscribe on the thread that makes the changes; returns the unsubscriber."""
         return self._watchers.add(wake)
 
     def handling(self) -> dict[str, Any] | None:
-        """What came before it began, as its Observation tells it; None if nothing."""
-        found: dict[str, Any] = {}
+        """Return what happened before the start, for the Observation, or None."""
+        handling: dict[str, Any] = {}
         if self._decided is not None:
-            found["waited_seconds"] = round(self._decided - self._received, 3)
-            found["decided_by"] = self._decided_by
+            handling["waited_seconds"] = round(self._decided - self._received, 3)
+            handling["decided_by"] = self._decided_by
         if self._queued is not None:
             queued = (self.began or time.monotonic()) - self._queued
             if queued >= MIN_QUEUED_SECONDS:
-                found["queued_seconds"] = round(queued, 3)
-        return found or None
+                handling["queued_seconds"] = round(queued, 3)
+        return handling or None
 
 
 class RunningActions(dict[int, ActionProgress]):
-    """The Actions that are carried out, by id; they belong to the runtime's loop."""
+    """The Actions in progress, by id; owned by the runtime's loop."""
 
     def __init__(self, is_waiting: Callable[[int], bool], peek: Callable[[str, int], str]) -> None:
-        """Begin with none; ``peek`` gives the last lines that Actions of a type have put out."""
+        """Start empty; ``peek`` returns the last output lines of Actions of a type."""
         super().__init__()
         self._is_waiting = is_waiting
         self._peek = peek
 
     def begin(self, action: Action) -> ActionProgress:
-        """Note that the current task carries an Action out."""
-        found = self[cast(int, action.id)] = ActionProgress(action)
-        return found
+        """Record that the current task executes an Action."""
+        state = self[cast(int, action.id)] = ActionProgress(action)
+        return state
 
     def began_after(self, moment: float) -> bool:
-        """Whether a command began in the shell after a moment on the monotonic clock."""
+        """Return whether a command started in the shell after a monotonic time."""
         commands = (entry for entry in self.values() if entry.action.kind == CmdRunAction.kind)
         return any(entry.began is not None and entry.began > moment for entry in commands)
 
     async def look(
         self, id: int | None, seen: dict[str, str] | None, timeout_seconds: float
     ) -> dict[str, str]:
-        """State and last lines of an Action's ``text``, once they are not what was ``seen``."""
+        """Return an Action's state and last lines, once they differ from ``seen``."""
         if id is None:
             return {"state": "ended", "text": ""}
-        if (going_on := self.get(id)) is not None:
-            await wait_while(going_on.on_change, lambda: self._look(id) == seen, timeout_seconds)
+        if (state := self.get(id)) is not None:
+            await wait_while(state.on_change, lambda: self._look(id) == seen, timeout_seconds)
         return self._look(id)
 
     def _look(self, id: int) -> dict[str, str]:

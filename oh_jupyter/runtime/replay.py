@@ -1,4 +1,4 @@
-"""Carrying out a recorded session again, in a fresh runtime, and comparing what comes of it."""
+"""Replay of a recorded session in a fresh runtime, and comparison of the results."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _VOLATILE = [
 
 
 def comparable_text(observation: Observation, workspace: str) -> str:
-    """Type, exit code, error flag and content, without what is never the same twice."""
+    """Return type, exit code, error flag and content without volatile details."""
     own: dict[str, Any] = vars(observation)
     lines = [f"type: {observation.kind}"]
     if isinstance(observation, CmdOutputObservation):
@@ -66,7 +66,7 @@ _E = TypeVar("_E", bound=Event)
 
 @dataclass(frozen=True)
 class ReplayStep:
-    """An Action of a session, whether it was the same, different or skipped, and its texts."""
+    """An Action, its result (same, different or skipped), and both texts."""
 
     id: int
     kind: str
@@ -77,16 +77,16 @@ class ReplayStep:
 
 
 class Replayer:
-    """Repeats the Actions of a log in a runtime of their own; it blocks, and can be stopped."""
+    """Repeats the Actions of a log in a new runtime; blocks, and can be stopped."""
 
     def __init__(self, settings: Settings, workspace_dir: str) -> None:
-        """Take the settings and the workspace of the runtime that was recorded."""
+        """Take the settings and the workspace of the recorded runtime."""
         self._settings = settings
         self._workspace_dir = workspace_dir
         self._stopped = threading.Event()
 
     def stop(self) -> None:
-        """Begin no other Action, from any thread."""
+        """Start no further Action; from any thread."""
         self._stopped.set()
 
     def run(
@@ -97,14 +97,16 @@ class Replayer:
         until: int | None = None,
         kinds: Collection[str] | None = None,
     ) -> list[ReplayStep]:
-        """Repeat what comes before the event ``until``, in a folder or else a temporary one."""
+        """Repeat the Actions before event ``until``, in a folder or a temporary one."""
         recorded = _recorded(log, until, kinds)
         if not recorded:
             return []
         if folder is not None:
             return self._replay(log, recorded, folder)
-        with tempfile.TemporaryDirectory(prefix="oh-replay-", ignore_cleanup_errors=True) as made:
-            return self._replay(log, recorded, made)
+        with tempfile.TemporaryDirectory(
+            prefix="oh-replay-", ignore_cleanup_errors=True
+        ) as temporary:
+            return self._replay(log, recorded, temporary)
 
     def _replay(
         self, log: EventStream, recorded: Sequence[tuple[Action, Observation]], folder: str
@@ -135,31 +137,31 @@ class Replayer:
         before: Observation,
         folder: str,
     ) -> ReplayStep:
-        about = (action.id or 0, action.kind, _title(action))
-        try:  # one at a time: long texts are only read for the step that needs them
+        step = (action.id or 0, action.kind, _title(action))
+        try:  # long texts are read one step at a time
             action, before = _whole(log, action), _whole(log, before)
-        except StorageError as problem:
-            return ReplayStep(*about, "skipped", str(problem))
+        except StorageError as error:
+            return ReplayStep(*step, "skipped", str(error))
         text = json.dumps(to_wire(action), default=str)
         if HIDDEN in text:
-            return ReplayStep(*about, "skipped", "a secret is hidden in it")
+            return ReplayStep(*step, "skipped", "a secret is hidden in it")
         if before.kind in ("user_rejected", "null"):
-            return ReplayStep(*about, "skipped", "it was not carried out")
+            return ReplayStep(*step, "skipped", "it was not executed")
         workspace = json.dumps(self._workspace_dir)[1:-1]
-        again = json.loads(text.replace(workspace, json.dumps(folder)[1:-1]))
-        again.get("args", {}).pop("confirmation_state", None)
+        repeated = json.loads(text.replace(workspace, json.dumps(folder)[1:-1]))
+        repeated.get("args", {}).pop("confirmation_state", None)
         try:
-            after = runtime.submit_action(action_from_wire(again), "user").result()
-        except Exception as problem:
-            after = ErrorObservation(f"{type(problem).__name__}: {problem}")
-        was, now = comparable_text(before, self._workspace_dir), comparable_text(after, folder)
-        return ReplayStep(*about, "same" if was == now else "different", was, now)
+            after = runtime.submit_action(action_from_wire(repeated), "user").result()
+        except Exception as error:
+            after = ErrorObservation(f"{type(error).__name__}: {error}")
+        old, new = comparable_text(before, self._workspace_dir), comparable_text(after, folder)
+        return ReplayStep(*step, "same" if old == new else "different", old, new)
 
 
 def _recorded(
     log: EventStream, until: int | None, kinds: Collection[str] | None
 ) -> list[tuple[Action, Observation]]:
-    """The Actions that were carried out, each with its Observation."""
+    """Return the executed Actions, each with its Observation."""
     events = log.search(end=until, whole=False)
     causes: dict[int | None, Event] = {e.cause: e for e in events if isinstance(e, Observation)}
     return [

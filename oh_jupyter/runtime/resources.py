@@ -1,4 +1,4 @@
-"""What the runtime takes from the machine: its shell, and memory."""
+"""The machine's resources of a runtime: its shell and memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def shell_user(settings: Settings) -> str | None:
-    """The user that the shell has to change to, None for the kernel's own; a ConfigError."""
+    """Return the user that the shell changes to, or None; raise ConfigError if it cannot."""
     name = settings.username
     if not name or not settings.su_to_user or name == getpass.getuser():
         return None
@@ -44,7 +44,7 @@ def shell_user(settings: Settings) -> str | None:
 
 
 def shell_owner(settings: Settings) -> tuple[int, int] | None:
-    """User and group id of what is made for the shell's user, if not the kernel's own."""
+    """Return user and group id for the shell user's files, or None for the kernel's own."""
     name = shell_user(settings)
     if name is None:
         return None
@@ -55,7 +55,7 @@ def shell_owner(settings: Settings) -> tuple[int, int] | None:
 
 
 def prepare_workspace(workspace_dir: str, user: str | None) -> None:
-    """Make the workspace, and give a new one to the user who works there."""
+    """Create a missing workspace, owned by the user who works there."""
     if os.path.isdir(workspace_dir):
         return
     os.makedirs(workspace_dir)
@@ -67,7 +67,7 @@ def prepare_workspace(workspace_dir: str, user: str | None) -> None:
 
 
 def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
-    """The shell session that the settings describe, on the running loop, not started yet."""
+    """Return the shell session that the settings describe, not started yet."""
     from oh_jupyter.shell import BashSession, PowerShellSession
 
     session = PowerShellSession if os.name == "nt" else BashSession
@@ -88,7 +88,7 @@ def make_shell(settings: Settings, workspace_dir: str) -> ShellSession:
 
 
 def memory_usage(shell: ShellSession | None) -> dict[str, int]:
-    """Resident bytes of the kernel's process, of all its children, and of the shell's."""
+    """Return the resident bytes of the kernel's process, its children, and the shell."""
     import psutil
 
     return {
@@ -103,7 +103,7 @@ def _tree(pid: int) -> int:
 
     try:
         process = psutil.Process(pid)
-        return sum(_resident(one) for one in (process, *process.children(recursive=True)))
+        return sum(_resident(each) for each in (process, *process.children(recursive=True)))
     except psutil.NoSuchProcess:
         return 0
 

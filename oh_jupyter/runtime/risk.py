@@ -1,4 +1,4 @@
-"""Which Actions of an agent a person should see before they begin."""
+"""Rules for the agents' Actions that a person should see before they start."""
 
 from __future__ import annotations
 
@@ -37,25 +37,25 @@ RULES: tuple[tuple[str, str], ...] = (
     ("it opens files to everybody", _BEGIN + r"chmod\s+(?:-\w+\s+)*(?:0?777|a\+\w*w)"),
     ("it kills every process it can", _BEGIN + r"kill\s+(?:-\w+\s+)*-1(?:\s|$)"),
 )
-"""Reasons to ask about a shell command, each with the regular expression that finds it."""
+"""Reasons to ask about a shell command, each with its regular expression."""
 
 PROTECTED = (
     "/bin", "/boot", "/dev", "/etc", "/lib", "/proc", "/sbin", "/sys", "/usr", "/var/spool",
     "~/.ssh", "~/.gnupg", "~/.aws", "~/.config", "~/.ipython", "~/.jupyter",
     "~/.bashrc", "~/.bash_profile", "~/.profile", "~/.zshrc", "~/.netrc", "~/.gitconfig",
 )  # fmt: skip
-"""Files and directories whose change is asked about, unless they are in the workspace."""
+"""Files and directories whose change needs confirmation outside of the workspace."""
 
 _COMPILED = tuple((reason, re.compile(pattern, re.MULTILINE)) for reason, pattern in RULES)
 
 
 def risks(action: Action, workspace_dir: str, lookup: Lookup = lambda name: None) -> list[str]:
-    """Find the reasons to ask a person about an Action.
+    """Return the reasons to ask a person about an Action.
 
     Args:
         action: The Action.
         workspace_dir: Directory in which files may be changed.
-        lookup: Gives the object of a name that the notebook has, to read what a cell does.
+        lookup: Returns a variable of the notebook by name, to analyse what a cell does.
 
     Returns:
         The reasons as clauses, such as "it becomes another user".
@@ -74,7 +74,7 @@ def risks(action: Action, workspace_dir: str, lookup: Lookup = lambda name: None
 
 
 def command_risks(command: str, workspace_dir: str) -> list[str]:
-    """Find the reasons to ask a person about a shell command."""
+    """Return the reasons to ask a person about a shell command."""
     text = _without_own_paths(command, workspace_dir)
     return [reason for reason, rule in _COMPILED if rule.search(text)]
 
@@ -86,9 +86,9 @@ def _writes(action: Action) -> TypeGuard[FileWriteAction | FileEditAction]:
 
 
 def _without_own_paths(text: str, workspace_dir: str) -> str:
-    """A command in which paths below the workspace are relative to it, where they are plain."""
+    """Return a command with plain paths below the workspace made relative to it."""
     own = re.escape(os.path.abspath(workspace_dir).rstrip("/"))
-    # Neither the workspace itself, nor what a glob, a variable or two dots may make of a path.
+    # Keep the workspace itself, and paths with a glob, a variable or two dots.
     return re.sub(rf"(?<![^\s\"'=]){own}/(?=[\w.-])(?!\S*(?:\.\.|[$*?\[{{~`]))", "", text)
 
 
@@ -96,11 +96,9 @@ def _protected(path: str, workspace_dir: str) -> list[str]:
     target = os.path.realpath(os.path.join(workspace_dir, path))
     if _below(target, workspace_dir) or _below(target, tempfile.gettempdir()):
         return []
-    return [
-        f"it changes {place}" for place in PROTECTED if _below(target, os.path.expanduser(place))
-    ]
+    return [f"it changes {root}" for root in PROTECTED if _below(target, os.path.expanduser(root))]
 
 
-def _below(path: str, place: str) -> bool:
-    place = os.path.realpath(place)
-    return path == place or path.startswith(place.rstrip("/") + "/")
+def _below(path: str, root: str) -> bool:
+    root = os.path.realpath(root)
+    return path == root or path.startswith(root.rstrip("/") + "/")

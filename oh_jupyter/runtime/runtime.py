@@ -1,4 +1,4 @@
-"""A runtime: the thread, the executor on it, and how other threads call it."""
+"""A runtime: its thread, its executor, and calls from other threads."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CLOSE_TIMEOUT_SECONDS = 10.0
 
 
 class RuntimeThread(LoopThread):
-    """The loop and thread of one runtime; another ``generation`` later means lost state."""
+    """Event loop and thread of one runtime; a new ``generation`` means lost state."""
 
     def __init__(self, generation: str | None = None, name: str = "oh_jupyter") -> None:
         super().__init__(name)
@@ -43,7 +43,7 @@ class RuntimeThread(LoopThread):
         self._closed = False
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Start a coroutine on the loop; a RuntimeClosedError if the thread was closed."""
+        """Start a coroutine on the loop; raise RuntimeClosedError after ``close``."""
         if self._closed:
             coroutine.close()
             raise RuntimeClosedError(
@@ -52,7 +52,7 @@ class RuntimeThread(LoopThread):
         return super().submit(coroutine)
 
     def close(self) -> None:
-        """Cancel what is running, stop the loop and join the thread. May be repeated."""
+        """Cancel all tasks, stop the loop and join the thread; idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -64,7 +64,7 @@ class RuntimeThread(LoopThread):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        with contextlib.suppress(RuntimeError):  # at exit its threads have ended already
+        with contextlib.suppress(RuntimeError):  # at exit its threads have already ended
             await self.loop.shutdown_default_executor()
         self.loop.call_soon(self.loop.stop)
 
@@ -76,7 +76,7 @@ class Runtime:
     """One ActionExecutor on one RuntimeThread.
 
     Attributes:
-        settings: What the operator set.
+        settings: The operator's settings.
         executor: The executor. Its coroutines run on the runtime thread only.
         generation: Id of this runtime.
     """
@@ -88,12 +88,12 @@ class Runtime:
         *,
         generation: str | None = None,
     ) -> None:
-        """Make and start a runtime; shell and browser wait until they are needed.
+        """Make and start a runtime; shell and browser start at their first use.
 
         Args:
-            settings: What the operator set.
-            plugins: Plugins that are made already, by name.
-            generation: Its id, if that was told already; a new one when not given.
+            settings: The operator's settings.
+            plugins: Existing plugins by name.
+            generation: The runtime's id, if it was already announced; None for a new one.
 
         Raises:
             OhJupyterError: A plugin or the file store cannot be made.
@@ -106,23 +106,23 @@ class Runtime:
         except BaseException:
             self._thread.close()
             raise
-        if settings.checkpoints == "auto":  # sooner is better: files that change since are others'
+        if settings.checkpoints == "auto":  # at once: files that change from now on are others'
             self.submit(self.executor.turns.settle())
 
     async def _make_executor(self, plugins: Mapping[str, Plugin] | None) -> ActionExecutor:
         store = make_file_store(self.settings)
         workspace = os.path.abspath(os.path.expanduser(self.settings.workspace_dir or os.getcwd()))
-        ready = {**(plugins or self._cells_plugin()), **self._vscode_plugin(workspace)}
+        existing = {**(plugins or self._cells_plugin()), **self._vscode_plugin(workspace)}
         return ActionExecutor(
             self.settings,
             workspace_dir=workspace,
             file_store=store,
             events=_event_log(spool_while_unreachable(store), self.generation, self.settings),
-            plugins=make_plugins(self.settings.plugins, ready),
+            plugins=make_plugins(self.settings.plugins, existing),
         )
 
     def _cells_plugin(self) -> dict[str, Plugin]:
-        """The plugin for cells in no kernel that we live in: its own one, or a server's."""
+        """Return the plugin that runs cells outside of this kernel, locally or on a server."""
         limit = self.settings.cell_output_limit
         if not self.settings.kernel_url:
             return {JupyterPlugin.name: JupyterPlugin(output_limit=limit)}
@@ -132,7 +132,7 @@ class Runtime:
         return {JupyterPlugin.name: JupyterPlugin(kernel=kernel, output_limit=limit)}
 
     def _vscode_plugin(self, workspace: str) -> dict[str, Plugin]:
-        """The plugin for VS Code as the settings want it; used if they ask for it."""
+        """Return the VS Code plugin for these settings; it starts only on request."""
         settings = self.settings
         plugin = VSCodePlugin(
             workspace, path=settings.vscode_path, base_url=settings.vscode_base_url
@@ -141,36 +141,36 @@ class Runtime:
 
     @property
     def generation(self) -> str:
-        """Id of this runtime; a new one means that state was lost."""
+        """Id of this runtime; a new id means that state was lost."""
         return self._thread.generation
 
     @property
     def events(self) -> EventStream:
-        """The log of Actions and Observations."""
+        """Log of Actions and Observations."""
         return self.executor.events
 
     @property
     def file_store(self) -> FileStore:
-        """The store of events and artefacts."""
+        """Store of events and artefacts."""
         return self.executor.file_store
 
     def submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         """Start a coroutine on the runtime thread; cancelling the future cancels it.
 
-        A RuntimeClosedError if the runtime was closed.
+        Raises RuntimeClosedError if the runtime was closed.
         """
         return self._thread.submit(coroutine)
 
     def submit_action(self, action: Action, source: EventSource = "agent") -> Future[Observation]:
-        """Start an Action, see ``ActionExecutor.run_action``; cancelling the future cancels it."""
+        """Start an Action with ``ActionExecutor.run_action``; the future can be cancelled."""
         return self.submit(self.executor.run_action(action, source))
 
     def status(self) -> dict[str, Any]:
-        """Figures of the runtime, JSON-ready."""
+        """Return the status of the runtime as JSON-ready data."""
         return {"generation": self.generation, **self.executor.status()}
 
     def close(self) -> None:
-        """End everything that belongs to the runtime. May be repeated."""
+        """End everything that belongs to the runtime; idempotent."""
         if self._closed:
             return
         self._closed = True
@@ -183,7 +183,7 @@ class Runtime:
 
 
 def setting_faults(settings: Settings) -> Iterator[tuple[str, OhJupyterError]]:
-    """What a runtime would refuse of its settings, by their names; store and webhook left out."""
+    """Yield the names and errors of settings that a runtime rejects, except store and webhook."""
     custom = [name for name in settings.plugins if name not in ALL_PLUGINS]
     checks: dict[str, Callable[[], object]] = {
         "checkpoints": lambda: check_choice("checkpoints", settings.checkpoints),
@@ -195,12 +195,12 @@ def setting_faults(settings: Settings) -> Iterator[tuple[str, OhJupyterError]]:
     for name, check in checks.items():
         try:
             check()
-        except OhJupyterError as problem:
-            yield name, problem
+        except OhJupyterError as error:
+            yield name, error
 
 
 def _event_log(store: FileStore, sid: str, settings: Settings) -> EventStream:
-    """The log of a session, in which nobody finds the operator's secrets."""
+    """Return the log of a session, which masks the operator's secrets."""
     events = EventStream(store, sid, max_inline_chars=settings.max_inline_chars)
     values = [
         os.environ.get(SESSION_KEY_VARIABLE, ""),
@@ -211,8 +211,8 @@ def _event_log(store: FileStore, sid: str, settings: Settings) -> EventStream:
         if setting.metadata["secret"] and isinstance(value, dict | str):
             values += value.values() if isinstance(value, dict) else [value]
     for server in parse_servers(settings.mcp_servers):
-        values += server.env.values()  # the rest of it is no secret
-    # Of "Bearer token" the token alone is a secret, too.
+        values += server.env.values()  # other fields are not secret
+    # In "Bearer token", the token alone is a secret, too.
     words = {word for value in values for word in (value, *value.split())}
     events.mask(word for word in words if len(word) >= MIN_SECRET_CHARS)
     return events

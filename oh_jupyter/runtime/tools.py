@@ -1,4 +1,4 @@
-"""Tools by name: the agent skills, and whatever else is added, called as ``MCPAction``."""
+"""Tools by name: agent skills and added sources, called as ``MCPAction``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from oh_jupyter.events import ErrorObservation, MCPAction, MCPObservation, Obser
 
 @dataclass(frozen=True)
 class Tool:
-    """What can be called by name: ``call`` gives an MCP ``CallToolResult`` as JSON-ready data."""
+    """A tool; ``call`` returns an MCP ``CallToolResult`` as JSON-ready data."""
 
     name: str
     description: str
@@ -24,11 +24,11 @@ class Tool:
 
 
 ToolSource = Callable[[], Iterable[Tool]]
-"""Lists the tools of one kind as they are now; asked anew for every call."""
+"""Lists the current tools of one kind; called for every use."""
 
 
 class ToolRegistry:
-    """All tools of a runtime; ``version`` is higher whenever there are others than before."""
+    """All tools of a runtime; ``version`` grows with every change."""
 
     def __init__(self, in_thread: Callable[..., Awaitable[Any]]) -> None:
         self._in_thread = in_thread
@@ -37,34 +37,34 @@ class ToolRegistry:
         self.version = 0
 
     def changed(self) -> None:
-        """Take note that a source has other tools than before; from any thread."""
+        """Record that a source's tools have changed; from any thread."""
         self.version += 1
         self._watchers.tell()
 
     def on_change(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Subscribe to changes, told on the thread that made them; what is returned ends that."""
+        """Subscribe on the thread that makes the changes; returns the unsubscriber."""
         return self._watchers.add(callback)
 
     def add(self, name: str, source: ToolSource) -> None:
-        """Add a source of tools such as ``skills``, or replace the one of that name."""
+        """Add or replace a source of tools such as ``skills``."""
         self._sources[name] = source
         self.changed()
 
     def remove(self, name: str) -> None:
-        """Take a source away again; it is no error if it is not there."""
+        """Remove a source if it exists."""
         self._sources.pop(name, None)
         self.changed()
 
     def tools(self) -> dict[str, Tool]:
-        """The tools by name; where two have the same, that of the source added first."""
-        found: dict[str, Tool] = {}
+        """Return the tools by name; the source added first wins."""
+        tools: dict[str, Tool] = {}
         for source in list(self._sources.values()):
             for tool in source():
-                found.setdefault(tool.name, tool)
-        return found
+                tools.setdefault(tool.name, tool)
+        return tools
 
     async def call(self, action: MCPAction) -> Observation:
-        """Call a tool; ``timeout`` ends the wait for it, not what it does in a thread."""
+        """Call a tool; ``timeout`` ends the wait, not the work of a thread."""
         tools = await self._in_thread(self.tools)
         tool = tools.get(action.name)
         if tool is None:
@@ -76,8 +76,8 @@ class ToolRegistry:
             async with asyncio.timeout(action.timeout):
                 result = await tool.call(action.arguments)
         except TimeoutError:
-            said = f"The tool {action.name!r} did not answer within {action.timeout} seconds."
-            result = {"isError": True, "error": said, "content": []}
+            message = f"The tool {action.name!r} did not answer within {action.timeout} seconds."
+            result = {"isError": True, "error": message, "content": []}
         content = json.dumps(result, ensure_ascii=False)
         return MCPObservation(content, name=action.name, arguments=action.arguments)
 
@@ -85,7 +85,7 @@ class ToolRegistry:
 def skill_tools(
     in_thread: Callable[..., Awaitable[dict[str, Any]]], changed: Callable[[], None] = lambda: None
 ) -> ToolSource:
-    """The agent skills as a source of tools; ``changed`` is called when there are others."""
+    """Return the agent skills as a source of tools; changes call ``changed``."""
     watched = False
 
     def tools() -> Iterable[Tool]:

@@ -50,7 +50,7 @@ def test_what_is_wrong_is_named(entry: object, field: str) -> None:
 
 def test_two_of_a_name_and_no_list_are_refused() -> None:
     server = {"name": "a", "command": "x"}
-    with pytest.raises(WireError, match="Two MCP servers are called 'a'"):
+    with pytest.raises(WireError, match="Two MCP servers are named 'a'"):
         parse_servers([server, server])
     with pytest.raises(WireError, match="must be a list"):
         parse_servers({"a": server})

@@ -143,7 +143,7 @@ REFUSED = [
     ("relative", form("a", b""), {"destination": "rel"}, 400, "Destination must be an absolute"),
     ("no zip", form("a", b""), {"recursive": "true"}, 400, "Recursive uploads must be zip files"),
     ("bad zip", form("a.zip", b"PK"), {}, 400, "a.zip cannot be unpacked"),
-    ("no name", form("..", b"x"), {}, 400, "is no name of a file"),
+    ("no name", form("..", b"x"), {}, 400, "is not a valid file name"),
     ("no file part", form("a", b"x", field="other"), {}, 422, "no whole file"),
     ("cut off", form("a", b"x")[:-20], {}, 422, "no whole file"),
     ("no form", b"rubbish", {}, 422, "form cannot be read"),

@@ -1,7 +1,7 @@
-"""MCP servers that run behind the runtime: their tools are called as Actions.
+"""MCP servers behind the runtime, whose tools are called as Actions.
 
-``servers`` reads what is to run, ``connection`` runs one of them, ``proxy`` all.
-The official SDK is imported when the first one is started.
+``servers`` parses the configuration, ``connection`` runs one server, ``proxy`` all of them.
+The official SDK is imported when the first server starts.
 """
 
 from oh_jupyter.runtime.mcp.proxy import McpProxy, McpTool

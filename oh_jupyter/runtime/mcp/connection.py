@@ -1,4 +1,4 @@
-"""One MCP server behind the runtime: its process, and the session with it."""
+"""One MCP server behind the runtime: its process, and its session."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from oh_jupyter.mcp_sdk.client import Session
 
 START_TIMEOUT_SECONDS = 50.0
-"""A package may have to be downloaded first."""
+"""Long enough for a package download."""
 
 END_GRACE_SECONDS = 2.0
 
@@ -28,12 +28,12 @@ logger = logging.getLogger(__name__)
 
 
 class Connection:
-    """A server that runs, or can be started again when it has ended; ``tools`` are its own."""
+    """A server that runs or can be restarted, with its ``tools``."""
 
     def __init__(
         self, server: McpServer, cwd: str, in_thread: InThread, changed: Callable[[], None]
     ) -> None:
-        """Prepare; ``changed`` is called when the server's tools have become others."""
+        """Prepare; ``changed`` is called when the server's tools change."""
         self.server = server
         self.tools: list[dict[str, Any]] = []
         self._cwd = cwd
@@ -47,10 +47,10 @@ class Connection:
         self._starting = asyncio.Lock()
 
     async def start(self) -> None:
-        """Start the server, unless it runs, and learn its tools; an McpError if that fails."""
+        """Start the server unless it runs, and list its tools; raise McpError on failure."""
         async with self._starting:
             if self._ended is not None and self._ended.is_set() and self._task is not None:
-                # Its calls fail a moment before its session is gone.
+                # Its calls fail a moment before its session ends.
                 await asyncio.gather(self._task, return_exceptions=True)
             if self._session is not None:
                 return
@@ -69,11 +69,11 @@ class Connection:
                 ) from None
 
     async def _run(self, ready: asyncio.Future[None]) -> None:
-        """The server's life, in one task, as the SDK's scopes want it."""
+        """Run the server's session in one task, as the SDK's scopes require."""
         try:
             await self._live(ready)
-        except Exception as problem:
-            reason = _reason(problem)
+        except Exception as error:
+            reason = _reason(error)
             if ready.done():
                 logger.warning("MCP server %s: %s", self.server.name, reason)
             else:
@@ -92,7 +92,7 @@ class Connection:
                         f"{self._last_words()}"
                     )
                 )
-            ready.exception()  # it may be that nobody waits any more
+            ready.exception()  # there may be no waiter left
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
         import anyio
@@ -128,7 +128,7 @@ class Connection:
     async def _end(self, child: Child) -> None:
         try:
             await asyncio.shield(self._in_thread(_end, child))
-        except RuntimeError:  # at interpreter exit no pool takes work any more
+        except RuntimeError:  # at interpreter exit, pools accept no work
             _end(child)
 
     def _spawn(self) -> Child:
@@ -145,7 +145,7 @@ class Connection:
         )
 
     async def _until_closed(self, ended: asyncio.Event, scope: Any) -> None:
-        """End the session when the server has ended, or is to."""
+        """End the session when the server ends or ``close`` is called."""
         waits = [asyncio.ensure_future(e.wait()) for e in (ended, self._closing)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -170,10 +170,10 @@ class Connection:
             raise McpError(f"MCP server {self.server.name!r} has ended.{self._last_words()}")
         try:
             return await session.call(tool, arguments)
-        except Exception as problem:
+        except Exception as error:
             raise McpError(
-                f"MCP server {self.server.name!r}, tool {tool!r}: {_reason(problem)}"
-            ) from problem
+                f"MCP server {self.server.name!r}, tool {tool!r}: {_reason(error)}"
+            ) from error
 
     async def close(self) -> None:
         """End the server."""
@@ -191,7 +191,7 @@ def _end(child: Child) -> None:
 
 
 def _reason(problem: BaseException) -> str:
-    """What a person can use of an error, which a task group may have wrapped."""
+    """Return the message of an error, unwrapped from exception groups."""
     while isinstance(problem, BaseExceptionGroup):
         problem = problem.exceptions[0]
     if isinstance(problem, OhJupyterError):

@@ -1,4 +1,4 @@
-"""All MCP servers behind the runtime, and the names under which their tools are called."""
+"""All MCP servers behind the runtime, and the names of their tools."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from oh_jupyter.runtime.mcp.servers import McpServer
 from oh_jupyter.runtime.tools import Tool
 
 SYNC_TIMEOUT_SECONDS = 15.0
-"""How long a client is kept waiting for servers that do not answer."""
+"""Maximum wait of a client for slow servers."""
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class McpTool(Tool):
-    """A tool of an MCP server, by one of the names that it may be called by."""
+    """A tool of an MCP server, under one of its names."""
 
 
 class McpProxy:
-    """The servers that are to run, some of which do."""
+    """The configured servers, started on demand."""
 
     def __init__(
         self,
@@ -36,9 +36,9 @@ class McpProxy:
         configured: Sequence[McpServer] = (),
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """Start nothing yet: the configured servers start when tools are first asked for.
+        """Start nothing yet: configured servers start when tools are first requested.
 
-        ``changed`` is called on the runtime thread when there are other tools than before.
+        ``changed`` is called on the runtime thread when the tools change.
         """
         self._configured = configured
         self._in_thread = in_thread
@@ -48,10 +48,7 @@ class McpProxy:
         self._syncing = asyncio.Lock()
 
     async def sync(self, servers: Sequence[McpServer]) -> str:
-        """Have those servers run that are given, and no others.
-
-        Returns which do not start and why, a line each; "" if all do.
-        """
+        """Run exactly these servers; return a line for each that does not start, or ""."""
         async with self._syncing:
             return await self._sync(servers)
 
@@ -62,7 +59,7 @@ class McpProxy:
             if wanted.get(name) != connection.server:
                 del self._connections[name]
                 await connection.close()
-        # In the order given, whichever of them there were before.
+        # In the requested order, whichever already ran.
         self._connections = {
             name: self._connections.get(name)
             or Connection(server, self._cwd, self._in_thread, self._changed)
@@ -77,7 +74,7 @@ class McpProxy:
         return "\n".join(problems)
 
     async def _start_all(self) -> list[str]:
-        """Start what does not run; what is wrong with those that do not answer soon."""
+        """Start all servers; return the errors, including late ones."""
         starting = {
             asyncio.create_task(connection.start()): name
             for name, connection in self._connections.items()
@@ -87,23 +84,23 @@ class McpProxy:
         done, late = await asyncio.wait(starting, timeout=SYNC_TIMEOUT_SECONDS)
         problems = [str(task.exception()) for task in done if task.exception()]
         for task in late:
-            run_in_background(self._tell_when_started(task))
+            run_in_background(self._report_start(task))
             problems.append(
                 f"MCP server {starting[task]!r} has not answered within "
-                f"{SYNC_TIMEOUT_SECONDS:.0f} s. It goes on starting; its tools come when it has"
+                f"{SYNC_TIMEOUT_SECONDS:.0f} s. Its tools will appear when it has started"
             )
         return problems
 
-    async def _tell_when_started(self, starting: asyncio.Task[None]) -> None:
+    async def _report_start(self, starting: asyncio.Task[None]) -> None:
         try:
             await starting
-        except McpError as problem:
-            logger.warning("%s", problem)
+        except McpError as error:
+            logger.warning("%s", error)
         else:
             self._changed()
 
     async def begin(self) -> None:
-        """Start the servers of the settings, once."""
+        """Start the configured servers, once."""
         if not self._configured:
             return
         async with self._syncing:
@@ -111,37 +108,37 @@ class McpProxy:
                 await self._sync(self._configured)
 
     def listed(self, taken: Collection[str] = ()) -> list[dict[str, Any]]:
-        """The tools of all servers as MCP lists them, none by a name that is taken.
+        """Return the tools of all servers as MCP lists them, avoiding taken names.
 
-        With one server they have their own names; with several, and where a name is taken,
-        that of the server comes first, as in OpenHands' protocol.
+        A single server's tools keep their names. With several servers, or if a name is taken, the
+        server's name is put in front, as in OpenHands' protocol.
         """
         several = len(self._connections) > 1
         used = set(taken)
-        found = []
+        tools = []
         for connection, tool in self._each():
             name = str(tool["name"])
             if several or name in used:
                 name = f"{connection.server.name}_{name}"
             if name in used:
-                logger.warning("Two MCP tools would be called %s; one is left out", name)
+                logger.warning("Two MCP tools are named %s; skipped one", name)
                 continue
             used.add(name)
-            found.append({**tool, "name": name})
-        return found
+            tools.append({**tool, "name": name})
+        return tools
 
     def tools(self) -> Iterator[McpTool]:
-        """The tools by every name under which they may have been listed.
+        """Yield the tools under every name by which they may have been listed.
 
-        With the server's name in front, and, if there is but one server, without.
+        That is with the server's name in front, and without it if there is only one server.
         """
         for connection, tool in self._each():
             name = str(tool["name"])
-            described = str(tool.get("description") or ""), dict(tool.get("inputSchema") or {})
+            details = str(tool.get("description") or ""), dict(tool.get("inputSchema") or {})
             call = partial(_call, connection, name)
-            yield McpTool(f"{connection.server.name}_{name}", *described, call)
+            yield McpTool(f"{connection.server.name}_{name}", *details, call)
             if len(self._connections) == 1:
-                yield McpTool(name, *described, call)
+                yield McpTool(name, *details, call)
 
     def _each(self) -> Iterator[tuple[Connection, dict[str, Any]]]:
         for connection in list(self._connections.values()):
@@ -156,10 +153,10 @@ class McpProxy:
 
 
 async def _call(connection: Connection, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Call a tool; what keeps it from answering is an answer, too, as in OpenHands' client."""
+    """Call a tool; an error becomes its result, as in OpenHands' client."""
     try:
-        found = await connection.call(name, arguments)
-    except McpError as problem:
-        return {"isError": True, "error": str(problem), "content": []}
+        result = await connection.call(name, arguments)
+    except McpError as error:
+        return {"isError": True, "error": str(error), "content": []}
     names = ("content", "structuredContent", "isError")
-    return {"meta": found.get("_meta"), **{name: found.get(name) for name in names}}
+    return {"meta": result.get("_meta"), **{name: result.get(name) for name in names}}

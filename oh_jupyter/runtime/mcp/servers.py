@@ -1,4 +1,4 @@
-"""Which MCP servers are to run, as OpenHands' configuration and protocol write them."""
+"""Configuration of MCP servers, in the format of OpenHands' configuration and protocol."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ class McpServer:
     """A program that speaks MCP on its standard input and output.
 
     Attributes:
-        name: What it is called.
+        name: Its name.
         command: The program.
         args: Its arguments.
-        env: Variables that are added to its environment. Secret: never logged.
+        env: Additional environment variables. Secret: never logged.
     """
 
     name: str
@@ -31,14 +31,14 @@ class McpServer:
 
 
 def parse_servers(data: Any) -> list[McpServer]:
-    """Read an array of servers from parsed JSON or TOML; a WireError if it is none."""
+    """Parse a list of servers from JSON or TOML data; raise WireError if it is invalid."""
     if not isinstance(data, list | tuple):
         raise WireError("Request must be a list of MCP tools to sync", "mcp_servers")
     servers = [_server(entry, f"[{index}]") for index, entry in enumerate(data)]
     names = [server.name for server in servers]
     for index, name in enumerate(names):
         if name in names[:index]:
-            raise WireError(f"Two MCP servers are called {name!r}", f"[{index}].name")
+            raise WireError(f"Two MCP servers are named {name!r}", f"[{index}].name")
     return servers
 
 
@@ -59,8 +59,7 @@ def _server(entry: Any, where: str) -> McpServer:
         )
     if not isinstance(command, str) or len(command.split()) != 1:
         raise WireError(
-            f"MCP server {name}: command must be one word, not {command!r}; its arguments belong "
-            "into args",
+            f"MCP server {name}: command must be one word, not {command!r}; use args",
             f"{where}.command",
         )
     return McpServer(
@@ -72,27 +71,29 @@ def _server(entry: Any, where: str) -> McpServer:
 
 
 def _args(value: Any, name: str, where: str) -> tuple[str, ...]:
-    """A list, or one string as a shell would split it."""
+    """Return arguments from a list, or from one string with shell quoting."""
     if value is None:
         return ()
     if isinstance(value, str):
         try:
             return tuple(shlex.split(value))
-        except ValueError as problem:
-            raise WireError(f"MCP server {name}: args cannot be split: {problem}", where) from None
+        except ValueError as error:
+            raise WireError(f"MCP server {name}: args cannot be split: {error}", where) from None
     if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
         raise WireError(f"MCP server {name}: args must be a list of strings", where)
     return tuple(value)
 
 
 def _env(value: Any, name: str, where: str) -> dict[str, str]:
-    """An object, or ``K=V,K2=V2``. Messages do not repeat it: there may be secrets in it."""
+    """Return variables from an object or ``K=V,K2=V2``. Errors omit values, which may be secret."""
     if value is None:
         return {}
     if isinstance(value, str):
         pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
         if not all(equals and key.strip() for key, equals, _ in pairs):
-            raise WireError(f"MCP server {name}: env must be KEY=VALUE, with commas between", where)
+            raise WireError(
+                f"MCP server {name}: env must be KEY=VALUE pairs separated by commas", where
+            )
         return {key.strip(): text.strip() for key, _, text in pairs}
     if not isinstance(value, dict) or not all(
         isinstance(key, str) and isinstance(text, str) for key, text in value.items()

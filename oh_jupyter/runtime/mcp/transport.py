@@ -1,8 +1,8 @@
-"""MCP over the pipes of a child that cannot outlive us.
+"""MCP over the pipes of a child that cannot outlive this process.
 
-The SDK's own stdio client starts its processes itself, and leaves them behind when this
-one is killed; here they are guarded like all children of the runtime. Pipes are read in
-threads, which works on every system.
+The SDK's own stdio client starts its processes itself and leaves them behind when this process is
+killed; these are guarded like all children of the runtime. Threads read the pipes, which works on
+every system.
 """
 
 from __future__ import annotations
@@ -28,10 +28,9 @@ READ_BYTES = 65536
 async def pipes(
     child: Child, in_thread: Callable[..., Awaitable[Any]]
 ) -> AsyncIterator[tuple[Any, Any, asyncio.Event]]:
-    """Messages from and to a child with pipes, one JSON object a line.
+    """Exchange messages with a child, one JSON object per line.
 
-    Yields a stream to read messages from and one to write them to, and an event that is set when
-    nothing more comes from the child.
+    Yields the streams to read and to write, and an event that is set when the child's output ends.
     """
     arrived, incoming = anyio.create_memory_object_stream[Any](0)
     outgoing, leaving = anyio.create_memory_object_stream[Any](0)
@@ -50,7 +49,7 @@ async def pipes(
             async for message in leaving:
                 try:
                     await in_thread(_write, child.stdin, encode(message))
-                except (OSError, ValueError):  # the end of its output tells the same
+                except (OSError, ValueError):  # the end of its output is detected, too
                     return
 
     async with anyio.create_task_group() as group:
@@ -64,15 +63,15 @@ async def pipes(
             group.cancel_scope.cancel()
 
 
-async def read_lines(pipe: Any, kept: deque[str]) -> None:
+async def read_lines(pipe: Any, lines: deque[str]) -> None:
     """Read a child's standard error to its end, and keep its last lines."""
     reader = _reader(pipe)
     while line := await _line(reader):
-        kept.append(line.decode(errors="replace").rstrip())
+        lines.append(line.decode(errors="replace").rstrip())
 
 
 def _reader(pipe: Any) -> asyncio.StreamReader:
-    """A pipe's contents, which a thread reads until the end and then closes it."""
+    """Return a reader of a pipe, which a thread feeds until the end and then closes."""
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_MESSAGE_BYTES)
 
@@ -93,7 +92,7 @@ def _write(pipe: Any, data: bytes) -> None:
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes:
-    """The next line, or b"" at the end, which a line beyond all measure is, too."""
+    """Return the next line, or b"" at the end or for an oversized line."""
     try:
         return await reader.readline()
     except ValueError:

@@ -1,4 +1,4 @@
-"""Uploads and downloads, piece by piece."""
+"""Uploads and downloads in pieces."""
 
 from oh_jupyter.runtime.transfers.transfers import StoreSink, Transfers, store_pieces
 

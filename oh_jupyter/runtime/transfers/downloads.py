@@ -1,7 +1,7 @@
 """Files and directories as a zip file, with the semantics of ``download_files``.
 
-The archive is made while it is sent: it is nowhere on disk, and one piece of it in memory.
-These functions block; call them in a worker thread.
+The archive is made while it is sent: never on disk, and one piece in memory. These functions block;
+call them in a worker thread.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from oh_jupyter.errors import TransferError, TransferNotFoundError
 from oh_jupyter.runtime.file_system import kind_name, virtual_devices
 
 PIECE_BYTES = 1024 * 1024
-"""How much is read at once, and about as much is sent at once."""
+"""Size of a read, and approximate size of a sent piece."""
 
 MAX_NAMED_LEFT_OUT = 200
 MAX_NAME_CHARS = 200
 
 
 def check_source(path: str) -> Path:
-    """The path, if it can be downloaded; a TransferError if not."""
+    """Return the path if it can be downloaded; otherwise raise TransferError."""
     if not os.path.isabs(path):
         raise TransferError("Path must be an absolute path")
     source = Path(path)
     if "\0" in path or not source.exists():
         raise TransferNotFoundError("File not found")
-    found = source.stat()
-    if not (stat.S_ISDIR(found.st_mode) or stat.S_ISREG(found.st_mode)):
+    status = source.stat()
+    if not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
         raise TransferError(
-            f"{path} is neither a file nor a directory, but {kind_name(found.st_mode)}"
+            f"{path} is neither a file nor a directory, but {kind_name(status.st_mode)}"
         )
-    if found.st_dev in virtual_devices():
+    if status.st_dev in virtual_devices():
         raise TransferError(
-            f"{path} is made up by the kernel while it is read. Read it by a command, such as cat"
+            f"{path} is a virtual file of the operating system. Read it with a command such as cat"
         )
     if not os.access(source, os.R_OK | (os.X_OK if source.is_dir() else 0)):
         raise TransferError(f"{path} may not be read")
@@ -48,7 +48,7 @@ def check_source(path: str) -> Path:
 
 
 def check_file(path: str) -> Path:
-    """The path, if it is a file that can be downloaded; a TransferError if not."""
+    """Return the path if it is a downloadable file; otherwise raise TransferError."""
     source = check_source(path)
     if source.is_dir():
         raise TransferError(f"{path} is a directory; download_files sends it as a zip file")
@@ -56,19 +56,19 @@ def check_file(path: str) -> Path:
 
 
 def file_pieces(source: Path) -> Iterator[bytes]:
-    """The pieces of a file."""
+    """Yield the pieces of a file."""
     with _open_regular(source) as opened:
         while piece := opened.read(PIECE_BYTES):
             yield piece
 
 
 def zipped(source: Path) -> Iterator[bytes]:
-    """A file, or all that is in a directory, as a zip file in pieces of about ``PIECE_BYTES``.
+    """Yield a file, or a directory's contents, as a zip file in pieces of about ``PIECE_BYTES``.
 
-    Members are named relative to the directory. Empty directories are members too. What a
-    link to a file leads to is taken; links to directories are left out, since they may lead in
-    circles. So is what is no file (sockets, pipes, devices), what may not be read and what the
-    kernel makes up (``/proc``): the comment of the zip file, which ``unzip`` prints, names it.
+    Members are named relative to the directory; empty directories are members too. Links to files
+    are followed. Links to directories are omitted because they may form cycles, and so are sockets,
+    pipes, devices, unreadable files and virtual files (``/proc``): the zip file's comment, which
+    ``unzip`` prints, lists them.
     """
     sink = _Sink()
     left_out = _LeftOut()
@@ -79,8 +79,8 @@ def zipped(source: Path) -> Iterator[bytes]:
                 continue
             try:
                 opened = _open_regular(path)
-            except OSError as problem:
-                left_out.add(name, problem.strerror or "it cannot be read")
+            except OSError as error:
+                left_out.add(name, error.strerror or "it cannot be read")
                 continue
             with opened, archive.open(_entry(path, name), "w", force_zip64=True) as member:
                 while piece := opened.read(PIECE_BYTES):
@@ -92,7 +92,7 @@ def zipped(source: Path) -> Iterator[bytes]:
 
 
 def _open_regular(path: Path) -> IO[bytes]:
-    """Open a file for reading, without waiting for what may have taken its place meanwhile."""
+    """Open a regular file without blocking on a pipe that may have replaced it."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
@@ -102,20 +102,20 @@ def _open_regular(path: Path) -> IO[bytes]:
 
 
 class _LeftOut:
-    """What of a directory is not in its archive, and why."""
+    """Files of a directory that are not in its archive, with reasons."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []
         self._count = 0
 
     def add(self, name: str, reason: str) -> None:
-        """Note a name relative to the directory."""
+        """Add a name relative to the directory."""
         self._count += 1
         if len(self._lines) < MAX_NAMED_LEFT_OUT:
             self._lines.append(f"{name[:MAX_NAME_CHARS]}: {reason}")
 
     def text(self) -> str:
-        """A line for each, bounded; "" if nothing was left out."""
+        """Return a bounded list with one line for each, or ""."""
         if not self._lines:
             return ""
         more = self._count - len(self._lines)
@@ -124,7 +124,7 @@ class _LeftOut:
 
 
 def _members(source: Path, left_out: _LeftOut) -> Iterator[tuple[Path, str]]:
-    """Paths and member names, sorted, a directory's with a slash at the end."""
+    """Yield paths and member names, sorted; names of directories end with a slash."""
     if source.is_file():
         yield source, source.name
         return
@@ -134,48 +134,48 @@ def _members(source: Path, left_out: _LeftOut) -> Iterator[tuple[Path, str]]:
         left_out.add(os.path.relpath(problem.filename, source), problem.strerror or "unreadable")
 
     for parent, directories, files in os.walk(source, onerror=unreadable):
-        here = Path(parent)
+        folder = Path(parent)
         for name in list(directories):
-            path = here / name
+            path = folder / name
             if path.is_symlink():
                 directories.remove(name)
             elif path.stat().st_dev in virtual:
                 directories.remove(name)
-                left_out.add(path.relative_to(source).as_posix() + "/", "the kernel makes it up")
+                left_out.add(path.relative_to(source).as_posix() + "/", "a virtual file")
         directories.sort()
-        if not directories and not files and here != source:
-            yield here, here.relative_to(source).as_posix() + "/"
+        if not directories and not files and folder != source:
+            yield folder, folder.relative_to(source).as_posix() + "/"
         for name in sorted(files):
-            path = here / name
+            path = folder / name
             member = path.relative_to(source).as_posix()
             try:
-                found = path.stat()
+                status = path.stat()
             except OSError:
                 left_out.add(member, "a link to nothing")
                 continue
-            if not stat.S_ISREG(found.st_mode):
-                left_out.add(member, kind_name(found.st_mode))
-            elif found.st_dev in virtual:
-                left_out.add(member, "the kernel makes it up")
+            if not stat.S_ISREG(status.st_mode):
+                left_out.add(member, kind_name(status.st_mode))
+            elif status.st_dev in virtual:
+                left_out.add(member, "a virtual file")
             else:
                 yield path, member
 
 
 def _entry(path: Path, name: str) -> zipfile.ZipInfo:
-    """The header of a member; a zip file knows no years before 1980."""
-    found = path.stat()
-    moment = time.localtime(found.st_mtime)[:6]
+    """Return the header of a member; zip files support the years from 1980 to 2107."""
+    status = path.stat()
+    moment = time.localtime(status.st_mtime)[:6]
     entry = zipfile.ZipInfo(
         name, min(max(moment, (1980, 1, 1, 0, 0, 0)), (2107, 12, 31, 23, 59, 59))
     )
-    entry.external_attr = (found.st_mode & 0xFFFF) << 16
-    if stat.S_ISDIR(found.st_mode):
+    entry.external_attr = (status.st_mode & 0xFFFF) << 16
+    if stat.S_ISDIR(status.st_mode):
         entry.external_attr |= 0x10
     return entry
 
 
 class _Sink(io.RawIOBase):
-    """What the archive writes into; it cannot be rewound, so the archive streams."""
+    """Non-seekable output of the archive, which makes it stream."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []
@@ -191,7 +191,7 @@ class _Sink(io.RawIOBase):
         return len(piece)
 
     def take(self) -> bytes:
-        """Take out what was written."""
+        """Return and clear the written data."""
         data = b"".join(self._pieces)
         self._pieces.clear()
         self.size = 0

@@ -1,7 +1,7 @@
-"""Uploads and downloads under way: each is a number of requests, and this ties them together.
+"""Uploads and downloads in progress, each spread over several requests.
 
-Contents travel in pieces, so no file is ever in memory as a whole, neither here nor in the
-server, and the way is the same to a kernel on another machine.
+Contents travel in pieces, so neither kernel nor server ever holds a whole file in memory, and a
+kernel on another machine works the same way.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from oh_jupyter.runtime.transfers.downloads import PIECE_BYTES, check_source, zi
 from oh_jupyter.runtime.transfers.uploads import Upload
 
 IDLE_SECONDS = 600.0
-"""A transfer of which nothing was heard for so long is ended."""
+"""Time after which an idle transfer is ended."""
 
 
 class Sink(Protocol):
-    """Where an upload goes. Its methods block."""
+    """Target of an upload; its methods block."""
 
     def write(self, piece: bytes) -> None:
-        """Take the next piece."""
+        """Write the next piece."""
 
     def finish(self) -> None:
-        """All pieces were there: put them in their place."""
+        """Put the complete contents in place."""
 
     def abort(self) -> None:
-        """Forget it all; may be called at any time, also twice."""
+        """Discard everything; may be called at any time and repeatedly."""
 
 
 @dataclass
@@ -41,7 +41,7 @@ class _Transfer:
 
 
 class Transfers:
-    """The uploads and downloads of one runtime. Its methods run on the runtime's loop."""
+    """Uploads and downloads of one runtime. Its methods run on the runtime's loop."""
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class Transfers:
         max_upload_bytes: int,
         owner: tuple[int, int] | None,
     ) -> None:
-        """Begin with none; what is uploaded belongs to the owner (user and group id)."""
+        """Start empty; uploaded files belong to the owner (user and group id)."""
         self._in_thread = in_thread
         self._max_upload_bytes = max_upload_bytes
         self._owner = owner
         self._transfers: dict[str, _Transfer] = {}
 
     async def upload(self, destination: str, filename: str, *, recursive: bool) -> str:
-        """Begin an upload to the machine, as ``Upload`` does; its id."""
+        """Start an ``Upload`` to the machine; return its id."""
 
         def make() -> Upload:
             return Upload(
@@ -71,35 +71,34 @@ class Transfers:
         return await self.begin(make)
 
     async def download(self, path: str) -> tuple[str, str]:
-        """Begin a download from the machine, as a zip file; its id, and the name of the source."""
+        """Start a download as a zip file; return its id and the name of the source."""
         source = await self._in_thread(check_source, path)
         return await self.begin(lambda: zipped(source)), source.name or "root"
 
     async def begin(self, make: Callable[[], Sink | Iterator[bytes]]) -> str:
-        """Begin a transfer; its id.
+        """Start a transfer; return its id.
 
-        ``make``, called in a thread, makes what takes the pieces of an upload or gives those of
-        a download.
+        ``make`` runs in a thread and returns the sink of an upload or the pieces of a download.
         """
-        made = await self._in_thread(make)
+        transfer = await self._in_thread(make)
         key = secrets.token_hex(16)
-        self._transfers[key] = _Transfer(made)
+        self._transfers[key] = _Transfer(transfer)
         self._postpone_end(key)
         return key
 
     async def write(self, key: str, piece: bytes) -> None:
-        """Take a piece of an upload; a TransferError if it cannot be kept."""
+        """Write a piece of an upload; raise TransferError on failure."""
         await self._in_thread(self._find(key).write, piece)
 
     async def read(self, key: str) -> bytes:
-        """The next piece of a download; b"" at the end, after which the id is no more."""
+        """Return the next piece of a download; b"" at the end, which ends the transfer."""
         piece: bytes = await self._in_thread(next, self._find(key), b"")
         if not piece:
             await self.end(key)
         return piece
 
     async def finish(self, key: str) -> None:
-        """Put an upload in its place; on an OhJupyterError nothing was changed."""
+        """Put an upload in place; an OhJupyterError means that nothing was changed."""
         sink = self._find(key)
         try:
             await self._in_thread(sink.finish)
@@ -107,7 +106,7 @@ class Transfers:
             await self.end(key)
 
     async def end(self, key: str) -> None:
-        """Forget a transfer; nothing happens if there is none of that id."""
+        """End a transfer if it exists."""
         entry = self._transfers.pop(key, None)
         if entry is None:
             return
@@ -116,7 +115,7 @@ class Transfers:
         await self._in_thread(_abort, entry.transfer)
 
     def close(self) -> None:
-        """Forget all transfers. It blocks: at interpreter exit no pool takes work any more."""
+        """End all transfers. Blocks, because pools accept no work at interpreter exit."""
         for key in list(self._transfers):
             entry = self._transfers.pop(key)
             if entry.timer is not None:
@@ -125,7 +124,7 @@ class Transfers:
 
     def _find(self, key: str) -> Any:
         if key not in self._transfers:
-            raise TransferNotFoundError("This transfer is over, or was given up; begin it again")
+            raise TransferNotFoundError("This transfer has ended or timed out; start it again")
         self._postpone_end(key)
         return self._transfers[key].transfer
 
@@ -144,34 +143,33 @@ def _abort(transfer: Sink | Iterator[bytes]) -> None:
 
 
 class StoreSink:
-    """An upload into a file of a store that is open for writing; closing it puts it in place."""
+    """Upload into a store's file; closing it puts it in place."""
 
     def __init__(self, begin: Callable[[], IO[bytes]]) -> None:
-        """Open the file; a TransferError if it cannot be written."""
+        """Open the file; raise TransferError if it cannot be written."""
         try:
             self._opened = begin()
-        except OSError as problem:
-            raise _unwritable(problem) from None
+        except OSError as error:
+            raise _unwritable(error) from None
 
     def write(self, piece: bytes) -> None:
-        """Take the next piece; a TransferError if it cannot be written."""
+        """Write the next piece; raise TransferError on failure."""
         try:
             self._opened.write(piece)
-        except OSError as problem:
-            raise _unwritable(problem) from None
+        except OSError as error:
+            raise _unwritable(error) from None
 
     def finish(self) -> None:
-        """Put it in its place; a TransferError if it cannot be written."""
+        """Put the file in place; raise TransferError on failure."""
         try:
             self._opened.close()
-        except OSError as problem:
-            raise _unwritable(problem) from None
+        except OSError as error:
+            raise _unwritable(error) from None
 
     def abort(self) -> None:
-        """Forget it: a file of a store that is left by an exception does not change."""
+        """Discard the upload: an exception leaves a store's file unchanged."""
         if not self._opened.closed:
-            given_up = TransferError("The upload was given up")
-            self._opened.__exit__(TransferError, given_up, None)
+            self._opened.__exit__(TransferError, TransferError("The upload was aborted"), None)
 
 
 def _unwritable(problem: OSError) -> TransferError:
@@ -179,7 +177,7 @@ def _unwritable(problem: OSError) -> TransferError:
 
 
 def store_pieces(opened: IO[bytes]) -> Iterator[bytes]:
-    """The pieces of a file of a store that is open for reading."""
+    """Yield the pieces of a store's open file."""
     with opened:
         while piece := opened.read(PIECE_BYTES):
             yield piece

@@ -1,7 +1,7 @@
-"""Unpacking an uploaded zip file, which may be hostile.
+"""Unpacking of an uploaded zip file, which may be hostile.
 
-Nothing is written outside of the destination, nothing beyond the limit, and nothing at all
-unless everything can be unpacked: members are first unpacked beside their place.
+Nothing is written outside of the destination or beyond the limit. Members are unpacked into a
+staging directory first, so a failure changes nothing.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ _PIECE_BYTES = 1024 * 1024
 _MAX_MEMBERS = 100_000
 
 MAX_RATIO = 100
-"""What an archive may unpack to, as a multiple of its own size: text seldom reaches 20."""
+"""Maximum ratio of unpacked to packed size: text seldom reaches 20."""
 
 RATIO_FREE_BYTES = 64 * 1024**2
-"""What any archive may unpack to, however small it is."""
+"""Unpacked size that is allowed whatever the ratio."""
 
 MAX_DISK_SHARE = 0.9
-"""Share of what the disk has left that one archive may take."""
+"""Share of the free disk space that one archive may use."""
 
 
 def unpack(
     archive: Path, name: str, destination: Path, max_bytes: int, own: Callable[[Path], None]
 ) -> None:
-    """Unpack a zip file, whose new files are given to ``own``; a TransferError, or an OSError."""
+    """Unpack a zip file and pass new files to ``own``; raise TransferError or OSError."""
     budget = _Budget(name, archive.stat().st_size, max_bytes, shutil.disk_usage(destination).free)
     staging = Path(tempfile.mkdtemp(prefix=".oh_upload_", dir=destination))
     try:
@@ -44,14 +44,14 @@ def unpack(
             for member in members:
                 _unpack_member(opened, member, staging, budget)
         _merge(staging, destination, own)
-    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as problem:
-        raise TransferError(f"{name} cannot be unpacked: {problem}") from None
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError) as error:
+        raise TransferError(f"{name} cannot be unpacked: {error}") from None
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
 
 class _Budget:
-    """The bytes that an archive may unpack to; what it says of its own sizes is not trusted."""
+    """Bytes that an archive may unpack to, whatever sizes it claims."""
 
     def __init__(self, name: str, archive_bytes: int, max_bytes: int, disk_bytes: int) -> None:
         allowed_by_ratio = max(RATIO_FREE_BYTES, archive_bytes * MAX_RATIO)
@@ -61,22 +61,21 @@ class _Budget:
             (max_bytes, f"{max_bytes / 1024**2:.0f} MiB or {_MAX_MEMBERS} members"),
             (
                 allowed_by_ratio,
-                f"{MAX_RATIO} times its own size, as archives do that are made to fill disks",
+                f"{MAX_RATIO} times its own size, like archives made to fill disks",
             ),
             (
                 int(disk_bytes * MAX_DISK_SHARE),
-                f"{MAX_DISK_SHARE:.0%} of the {disk_bytes / 1024**2:.0f} MiB that are left on the "
-                "disk",
+                f"{MAX_DISK_SHARE:.0%} of the {disk_bytes / 1024**2:.0f} MiB of free disk space",
             ),
         )
 
     def spend(self, size_bytes: int) -> None:
-        """Count what is about to be written; a TransferTooLargeError if it is too much."""
+        """Count bytes before they are written; raise TransferTooLargeError beyond the limit."""
         self._written_bytes += size_bytes
         self.check(self._written_bytes)
 
     def check(self, size_bytes: int, members: int = 0) -> None:
-        """Refuse a size or a number of members that is too much (TransferTooLargeError)."""
+        """Raise TransferTooLargeError for too large a size or too many members."""
         for bound_bytes, in_words in self._bounds:
             if size_bytes > bound_bytes or members > _MAX_MEMBERS:
                 raise TransferTooLargeError(
@@ -114,7 +113,7 @@ def _unpack_member(
 
 
 def _merge(staging: Path, destination: Path, own: Callable[[Path], None]) -> None:
-    """Move everything to its place."""
+    """Move everything from the staging directory to the destination."""
     directories = [Path(parent) for parent, _, _ in os.walk(staging)]
     files = [Path(parent, name) for parent, _, names in os.walk(staging) for name in names]
     for kind, paths in (("directory", directories), ("file", files)):
@@ -136,7 +135,7 @@ def _merge(staging: Path, destination: Path, own: Callable[[Path], None]) -> Non
 
 
 def _check_inside(directory: Path, destination: Path) -> None:
-    """A link that is there already may lead elsewhere."""
+    """Raise TransferError if an existing link leads out of the destination."""
     if not directory.resolve().is_relative_to(destination.resolve()):
         raise TransferError(
             f"{directory} leads out of the destination {destination}; nothing was unpacked"

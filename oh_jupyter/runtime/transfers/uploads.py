@@ -1,4 +1,4 @@
-"""Files that arrive piece by piece, with the semantics of OpenHands' ``upload_file``.
+"""Files that arrive in pieces, with the semantics of OpenHands' ``upload_file``.
 
 These functions block; call them in a worker thread.
 """
@@ -17,7 +17,7 @@ from oh_jupyter.runtime.transfers.unpacking import unpack
 
 
 class Upload:
-    """One file on its way in. It is written beside its place and moved there at the end."""
+    """One incoming file, written beside its destination and moved there at the end."""
 
     def __init__(
         self,
@@ -28,13 +28,13 @@ class Upload:
         max_bytes: int,
         owner: tuple[int, int] | None = None,
     ) -> None:
-        """Make the destination, and begin; a TransferError if the file could not be kept there."""
+        """Create the destination and start; raise TransferError if it is not writable."""
         if not os.path.isabs(destination):
             raise TransferError("Destination must be an absolute path")
-        # Some clients send a path: only its last part names the file.
+        # Some clients send a path; its last part names the file.
         self.name = os.path.basename(filename.replace("\\", "/"))
         if self.name in ("", ".", "..") or "\0" in self.name or "\0" in destination:
-            raise TransferError(f"{filename!r} is no name of a file")
+            raise TransferError(f"{filename!r} is not a valid file name")
         self._zipped = self.name.lower().endswith(".zip")
         if recursive and not self._zipped:
             raise TransferError("Recursive uploads must be zip files")
@@ -48,14 +48,14 @@ class Upload:
                 check_replaceable(self._directory / self.name)
             self._part = self._directory / f".oh_upload_{secrets.token_hex(8)}"
             unnamed = _unnamed_file(self._directory)
-            # Not by tempfile, which would keep the file from everybody but its owner.
+            # Not tempfile, which would make the file private to its owner.
             self._sink = unnamed or self._part.open("xb")
             self._contents = self._part if unnamed is None else _path_of(unnamed)
-        except OSError as problem:
-            raise TransferError(f"{destination} cannot be written: {problem.strerror}") from None
+        except OSError as error:
+            raise TransferError(f"{destination} cannot be written: {error.strerror}") from None
 
     def write(self, piece: bytes) -> None:
-        """Take the next piece; a TransferError if it is too much or cannot be written."""
+        """Write the next piece; raise TransferError if it is too large or on failure."""
         self._size += len(piece)
         if self._size > self._max_bytes:
             self.abort()
@@ -64,44 +64,44 @@ class Upload:
             )
         try:
             self._sink.write(piece)
-        except OSError as problem:
+        except OSError as error:
             self.abort()
-            raise TransferError(f"{self.name} cannot be written: {problem.strerror}") from None
+            raise TransferError(f"{self.name} cannot be written: {error.strerror}") from None
 
     def finish(self) -> None:
-        """Put the file in its place, or unpack it; on a TransferError nothing was changed."""
+        """Put the file in place, or unpack it; a TransferError means no change."""
         try:
             self._sink.flush()
             if self._zipped:
                 unpack(self._contents, self.name, self._directory, self._max_bytes, self._own)
                 return
             if self._contents != self._part:
-                # With a directory, this is the call that follows the link in /proc.
+                # With a directory descriptor, this call follows the link in /proc.
                 os.link(self._contents, self._part, src_dir_fd=self._sink.fileno())
             self._sink.close()
-            # Whoever uploads over a link means the file that it leads to.
+            # An upload to a link replaces its target.
             target = Path(os.path.realpath(self._directory / self.name))
             check_replaceable(target)
             if target.exists():
                 self._part.chmod(target.stat().st_mode & 0o7777)
             self._own(self._part)
             os.replace(self._part, target)
-        except OSError as problem:
-            raise TransferError(f"{self.name} cannot be written: {problem.strerror}") from None
+        except OSError as error:
+            raise TransferError(f"{self.name} cannot be written: {error.strerror}") from None
         finally:
             self.abort()
 
     def abort(self) -> None:
-        """Forget it; may be called at any time."""
+        """Discard the upload; may be called at any time."""
         with suppress(OSError):
             self._sink.close()
         with suppress(OSError):
             self._part.unlink(missing_ok=True)
 
     def _make_directory(self) -> None:
-        made = [p for p in (self._directory, *self._directory.parents) if not p.exists()]
+        missing = [p for p in (self._directory, *self._directory.parents) if not p.exists()]
         self._directory.mkdir(parents=True, exist_ok=True)
-        for directory in made:
+        for directory in missing:
             self._own(directory)
 
     def _own(self, path: Path) -> None:
@@ -110,13 +110,13 @@ class Upload:
 
 
 def _unnamed_file(directory: Path) -> IO[bytes] | None:
-    """A file that is gone with the process that writes it; None where there are none."""
+    """Return a file that vanishes with its process, or None if unsupported."""
     flag = getattr(os, "O_TMPFILE", None)
     if flag is None:
         return None
     try:
         return open(os.open(directory, os.O_RDWR | flag, 0o666), "wb")
-    except OSError:  # not every file system has them
+    except OSError:  # not supported by every file system
         return None
 
 
