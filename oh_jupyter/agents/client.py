@@ -91,8 +91,8 @@ def _answered(method: Handler) -> Handler:
             return await method(*args, **kwargs)
         except RequestError:
             raise
-        except Exception as problem:
-            raise RequestError.internal_error({"details": str(problem)}) from problem
+        except Exception as error:
+            raise RequestError.internal_error({"details": str(error)}) from error
 
     return wrapped  # type: ignore[return-value]
 

@@ -147,8 +147,8 @@ class GuestAgents:
     ) -> tuple[AgentSession, tuple[str, ...]]:
         try:
             from oh_jupyter.agents.session import AgentSession
-        except ModuleNotFoundError as problem:
-            if problem.name not in ("acp", "pydantic"):
+        except ModuleNotFoundError as error:
+            if error.name not in ("acp", "pydantic"):
                 raise
             raise AgentError(
                 "Agents need the package agent-client-protocol. Install it with: "

@@ -134,8 +134,8 @@ def known_agents(own: Mapping[str, str] | None = None) -> dict[str, AgentCommand
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
             found = entry.load()
-        except Exception as problem:
-            raise AgentError(f"The agent {entry.name!r} cannot be loaded: {problem}") from problem
+        except Exception as error:
+            raise AgentError(f"The agent {entry.name!r} cannot be loaded: {error}") from error
         agents[entry.name] = (
             found if isinstance(found, AgentCommand) else _from_line(entry.name, str(found))
         )
@@ -145,8 +145,8 @@ def known_agents(own: Mapping[str, str] | None = None) -> dict[str, AgentCommand
 def _from_line(name: str, line: str) -> AgentCommand:
     try:
         words = shlex.split(line)
-    except ValueError as problem:
-        words, reason = [], f": {problem}"
+    except ValueError as error:
+        words, reason = [], f": {error}"
     else:
         reason = ", it is empty"
     if not words:

@@ -70,9 +70,9 @@ def list_tools(server: ToolServer) -> list[str]:
             if session_id:
                 http.delete(f"{server.url}/mcp", timeout=TIMEOUT_SECONDS)
             return names
-    except (requests.RequestException, ValueError, LookupError, TypeError) as problem:
+    except (requests.RequestException, ValueError, LookupError, TypeError) as error:
         raise AgentError(
-            f"The tools of this kernel at {server.url}/mcp cannot be had: {problem}. Is oh_jupyter "
+            f"The tools of this kernel at {server.url}/mcp cannot be had: {error}. Is oh_jupyter "
             "enabled in that Jupyter server, too?"
         ) from None
 

@@ -274,8 +274,8 @@ def _what_is_set(shell: InteractiveShell) -> tuple[Any, Settings]:
     """The settings as they are now, and their traits; a ConfigError if one cannot be used."""
     try:
         traits = KernelTraits(parent=shell)
-    except TraitError as problem:
-        raise ConfigError(str(problem)) from None
+    except TraitError as error:
+        raise ConfigError(str(error)) from None
     return traits, settings_from_traits(traits)
 
 
@@ -290,9 +290,9 @@ def _check_before_reload(shell: InteractiveShell) -> None:
             for _, problem in setting_faults(settings):
                 raise problem
             make_file_store(replace(settings, file_store_web_hook_url=None))
-    except (OhJupyterError, OSError) as problem:
+    except (OhJupyterError, OSError) as error:
         raise ConfigError(
-            f"{problem}. Nothing was reloaded: oh and the magics stay as they were"
+            f"{error}. Nothing was reloaded: oh and the magics stay as they were"
         ) from None
 
 

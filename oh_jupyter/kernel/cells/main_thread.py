@@ -60,12 +60,12 @@ class MainThreadCall(Generic[T]):
             finally:
                 with self._lock:
                     self._runs = False
-        except KeyboardInterrupt as problem:
-            self.future.set_exception(problem)
+        except KeyboardInterrupt as error:
+            self.future.set_exception(error)
             if not self._cancelled:
                 raise
-        except BaseException as problem:
-            self.future.set_exception(problem)
+        except BaseException as error:
+            self.future.set_exception(error)
         else:
             self.future.set_result(result)
 

@@ -74,8 +74,8 @@ class ControlChannel:
     async def _handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
         try:
             handler = self._start()
-        except OhJupyterError as problem:
-            fields = {"status": "error", "ename": type(problem).__name__, "evalue": str(problem)}
+        except OhJupyterError as error:
+            fields = {"status": "error", "ename": type(error).__name__, "evalue": str(error)}
             content = {"generation": self._generation, "field": "", **fields}
             self._kernel.session.send(stream, REPLY_MESSAGE, content, parent, ident=ident)
             return

@@ -111,8 +111,8 @@ class ControlHandler:
                 send(Reply({"cancelled": self._cancel(content.get("key"))}))
             else:
                 self._begin(parent, send, acknowledge)
-        except OhJupyterError as problem:
-            send(failure(problem))
+        except OhJupyterError as error:
+            send(failure(error))
 
     def _ping(self) -> Reply:
         pending = list(self._pending)
@@ -170,10 +170,10 @@ class ControlHandler:
 
         try:
             future = self._runtime.submit(reply_later())
-        except RuntimeClosedError as problem:
+        except RuntimeClosedError as error:
             if not long_poll:
                 self._switch_interval.release()
-            finish(failure(problem))
+            finish(failure(error))
             return
         self._pending[key] = future
         future.add_done_callback(lambda _: self._pending.pop(key, None))
@@ -184,8 +184,8 @@ class ControlHandler:
         async def reply_again() -> None:
             try:
                 send(await self._replies.get(key))
-            except OhJupyterError as problem:
-                send(failure(problem))
+            except OhJupyterError as error:
+                send(failure(error))
 
         run_in_background(reply_again())
 
@@ -196,10 +196,10 @@ async def _carried_out(operation: Operation, request: Request) -> Reply:
         return await operation(request)
     except asyncio.CancelledError:
         return failure(RuntimeClosedError("It was cancelled, or the runtime closed"))
-    except OhJupyterError as problem:
-        return failure(problem)
-    except Exception as problem:
+    except OhJupyterError as error:
+        return failure(error)
+    except Exception as error:
         name = request.fields.get("op")
         logger.exception("Operation %s failed", name)
-        reason = f"Internal error in {name}: {type(problem).__name__}: {problem}"
+        reason = f"Internal error in {name}: {type(error).__name__}: {error}"
         return failure(KernelError(reason))

@@ -81,8 +81,8 @@ class SkillsMagics(OhMagics):
                 known = ", ".join(f"{w} {each.arguments}".strip() for w, each in _COMMANDS.items())
                 raise UsageError(f"write %oh_skills [NAME], or one of: {known}")
             find(command)
-        except SkillError as problem:
-            raise UsageError(str(problem)) from None
+        except SkillError as error:
+            raise UsageError(str(error)) from None
         skill = registry()[command]
         print(f"{command}{skill.signature}\n\n{skill.docstring}")
         return None
@@ -95,8 +95,8 @@ class SkillsMagics(OhMagics):
         if ":" not in target and callable(function):
             try:
                 register(function, target)
-            except TypeError as problem:
-                raise UsageError(str(problem)) from None
+            except TypeError as error:
+                raise UsageError(str(error)) from None
             name = target
         else:
             name = add(target)

@@ -131,8 +131,8 @@ class StoreMagics(OhMagics):
             IsADirectoryError,
             NotADirectoryError,
             FileExistsError,
-        ) as problem:
-            raise UsageError(_sentence(problem)) from problem
+        ) as error:
+            raise UsageError(_sentence(error)) from error
 
     def _done(self, options: Namespace, args: list[str], cell: str | None) -> Any:
         command = options.command
@@ -282,11 +282,11 @@ def _other_store(name: str) -> FileStore:
     folder = os.path.expanduser(name)
     try:
         store = get_file_store(name)
-    except StoreConfigError as problem:
+    except StoreConfigError as error:
         if "://" in name:
             raise
         if not os.path.isdir(folder):
-            raise UsageError(f"there is no folder {name}, and as a store: {problem}") from None
+            raise UsageError(f"there is no folder {name}, and as a store: {error}") from None
         store = storage.LocalFileStore(folder)
     store.exists("no/such/file")  # so that a wrong bucket or password is known at once
     return store
@@ -307,9 +307,9 @@ def _write_to(text: str) -> tuple[FileStore, str]:
     folder, name = os.path.split(path)
     try:
         os.makedirs(folder, exist_ok=True)
-    except OSError as problem:
+    except OSError as error:
         raise UsageError(
-            f"{text} cannot be written: the directory {folder} cannot be made: {problem.strerror}"
+            f"{text} cannot be written: the directory {folder} cannot be made: {error.strerror}"
         ) from None
     return storage.LocalFileStore(folder), name
 
