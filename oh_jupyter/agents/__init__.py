@@ -1,4 +1,4 @@
-"""Coding agents as guests of the runtime, by the Agent Client Protocol."""
+"""Coding agents as guests of the runtime, over the Agent Client Protocol."""
 
 from oh_jupyter.agents.guests import GuestAgents
 from oh_jupyter.agents.registry import ENTRY_POINT_GROUP, AgentCommand, known_agents

@@ -1,4 +1,4 @@
-"""Starting children beside the loop, so that none is left behind when the start is cancelled."""
+"""Start of children beside the loop, so that a cancelled start leaves none behind."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from oh_jupyter.process import Child, spawn
 
 END_GRACE_SECONDS = 1.0
 THREAD_NAME = "oh_jupyter-agent"
-"""Of what blocks for as long as it takes, which no pool has room for."""
+"""Name of threads that block for an unlimited time, which pools have no room for."""
 
 InThread = Callable[..., Coroutine[Any, Any, Any]]
 """``ActionExecutor.in_thread``."""
 
 
 async def start_child(in_thread: InThread, argv: Sequence[str], **options: Any) -> Child:
-    """Start a child, see ``oh_jupyter.process.spawn``; one that is not waited for is ended."""
+    """Start a child with ``oh_jupyter.process.spawn``; end it if the wait is cancelled."""
     started: list[Child] = []
     abandoned = False
-    handing_over = threading.Lock()
+    lock = threading.Lock()
 
     def start() -> Child:
         child = spawn(argv, **options)
-        with handing_over:
+        with lock:
             if abandoned:
                 _discard(child)
             else:
@@ -36,8 +36,8 @@ async def start_child(in_thread: InThread, argv: Sequence[str], **options: Any) 
     try:
         child: Child = await in_thread(start)
     except asyncio.CancelledError:
-        # Nobody gets the result of a thread whose waiter, or whose loop, has gone.
-        with handing_over:
+        # Nothing receives the thread's result after the waiter or the loop has gone.
+        with lock:
             abandoned = True
             for child in started:
                 _discard(child)
@@ -53,7 +53,7 @@ def _discard(child: Child) -> None:
 
 
 def end_child(child: Child) -> None:
-    """End a child and all of its descendants, and reap it, without waiting."""
+    """End and reap a child and all of its descendants, without waiting."""
     child.begin_termination(END_GRACE_SECONDS)
     if try_start_thread(child.terminate, THREAD_NAME, END_GRACE_SECONDS) is None:
         child.terminate(END_GRACE_SECONDS)

@@ -1,4 +1,4 @@
-"""The agents of one runtime: which are at work, and which one a prompt is for."""
+"""The agents of one runtime, and which one gets a prompt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_SERVER = (
 
 
 class GuestAgents:
-    """The agents at work in a runtime. Its coroutines run on the runtime's loop."""
+    """The running agents of a runtime. Its coroutines run on the runtime's loop."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class GuestAgents:
         find_tools: Callable[[], ToolServer | None] = lambda: None,
         on_turn: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> None:
-        """Begin with none; ``turns`` will have the last prompts to all of them, the oldest first.
+        """Start with no agents; ``turns`` will hold the latest turns, oldest first.
 
         Args:
-            executor: What they work with.
-            find_tools: Finds the address of our MCP server for this kernel; it may block.
-            on_turn: Called on the loop when a turn, of whoever asked, has something new.
+            executor: The runtime's executor.
+            find_tools: Returns the address of our MCP server for this kernel; it may block.
+            on_turn: Called on the loop when any turn changes.
         """
         self.turns: deque[AgentTurn] = deque(maxlen=MAX_TURNS)
         self._on_turn = on_turn
@@ -53,20 +53,20 @@ class GuestAgents:
         self._starting = asyncio.Lock()
 
     def known(self) -> dict[str, AgentCommand]:
-        """The agents that can be asked for, by name.
+        """Return the available agents by name.
 
         Raises:
-            AgentError: One of the person's own, or of another package, cannot be used.
+            AgentError: An agent of the person or of another package is invalid.
         """
         return known_agents(self._executor.settings.agents)
 
     @property
     def at_work(self) -> dict[str, AgentSession]:
-        """The sessions whose agent is there, by its name."""
+        """Sessions of running agents, by name."""
         return {name: held for name, held in self._sessions.items() if not held.problem}
 
     def use(self, name: str) -> None:
-        """Make an agent the one that prompts go to.
+        """Select the agent that receives prompts.
 
         Raises:
             AgentNotFoundError: There is no such agent.
@@ -84,22 +84,22 @@ class GuestAgents:
         source: EventSource = "user",
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> AgentTurn:
-        """Ask an agent and wait until its turn is over; cancelling this cancels the turn.
+        """Prompt an agent and wait for the end of its turn; cancelling this cancels the turn.
 
         Args:
             text: The prompt.
-            agent: Its name; None for the one that was asked last.
-            new: Begin a new conversation.
-            resume: Go on with its last conversation here, which an earlier kernel may have had.
-            context: What an agent is told before its first prompt.
-            source: Who asks.
-            on_change: Called on the loop when the turn has something new.
+            agent: Its name; None for the last one used.
+            new: Start a new conversation.
+            resume: Resume its last conversation here, even from an earlier kernel.
+            context: Returns the introduction that precedes an agent's first prompt.
+            source: Who sends the prompt.
+            on_change: Called on the loop when the turn changes.
 
         Returns:
             The turn.
 
         Raises:
-            AgentError: It does not start or answer, or is at work on another prompt.
+            AgentError: The agent does not start or respond, or is busy with another prompt.
             AgentNotFoundError: There is no such agent, or it is not installed.
         """
         name = agent or self.current
@@ -108,22 +108,22 @@ class GuestAgents:
             raise AgentError(f'Say which agent: %oh_agent NAME "…". Agents: {known}')
         command = find_agent(name, self._executor.settings.agents)
         if not text.strip():
-            raise AgentError(f'Say what {name} is to do: %oh_agent {name} "…"')
+            raise AgentError(f'Write a prompt: %oh_agent {name} "…"')
         notices: tuple[str, ...] = ()
         async with self._starting:
             session = self._sessions.get(name)
             if session is not None and (new or session.problem):
                 if session.is_busy:
-                    raise AgentError(f"{name} is at work on another prompt")
+                    raise AgentError(f"{name} is busy with another prompt")
                 await self._end(name)
                 if session.problem and not (new or resume):
-                    notices = (f"{session.problem} A new conversation began.",)
+                    notices = (f"{session.problem} A new conversation was started.",)
                 session = None
             if session is None:
                 session, remarks = await self._start(command, resume)
                 notices += remarks
             self.current = name
-        told = context() if session.turns == 0 and not resume else ""
+        introduction = context() if session.turns == 0 and not resume else ""
         turn = AgentTurn(name, text, notices=list(notices))
 
         def begin() -> None:
@@ -136,7 +136,7 @@ class GuestAgents:
 
         try:
             return await session.prompt(
-                turn, context=told, source=source, on_begin=begin, on_change=change
+                turn, context=introduction, source=source, on_begin=begin, on_change=change
             )
         finally:
             if turn.began:
@@ -154,13 +154,13 @@ class GuestAgents:
                 "Agents need the package agent-client-protocol. Install it with: "
                 'pip install "oh_jupyter[agents]"'
             ) from None
-        command.arguments()  # whether it is there, before anything is looked for
+        command.arguments()  # fail early if it is not installed
         tools = await self._executor.in_thread(self._find_tools)
         if tools is None and command.needs_tools:
             raise AgentError(
-                f"{command.name} works by the tools of the notebook's kernel, and no Jupyter "
-                "server that runs here has this kernel. Open the notebook in JupyterLab, with "
-                "oh_jupyter installed there, too"
+                f"{command.name} needs the tools of the notebook's kernel, and no running Jupyter "
+                "server has this kernel. Open the notebook in a JupyterLab that has oh_jupyter "
+                "installed"
             )
         session_id = await self._saved_session(command.name) if resume else None
         if resume and session_id is None:
@@ -175,22 +175,22 @@ class GuestAgents:
         return session, (() if tools is not None else (NO_SERVER,))
 
     def interrupt(self, name: str) -> None:
-        """End the turn of an agent, which then stays for the next prompt.
+        """End an agent's turn; the agent stays ready for the next prompt.
 
         Args:
-            name: Which one.
+            name: Name of the agent.
         """
         if name in self._sessions:
             self._sessions[name].interrupt()
 
     async def stop(self, name: str | None = None) -> list[str]:
-        """End an agent, or all of them.
+        """Stop one agent or all of them.
 
         Args:
-            name: Which one; None for all.
+            name: Name of the agent; None for all.
 
         Returns:
-            The names of those that were ended.
+            The names of the stopped agents.
 
         Raises:
             AgentNotFoundError: There is no such agent.
@@ -198,46 +198,45 @@ class GuestAgents:
         if name is not None and name not in self._sessions:
             find_agent(name, self._executor.settings.agents)
         names = [name] if name is not None else list(self._sessions)
-        ended = [name for name in names if name in self._sessions]
-        for one in ended:
-            await self._end(one)
-        return ended
+        stopped = [name for name in names if name in self._sessions]
+        for each in stopped:
+            await self._end(each)
+        return stopped
 
     async def _end(self, name: str) -> None:
         session = self._sessions.pop(name)
         await session.close()
 
     async def undo(self, turn: AgentTurn) -> list[str]:
-        """Take back all edits that a turn made in the runtime's files.
+        """Undo all edits that a turn made to files.
 
         Args:
             turn: The turn.
 
         Returns:
-            What was said about each file that was taken back.
+            The files.
 
         Raises:
-            EditorError: An edit cannot be taken back, since others changed the same place.
-            AgentError: It is no turn.
+            EditorError: Others changed the same lines since.
+            AgentError: The argument is not a turn.
         """
         if not isinstance(turn, AgentTurn):
             raise AgentError(
                 f"undo_turn takes a turn, such as turn = oh.agent(…) returns, not {turn!r:.100}"
             )
 
-        def take_back() -> list[str]:
-            editor = self._executor.editor
+        def undo_edits() -> list[str]:
+            undone: list[str] = []
             for path, count in list(turn.changed_files.items()):
                 for _ in range(count):
-                    editor(command="undo_edit", path=path)
+                    self._executor.editor(command="undo_edit", path=path)
                 del turn.changed_files[path]
-                taken.append(path)
-            return taken
+                undone.append(path)
+            return undone
 
-        taken: list[str] = []
-        return await self._executor.in_thread(take_back)
+        return await self._executor.in_thread(undo_edits)
 
-    # Conversations are remembered by workspace, for a kernel that comes later.
+    # Conversations are saved by workspace, for later kernels.
 
     @property
     def _saved_path(self) -> str:
@@ -246,20 +245,20 @@ class GuestAgents:
 
     async def _saved(self) -> dict[str, Any]:
         try:
-            found = json.loads(
+            sessions = json.loads(
                 await self._executor.in_thread(self._executor.file_store.read, self._saved_path)
             )
         except (StorageError, FileNotFoundError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+        return sessions if isinstance(sessions, dict) else {}
 
     async def _saved_session(self, name: str) -> str | None:
-        found = (await self._saved()).get(name)
-        return found if isinstance(found, str) else None
+        session_id = (await self._saved()).get(name)
+        return session_id if isinstance(session_id, str) else None
 
     async def _save_session(self, name: str, session_id: str) -> None:
         contents = json.dumps({**await self._saved(), name: session_id})
-        with suppress(StorageError):  # the conversation goes on, it only cannot be found again
+        with suppress(StorageError):  # the conversation continues, it just cannot be resumed later
             await self._executor.in_thread(
                 self._executor.file_store.write, self._saved_path, contents
             )

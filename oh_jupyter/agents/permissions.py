@@ -1,4 +1,4 @@
-"""What an agent asks permission for, as an Action of the one confirmation policy."""
+"""Permission requests of agents, as Actions for the confirmation policy."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _REJECT = ("reject_once", "reject_always")
 
 
 def is_our_tool(tool_call: ToolCallUpdate, server: str) -> bool:
-    """Whether a tool call is one of our MCP server's: Claude's, Codex's and Gemini's way to say."""
+    """Return whether a tool call is for our MCP server, as Claude, Codex and Gemini report it."""
     title, arguments = tool_call.title or "", tool_call.raw_input
     if title.startswith(f"mcp__{server}__") or f"({server} MCP Server)" in title:
         return True
-    named = _table(arguments)
-    return server in (named.get("server_name"), named.get("server"))
+    table = _table(arguments)
+    return server in (table.get("server_name"), table.get("server"))
 
 
 def title_of(tool_call: ToolCallUpdate) -> str:
-    """Make a title for a tool call that has none, of what it would act on."""
+    """Return a title for a tool call without one."""
     arguments = _table(tool_call.raw_input)
     paths = [location.path for location in tool_call.locations or ()]
     paths += [edit.path for edit in _edits(tool_call)]
@@ -43,8 +43,8 @@ def title_of(tool_call: ToolCallUpdate) -> str:
     return f"{name}: {subject}" if subject else str(name)
 
 
-def asked_action(tool_call: ToolCallUpdate, title: str) -> Action:
-    """The Action that a tool call is; it counts as risky, since the agent asks about it."""
+def action_of(tool_call: ToolCallUpdate, title: str) -> Action:
+    """Return a tool call as an Action; it counts as risky, since the agent asks about it."""
     high = ActionSecurityRisk.HIGH
     arguments = _table(tool_call.raw_input)
     command = arguments.get("command")
@@ -68,15 +68,17 @@ def asked_action(tool_call: ToolCallUpdate, title: str) -> Action:
 
 
 def edited_paths(tool_call: ToolCallUpdate) -> list[str]:
-    """The files that a tool call is about to change."""
+    """Return the files that a tool call will change."""
     paths = [edit.path for edit in _edits(tool_call)]
     if not paths and tool_call.kind in ("edit", "delete", "move"):
         paths = [location.path for location in tool_call.locations or ()]
     return paths
 
 
-def answer(options: Sequence[PermissionOption], approved: bool) -> RequestPermissionResponse:
-    """The agent's option that says so, once rather than always; cancelled if it offers none."""
+def permission_response(
+    options: Sequence[PermissionOption], approved: bool
+) -> RequestPermissionResponse:
+    """Return the agent's one-time option for a decision, or "cancelled" if it offers none."""
     for kind in _APPROVE if approved else _REJECT:
         for option in options:
             if option.kind == kind and not _changes_the_mode(option):
@@ -86,7 +88,7 @@ def answer(options: Sequence[PermissionOption], approved: bool) -> RequestPermis
 
 
 def _changes_the_mode(option: PermissionOption) -> bool:
-    """Whether an option gives more than what was asked for, such as all later edits."""
+    """Return whether an option grants more than was asked, such as all later edits."""
     return bool(re.fullmatch(r"auto|acceptEdits|bypassPermissions|yolo", option.option_id))
 
 

@@ -1,4 +1,4 @@
-"""Which agents there are, and how each is started."""
+"""The known agents, and how to start them."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from typing import Any
 from oh_jupyter.errors import AgentError, AgentNotFoundError
 
 MIN_RESEMBLANCE = 0.8
-"""Ratio of difflib from which a word is taken for a name with a slip."""
+"""Ratio of difflib above which a word counts as a misspelled name."""
 
 ENTRY_POINT_GROUP = "oh_jupyter.agents"
-"""Entry points of this group name an AgentCommand, or a command line, of other packages."""
+"""Entry points of this group name an AgentCommand or a command line of other packages."""
 
 
 @dataclass(frozen=True)
 class AgentCommand:
-    """How an agent is started.
+    """How to start an agent.
 
     Attributes:
-        name: What people call it.
+        name: The agent's name.
         command: Program and arguments; it speaks ACP on standard input and output.
-        npm_package: Package of npm that has the program, which then needs Node.js.
-        installation: How it is installed.
-        session_options: ``_meta`` of ``session/new``, which takes the agent's own tools away.
-        needs_tools: Whether its own tools are off, so that it can do nothing without ours.
+        npm_package: npm package with the program, which then needs Node.js.
+        installation: How to install it.
+        session_options: ``_meta`` of ``session/new``, which disables the agent's own tools.
+        needs_tools: Whether its own tools are disabled, so that it depends on ours.
     """
 
     name: str
@@ -42,21 +42,21 @@ class AgentCommand:
     needs_tools: bool = False
 
     def arguments(self) -> tuple[str, ...]:
-        """Program and arguments as they can be started here.
+        """Return program and arguments as they can be started here.
 
         Returns:
-            The command, with the whole path of its program.
+            The command, with the full path of its program.
 
         Raises:
             AgentNotFoundError: The program is not installed.
         """
         program, *rest = self.command
-        found = shutil.which(program)
-        if found is not None:
-            return (found, *rest)
-        how = f" Install it: {self.installation}" if self.installation else ""
+        path = shutil.which(program)
+        if path is not None:
+            return (path, *rest)
+        hint = f" Install it: {self.installation}" if self.installation else ""
         raise AgentNotFoundError(
-            f"The agent {self.name!r} is not installed: no program {program!r} on the PATH.{how}"
+            f"The agent {self.name!r} is not installed: no program {program!r} on the PATH.{hint}"
         )
 
     @property
@@ -81,7 +81,7 @@ _CODEX_OPTIONS = (
 _SDK_AGENT = AgentCommand(
     "openhands", (sys.executable, "-m", "oh_jupyter.openhands"), needs_tools=True
 )
-"""OpenHands' SDK with our tools alone, where it is installed beside the kernel."""
+"""OpenHands' SDK with our tools only, if it is installed beside the kernel."""
 
 _AGENTS = (
     AgentCommand(
@@ -117,27 +117,27 @@ _AGENTS = (
 
 
 def known_agents(own: Mapping[str, str] | None = None) -> dict[str, AgentCommand]:
-    """The agents that can be asked for.
+    """Return the available agents.
 
     Args:
-        own: Command lines of the person's own, by name; they win over all others.
+        own: The person's command lines by name, which take precedence.
 
     Returns:
         The agents by name: those of oh_jupyter, of other packages, of the person.
 
     Raises:
-        AgentError: A command line cannot be read.
+        AgentError: A command line is invalid.
     """
     agents = {agent.name: agent for agent in _AGENTS}
     if find_spec("openhands") is not None and find_spec("openhands.sdk") is not None:
         agents[_SDK_AGENT.name] = _SDK_AGENT
     for entry in entry_points(group=ENTRY_POINT_GROUP):
         try:
-            found = entry.load()
+            agent = entry.load()
         except Exception as error:
             raise AgentError(f"The agent {entry.name!r} cannot be loaded: {error}") from error
         agents[entry.name] = (
-            found if isinstance(found, AgentCommand) else _from_line(entry.name, str(found))
+            agent if isinstance(agent, AgentCommand) else _from_line(entry.name, str(agent))
         )
     return agents | {name: _from_line(name, line) for name, line in (own or {}).items()}
 
@@ -155,18 +155,18 @@ def _from_line(name: str, line: str) -> AgentCommand:
 
 
 def find_agent(name: str, own: Mapping[str, str] | None) -> AgentCommand:
-    """An agent by its name; an AgentNotFoundError if there is none."""
+    """Return an agent by name, or raise AgentNotFoundError."""
     agents = known_agents(own)
     if name not in agents:
-        meant = resembled(name, agents)
+        similar = similar_name(name, agents)
         raise AgentNotFoundError(
-            f"There is no agent {name!r}. {f'Did you mean {meant}? ' if meant else ''}"
-            f"Agents: {', '.join(agents)}. Add one of your own by the setting agents"
+            f"There is no agent {name!r}. {f'Did you mean {similar}? ' if similar else ''}"
+            f"Agents: {', '.join(agents)}. Add your own in the setting agents"
         )
     return agents[name]
 
 
-def resembled(name: str, agents: Iterable[str]) -> str:
-    """The agent whose name was probably meant; "" if it is like none."""
-    found = difflib.get_close_matches(name, agents, n=1, cutoff=MIN_RESEMBLANCE)
-    return found[0] if found else ""
+def similar_name(name: str, agents: Iterable[str]) -> str:
+    """Return the agent with the most similar name, or ""."""
+    matches = difflib.get_close_matches(name, agents, n=1, cutoff=MIN_RESEMBLANCE)
+    return matches[0] if matches else ""

@@ -1,4 +1,4 @@
-"""A conversation with one agent: its process, the connection to it, and its turns."""
+"""A conversation with one agent: its process, the connection, and its turns."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from acp.schema import (
 from pydantic import ValidationError
 
 from oh_jupyter._version import __version__
+from oh_jupyter.agents.acp_client import TOOL_SERVER, AcpClient
 from oh_jupyter.agents.children import END_GRACE_SECONDS, end_child, start_child
-from oh_jupyter.agents.client import TOOL_SERVER, RuntimeClient
 from oh_jupyter.agents.failures import advice, failure_message, trouble
 from oh_jupyter.agents.registry import AgentCommand
 from oh_jupyter.agents.tool_server import ToolServer, save_open_documents
@@ -44,16 +44,16 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
 
 CANCEL_TIMEOUT_SECONDS = 5.0
-"""How long an agent may take to end a cancelled turn, before it is ended itself."""
+"""Time for an agent to end a cancelled turn before it is killed."""
 
 SILENCE_SECONDS = 10.0
-"""How long an agent may be silent before the turn says so."""
+"""Silence of an agent after which the turn reports it."""
 
 SILENT = (
-    "{name} has said nothing for {seconds} s: it may be waiting for its model, or retrying after "
+    "{name} has been silent for {seconds} s: it may be waiting for its model, or retrying after "
     "an error (key, quota, network). An interrupt ends the turn."
 )
-MAX_WORDS_CHARS = 600
+MAX_STDERR_CHARS = 600
 
 _LAUNCHER = "from oh_jupyter.cli import main; raise SystemExit(main())"
 
@@ -61,7 +61,7 @@ T = TypeVar("T")
 
 
 class AgentSession:
-    """One agent at work, on the runtime's loop; ``problem`` says why it is there no more."""
+    """One running agent, on the runtime's loop; ``problem`` says why it has ended."""
 
     def __init__(self, executor: ActionExecutor, command: AgentCommand) -> None:
         self.command = command
@@ -71,12 +71,12 @@ class AgentSession:
         self._executor = executor
         self._guest = f"{command.name}-{secrets.token_hex(4)}"
         environment = environment_without_secrets()
-        self._client = RuntimeClient(executor, environment)
+        self._client = AcpClient(executor, environment)
         self._environment = environment
         self._busy = asyncio.Lock()
         self._cancelling: asyncio.Task[None] | None = None
-        self._under_way: asyncio.Task[PromptResponse] | None = None
-        self._keeping: asyncio.Task[None] | None = None
+        self._request: asyncio.Task[PromptResponse] | None = None
+        self._watcher: asyncio.Task[None] | None = None
         self._info: InitializeResponse | None = None
         self._child: Child
         self._transport: ChildTransport
@@ -84,7 +84,7 @@ class AgentSession:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a turn is under way."""
+        """Whether a turn is running."""
         return self._busy.locked()
 
     @property
@@ -93,7 +93,7 @@ class AgentSession:
         return self._child.pid
 
     async def start(self, tools: ToolServer | None, resume: str | None = None) -> None:
-        """Start the agent and its conversation, or go on with one by its id; or AgentError."""
+        """Start the agent, and start or resume a conversation; raise AgentError on failure."""
         if tools is not None:
             tools = replace(tools, guest=self._guest)
             self._client.save_documents = partial(save_open_documents, tools)
@@ -109,18 +109,18 @@ class AgentSession:
             stderr=PIPE,
         )
         self._transport = ChildTransport(self._child)
-        self._transport.on_words = self._take_words
+        self._transport.on_stderr = self._report_trouble
         self._connection = connect(self._client, self._transport)
-        self._keeping = asyncio.create_task(self._keep())
+        self._watcher = asyncio.create_task(self._watch())
         try:
             async with asyncio.timeout(timeout_seconds):
                 await self._open(tools, resume)
         except TimeoutError:
-            words = self._last_words()
+            stderr = self._stderr()
             await self.close()
             raise AgentError(
-                f"{self.command.name} did not begin a session within {timeout_seconds:g} s.{words} "
-                "The setting agent_start_timeout allows more"
+                f"{self.command.name} did not start a session within {timeout_seconds:g} s.{stderr}"
+                " The setting agent_start_timeout allows more"
             ) from None
         except BaseException:
             await self.close()
@@ -140,8 +140,7 @@ class AgentSession:
         if info.protocol_version != acp.PROTOCOL_VERSION:
             raise AgentError(
                 f"{self.command.name} speaks version {info.protocol_version} of the Agent Client "
-                f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the one that is "
-                "older"
+                f"Protocol, and oh_jupyter version {acp.PROTOCOL_VERSION}. Update the older one"
             )
         self._info = info
         folder = self._executor.workspace_dir
@@ -154,7 +153,7 @@ class AgentSession:
             self.session_id = created.session_id
             return
         if not (info.agent_capabilities and info.agent_capabilities.load_session):
-            raise AgentError(f"{self.command.name} cannot go on with an earlier conversation")
+            raise AgentError(f"{self.command.name} cannot resume an earlier conversation")
         await self._ask(
             self._connection.load_session(
                 cwd=folder,
@@ -166,7 +165,7 @@ class AgentSession:
         self.session_id = resume
 
     def _mcp_server(self, tools: ToolServer) -> HttpMcpServer | McpServerStdio:
-        """Our MCP server by HTTP, or by a relay where the agent only starts programs."""
+        """Return our MCP server by HTTP, or by a relay if the agent only starts programs."""
         capabilities = self._info.agent_capabilities if self._info is not None else None
         mcp = capabilities.mcp_capabilities if capabilities is not None else None
         if mcp is not None and mcp.http:
@@ -185,7 +184,7 @@ class AgentSession:
         )
 
     async def _ask(self, request: Coroutine[Any, Any, T]) -> T:
-        """An answer of the agent; an AgentError if it answers with an error, wrongly or never."""
+        """Return the agent's response; raise AgentError for an error, a bad or a missing one."""
         try:
             return await request
         except acp.RequestError as error:
@@ -194,41 +193,40 @@ class AgentSession:
             first = error.errors()[0]
             where = ".".join(str(part) for part in first["loc"])
             raise AgentError(
-                f"{self.command.name} does not keep to the Agent Client Protocol: {where}: "
-                f"{first['msg']}"
+                f"{self.command.name} violates the Agent Client Protocol: {where}: {first['msg']}"
             ) from None
         except ConnectionError:
             raise AgentError(await self.wait_ended()) from None
 
     async def wait_ended(self) -> str:
-        """Wait until the agent is there no more; the reason why."""
-        if self._keeping is not None:
-            await asyncio.wait({self._keeping})
+        """Wait until the agent has ended; return the reason."""
+        if self._watcher is not None:
+            await asyncio.wait({self._watcher})
         return self.problem
 
-    async def _keep(self) -> None:
-        """See to it that no more is left of an agent that has ended, or is ended."""
+    async def _watch(self) -> None:
+        """Wait for the agent's end, or for a stop, and clean up after it."""
         try:
             await self._transport.ended.wait()
             status = None
             if not self._transport.problem:
                 await self._executor.in_thread(self._child.terminate, END_GRACE_SECONDS)
-                await self._executor.in_thread(self._transport.wait_for_last_words)
+                await self._executor.in_thread(self._transport.wait_for_stderr)
                 status = self._child.poll()
-            how = self._transport.problem or f"it ended with status {status}"
-            self.problem = f"{self.command.name} is gone: {how}.{self._last_words()}"
+            reason = self._transport.problem or f"exit status {status}"
+            self.problem = f"{self.command.name} has ended: {reason}.{self._stderr()}"
         finally:
             self._client.cancel()
             end_child(self._child)
             self.problem = self.problem or f"{self.command.name} was stopped"
 
-    def _last_words(self) -> str:
-        words = self._transport.last_words[-MAX_WORDS_CHARS:].strip()
-        return f" It said: {words}{advice(words)}" if words else ""
+    def _stderr(self) -> str:
+        text = self._transport.stderr_tail[-MAX_STDERR_CHARS:].strip()
+        return f" Its last output: {text}{advice(text)}" if text else ""
 
-    def _take_words(self, words: str) -> None:
-        """Show what the agent's process says of a failure or a retry while a turn goes on."""
-        if status := trouble(words):
+    def _report_trouble(self, text: str) -> None:
+        """Show failures and retries from the agent's standard error during a turn."""
+        if status := trouble(text):
             self._set_status(f"{self.command.name}: {status}{advice(status)}")
 
     def _set_status(self, status: str) -> None:
@@ -245,12 +243,12 @@ class AgentSession:
         on_begin: Callable[[], None] = lambda: None,
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> AgentTurn:
-        """Ask for a turn, which gets what comes of it, after a context that is not in the log."""
+        """Run a turn and record its result; ``context`` precedes the prompt outside of the log."""
         if self._cancelling is not None:
             await asyncio.wait({self._cancelling})
         if self._busy.locked():
             raise AgentError(
-                f"{self.command.name} is at work on another prompt. Wait for it, or end it with "
+                f"{self.command.name} is busy with another prompt. Wait for it, or end it with "
                 f"%oh_agent stop {self.command.name}"
             )
         if self.problem:
@@ -288,28 +286,28 @@ class AgentSession:
         request = asyncio.create_task(
             self._ask(self._connection.prompt(session_id=self.session_id, prompt=blocks))
         )
-        self._under_way = request
+        self._request = request
         try:
             await self._wait_for(request)
             response = request.result()
         except asyncio.CancelledError:
             turn.stop_reason = "cancelled"
-            if request.cancelled():  # the agent did not obey an interrupt
+            if request.cancelled():  # the agent ignored an interrupt
                 raise AgentError(self.problem) from None
             self.interrupt()
             raise
         except AgentError:
-            turn.stop_reason, turn.status = "failed", ""  # the error says it all
+            turn.stop_reason, turn.status = "failed", ""  # the error explains it
             raise
         finally:
-            self._under_way = None
+            self._request = None
         turn.stop_reason = response.stop_reason
         if response.usage is not None:
             usage = response.usage.model_dump(exclude={"field_meta"}, exclude_none=True)
             turn.usage = {name: int(count) for name, count in usage.items()}
 
     async def _wait_for(self, request: asyncio.Task[PromptResponse]) -> None:
-        """Wait for the response, and say so when the agent is silent: it may be retrying."""
+        """Wait for the response, and report a silent agent, which may be retrying."""
         began = time.monotonic()
         while not (await asyncio.wait({request}, timeout=SILENCE_SECONDS))[0]:
             seconds = time.monotonic() - max(began, self._client.last_update)
@@ -320,20 +318,20 @@ class AgentSession:
                 self._set_status(SILENT.format(name=self.command.name, seconds=round(seconds)))
 
     def interrupt(self) -> None:
-        """End the turn that is under way, whose prompt then returns what there is of it."""
-        if self._under_way is not None and self._cancelling is None:
-            self._cancelling = asyncio.create_task(self._cancel(self._under_way))
+        """End the running turn, whose prompt then returns its partial result."""
+        if self._request is not None and self._cancelling is None:
+            self._cancelling = asyncio.create_task(self._cancel(self._request))
 
     async def _cancel(self, request: asyncio.Task[PromptResponse]) -> None:
-        """End a turn: the agent's part of it, ours, and the agent itself if it does not obey."""
+        """Cancel a turn on both sides, and end the agent if it ignores that."""
         try:
             self._client.cancel()
-            # Codex tells its MCP servers nothing of a cancel, and a call may be on its way.
+            # Codex does not forward a cancel to its MCP servers, and a call may be in transit.
             self._executor.interrupt_guest(self._guest)
             if not self.problem:
                 await self._connection.cancel(session_id=self.session_id)
             done, _ = await asyncio.wait({request}, timeout=CANCEL_TIMEOUT_SECONDS)
-            self._client.cancel()  # what began in between
+            self._client.cancel()  # Actions that started in between
             if not done:
                 self.problem = (
                     f"{self.command.name} was ended: it did not end its turn within "
@@ -344,7 +342,7 @@ class AgentSession:
             pass
         finally:
             if not request.cancel() and not request.cancelled():
-                request.exception()  # nobody waits for it any more
+                request.exception()  # it has no waiter left
             self._cancelling = None
 
     def _record(self, turn: AgentTurn) -> None:
@@ -353,9 +351,9 @@ class AgentSession:
 
     async def close(self) -> None:
         """End the agent and all of its processes."""
-        if self._keeping is not None:
-            self._keeping.cancel()
-            await asyncio.wait({self._keeping})
+        if self._watcher is not None:
+            self._watcher.cancel()
+            await asyncio.wait({self._watcher})
         await self._connection.close()
         await self._transport.close()
         await self._executor.in_thread(self._child.terminate, END_GRACE_SECONDS)

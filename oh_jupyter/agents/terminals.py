@@ -1,4 +1,4 @@
-"""Commands that an agent runs by ``terminal/*``: children of ours, in the log like any other."""
+"""Commands that an agent runs with ``terminal/*``: our children, logged like any other."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from typing import IO
 
 MAX_OUTPUT_BYTES = 1024**2
-"""What is kept of a command's output where the agent sets no limit."""
+"""Output that is kept of a command if the agent sets no limit."""
 
 OUTPUT_GRACE_SECONDS = 1.0
-"""How long the output of an ended command is waited for: a background job may hold it open."""
+"""Wait for the output of an ended command, which a background job may hold open."""
 
 READ_BYTES = 65536
 
 
 def command_line(command: str, arguments: Sequence[str]) -> tuple[str, list[str]]:
-    """A command as it is shown, and as it is started: a whole line goes through a shell."""
+    """Return a command as shown and as started: a whole line goes through a shell."""
     if arguments:
         return shlex.join([command, *arguments]), [command, *arguments]
     if os.name == "nt":
@@ -39,8 +39,8 @@ def command_line(command: str, arguments: Sequence[str]) -> tuple[str, list[str]
     return command, [shutil.which("bash") or "/bin/sh", "-c", command]
 
 
-class Terminal:
-    """One command of an agent, and the Action that stands for it in the log."""
+class AgentTerminal:
+    """One command of an agent, and its Action in the log."""
 
     def __init__(
         self,
@@ -63,17 +63,17 @@ class Terminal:
 
     @property
     def output(self) -> str:
-        """What the command has put out so far, or the end of it."""
+        """Output so far, or its end."""
         return self._output.decode(errors="replace")
 
     @property
     def exit_code(self) -> int | None:
-        """Its exit status; None if it runs, or a signal ended it."""
+        """Exit status; None while it runs or if a signal ended it."""
         return None if self.returncode is None or self.returncode < 0 else self.returncode
 
     @property
     def signal_name(self) -> str | None:
-        """The signal that ended it."""
+        """The signal that ended it, or None."""
         if self.returncode is None or self.returncode >= 0:
             return None
         try:
@@ -82,7 +82,7 @@ class Terminal:
             return str(-self.returncode)
 
     async def run(self) -> Observation:
-        """Run the command to its end; a ChildStartError if it cannot be started."""
+        """Run the command to its end; raise ChildStartError if it cannot start."""
         self._child = child = await start_child(
             self._in_thread,
             self._argv,
@@ -117,7 +117,7 @@ class Terminal:
         return CmdOutputObservation(content, command=self.action.command, metadata=metadata)
 
     def kill(self) -> None:
-        """Begin to end the command and all of its descendants."""
+        """Start ending the command and all of its descendants."""
         if self._child is not None:
             self._child.begin_termination(END_GRACE_SECONDS)
 

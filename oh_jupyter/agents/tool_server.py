@@ -1,4 +1,4 @@
-"""Our MCP server for this kernel, which agents get, and a first list of its tools."""
+"""Our MCP server for this kernel, which agents use, and a first listing of its tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ToolServer:
     Attributes:
         url: Address of the kernel below the extension, without ``/mcp``.
         token: Token of the Jupyter server, or "".
-        guest: Name of the agent's conversation, by which the runtime knows its Actions.
+        guest: Name of the agent's conversation, which identifies its Actions.
     """
 
     url: str
@@ -31,13 +31,13 @@ class ToolServer:
 
     @property
     def headers(self) -> dict[str, str]:
-        """HTTP headers of a request to it."""
+        """HTTP headers of a request."""
         headers = {"Authorization": f"token {self.token}"} if self.token else {}
         return headers | ({GUEST_HEADER: self.guest} if self.guest else {})
 
 
 def save_open_documents(server: ToolServer) -> None:
-    """Have JupyterLab's tabs save what people typed; without an answer files are as they are."""
+    """Make JupyterLab's tabs save their changes; ignore failures."""
     import requests
 
     address = f"{server.url.rpartition('/kernels/')[0]}/unsaved"
@@ -46,9 +46,9 @@ def save_open_documents(server: ToolServer) -> None:
 
 
 def list_tools(server: ToolServer) -> list[str]:
-    """The names of our tools, as an agent's client lists them; or AgentError."""
-    # An agent whose tools cannot be had goes on without them and says nothing, and one whose client
-    # connects after the first prompt begins without them. The SDK would cost its import.
+    """Return the names of our tools, listed like an agent's client; raise AgentError on failure."""
+    # Agents continue silently without tools that they cannot list, or that their client lists after
+    # the first prompt. The SDK would cost its import.
     import requests
 
     try:
@@ -56,39 +56,39 @@ def list_tools(server: ToolServer) -> list[str]:
             http.headers.update(server.headers)
             http.headers["Accept"] = "application/json, text/event-stream"
             client = {"name": "oh_jupyter", "version": __version__}
-            greeting = {
+            params = {
                 "protocolVersion": PROTOCOL_VERSION,
                 "capabilities": {},
                 "clientInfo": client,
             }
-            answer = _post(http, server, {"id": 1, "method": "initialize", "params": greeting})
-            if session_id := answer.headers.get("Mcp-Session-Id"):
+            response = _post(http, server, {"id": 1, "method": "initialize", "params": params})
+            if session_id := response.headers.get("Mcp-Session-Id"):
                 http.headers["Mcp-Session-Id"] = session_id
             _post(http, server, {"method": "notifications/initialized"})
-            answer = _post(http, server, {"id": 2, "method": "tools/list", "params": {}})
-            names = [str(tool["name"]) for tool in _result(answer.text)["tools"]]
+            response = _post(http, server, {"id": 2, "method": "tools/list", "params": {}})
+            names = [str(tool["name"]) for tool in _result(response.text)["tools"]]
             if session_id:
                 http.delete(f"{server.url}/mcp", timeout=TIMEOUT_SECONDS)
             return names
     except (requests.RequestException, ValueError, LookupError, TypeError) as error:
         raise AgentError(
-            f"The tools of this kernel at {server.url}/mcp cannot be had: {error}. Is oh_jupyter "
-            "enabled in that Jupyter server, too?"
+            f"The tools of this kernel at {server.url}/mcp cannot be listed: {error}. "
+            "Is oh_jupyter enabled in that Jupyter server, too?"
         ) from None
 
 
 def _post(http: Any, server: ToolServer, message: dict[str, Any]) -> Any:
-    answer = http.post(
+    response = http.post(
         f"{server.url}/mcp", json={"jsonrpc": "2.0", **message}, timeout=TIMEOUT_SECONDS
     )
-    answer.raise_for_status()
-    return answer
+    response.raise_for_status()
+    return response
 
 
 def _result(body: str) -> dict[str, Any]:
-    """The result in an answer, which is JSON or an event stream of it."""
+    """Return the result in a response, which is JSON or an event stream."""
     if not body.lstrip().startswith("{"):
         lines = (line.removeprefix("data:") for line in body.splitlines() if "{" in line)
         body = next(lines, "")
-    found: dict[str, Any] = json.loads(body)["result"]
-    return found
+    result: dict[str, Any] = json.loads(body)["result"]
+    return result

@@ -1,7 +1,7 @@
-"""ACP messages over the pipes of a child, which may write whatever it wants.
+"""ACP messages over the pipes of a child, whatever it writes.
 
-The library's own reader logs what it cannot read and keeps no bounds; here nothing but a
-well-formed message passes, and a child that writes faster than we read has to wait.
+The library's own reader logs invalid input and has no limits; this one passes well-formed messages
+only, and a child that writes too fast has to wait.
 """
 
 from __future__ import annotations
@@ -26,28 +26,28 @@ from oh_jupyter.process import Child
 
 MAX_MESSAGE_BYTES = 32 * 1024**2
 MAX_STRAY_LINES = 1000
-"""Lines that are no message which a child may write, such as what a library prints."""
+"""Maximum number of lines that are not messages, such as prints of a library."""
 
 MAX_WAITING_CHUNKS = 16
 CHUNK_BYTES = 65536
-LAST_WORDS_BYTES = 4096
-LAST_WORDS_TIMEOUT_SECONDS = 5.0
-"""How long they are waited for: whoever was started by the child may hold its pipe open."""
+STDERR_BYTES = 4096
+STDERR_TIMEOUT_SECONDS = 5.0
+"""Maximum wait for standard error, which the child's children may hold open."""
 
 
 def connect(client: Any, transport: ChildTransport) -> acp.ClientSideConnection:
-    """The connection to an agent, by release 0.12 of the library, or 0.11, which wants streams."""
+    """Return the connection to an agent; release 0.11 of the library needs streams."""
     connect: Any = acp.connect_to_agent
     output = inspect.signature(connect).parameters["output_stream"]
     if output.default is not inspect.Parameter.empty:
-        found: acp.ClientSideConnection = connect(client, transport)
+        connection: acp.ClientSideConnection = connect(client, transport)
     else:
-        found = connect(client, _MessageWriter(transport), _MessageReader(transport))
-    return found
+        connection = connect(client, _MessageWriter(transport), _MessageReader(transport))
+    return connection
 
 
 class _MessageReader(asyncio.StreamReader):
-    """The messages of a transport as the lines of a stream."""
+    """Messages of a transport as lines of a stream."""
 
     def __init__(self, transport: ChildTransport) -> None:
         self._messages = transport
@@ -69,67 +69,67 @@ class _MessageWriter(asyncio.StreamWriter):
         self._messages.send_line(bytes(data))
 
     async def drain(self) -> None:
-        """There is nothing to wait for: the transport's own thread writes."""
+        """Return at once: the transport's own thread writes."""
 
     def __del__(self, *warnings: Any) -> None:
-        """There is no socket to close."""
+        """Do nothing, because there is no socket."""
 
 
 class ChildTransport:
-    """The message transport of a connection for ``acp``; ``problem`` says why it broke off.
+    """Message transport of an ``acp`` connection; ``problem`` says why it failed.
 
-    ``on_words`` is called on the loop with what the child writes on standard error.
+    ``on_stderr`` is called on the loop with the child's standard error.
     """
 
     def __init__(self, child: Child) -> None:
         self.problem = ""
         self.ended = asyncio.Event()
-        self.on_words: Callable[[str], None] = lambda line: None
+        self.on_stderr: Callable[[str], None] = lambda line: None
         self._loop = asyncio.get_running_loop()
         self._chunks: asyncio.Queue[bytes] = asyncio.Queue(MAX_WAITING_CHUNKS)
         self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         self._buffer = bytearray()
         self._scanned = 0
         self._stray_lines = 0
-        self._last_words = b""
+        self._stderr = b""
         self._closed = False
         start_thread(self._read, THREAD_NAME, child.stdout)
         start_thread(self._write, THREAD_NAME, child.stdin)
         self._listener = start_thread(self._listen, THREAD_NAME, child.stderr)
 
     @property
-    def last_words(self) -> str:
-        """The end of what the child wrote on standard error."""
-        return strip_ansi(self._last_words.decode(errors="replace")).strip()
+    def stderr_tail(self) -> str:
+        """End of the child's standard error."""
+        return strip_ansi(self._stderr.decode(errors="replace")).strip()
 
-    def wait_for_last_words(self) -> None:
-        """Wait until all is read that the child wrote on standard error before it ended."""
-        self._listener.join(LAST_WORDS_TIMEOUT_SECONDS)
+    def wait_for_stderr(self) -> None:
+        """Wait until the ended child's standard error is read."""
+        self._listener.join(STDERR_TIMEOUT_SECONDS)
 
     async def send(self, message: dict[str, Any]) -> None:
-        """Write a message, without waiting for the child to read it."""
+        """Write a message without waiting for the child to read it."""
         self.send_line(json.dumps(message).encode() + b"\n")
 
     def send_line(self, line: bytes) -> None:
-        """Write a message that is a line already."""
+        """Write an encoded message."""
         self._outgoing.put(line)
 
     async def receive(self) -> dict[str, Any] | None:
-        """The next message; None at the end."""
+        """Return the next message; None at the end."""
         while (line := await self._line()) is not None:
-            await asyncio.sleep(0)  # a flood must leave the loop to others, too
+            await asyncio.sleep(0)  # let others use the loop during a flood
             message = _parsed(line)
             if message is not None and _is_understood(message):
                 return message
             self._stray_lines += message is None and bool(line.strip())
             if self._stray_lines > MAX_STRAY_LINES:
-                self.problem = f"it wrote more than {MAX_STRAY_LINES} lines that are no message"
+                self.problem = f"it wrote more than {MAX_STRAY_LINES} lines that are not messages"
                 break
         self.ended.set()
         return None
 
     async def close(self) -> None:
-        """Stop reading and writing; the child's further output is thrown away."""
+        """Stop reading and writing; discard the child's further output."""
         self._closed = True
         self._outgoing.put(None)
         while not self._chunks.empty():
@@ -161,7 +161,7 @@ class ChildTransport:
             self._put(b"")
 
     def _put(self, chunk: bytes) -> None:
-        """Hand a chunk to the loop, and wait until there is room for it."""
+        """Pass a chunk to the loop, and wait until there is room for it."""
         putting = self._chunks.put(chunk)
         try:
             asyncio.run_coroutine_threadsafe(putting, self._loop).result()
@@ -178,13 +178,13 @@ class ChildTransport:
     def _listen(self, pipe: IO[bytes]) -> None:
         with pipe, suppress(OSError, ValueError):
             while chunk := pipe.read1(CHUNK_BYTES):  # type: ignore[attr-defined]
-                self._last_words = (self._last_words + chunk)[-LAST_WORDS_BYTES:]
+                self._stderr = (self._stderr + chunk)[-STDERR_BYTES:]
                 with suppress(RuntimeError):  # the loop is closed
-                    self._loop.call_soon_threadsafe(self.on_words, chunk.decode(errors="replace"))
+                    self._loop.call_soon_threadsafe(self.on_stderr, chunk.decode(errors="replace"))
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
-    """The JSON object in a line; None if there is none."""
+    """Return the JSON object in a line, or None."""
     try:
         message = json.loads(line)
     except (ValueError, RecursionError):
@@ -193,7 +193,7 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_understood(message: dict[str, Any]) -> bool:
-    """Whether a message can be acted upon; later protocols have notifications that cannot."""
+    """Return whether a message is supported; later protocols have other notifications."""
     if not isinstance(message.get("id"), str | int | None):
         return False
     if "method" not in message:

@@ -1,4 +1,4 @@
-"""A turn: one prompt, and all that the agent said and did until it was done."""
+"""A turn: one prompt, and the agent's texts and steps until it is done."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 MAX_TEXT_CHARS = 200_000
 MAX_TOOL_CALLS = 500
 MAX_OUTPUT_CHARS = 20_000
-"""What is kept of the output of one tool call."""
+"""Maximum output of one tool call that is kept."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class PlanEntry:
     """A task of the agent's plan.
 
     Attributes:
-        content: What it is.
+        content: Description of the task.
         status: pending, in_progress or completed.
     """
 
@@ -27,7 +27,7 @@ class PlanEntry:
 
 @dataclass(frozen=True)
 class FileDiff:
-    """A change of a file as the agent tells it; ``old_text`` is None for a new file."""
+    """A change of a file as the agent reports it; ``old_text`` is None for a new file."""
 
     path: str
     old_text: str | None
@@ -44,17 +44,17 @@ class Picture:
 
 @dataclass
 class ToolCall:
-    """What the agent did with a tool.
+    """One use of a tool by the agent.
 
     Attributes:
-        id: The agent's id of it.
-        title: What it says that it does.
+        id: The agent's id of the call.
+        title: The agent's description.
         kind: read, edit, delete, move, search, execute, think, fetch or other.
         status: pending, in_progress, completed or failed.
-        arguments: The arguments, as the agent tells them.
-        output: The text that came of it.
+        arguments: The arguments, as the agent reports them.
+        output: Text of the result.
         diffs: Changes of files.
-        pictures: Images that came of it.
+        pictures: Images of the result.
     """
 
     id: str
@@ -68,34 +68,34 @@ class ToolCall:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether the call has completed or failed."""
         return self.status in ("completed", "failed")
 
 
 @dataclass
 class AgentTurn:
-    """One prompt, and what came of it.
+    """One prompt and its result.
 
     Attributes:
         agent: The agent's name.
-        prompt: What it was asked.
-        parts: Texts and tool calls in the order in which they came.
-        plan: The agent's plan, as it was last told.
-        thoughts: What it thought aloud.
+        prompt: The prompt.
+        parts: Texts and tool calls in order of arrival.
+        plan: The latest version of the agent's plan.
+        thoughts: The agent's thoughts, if it shares them.
         stop_reason: Why it ended: end_turn, max_tokens, max_turn_requests, refusal or
-            cancelled; "" while it goes on.
-        usage: Tokens by kind, where the agent tells them.
-        cost: What the turn has cost, in ``currency``; None where the agent does not tell.
+            cancelled; "" while it runs.
+        usage: Tokens by kind, if the agent reports them.
+        cost: Cost of the turn in ``currency``; None if the agent does not report it.
         currency: ISO 4217 code.
-        diff: Unified diff of the files that were changed, by edits or otherwise.
-        changed_files: Paths of the files with edits, each with their number.
-        changed_by_commands: Paths of the files that commands, or the agent's own tools, changed
-            without an edit; ``oh.rewind`` takes that back.
-        truncated: Whether more came than is kept.
-        notices: What is to be said about the turn, such as tools that are missing.
-        status: What keeps the agent from going on, as far as it says so: a retry, a silence.
-        checkpoint: Number of the checkpoint at which it began, for ``oh.rewind``; None without.
-        began: When it began, in seconds since the epoch; 0 before.
+        diff: Unified diff of the changed files.
+        changed_files: Number of edits for each edited file.
+        changed_by_commands: Paths of the files that commands or the agent's own tools changed
+            without an edit; ``oh.rewind`` undoes that.
+        truncated: Whether some of the result was dropped for its size.
+        notices: Remarks about the turn, such as missing tools.
+        status: Why the agent makes no progress, such as a retry or silence.
+        checkpoint: Id of the checkpoint at its start, for ``oh.rewind``; None without.
+        began: Start time in seconds since the epoch; 0 before.
     """
 
     agent: str
@@ -120,16 +120,16 @@ class AgentTurn:
 
     @property
     def text(self) -> str:
-        """All that the agent said."""
+        """All text from the agent."""
         return "\n\n".join(part.strip("\n") for part in self.parts if isinstance(part, str))
 
     @property
     def steps(self) -> list[ToolCall]:
-        """The tool calls, in the order in which they began."""
+        """The tool calls in order."""
         return [part for part in self.parts if isinstance(part, ToolCall)]
 
     def __repr__(self) -> str:
-        """Name the agent, and how much it did."""
+        """Name the agent and summarize its work."""
         changed = len(self.changed_files) + len(self.changed_by_commands)
         return (
             f"<AgentTurn {self.agent}: {len(self.steps)} steps, {changed} files changed, "
@@ -137,27 +137,27 @@ class AgentTurn:
         )
 
     def _room_for(self, text: str) -> str:
-        kept = text[: max(0, MAX_TEXT_CHARS - self._chars)]
-        self._chars += len(kept)
-        self.truncated = self.truncated or len(kept) < len(text)
-        return kept
+        room = text[: max(0, MAX_TEXT_CHARS - self._chars)]
+        self._chars += len(room)
+        self.truncated = self.truncated or len(room) < len(text)
+        return room
 
     def add_text(self, text: str) -> None:
-        """Append to what the agent said."""
-        kept = self._room_for(text)
-        if not kept:
+        """Append text from the agent."""
+        excerpt = self._room_for(text)
+        if not excerpt:
             return
         if self.parts and isinstance(self.parts[-1], str):
-            self.parts[-1] += kept
+            self.parts[-1] += excerpt
         else:
-            self.parts.append(kept)
+            self.parts.append(excerpt)
 
     def add_thought(self, text: str) -> None:
-        """Append to what the agent thought aloud."""
+        """Append a thought of the agent."""
         self.thoughts += self._room_for(text)
 
     def call(self, id: str) -> ToolCall | None:
-        """The tool call of an id, made when it is new; None if there are too many."""
+        """Return the tool call with an id, created if new; None if there are too many."""
         if id not in self._calls:
             if len(self._calls) >= MAX_TOOL_CALLS:
                 self.truncated = True
@@ -168,5 +168,5 @@ class AgentTurn:
 
     @property
     def unfinished_calls(self) -> Iterator[ToolCall]:
-        """The tool calls that have not ended."""
+        """The tool calls that are not done."""
         return (call for call in self.steps if not call.is_done)

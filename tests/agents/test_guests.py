@@ -13,7 +13,7 @@ import pytest
 from acp.schema import PermissionOption, ToolCallStart, ToolCallUpdate
 from guest_runtime import BROKEN, Guests, command
 
-from oh_jupyter.agents.client import RuntimeClient
+from oh_jupyter.agents.acp_client import AcpClient
 from oh_jupyter.agents.registry import find_agent
 from oh_jupyter.agents.turn import AgentTurn
 from oh_jupyter.errors import AgentError, AgentNotFoundError, ConfirmationError
@@ -293,8 +293,8 @@ def test_an_agent_that_does_not_obey_is_ended_with_all_of_its_processes(
 @pytest.mark.parametrize(
     ("how", "expected"),
     [
-        ("retries", "broken: Reconnecting... 1/5 (status 429). Its model's provider takes no more"),
-        ("is-silent", "broken has said nothing for"),
+        ("retries", "broken: Reconnecting... 1/5 (status 429). Its model's provider rejects further"),
+        ("is-silent", "broken has been silent for"),
     ],
 )
 def test_what_holds_an_agent_up_is_shown_while_it_does_and_stays_after_an_interrupt(
@@ -331,7 +331,7 @@ def test_what_an_agents_error_says_and_what_to_do_is_told(make_guests: MakeGuest
 
 
 def test_a_question_does_not_overwrite_the_call_that_it_is_about(guests: Guests) -> None:
-    client = RuntimeClient(guests.runtime.executor, {})
+    client = AcpClient(guests.runtime.executor, {})
     turn = AgentTurn("codex", "x")
     client.begin(turn, lambda turn: None)
     options = [PermissionOption(kind="allow_once", name="Yes", option_id="yes")]
@@ -370,9 +370,9 @@ def test_an_agent_that_is_not_installed_is_not_fetched(
 def test_a_second_prompt_meanwhile_is_refused(guests: Guests) -> None:
     future = guests.start("run sleep 1000")
     wait_for(guests, lambda event: isinstance(event, CmdRunAction))
-    with pytest.raises(AgentError, match="at work on another prompt"):
+    with pytest.raises(AgentError, match="busy with another prompt"):
         guests.prompt("say hello")
-    with pytest.raises(AgentError, match="at work on another prompt"):
+    with pytest.raises(AgentError, match="busy with another prompt"):
         guests.prompt("say hello", new=True)
     future.cancel()
 
@@ -395,13 +395,13 @@ def test_stopping_and_closing_leave_nothing(make_guests: MakeGuests) -> None:
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("dies-at-once", "broken is gone: it ended with status 7. It said: no such model"),
-        ("dies", "broken is gone: it ended with status 3. It said: out of memory"),
+        ("dies-at-once", "broken has ended: exit status 7. Its last output: no such model"),
+        ("dies", "broken has ended: exit status 3. Its last output: out of memory"),
         ("other-version", "speaks version 99 of the Agent Client Protocol"),
-        ("nonsense", "does not keep to the Agent Client Protocol: protocolVersion"),
+        ("nonsense", "violates the Agent Client Protocol: protocolVersion"),
         ("refuses", "broken: Authentication required"),
         ("garbage", "it sent a message of more than 32 MiB"),
-        ("chats", "it wrote more than 1000 lines that are no message"),
+        ("chats", "it wrote more than 1000 lines that are not messages"),
     ],
 )
 def test_what_an_agent_does_wrong_is_one_clear_error(
@@ -419,7 +419,7 @@ def test_an_agent_that_does_not_begin_is_given_up(make_guests: MakeGuests) -> No
     guests = make_guests(
         agents={"broken": command(BROKEN, "hangs-at-once")}, agent_start_timeout=1.0
     )
-    with pytest.raises(AgentError, match="did not begin a session within 1 s"):
+    with pytest.raises(AgentError, match="did not start a session within 1 s"):
         guests.prompt("x", "broken")
 
 
@@ -444,10 +444,10 @@ def test_a_dead_agent_is_replaced_and_that_is_said(guests: Guests) -> None:
     guests.prompt("say hello")
     session = guests.agents.at_work["scripted"]
     psutil.Process(session.pid).kill()
-    assert "it ended with status -9" in guests.call(session.wait_ended())
+    assert "exit status -9" in guests.call(session.wait_ended())
     turn = guests.prompt("prompts")
     assert "prompt 1." in turn.text
-    assert "A new conversation began" in turn.notices[0]
+    assert "A new conversation was started" in turn.notices[0]
 
 
 # Which agents there are.

@@ -256,7 +256,7 @@ def test_what_is_in_the_background_is_stopped(kernel: LiveKernel) -> None:
 def test_a_problem_in_the_background_is_shown(kernel: LiveKernel) -> None:
     msg_id = kernel.client.execute("%oh_agent broken x &")
     assert kernel.finish(msg_id)["status"] == "ok"
-    shown_until(kernel, "broken is gone: it ended with status 3")
+    shown_until(kernel, "broken has ended: exit status 3")
 
 
 def has_ended(pid: int) -> bool:

@@ -13,7 +13,7 @@ from IPython.core.magic_arguments import argument
 from IPython.display import display
 
 from oh_jupyter.agents import AgentTurn
-from oh_jupyter.agents.registry import resembled
+from oh_jupyter.agents.registry import similar_name
 from oh_jupyter.errors import AgentNotFoundError
 from oh_jupyter.kernel.api import Oh
 from oh_jupyter.kernel.display.live import LiveTurn, turn_bundle
@@ -130,7 +130,7 @@ class AgentMagics(OhMagics):
         if word in self.oh.agents.known():
             return word, unquoted(more)
         if re.fullmatch(r"[\w-]+", word):  # a name with a slip shall not be taken for a prompt
-            meant = resembled(word, self.oh.agents.known())
+            meant = similar_name(word, self.oh.agents.known())
             if re.fullmatch(r"(['\"]).*\1", more) or (meant and self.oh.agents.current is None):
                 return word, unquoted(more)
             if self.oh.agents.current is None:

@@ -1,4 +1,4 @@
-"""Our side of the Agent Client Protocol: what an agent may ask of the runtime."""
+"""Our side of the Agent Client Protocol: the agent's requests to the runtime."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ from acp.schema import (
 )
 
 from oh_jupyter.agents.permissions import (
-    answer,
-    asked_action,
+    action_of,
     edited_paths,
     is_our_tool,
+    permission_response,
     title_of,
 )
-from oh_jupyter.agents.terminals import Terminal, command_line
+from oh_jupyter.agents.terminals import AgentTerminal, command_line
 from oh_jupyter.agents.turn import (
     MAX_OUTPUT_CHARS,
     AgentTurn,
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from oh_jupyter.runtime import ActionExecutor
 
 TOOL_SERVER = "oh"
-"""The name under which an agent gets our MCP server."""
+"""Name under which an agent gets our MCP server."""
 
 MAX_TERMINALS = 50
 
@@ -83,7 +83,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _answered(method: Handler) -> Handler:
-    """Decorator that turns whatever goes wrong into an answer to the agent."""
+    """Decorator that turns any error into a response to the agent."""
 
     @wraps(method)
     async def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -97,12 +97,12 @@ def _answered(method: Handler) -> Handler:
     return wrapped  # type: ignore[return-value]
 
 
-_ONLY_LOOKING = ("read", "search", "think", "fetch")
+_READ_ONLY_KINDS = ("read", "search", "think", "fetch")
 """Kinds of an agent's own tools that change no files."""
 
 
-class RuntimeClient:
-    """Answers one agent, on the runtime's loop; updates outside of a turn are dropped."""
+class AcpClient:
+    """Client of one agent, on the runtime's loop; drops updates outside of a turn."""
 
     def __init__(self, executor: ActionExecutor, environment: dict[str, str]) -> None:
         self.turn: AgentTurn | None = None
@@ -113,7 +113,7 @@ class RuntimeClient:
         self._executor = executor
         self._environment = environment
         self._workspace = os.path.realpath(executor.workspace_dir)
-        self._terminals: dict[str, Terminal] = {}
+        self._terminals: dict[str, AgentTerminal] = {}
         self._terminal_count = 0
         self._calls_of_terminals: dict[str, ToolCall] = {}
         self._acting: set[asyncio.Task[Observation]] = set()
@@ -121,19 +121,19 @@ class RuntimeClient:
         self._approved_commands: set[str] = set()
 
     def begin(self, turn: AgentTurn, on_change: Callable[[AgentTurn], None]) -> None:
-        """Take in a new turn."""
+        """Start a new turn."""
         self.turn, self.on_change = turn, on_change
         self._approved_paths.clear()
         self._approved_commands.clear()
 
     def end(self) -> None:
-        """The turn is over: what is left of it is shown, and later updates are dropped."""
+        """End the turn: show its remaining output, and drop later updates."""
         for id in self._terminals:
             self._show_terminal(id)
         self.turn = None
 
     def cancel(self) -> None:
-        """Cancel what is under way for the agent here: Actions, questions and commands."""
+        """Cancel the agent's Actions, questions and commands."""
         for task in list(self._acting):
             task.cancel()
         for terminal in self._terminals.values():
@@ -146,14 +146,14 @@ class RuntimeClient:
         approved: bool = False,
         execute: Callable[[], Awaitable[Observation]] | None = None,
     ) -> Observation:
-        """Carry out an Action of the agent; the Observation of a cancelled one says so."""
+        """Execute an Action of the agent; return an error if it was cancelled."""
         principal: EventSource = "user" if approved else "agent"
         task = asyncio.create_task(
             self._executor.run_action(action, "agent", principal=principal, execute=execute)
         )
         self._acting.add(task)
         try:
-            # Not the task itself: to cancel the Action is no reason to leave out the answer.
+            # Not the task itself: a cancelled Action still needs a response.
             await asyncio.wait({task})
         except asyncio.CancelledError:
             task.cancel()
@@ -170,23 +170,23 @@ class RuntimeClient:
         options: list[PermissionOption],
         **kwargs: Any,
     ) -> RequestPermissionResponse:
-        """Ask the person if the policy wants it; our own tools ask by themselves."""
+        """Ask the person if the policy requires it; our own tools ask themselves."""
         ours = is_our_tool(tool_call, TOOL_SERVER)
         call = None if self.turn is None else self.turn.call(tool_call.tool_call_id)
         if call is not None and call.title:
-            # Codex' question has less to say than the call that it is about.
-            known = {"title": call.title, "kind": call.kind}
+            # Codex' request has fewer details than its tool call.
+            details = {"title": call.title, "kind": call.kind}
             arguments = call.arguments or tool_call.raw_input
-            tool_call = tool_call.model_copy(update={**known, "raw_input": arguments})
+            tool_call = tool_call.model_copy(update={**details, "raw_input": arguments})
         title = tool_call.title or title_of(tool_call)
         tool_call = tool_call.model_copy(update={"title": title})
-        self._take_in(tool_call)
+        self._record_call(tool_call)
         if ours or is_our_tool(tool_call, TOOL_SERVER):
-            return answer(options, approved=True)
-        action = asked_action(tool_call, title)
+            return permission_response(options, approved=True)
+        action = action_of(tool_call, title)
 
         async def approve() -> Observation:
-            return NullObservation(f"The agent may carry it out: {title}")
+            return NullObservation(f"The agent may execute it: {title}")
 
         observation = await self._act(action, execute=approve)
         approved = isinstance(observation, NullObservation)
@@ -194,12 +194,12 @@ class RuntimeClient:
             self._approved_paths |= {os.path.realpath(path) for path in edited_paths(tool_call)}
             if isinstance(action, CmdRunAction):
                 self._approved_commands.add(action.command)
-        return answer(options, approved)
+        return permission_response(options, approved)
 
     def _inside(self, path: str) -> str:
-        """A path of the workspace."""
+        """Return the real path of a file in the workspace, or refuse."""
         if "\0" in path or not os.path.isabs(path):
-            _refuse(f"{path!r} is no absolute path")
+            _refuse(f"{path!r} is not an absolute path")
         real = os.path.realpath(path)
         if real != self._workspace and not Path(real).is_relative_to(self._workspace):
             _refuse(f"{path} is outside of the workspace {self._workspace}")
@@ -252,21 +252,21 @@ class RuntimeClient:
         output_byte_limit: int | None = None,
         **kwargs: Any,
     ) -> CreateTerminalResponse:
-        """Start a command in a shell of its own."""
+        """Start a command in its own shell."""
         if sum(not terminal.ended.is_set() for terminal in self._terminals.values()) >= (
             MAX_TERMINALS
         ):
-            _refuse(f"{MAX_TERMINALS} commands run already")
+            _refuse(f"{MAX_TERMINALS} commands are running already")
         shown, argv = command_line(command, args or [])
         action = CmdRunAction(shown, is_static=True, cwd=cwd or self._workspace)
-        own = {variable.name: variable.value for variable in env or ()}
-        terminal = Terminal(
-            action, argv, self._environment | own, output_byte_limit, self._executor.in_thread
+        variables = {variable.name: variable.value for variable in env or ()}
+        terminal = AgentTerminal(
+            action, argv, self._environment | variables, output_byte_limit, self._executor.in_thread
         )
         approved = shown in self._approved_commands
         running = asyncio.create_task(self._act(action, approved=approved, execute=terminal.run))
-        both: set[asyncio.Future[Any]] = {running, terminal.started}
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        waits: set[asyncio.Future[Any]] = {running, terminal.started}
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         if not terminal.started.done():
             _content(running.result())
             _refuse(f"{shown} was not started")
@@ -275,7 +275,7 @@ class RuntimeClient:
         self._terminals[id] = terminal
         return CreateTerminalResponse(terminal_id=id)
 
-    def _terminal(self, id: str) -> Terminal:
+    def _terminal(self, id: str) -> AgentTerminal:
         if id not in self._terminals:
             _refuse(f"There is no terminal {id!r}")
         return self._terminals[id]
@@ -284,7 +284,7 @@ class RuntimeClient:
     async def terminal_output(
         self, session_id: str, terminal_id: str, **kwargs: Any
     ) -> TerminalOutputResponse:
-        """What a command has put out so far."""
+        """Return a command's output so far."""
         terminal = self._terminal(terminal_id)
         status = None
         if terminal.ended.is_set():
@@ -308,7 +308,7 @@ class RuntimeClient:
     async def kill_terminal(
         self, session_id: str, terminal_id: str, **kwargs: Any
     ) -> KillTerminalResponse:
-        """End a command, and keep its output."""
+        """End a command and keep its output."""
         self._terminal(terminal_id).kill()
         return KillTerminalResponse()
 
@@ -316,7 +316,7 @@ class RuntimeClient:
     async def release_terminal(
         self, session_id: str, terminal_id: str, **kwargs: Any
     ) -> ReleaseTerminalResponse:
-        """End a command, and forget it."""
+        """End a command and forget it."""
         terminal = self._terminal(terminal_id)
         terminal.kill()
         self._show_terminal(terminal_id)
@@ -324,7 +324,7 @@ class RuntimeClient:
         return ReleaseTerminalResponse()
 
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
-        """Take in what the agent says and does."""
+        """Record the agent's messages and steps."""
         turn = self.turn
         if turn is None:
             return
@@ -335,7 +335,7 @@ class RuntimeClient:
             case AgentThoughtChunk(content=TextContentBlock(text=text)):
                 turn.add_thought(text)
             case ToolCallStart() | ToolCallProgress():
-                self._take_in(update)
+                self._record_call(update)
             case AgentPlanUpdate(entries=entries):
                 turn.plan = [PlanEntry(entry.content, entry.status) for entry in entries]
             case UsageUpdate(cost=cost) if cost is not None:
@@ -347,8 +347,8 @@ class RuntimeClient:
                 return
         self.on_change(turn)
 
-    def _take_in(self, update: Any) -> ToolCall | None:
-        """Enter what is new of a tool call into the turn."""
+    def _record_call(self, update: Any) -> ToolCall | None:
+        """Record the changes of a tool call in the turn."""
         call = None if self.turn is None else self.turn.call(update.tool_call_id)
         if call is None:
             return None
@@ -358,17 +358,17 @@ class RuntimeClient:
         work = self._executor.turns.work
         if call.status in ("completed", "failed"):
             work.end(call.id)
-        elif call.kind not in _ONLY_LOOKING and not is_our_tool(update, TOOL_SERVER):
+        elif call.kind not in _READ_ONLY_KINDS and not is_our_tool(update, TOOL_SERVER):
             work.begin(call.id)
         if update.raw_input is not None:
             call.arguments = update.raw_input
         if update.content is not None:
-            self._take_in_content(call, update.content)
+            self._record_content(call, update.content)
         elif not call.output and isinstance(update.raw_output, str):
             call.output = update.raw_output[:MAX_OUTPUT_CHARS]
         return call
 
-    def _take_in_content(self, call: ToolCall, content: list[Any]) -> None:
+    def _record_content(self, call: ToolCall, content: list[Any]) -> None:
         texts: list[str] = []
         call.diffs, call.pictures = [], []
         for part in content:
@@ -386,13 +386,13 @@ class RuntimeClient:
             self._show_terminal(id)
 
     def _show_terminal(self, id: str) -> None:
-        """Let a tool call have the output of the command that it runs."""
+        """Copy a command's output to its tool call."""
         if id in self._calls_of_terminals:
             self._calls_of_terminals[id].output = self._terminals[id].output[-MAX_OUTPUT_CHARS:]
 
 
 def _content(observation: Observation) -> str:
-    """The content of an Observation; a RequestError if it is a refusal or an error."""
+    """Return the content of an Observation; raise RequestError for a rejection or an error."""
     failed = isinstance(observation, ErrorObservation | UserRejectObservation)
     refused = isinstance(observation, FileEditObservation)
     if failed or (refused and observation.content.startswith("ERROR:\n")):
