@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Coroutine
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 from oh_jupyter.errors import BrowserError
 
-# All else is imported where it is used: ``%load_ext`` makes an ``Oh``, and pays for none of it.
+# Other modules are imported where they are used, because ``%load_ext`` makes an ``Oh``.
 if TYPE_CHECKING:
+    from oh_jupyter.agents import AgentTurn, ToolServer
     from oh_jupyter.browser import BrowserEnv
     from oh_jupyter.browser.pool import BrowserPool
     from oh_jupyter.config import Settings
@@ -36,47 +37,67 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SIGNS_OF_LIFE = {
-    "browse": "The browser is at work …",
-    "browse_interactive": "The browser is at work …",
-    "edit": "The edit is being made …",
+SLOW_ACTION_NOTICES = {
+    "browse": "The browser is working …",
+    "browse_interactive": "The browser is working …",
+    "edit": "The edit is in progress …",
 }
-"""What is shown while Actions take long; a command shows its output."""
+"""Notices for slow Actions; a command shows its output instead."""
+
+
+class KernelHost(Protocol):
+    """The kernel that ``oh`` lives in."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime, started at its first use."""
+
+    @property
+    def in_agents_cell(self) -> bool:
+        """Whether the running cell is an agent's."""
+
+    def find_tools(self) -> ToolServer | None:
+        """Return our MCP server for this kernel, or None."""
+
+    def agent_context(self) -> str:
+        """Return the introduction that precedes an agent's first prompt."""
+
+    def namespace(self) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """Return the person's variables, and the names that are not the person's."""
+
+    def show_turn(self, turn: AgentTurn) -> None:
+        """Report a change of an agent's turn to the frontends."""
+
+    def notice(self, text: str) -> AbstractContextManager[Any]:
+        """Show a line while something is slow."""
 
 
 class ActionMethods:
-    """The Actions of a runtime, carried out one by one.
+    """The Actions of a runtime, one method each.
 
-    Each method makes an Action and returns its Observation. What cannot be done is an
-    ``ErrorObservation``; arguments of a wrong type raise ``WireError``.
+    Each method makes an Action and returns its Observation. A failure is an ``ErrorObservation``;
+    arguments of a wrong type raise ``WireError``.
     """
 
-    def __init__(
-        self,
-        start: Callable[[], Runtime],
-        in_agents_cell: Callable[[], bool] = lambda: False,
-        notice: Callable[[str], AbstractContextManager[Any]] = nullcontext,
-    ) -> None:
-        """Wrap a runtime, which is started when it is first needed; see ``Oh``."""
-        self._start = start
-        self._in_agents_cell = in_agents_cell
-        self._notice = notice
+    def __init__(self, host: KernelHost) -> None:
+        """Wrap a kernel, whose runtime starts at its first use."""
+        self.host = host
 
     @property
     def _runtime(self) -> Runtime:
-        return self._start()
+        return self.host.runtime
 
     @property
     def _executor(self) -> ActionExecutor:
         return self._runtime.executor
 
     def __repr__(self) -> str:
-        """Say where it works."""
+        """Name the workspace."""
         return f"<oh: {self._executor.workspace_dir}>"
 
     @property
     def settings(self) -> Settings:
-        """What the operator set."""
+        """The operator's settings."""
         return self._executor.settings
 
     @property
@@ -86,24 +107,24 @@ class ActionMethods:
 
     @property
     def events(self) -> EventStream:
-        """The log of all Actions and Observations, whoever asked for them."""
+        """The log of all Actions and Observations of all callers."""
         return self._runtime.events
 
     @property
     def cwd(self) -> str:
-        """The working directory of the shell, where relative paths start."""
+        """The working directory of the shell, base of relative paths."""
         return self._executor.cwd
 
     def status(self) -> dict[str, Any]:
-        """Figures of the runtime.
+        """Return the status of the runtime.
 
         Returns:
-            Directories, what is running, what has started.
+            Directories, running Actions, started parts.
         """
         return self._runtime.status()
 
     def execute(self, action: Action | dict[str, Any]) -> Observation:
-        """Carry out an Action and wait for it.
+        """Execute an Action and wait for it.
 
         Args:
             action: The Action, or its wire form.
@@ -112,7 +133,7 @@ class ActionMethods:
             Its Observation.
 
         Raises:
-            WireError: The wire form cannot be read, or a field is of a wrong type.
+            WireError: The wire form is invalid, or a field has a wrong type.
             NotRunnableError: It is an Action such as ``message``, with nothing to execute.
             KeyboardInterrupt: The wait was interrupted; the Action is cancelled.
         """
@@ -120,12 +141,12 @@ class ActionMethods:
             from oh_jupyter.events.wire import action_from_wire
 
             action = action_from_wire(action)
-        sign = SIGNS_OF_LIFE.get(action.kind)
-        with self._notice(sign) if sign else nullcontext():
+        notice = SLOW_ACTION_NOTICES.get(action.kind)
+        with self.host.notice(notice) if notice else nullcontext():
             return self._wait(self._executor.run_action(action, self._principal()))
 
     def _principal(self) -> EventSource:
-        return "agent" if self._in_agents_cell() else "user"
+        return "agent" if self.host.in_agents_cell else "user"
 
     def set_env(self, variables: dict[str, str]) -> None:
         """Set environment variables for the shell and for cells, with their literal values.
@@ -134,7 +155,7 @@ class ActionMethods:
             variables: Names and values.
 
         Raises:
-            ShellError: A name or value cannot be that of an environment variable.
+            ShellError: A name or value is invalid.
         """
         self._runtime.submit(self._executor.set_env(variables)).result()
 
@@ -143,8 +164,8 @@ class ActionMethods:
         return self.execute(action)
 
     def _absolute(self, path: str) -> str:
-        """A path as the editor wants it; relative ones start at the shell's directory."""
-        if not isinstance(path, str):  # refused like any other field of a wrong type
+        """Return a path relative to the shell's directory as the editor needs it."""
+        if not isinstance(path, str):  # rejected later like any field of a wrong type
             return path
         return os.path.join(self.cwd, os.path.expanduser(path))
 
@@ -161,18 +182,18 @@ class ActionMethods:
         """Run a command in the shell that person and agent share.
 
         Args:
-            command: The command; "" fetches more output of the one that is running.
+            command: The command; "" returns more output of the running one.
             timeout: Hard time limit in seconds.
             is_input: Send it to the running command.
-            blocking: Wait for the end however long nothing is printed.
-            is_static: Use a fresh shell that is thrown away.
+            blocking: Wait for the end, however long the command is silent.
+            is_static: Use a temporary shell.
             cwd: Directory of a static command.
 
         Returns:
             Its output and exit code.
 
         Raises:
-            WireError: ``cwd`` is given, and the command is no static one.
+            WireError: ``cwd`` is set, but the command is not static.
         """
         from oh_jupyter.events import CmdRunAction
         from oh_jupyter.events.action import refuse_idle_cwd
@@ -184,7 +205,7 @@ class ActionMethods:
         return cast("CmdOutputObservation", self._act(action, timeout))
 
     def run_ipython(self, code: str, *, timeout: float | None = None) -> IPythonRunCellObservation:
-        """Run a cell as an agent would, and get what an agent would see of it.
+        """Run a cell like an agent, and return what an agent would see.
 
         Args:
             code: The cell.
@@ -203,10 +224,9 @@ class ActionMethods:
         """Read a file.
 
         Args:
-            path: The file; relative paths start at the shell's working directory, here as in
-                all methods.
+            path: The file; as in all methods, relative paths start at the shell's directory.
             view_range: First and last line, counted from 1; implies ``numbered``.
-            numbered: As the editor shows it, with line numbers.
+            numbered: Add line numbers like the editor.
 
         Returns:
             Its content.
@@ -222,16 +242,16 @@ class ActionMethods:
     def write(
         self, path: str, content: str, *, start: int = 0, end: int = -1
     ) -> FileWriteObservation:
-        """Write a file, or replace lines of it.
+        """Write a file, or replace some of its lines.
 
         Args:
             path: The file.
-            content: The lines to put there.
+            content: The new lines.
             start: First line to replace, counted from 0.
             end: Line after the last; -1 for the end.
 
         Returns:
-            Where it was written.
+            The written path.
         """
         from oh_jupyter.events import FileWriteAction
 
@@ -245,11 +265,11 @@ class ActionMethods:
             command: view, create, str_replace, insert, write, apply_patch, notebook_edit,
                 undo_edit or redo_edit.
             path: The file; for a patch the directory of its files.
-            **args: What the command needs, such as ``file_text``, ``old_str``, ``new_str``,
+            **args: Arguments of the command, such as ``file_text``, ``old_str``, ``new_str``,
                 ``insert_line`` or ``content``; ``dry_run`` and ``enable_linting``.
 
         Returns:
-            What the editor says, and the diff.
+            The editor's message and the diff.
 
         Raises:
             WireError: There is no such argument.
@@ -265,25 +285,25 @@ class ActionMethods:
         """List the edits of a file that can be undone or redone.
 
         Args:
-            path: The file, which need not exist any more.
+            path: The file, which may be deleted.
 
         Returns:
-            The edits, the oldest first.
+            The edits, oldest first.
         """
         return self.call(self._executor.editor.history, self._absolute(path))
 
     def diff(self, path: str, steps: int = 1) -> Diff:
-        """Compare a file with what it was some edits ago.
+        """Compare a file with its state some edits ago.
 
         Args:
             path: The file.
-            steps: How many edits to look back.
+            steps: Number of edits.
 
         Returns:
-            A unified diff, which shows itself in colours.
+            A unified diff that is displayed in colours.
 
         Raises:
-            EditorError: There are not as many edits, or somebody else changed the file since.
+            EditorError: There are fewer edits, or someone else changed the file since.
         """
         from oh_jupyter.kernel.display.observations import Diff
 
@@ -305,7 +325,7 @@ class ActionMethods:
         return cast("BrowserOutputObservation", self._act(action))
 
     def interact(self, actions: str, *, return_axtree: bool = False) -> BrowserOutputObservation:
-        """Act on the page that is open.
+        """Act on the open page.
 
         Args:
             actions: Calls of BrowserGym's action language, such as ``click("12")``.
@@ -341,16 +361,16 @@ class ActionMethods:
         until: int | None = None,
         kinds: Collection[str] | None = None,
     ) -> list[ReplayStep]:
-        """Carry out the Actions of a session again, in a fresh runtime, and compare.
+        """Execute the Actions of a session again, in a new runtime, and compare.
 
         Args:
-            log: The session's log; that of the current one when not given.
-            folder: Where to work; a temporary directory when not given.
+            log: The session's log; None for the current one.
+            folder: Where to work; None for a temporary directory.
             until: Id of the event before which to stop.
-            kinds: Types of the Actions; all when not given.
+            kinds: Types of the Actions; None for all.
 
         Returns:
-            One step for each Action that was carried out.
+            One step for each executed Action.
         """
         from oh_jupyter.runtime.replay import Replayer
 
@@ -363,10 +383,10 @@ class ActionMethods:
             replayer.stop()
 
     def tables(self, url: str | None = None) -> list[Any]:
-        """Read the tables of the page that is open, or of another one.
+        """Read the tables of the open page, or of another one.
 
         Args:
-            url: Address to open first; here as in the methods below.
+            url: Address to open first; also in the methods below.
 
         Returns:
             One pandas DataFrame for each table.
@@ -379,23 +399,23 @@ class ActionMethods:
         return cast("list[Any]", self._read_page(url, read_tables))
 
     def links(self, url: str | None = None) -> Any:
-        """Read the links of a page, as ``tables`` does; a DataFrame of ``text`` and ``url``."""
+        """Read the links of a page like ``tables``; a DataFrame of ``text`` and ``url``."""
         from oh_jupyter.browser.tables import read_links
 
         return self._read_page(url, read_links)
 
     def forms(self, url: str | None = None) -> Any:
-        """Read the fields of a page's forms, as ``tables`` does; a DataFrame, one row a field."""
+        """Read the fields of a page's forms like ``tables``; a DataFrame with a row per field."""
         from oh_jupyter.browser.tables import read_forms
 
         return self._read_page(url, read_forms)
 
     def elements(self, css: str = "", *, role: str = "", url: str | None = None) -> Any:
-        """Read the elements of a page, as ``tables`` does.
+        """Read elements of a page like ``tables``.
 
         Args:
-            css: A CSS selector of those wanted, such as ``"h2, .price"``.
-            role: Or their role, such as ``"button"``.
+            css: A CSS selector, such as ``"h2, .price"``.
+            role: Or a role, such as ``"button"``.
             url: Address to open first.
 
         Returns:
@@ -403,7 +423,8 @@ class ActionMethods:
             ``value``.
 
         Raises:
-            BrowserError: The page cannot be read, or neither or both were given.
+            BrowserError: The page cannot be read, or not exactly one of ``css`` and ``role`` is
+                set.
         """
         from oh_jupyter.browser.tables import read_elements
 
@@ -420,24 +441,24 @@ class ActionMethods:
 
     @property
     def browsers(self) -> BrowserPool:
-        """The browsers by name; ``oh.browsers.use("other")`` changes to one of its own."""
+        """The browsers by name; ``oh.browsers.use("other")`` switches to another one."""
         return self._executor.browsers
 
     @property
     def browser(self) -> BrowserEnv:
-        """The current browser, for what is no Action: log-ins, traces, JavaScript."""
+        """The current browser, for logins, traces, JavaScript and other uses without an Action."""
         return self.browsers.current
 
     def call(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        """Call a blocking function beside the kernel, and wait for it as for an Action.
+        """Call a blocking function on another thread and wait for it as for an Action.
 
         Args:
-            function: What to call.
+            function: The function.
             *args: Its arguments.
             **kwargs: Its keyword arguments.
 
         Returns:
-            What it returns.
+            Its result.
 
         Raises:
             KeyboardInterrupt: The wait was interrupted.
@@ -448,6 +469,5 @@ class ActionMethods:
         from oh_jupyter.kernel.cells.main_thread import MainThreadWait
 
         if threading.current_thread() is threading.main_thread():
-            found: T = MainThreadWait().wait_for(self._runtime.submit, coroutine)
-            return found
+            return MainThreadWait().wait_for(self._runtime.submit, coroutine)
         return self._runtime.submit(coroutine).result()

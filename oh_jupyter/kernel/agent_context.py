@@ -1,4 +1,4 @@
-"""What a guest agent is told of this kernel: its notebook, and the server that has its tools."""
+"""Introduction of an agent to this kernel, and the server that has its tools."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_NAMES = 50
 
 
 def agent_context(shell: InteractiveShell) -> str:
-    """Which notebook it is, and the names of its variables; more the agent asks for by tool."""
+    """Return the notebook's name and its variables' names; an agent gets more with tools."""
     notebook = PurePath(os.environ.get("JPY_SESSION_NAME", "")).name
     where = f"the notebook {notebook}" if notebook else "a notebook"
     hidden: Any = shell.user_ns_hidden
@@ -40,7 +40,7 @@ TIMEOUT_SECONDS = 5.0
 
 
 def find_tool_server(kernel_id: str) -> ToolServer | None:
-    """The address of this kernel on a server of this user, the one that started it first; None."""
+    """Return this kernel's address on a server of this user, or None; its parent comes first."""
     import requests
 
     parent = f"jpserver-{os.environ.get('JPY_PARENT_PID', '')}.json"

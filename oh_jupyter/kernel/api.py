@@ -1,26 +1,24 @@
-"""``oh``: the runtime of this kernel in a person's hands, with its agents and checkpoints."""
+"""``oh``: the runtime of this kernel for a person, with agents and checkpoints."""
 
 from __future__ import annotations
 
 import copy
 import threading
 from collections.abc import Callable, Coroutine, Mapping, MutableMapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-# All else is imported where it is used: ``%load_ext`` makes an ``Oh``, and pays for none of it.
+# Other modules are imported where they are used, because ``%load_ext`` makes an ``Oh``.
 from oh_jupyter.errors import ConfirmationError, ServerNotFoundError
-from oh_jupyter.kernel.action_methods import ActionMethods
+from oh_jupyter.kernel.action_methods import ActionMethods, KernelHost
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-    from oh_jupyter.agents import AgentTurn, GuestAgents, ToolServer
+    from oh_jupyter.agents import AgentTurn, GuestAgents
     from oh_jupyter.checkpoints import Checkpoint, RewindPlan
     from oh_jupyter.client import Fleet
-    from oh_jupyter.runtime import Runtime
     from oh_jupyter.runtime.confirmation import PendingAction
 
 MAX_VARIABLE_SNAPSHOTS = 3
@@ -28,43 +26,25 @@ VARIABLES_STAY = "The kernel's variables stay as they are."
 
 
 class Oh(ActionMethods):
-    """The runtime of this kernel, in a person's hands: Actions, agents, checkpoints."""
+    """The runtime of this kernel for a person: Actions, agents, checkpoints."""
 
-    def __init__(
-        self,
-        start: Callable[[], Runtime],
-        in_agents_cell: Callable[[], bool] = lambda: False,
-        find_tools: Callable[[], ToolServer | None] = lambda: None,
-        agent_context: Callable[[], str] = lambda: "",
-        namespace: Callable[[], tuple[dict[str, Any], Mapping[str, Any]]] = lambda: ({}, {}),
-        on_turn: Callable[[AgentTurn], None] = lambda turn: None,
-        notice: Callable[[str], AbstractContextManager[Any]] = nullcontext,
-    ) -> None:
-        """Wrap a runtime, which is started when it is first needed.
-
-        ``start`` gives the one runtime there is, ``in_agents_cell`` tells whether the cell that
-        runs now is an agent's, ``find_tools`` finds our MCP server for this kernel, and
-        ``agent_context`` is what an agent is told first, ``namespace`` are the person's variables
-        and the names that are not the person's, and ``on_turn`` is told what agents do. ``notice``
-        shows a line while something takes long.
-        """
-        super().__init__(start, in_agents_cell, notice)
-        self._find_tools = find_tools
-        self.agent_context = agent_context
-        self._namespace = namespace
+    def __init__(self, host: KernelHost) -> None:
+        """Wrap a kernel, whose runtime starts at its first use."""
+        super().__init__(host)
         self._variables: dict[int, VariableSnapshot] = {}
-        self._on_turn = on_turn
         self._agents: GuestAgents | None = None
         self._making_agents = threading.Lock()
 
     @property
     def agents(self) -> GuestAgents:
-        """The agents that are guests of this kernel."""
+        """The agents of this kernel."""
         with self._making_agents:
             if self._agents is None:
                 from oh_jupyter.agents import GuestAgents
 
-                self._agents = GuestAgents(self._executor, self._find_tools, self._on_turn)
+                self._agents = GuestAgents(
+                    self._executor, self.host.find_tools, self.host.show_turn
+                )
             return self._agents
 
     def agent(
@@ -76,29 +56,29 @@ class Oh(ActionMethods):
         resume: bool = False,
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> AgentTurn:
-        """Ask a coding agent, and wait until its turn is over.
+        """Prompt a coding agent and wait for the end of its turn.
 
         Args:
-            prompt: What it is to do.
-            agent: Which one, such as claude or codex; the one asked last when not given.
-            new: Begin a new conversation.
-            resume: Go on with the last conversation here, even that of an earlier kernel.
-            on_change: Called beside the kernel when the turn has something new.
+            prompt: The prompt.
+            agent: Name of the agent, such as claude or codex; None for the last one used.
+            new: Start a new conversation.
+            resume: Resume the last conversation here, even from an earlier kernel.
+            on_change: Called on another thread when the turn changes.
 
         Returns:
             The turn: its text, steps, cost, and the diff of everything.
 
         Raises:
-            AgentError: The agent is not installed, does not start, or does not answer.
+            AgentError: The agent is not installed, does not start, or does not respond.
             KeyboardInterrupt: The wait was interrupted; the turn is cancelled.
         """
         from oh_jupyter.kernel.cells.question import asked_in_cell
 
-        asking = self._prompting(prompt, agent, new, resume, on_change)
-        if self._in_agents_cell():
-            return self._wait(asking)
+        request = self._prompt(prompt, agent, new, resume, on_change)
+        if self.host.in_agents_cell:
+            return self._wait(request)
         with asked_in_cell(self._executor, self._runtime.submit):
-            return self._wait(asking)
+            return self._wait(request)
 
     def start_agent(
         self,
@@ -109,21 +89,21 @@ class Oh(ActionMethods):
         resume: bool = False,
         on_change: Callable[[AgentTurn], None] = lambda turn: None,
     ) -> Future[AgentTurn]:
-        """Ask a coding agent, see ``agent``, and go on while it works.
+        """Prompt a coding agent like ``agent``, without waiting.
 
         Args:
-            prompt: What it is to do.
-            agent: Which one; the one asked last when not given.
-            new: Begin a new conversation.
-            resume: Go on with the last conversation here.
-            on_change: Called beside the kernel when the turn has something new.
+            prompt: The prompt.
+            agent: Name of the agent; None for the last one used.
+            new: Start a new conversation.
+            resume: Resume the last conversation here.
+            on_change: Called on another thread when the turn changes.
 
         Returns:
             A future of the turn; cancelling it cancels the turn.
         """
-        return self._runtime.submit(self._prompting(prompt, agent, new, resume, on_change))
+        return self._runtime.submit(self._prompt(prompt, agent, new, resume, on_change))
 
-    def _prompting(
+    def _prompt(
         self,
         prompt: str,
         agent: str | None,
@@ -136,19 +116,19 @@ class Oh(ActionMethods):
             agent,
             new=new,
             resume=resume,
-            context=self.agent_context,
+            context=self.host.agent_context,
             source=self._principal(),
             on_change=on_change,
         )
 
     def stop_agent(self, agent: str | None = None) -> list[str]:
-        """End an agent that is at work.
+        """Stop a running agent.
 
         Args:
-            agent: Which one; None for all.
+            agent: Name of the agent; None for all.
 
         Returns:
-            The names of those that were ended.
+            The names of the stopped agents.
 
         Raises:
             AgentNotFoundError: There is no such agent.
@@ -158,7 +138,7 @@ class Oh(ActionMethods):
         return self._wait(self.agents.stop(agent))
 
     def undo_turn(self, turn: AgentTurn) -> list[str]:
-        """Take back all edits of files that an agent's turn made.
+        """Undo all edits of files that an agent's turn made.
 
         Args:
             turn: The turn.
@@ -167,8 +147,8 @@ class Oh(ActionMethods):
             The files.
 
         Raises:
-            EditorError: An edit cannot be taken back, since others changed the same place.
-            AgentError: It is no turn.
+            EditorError: Others changed the same lines since.
+            AgentError: The argument is not a turn.
         """
         return self._wait(self.agents.undo(turn))
 
@@ -186,10 +166,10 @@ class Oh(ActionMethods):
         with a plain ``with``.
 
         Args:
-            size: How many kernels.
+            size: Number of kernels.
             kernel: Name of their kernelspec; None for the server's default.
-            path: Where they start, relative to the server's root.
-            name: What it is called in JupyterLab; None for a name that is made up.
+            path: Their start directory, relative to the server's root.
+            name: Name in JupyterLab; None for a generated one.
 
         Returns:
             The block.
@@ -199,7 +179,7 @@ class Oh(ActionMethods):
         """
         from oh_jupyter.client import Fleet
 
-        server = self._find_tools()
+        server = self.host.find_tools()
         if server is None:
             raise ServerNotFoundError(
                 "No Jupyter server with this kernel was found. Name one: "
@@ -209,7 +189,7 @@ class Oh(ActionMethods):
 
     @property
     def checkpoints(self) -> list[Checkpoint]:
-        """The moments that one can go back to, the oldest first: beginnings of agents' turns."""
+        """The checkpoints, oldest first: starts of agents' turns, marks and rewinds."""
         return self._wait(self._executor.turns.entries())
 
     @property
@@ -218,37 +198,39 @@ class Oh(ActionMethods):
         return self._executor.turns.problem
 
     def checkpoint(self, label: str = "", *, variables: bool = False) -> Checkpoint:
-        """Keep the files of the workspace as they are now, to go back to.
+        """Save the files of the workspace, to return to them later.
 
         Args:
-            label: What to call it.
-            variables: Keep copies of the kernel's variables, too, as long as it runs; they are
-                kept of the last three such checkpoints.
+            label: A label.
+            variables: Also copy the kernel's variables; copies exist for the last three such
+                checkpoints, as long as the kernel runs.
 
         Returns:
             The checkpoint.
 
         Raises:
-            CheckpointError: There is no git, the workspace is too large, or the disk is full.
+            CheckpointError: git is missing, the workspace is too large, or the disk is full.
         """
         checkpoint = self._wait(self._executor.turns.mark(label))
         if variables:
-            self._keep_variables(checkpoint.id)
+            self._save_variables(checkpoint.id)
         return checkpoint
 
-    def _keep_variables(self, id: int) -> None:
-        self._variables[id] = _kept(*self._namespace())
+    def _save_variables(self, id: int) -> None:
+        self._variables[id] = _snapshot(*self.host.namespace())
         for old in list(self._variables)[:-MAX_VARIABLE_SNAPSHOTS]:
             del self._variables[old]
 
     def _restore_variables(self, id: int) -> str:
-        """Bring the variables back; what of them stays as it is, as a sentence or ""."""
+        """Restore the variables; return a sentence about those that stay, or ""."""
         snapshot = self._variables.get(id)
         if snapshot is None:
-            return "The kernel's variables stay as they are: no copies were made then."
-        stay = _restore(*self._namespace(), snapshot)
-        names = ", ".join(sorted(stay))
-        return f"These variables cannot be copied and stay as they are: {names}." if stay else ""
+            return "The kernel's variables stay as they are: that checkpoint has no copies of them."
+        unchanged = _restore(*self.host.namespace(), snapshot)
+        names = ", ".join(sorted(unchanged))
+        return (
+            f"These variables cannot be copied and stay as they are: {names}." if unchanged else ""
+        )
 
     def rewind(
         self,
@@ -259,25 +241,25 @@ class Oh(ActionMethods):
         preview: bool = False,
         path: str | None = None,
     ) -> RewindPlan:
-        """Undo what agents changed in the workspace since a checkpoint.
+        """Undo the agents' changes in the workspace since a checkpoint.
 
-        Files are undone however they were changed: by edits, commands or cells. What others
-        changed since stays, also within one text; what cannot be reconciled stays as it is and is
-        in ``kept``. A rewind can be undone by a rewind to itself.
+        Changes by edits, commands and cells are undone alike. Changes by others stay, even within
+        the same file; ``kept`` lists what cannot be reconciled. To undo a rewind, rewind to its own
+        id.
 
         Args:
-            id: The checkpoint; None for the beginning of the last turn that is not undone.
-            everything: Bring back all files, whoever changed them since.
-            variables: Bring back the kernel's variables, where the checkpoint has copies of them;
-                ``notes`` of the result tell what stays.
-            preview: Only tell what would be done.
-            path: The only file to bring back, absolute or relative to the workspace.
+            id: The checkpoint; None for the start of the last turn that is not undone.
+            everything: Restore all files, whoever changed them since.
+            variables: Also restore the kernel's variables if the checkpoint has copies of them;
+                ``notes`` of the result lists exceptions.
+            preview: Only report what would change.
+            path: Restore only this file, absolute or relative to the workspace.
 
         Returns:
-            What was done, path by path.
+            The changes, path by path.
 
         Raises:
-            CheckpointError: No such checkpoint, an agent is at work, or a file cannot be written.
+            CheckpointError: No such checkpoint, an agent is working, or a file cannot be written.
         """
         from oh_jupyter.runtime.undo import rewind
 
@@ -303,7 +285,7 @@ class Oh(ActionMethods):
         return self._executor.confirmations.waiting
 
     def preview(self, id: int) -> str:
-        """The diff that an edit would make which waits for you; "" for other Actions.
+        """Return the diff of an edit that waits for you; "" for other Actions.
 
         Args:
             id: Its id.
@@ -321,21 +303,21 @@ class Oh(ActionMethods):
         why: str = "",
         for_session: bool = False,
     ) -> None:
-        """Let an agent's Action begin that waits for you, or reject it.
+        """Approve or reject an Action of an agent that waits for you.
 
         Args:
-            id: Its id, as ``%oh_log`` shows it; None for the one that waits longest.
-            approve: Whether it may begin.
-            why: What the agent is told about a rejection.
-            for_session: Let later Actions of its type begin, too, that wait for the same reasons.
+            id: Its id, as ``%oh_log`` shows it; None for the oldest one.
+            approve: Whether it may start.
+            why: Reason of a rejection, for the agent.
+            for_session: Also approve later Actions of its type that wait for the same reasons.
 
         Raises:
-            ConfirmationError: No such Action waits, or it is an agent's cell that would approve.
+            ConfirmationError: No such Action waits, or the caller is an agent's cell.
         """
         from oh_jupyter.runtime.confirmation import Decision
 
-        if approve and self._in_agents_cell():
-            raise ConfirmationError("This is the cell of an agent: what waits is for a person")
+        if approve and self.host.in_agents_cell:
+            raise ConfirmationError("Only a person can approve actions; this is an agent's cell")
         confirmations = self._executor.confirmations
 
         async def decide() -> None:
@@ -345,7 +327,7 @@ class Oh(ActionMethods):
         self._wait(decide())
 
     def forget_approvals(self) -> None:
-        """Have Actions wait again that were approved for the session."""
+        """Revoke the approvals for the session."""
 
         async def forget() -> None:
             self._executor.confirmations.allowed.clear()
@@ -361,8 +343,8 @@ class VariableSnapshot:
     not_copied: frozenset[str]
 
 
-def _kept(namespace: MutableMapping[str, Any], hidden: Mapping[str, Any]) -> VariableSnapshot:
-    """Copy what a person has defined; two names of one object are so in the copy, too."""
+def _snapshot(namespace: MutableMapping[str, Any], hidden: Mapping[str, Any]) -> VariableSnapshot:
+    """Copy the person's variables, preserving shared references."""
     values, not_copied = _copied({n: namespace[n] for n in _own_names(namespace, hidden)})
     return VariableSnapshot(values, not_copied)
 
@@ -370,8 +352,8 @@ def _kept(namespace: MutableMapping[str, Any], hidden: Mapping[str, Any]) -> Var
 def _restore(
     namespace: MutableMapping[str, Any], hidden: Mapping[str, Any], snapshot: VariableSnapshot
 ) -> frozenset[str]:
-    """Bring the variables back, and remove those defined since; the names that stay as they are."""
-    values, _ = _copied(snapshot.values)  # so that one can go back once more
+    """Restore the variables and remove newer ones; return the names that could not be copied."""
+    values, _ = _copied(snapshot.values)  # so that the snapshot can be restored again
     for name in _own_names(namespace, hidden):
         if name not in values and name not in snapshot.not_copied:
             del namespace[name]
@@ -398,6 +380,6 @@ def _copied(values: dict[str, Any]) -> tuple[dict[str, Any], frozenset[str]]:
             continue
         try:
             copies[name] = copy.deepcopy(value, memo)
-        except Exception:  # a type of anybody's may refuse in any way
+        except Exception:  # types may fail in any way
             failed.add(name)
     return copies, frozenset(failed)

@@ -1,7 +1,7 @@
 """Loading into a shell, and unloading without a trace.
 
-Loading costs a kernel little: what is used is imported, and the runtime started, when it is first
-needed, here or by a request. Only where a setting might be wrong it starts at once, to tell so.
+Loading is cheap: modules are imported, and the runtime started, at first use, here or by a request.
+The runtime starts at once only if a setting might be invalid, so that the error shows early.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import atexit
 import os
 import threading
-import traceback
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import TraitError
@@ -30,6 +29,7 @@ from oh_jupyter.traits import KernelTraits, settings_from_traits, show_settings
 if TYPE_CHECKING:
     from oh_jupyter.agents import AgentTurn, ToolServer
     from oh_jupyter.events import Event, Observation
+    from oh_jupyter.kernel.control.broadcast import TurnBroadcast
     from oh_jupyter.kernel.control.handler import ControlHandler
     from oh_jupyter.runtime import Runtime
 
@@ -61,7 +61,7 @@ OBSERVATION_TYPES: dict[str, tuple[str, ...]] = {
         "TaskTrackingObservation",
     ),
 }
-"""Names of the Observations by their modules, which are not imported for it."""
+"""Names of the Observations by module; listed here to avoid their import."""
 
 _CHECKED_SETTINGS = (
     "checkpoints",
@@ -71,7 +71,7 @@ _CHECKED_SETTINGS = (
     "plugins",
     "username",
 )
-"""Settings that a runtime refuses at its start if they are wrong, or has work with at once."""
+"""Settings that a starting runtime may reject or that start work at once."""
 
 
 _LIVE_SETTINGS = frozenset(
@@ -80,18 +80,18 @@ _LIVE_SETTINGS = frozenset(
         *("confirmation", "confirmation_timeout", "enable_browser"),
     }
 )
-"""Settings that a runtime uses from the moment at which they are set."""
+"""Settings that a running runtime applies immediately."""
 
 
 class LoadedExtension:
-    """What ``%load_ext oh_jupyter`` put into a shell: the runtime, and ``oh``."""
+    """The runtime and ``oh``, loaded into a shell by ``%load_ext oh_jupyter``."""
 
     def __init__(self, shell: InteractiveShell) -> None:
-        """Load; on an OhJupyterError the shell is unchanged."""
+        """Load; an OhJupyterError leaves the shell unchanged."""
         self._shell = shell
         self._kernel: Any = getattr(shell, "kernel", None)
         self._generation = uuid.uuid4().hex
-        self._traits, settings = _what_is_set(shell)
+        self._traits, settings = _read_settings(shell)
         workspace = os.path.expanduser(settings.workspace_dir or os.getcwd())
         self._settings = replace(settings, workspace_dir=os.path.abspath(workspace))
         self._starting = threading.RLock()
@@ -99,19 +99,11 @@ class LoadedExtension:
         self._handler: ControlHandler | None = None
         self._cells: Any = None
         self._unsubscribe: Callable[[], None] = lambda: None
-        self._send_turn: Callable[[AgentTurn], None] = lambda turn: None
+        self._turns: TurnBroadcast | None = None
         if not _can_start_later(self._settings):
-            self.runtime  # noqa: B018, an error is told now
+            self.runtime  # noqa: B018, to raise errors now
         self._restore_logging = self._log_json_lines()
-        self.oh = Oh(
-            lambda: self.runtime,
-            lambda: self._cells is not None and self._cells.is_agents,
-            self._find_tools,
-            self._agent_context,
-            lambda: (shell.user_ns, shell.user_ns_hidden),
-            lambda turn: self._send_turn(turn),
-            self._notice,
-        )
+        self.oh = Oh(self)
         self._control: ControlChannel | None = None
         if self._kernel is not None:
             self._control = ControlChannel(self._kernel, self._generation, self._control_handler)
@@ -122,16 +114,26 @@ class LoadedExtension:
         self._magics = LazyMagics(shell, self.oh)
         shell.push({"oh": self.oh}, interactive=False)
         self._register_formatters()
+        # IPython unloads before it reloads, and does not tell an extension which of both it does.
+        manager = self._extension_manager = cast(Any, shell.extension_manager)
+        self._reload_extension = manager.reload_extension
+        manager.reload_extension = self._reload
         atexit.register(self._close_runtime)
 
+    def _reload(self, module: str) -> Any:
+        """Reload an extension, but oh_jupyter only with valid settings."""
+        if module == "oh_jupyter":
+            _check_before_reload(self._shell)
+        return self._reload_extension(module)
+
     def _check_setting(self, name: str, value: Any) -> None:
-        """Refuse a value that could not be loaded, or not any more (OhJupyterError)."""
+        """Raise OhJupyterError for an invalid value, or one that needs a reload."""
         from oh_jupyter.runtime.runtime import setting_faults
 
         value = tuple(value) if isinstance(value, list) else value
-        for fault, problem in setting_faults(replace(self._settings, **{name: value})):
+        for fault, error in setting_faults(replace(self._settings, **{name: value})):
             if fault == name:
-                raise problem
+                raise error
         if self._runtime is not None and name not in _LIVE_SETTINGS:
             raise ConfigError(
                 f"OhJupyter.{name} was read when the runtime started. To apply {value!r}, run "
@@ -140,7 +142,7 @@ class LoadedExtension:
             )
 
     def _apply_setting(self, change: Any) -> None:
-        """Use a setting from now on: in the runtime that is there, or in the one to come."""
+        """Apply a setting to the current or the future runtime."""
         name, value = change["name"], change["new"]
         value = tuple(value) if isinstance(value, list) else value
         if value is None:
@@ -151,7 +153,7 @@ class LoadedExtension:
 
     @property
     def runtime(self) -> Runtime:
-        """The runtime, started when it is first asked for; from any thread."""
+        """The runtime, started at first use, from any thread."""
         with self._starting:
             if self._runtime is None:
                 self._runtime = self._start()
@@ -180,7 +182,7 @@ class LoadedExtension:
         from oh_jupyter.kernel.control.broadcast import Broadcast, TurnBroadcast
 
         broadcast = Broadcast(self._kernel, self._generation)
-        self._send_turn = TurnBroadcast(broadcast).changed
+        self._turns = TurnBroadcast(broadcast)
         runtime.executor.confirmations.on_decision(broadcast.send_decision)
         runtime.executor.turns.on_settled = broadcast.send_settled
 
@@ -190,7 +192,7 @@ class LoadedExtension:
         self._unsubscribe = runtime.events.subscribe(send)
 
     def _control_handler(self) -> ControlHandler:
-        """The handler of requests; on the control loop only."""
+        """Return the handler of requests; on the control loop only."""
         if self._handler is None:
             from oh_jupyter.kernel.control.handler import ControlHandler
 
@@ -207,26 +209,44 @@ class LoadedExtension:
 
         return log_json_lines(secrets, {"kernel_id": _kernel_id(self._kernel)})
 
-    def _find_tools(self) -> ToolServer | None:
+    @property
+    def in_agents_cell(self) -> bool:
+        """Whether the running cell is an agent's."""
+        return self._cells is not None and bool(self._cells.is_agents)
+
+    def find_tools(self) -> ToolServer | None:
+        """Return our MCP server for this kernel, or None."""
         from oh_jupyter.kernel.agent_context import find_tool_server
 
         return None if self._kernel is None else find_tool_server(_kernel_id(self._kernel))
 
-    def _notice(self, text: str) -> AbstractContextManager[Any]:
-        from oh_jupyter.kernel.display.live import notice
-
-        return notice(self._shell, text)
-
-    def _agent_context(self) -> str:
+    def agent_context(self) -> str:
+        """Return the introduction that precedes an agent's first prompt."""
         from oh_jupyter.kernel.agent_context import agent_context
 
         return agent_context(self._shell)
 
+    def namespace(self) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """Return the person's variables, and the names that are not the person's."""
+        hidden: Any = self._shell.user_ns_hidden
+        return self._shell.user_ns, hidden
+
+    def show_turn(self, turn: AgentTurn) -> None:
+        """Report a change of an agent's turn to the frontends."""
+        if self._turns is not None:
+            self._turns.changed(turn)
+
+    def notice(self, text: str) -> AbstractContextManager[Any]:
+        """Show a line while something is slow."""
+        from oh_jupyter.kernel.display.live import notice
+
+        return notice(self._shell, text)
+
     def _register_formatters(self) -> None:
-        """Teach the shell to show Observations, of whatever type, and turns of agents."""
+        """Register the display of Observations and of agents' turns."""
         formatters = self._formatters()
         for module, names in OBSERVATION_TYPES.items():
-            for name in names:  # each has a __repr__, which comes before its base's printer
+            for name in names:  # their __repr__ takes precedence over a base's printer
                 formatters["text/plain"].for_type_by_name(module, name, _print_text)
                 formatters["text/html"].for_type_by_name(module, name, _html)
         display: Any = self._shell.display_formatter
@@ -250,13 +270,14 @@ class LoadedExtension:
         magics.show(turn)
 
     def close(self) -> None:
-        """Take everything out of the shell again and end the runtime."""
+        """Remove everything from the shell and end the runtime."""
         if self._control is not None:
             self._control.close()
         self._unsubscribe()
         if self._runtime is not None:
             self.oh.stop_agent()
             self._runtime.submit(self._cells.close()).result(timeout=5)
+        del self._extension_manager.reload_extension
         atexit.unregister(self._close_runtime)
         self._close_runtime()
         self._restore_logging()
@@ -270,8 +291,8 @@ class LoadedExtension:
             self._runtime.close()
 
 
-def _what_is_set(shell: InteractiveShell) -> tuple[Any, Settings]:
-    """The settings as they are now, and their traits; a ConfigError if one cannot be used."""
+def _read_settings(shell: InteractiveShell) -> tuple[Any, Settings]:
+    """Return the traits and current settings; raise ConfigError for an invalid value."""
     try:
         traits = KernelTraits(parent=shell)
     except TraitError as error:
@@ -280,15 +301,15 @@ def _what_is_set(shell: InteractiveShell) -> tuple[Any, Settings]:
 
 
 def _check_before_reload(shell: InteractiveShell) -> None:
-    """Refuse settings before what works is taken away for them (ConfigError)."""
+    """Raise ConfigError for invalid settings before a reload ends the current runtime."""
     try:
-        _, settings = _what_is_set(shell)
+        _, settings = _read_settings(shell)
         if not _can_start_later(settings):
             from oh_jupyter.runtime.runtime import setting_faults
             from oh_jupyter.storage.registry import make_file_store
 
-            for _, problem in setting_faults(settings):
-                raise problem
+            for _, fault in setting_faults(settings):
+                raise fault
             make_file_store(replace(settings, file_store_web_hook_url=None))
     except (OhJupyterError, OSError) as error:
         raise ConfigError(
@@ -296,14 +317,8 @@ def _check_before_reload(shell: InteractiveShell) -> None:
         ) from None
 
 
-def _is_reload() -> bool:
-    """Whether this unloading is the first half of %reload_ext, which IPython does not tell."""
-    callers = (frame.f_code.co_name for frame, _ in traceback.walk_stack(None))
-    return "reload_extension" in callers
-
-
 def _can_start_later(settings: Settings) -> bool:
-    """Whether a runtime of these settings has nothing to refuse, and nothing left to do."""
+    """Return whether a runtime has nothing to reject or to do at its start."""
     default = Settings()
     plain = all(getattr(settings, name) == getattr(default, name) for name in _CHECKED_SETTINGS)
     if not plain or settings.file_store not in ("local", "memory"):
@@ -313,7 +328,7 @@ def _can_start_later(settings: Settings) -> bool:
 
 
 def _is_writable(folder: Path) -> bool:
-    """Whether files can be made in a folder, or a folder where there is none yet."""
+    """Return whether files can be created in a folder, which may not exist yet."""
     there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
@@ -331,13 +346,13 @@ def _html(observation: Observation) -> str:
 
 
 def _kernel_id(kernel: Any) -> str:
-    """The server's id of a kernel, by which it names the connection file."""
+    """Return the server's id of a kernel, which is in the name of its connection file."""
     file = str(getattr(kernel.parent, "connection_file", ""))
     return Path(file).stem.removeprefix("kernel-")
 
 
 def load(shell: InteractiveShell) -> LoadedExtension:
-    """Load oh_jupyter into a shell, once; an OhJupyterError if a setting cannot be used."""
+    """Load oh_jupyter into a shell once; raise OhJupyterError for an invalid setting."""
     loaded: LoadedExtension | None = getattr(shell, _ATTRIBUTE, None)
     if loaded is None:
         loaded = LoadedExtension(shell)
@@ -346,17 +361,15 @@ def load(shell: InteractiveShell) -> LoadedExtension:
 
 
 def loaded() -> LoadedExtension | None:
-    """What is loaded into the shell of this process, if it is a kernel that has loaded it."""
+    """Return the extension loaded into this process' shell, or None."""
     from IPython.core.getipython import get_ipython
 
     return getattr(get_ipython(), _ATTRIBUTE, None)
 
 
 def unload(shell: InteractiveShell) -> None:
-    """Take oh_jupyter out of a shell again; a ConfigError where a reload would fail."""
+    """Remove oh_jupyter from a shell."""
     loaded: LoadedExtension | None = getattr(shell, _ATTRIBUTE, None)
     if loaded is not None:
-        if _is_reload():
-            _check_before_reload(shell)
         delattr(shell, _ATTRIBUTE)
         loaded.close()

@@ -361,7 +361,7 @@ def test_an_agents_cell_inside_a_waiting_magic_is_still_an_agents(kernel, tmp_pa
     asks = kernel.act("run_ipython", code="oh._principal()")
     gate.write_text("open")
     assert kernel.finish(waiting)["status"] == "ok"
-    assert "This is the cell of an agent" in approves["content"]
+    assert "Only a person can approve actions" in approves["content"]
     assert asks["content"].startswith("'agent'")
     assert kernel.execute("oh._principal()") == "'user'"
     assert kernel.execute("oh.run_ipython('oh._principal()').content").startswith("\"'user'")

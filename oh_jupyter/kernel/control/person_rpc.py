@@ -1,6 +1,6 @@
-"""Operations for a person: prompts to guest agents, and the browser by hand.
+"""Operations for a person: prompts to agents, and manual use of the browser.
 
-They are not offered over REST, where whoever has the server's token may be an agent.
+REST does not offer them, because the holder of the server's token may be an agent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_WATCH_SECONDS = 60.0
 
 @operation("agents")
 async def _agents(request: Request) -> Reply:
-    """Which agents there are, which one is asked next, and the last turns."""
+    """Return the agents, the selected one, and the last turns."""
     agents = request.oh.agents
     fields = {
         "agents": await request.runtime.executor.in_thread(_states, agents),
@@ -32,37 +32,39 @@ async def _agents(request: Request) -> Reply:
 
 @operation("prompt_agent")
 async def _prompt(request: Request) -> Reply:
-    """Ask an agent; the reply is its whole turn, which is broadcast while it goes on."""
+    """Prompt an agent; reply with its whole turn, which is broadcast while it runs."""
     agent, oh = request.fields.get("agent"), request.oh
     if agent is not None and not isinstance(agent, str):
-        raise WireError("'agent' must be a name, or null for the one that was asked last", "agent")
+        raise WireError("'agent' must be a name, or null for the last one used", "agent")
     new, resume, text = request.flag("new"), request.flag("resume"), request.text("text")
-    turn = await oh.agents.prompt(text, agent, context=oh.agent_context, new=new, resume=resume)
+    turn = await oh.agents.prompt(
+        text, agent, context=oh.host.agent_context, new=new, resume=resume
+    )
     return Reply(body=encode_json(turn_fields(turn)))
 
 
 @operation("interrupt_agent")
 async def _interrupt(request: Request) -> Reply:
-    """End the turn of an agent, which stays."""
+    """End the turn of an agent, which stays ready."""
     request.oh.agents.interrupt(request.text("agent"))
     return Reply()
 
 
 def _states(agents: GuestAgents) -> list[dict[str, Any]]:
-    """Each agent's name, state, and how it is installed where it is not."""
-    found = []
+    """Return each agent's name, state, and installation command."""
+    states = []
     for name, command in agents.known().items():
         session = agents.at_work.get(name)
         state = "installed" if command.is_installed else "missing"
         if session is not None:
             state = "busy" if session.is_busy else "ready"
-        found.append({"name": name, "state": state, "installation": command.installation})
-    return found
+        states.append({"name": name, "state": state, "installation": command.installation})
+    return states
 
 
 @operation("watch_browser")
 async def _watch(request: Request) -> Reply:
-    """Wait up to ``wait`` seconds for another picture than ``known``; the body is a JPEG."""
+    """Wait up to ``wait`` seconds for a picture other than ``known``; the body is a JPEG."""
     executor = request.runtime.executor
     seconds, known = request.fields.get("wait", 0), request.fields.get("known", -1)
     if not all(isinstance(value, int | float) for value in (seconds, known)):
@@ -75,17 +77,17 @@ async def _watch(request: Request) -> Reply:
         browsers = executor.browsers
         state["session"] = browsers.name
         watch = browsers.current.watch
-        seen = await executor.in_thread(watch, known, min(seconds, MAX_WATCH_SECONDS))
+        view = await executor.in_thread(watch, known, min(seconds, MAX_WATCH_SECONDS))
         takeover.seen()
-        if seen is not None:
-            picture = base64.b64decode(seen.pop("frame"))
-            state |= seen
+        if view is not None:
+            picture = base64.b64decode(view.pop("frame"))
+            state |= view
     return Reply({**state, "held": takeover.is_held}, picture or None)
 
 
 @operation("use_browser")
 async def _use(request: Request) -> Reply:
-    """Carry out a person's actions; agents wait from now on until it is handed back."""
+    """Execute a person's actions; agents wait until the browser is handed back."""
     executor = request.runtime.executor
     if not executor.settings.enable_browser:
         raise BrowserError("The setting enable_browser does not allow a browser here.")
