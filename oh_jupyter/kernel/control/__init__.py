@@ -1,6 +1,6 @@
 """The kernel's end of the control channel: remote procedure calls, and events on IOPub.
 
-Here is all that a kernel needs before the first request; the rest comes with it.
+This module is all that a kernel needs before the first request, which imports the rest.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ class ControlChannel:
     """Registers our request type with a kernel, whose runtime starts with the first request."""
 
     def __init__(self, kernel: Any, generation: str, start: Callable[[], ControlHandler]) -> None:
-        """Register; ``start`` makes the handler, an OhJupyterError is the reply if it cannot."""
+        """Register; ``start`` makes the handler, and its OhJupyterError is the reply."""
         self._kernel = kernel
         self._generation = generation
         self._start = start
         self._replaced = kernel.control_handlers[INFO_REQUEST]
-        kernel.control_handlers[INFO_REQUEST] = self._tell_info
+        kernel.control_handlers[INFO_REQUEST] = self._send_info
         kernel.control_handlers[REQUEST_MESSAGE] = self._handle
         self._process_any = kernel.process_control
         kernel.process_control = self._process
 
     def close(self) -> None:
-        """Deregister: who asks later looks anew for what is there."""
+        """Deregister; later requests get an error, so that callers look for a new runtime."""
         handlers = self._kernel.control_handlers
         if handlers.get(REQUEST_MESSAGE) == self._handle:
             handlers[REQUEST_MESSAGE] = partial(_refuse, self._kernel)
-        if handlers.get(INFO_REQUEST) == self._tell_info:
+        if handlers.get(INFO_REQUEST) == self._send_info:
             handlers[INFO_REQUEST] = self._replaced
         if self._kernel.process_control == self._process:
             self._kernel.process_control = self._process_any
 
     async def _process(self, frames: Any) -> None:
-        """Carry out a request of our server without a word on IOPub.
+        """Execute a request of our server without messages on IOPub.
 
-        What ipykernel does around a request costs as much as a small Action: it tells all frontends
-        that the kernel is busy, and idle after it, which is not true while a cell runs; and it
-        waits until the output of that cell is sent.
+        ipykernel's own processing costs as much as a small Action: it reports the kernel as busy
+        and idle to all frontends, which is wrong while a cell runs, and waits until the output of
+        that cell is sent.
         """
         session = self._kernel.session
         try:
@@ -60,13 +60,13 @@ class ControlChannel:
             if not session.unpack(parts[3].bytes).get(SILENT_FIELD):
                 raise LookupError(SILENT_FIELD)
             message = session.deserialize(parts, copy=False)
-        except Exception:  # another's, or none at all, which ipykernel logs
+        except Exception:  # another type, or an invalid message that ipykernel logs
             await self._process_any(frames)
         else:
             await self._handle(self._kernel.control_stream, idents, message)
 
-    async def _tell_info(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        """Answer like ipykernel, and tell besides that requests of ours will be understood."""
+    async def _send_info(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
+        """Reply like ipykernel, and announce that our requests are supported."""
         ours = {"version": __version__, "generation": self._generation}
         content = {"status": "ok", **self._kernel.kernel_info, KERNEL_INFO_FIELD: ours}
         self._kernel.session.send(stream, INFO_REPLY, content, parent, ident=ident)
@@ -83,7 +83,7 @@ class ControlChannel:
 
 
 async def _refuse(kernel: Any, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-    """Answer what is asked of a runtime that was unloaded."""
-    problem = {"ename": GenerationChangedError.__name__, "evalue": "oh_jupyter was unloaded"}
-    content = {"status": "error", "generation": "", "field": "", **problem}
+    """Reply to a request for a runtime that was unloaded."""
+    error = {"ename": GenerationChangedError.__name__, "evalue": "oh_jupyter was unloaded"}
+    content = {"status": "error", "generation": "", "field": "", **error}
     kernel.session.send(stream, REPLY_MESSAGE, content, parent, ident=ident)

@@ -1,4 +1,4 @@
-"""Every event on IOPub, small, for whoever watches. Nothing depends on its arrival."""
+"""Broadcast of events on IOPub, clipped. Nothing depends on their arrival."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from oh_jupyter.messages import DECISION_MESSAGE, EVENT_MESSAGE, SETTLED_MESSAGE
 from oh_jupyter.runtime.confirmation import Decision
 
 MAX_CHARS = 4000
-"""Longest string that is broadcast; the whole event can be asked for."""
+"""Maximum length of a broadcast string; the whole event is available on request."""
 
-_LEFT_OUT = {
+_OMITTED = {
     "screenshot",
     "set_of_marks",
     "image_urls",
@@ -27,12 +27,12 @@ _LEFT_OUT = {
 
 
 def clipped(event: dict[str, Any], max_chars: int = MAX_CHARS) -> dict[str, Any]:
-    """A copy of an event's wire form without what is large; ``clipped`` in it says so."""
+    """Return a copy of an event's wire form without large values; ``clipped`` marks omissions."""
     small: dict[str, Any] = {}
     cut = False
     for name, value in event.items():
         if isinstance(value, dict):
-            inner = {k: v for k, v in value.items() if k not in _LEFT_OUT}
+            inner = {k: v for k, v in value.items() if k not in _OMITTED}
             cut = cut or any(value[k] for k in value.keys() - inner.keys())
             small[name] = clipped(inner, max_chars)
             cut = small[name].pop("clipped", False) or cut
@@ -54,7 +54,7 @@ class Broadcast:
         self._generation = generation
         self._sequence = 0
         self._lock = threading.Lock()
-        # The kernel's own session counts its messages without a lock.
+        # Not the kernel's own session, which counts its messages without a lock.
         self._session = Session(
             key=kernel.session.key, signature_scheme=kernel.session.signature_scheme
         )
@@ -67,18 +67,18 @@ class Broadcast:
             self._sequence += 1
 
     def send_decision(self, id: int, decision: Decision) -> None:
-        """Tell that an Action does not wait any more, which may then run for long."""
+        """Report the decision on a waiting Action, which may then run for long."""
         with self._lock:
-            told = {"id": id, "approved": decision.approved, "by": decision.by}
-            self._publish(DECISION_MESSAGE, told)
+            content = {"id": id, "approved": decision.approved, "by": decision.by}
+            self._publish(DECISION_MESSAGE, content)
 
     def send_turn(self, turn: dict[str, Any]) -> None:
-        """Send a turn of a guest agent as it is now."""
+        """Send the current state of an agent's turn."""
         with self._lock:
             self._publish(TURN_MESSAGE, {"turn": turn})
 
     def send_settled(self) -> None:
-        """Tell that it is known what an agent's turn has changed."""
+        """Report that the changes of an agent's turn are known."""
         with self._lock:
             self._publish(SETTLED_MESSAGE, {})
 
@@ -91,14 +91,14 @@ SEND_INTERVAL_SECONDS = 0.2
 
 
 class TurnBroadcast:
-    """Sends turns that go on to all frontends, each not more than some times a second."""
+    """Sends running turns to all frontends, at a limited rate."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast
         self._due: set[int] = set()
 
     def changed(self, turn: AgentTurn) -> None:
-        """Send a turn soon, with whatever comes until then; on the runtime's loop only."""
+        """Send a turn soon, with its later changes; on the runtime's loop only."""
         if id(turn) not in self._due:
             self._due.add(id(turn))
             asyncio.get_running_loop().call_later(SEND_INTERVAL_SECONDS, self._send, turn)
@@ -109,7 +109,7 @@ class TurnBroadcast:
 
 
 def turn_fields(turn: AgentTurn) -> dict[str, Any]:
-    """A turn as JSON; its agent and its beginning tell it from others."""
+    """Return a turn as JSON; agent and start time identify it."""
     names = ("agent", "prompt", "began", "thoughts", "stop_reason", "cost", "currency", "usage")
     return {
         **{name: getattr(turn, name) for name in names},
@@ -123,11 +123,11 @@ def turn_fields(turn: AgentTurn) -> dict[str, Any]:
 
 def _step(call: ToolCall) -> dict[str, Any]:
     arguments = call.arguments if isinstance(call.arguments, dict) else {}
-    told = "\n".join(f"{name}: {value}" for name, value in arguments.items())
+    text = "\n".join(f"{name}: {value}" for name, value in arguments.items())
     return {
         "title": call.title or call.kind,
         "status": call.status,
-        "arguments": told[:MAX_CHARS],
+        "arguments": text[:MAX_CHARS],
         "output": call.output[-MAX_CHARS:],
         "files": [diff.path for diff in call.diffs],
     }

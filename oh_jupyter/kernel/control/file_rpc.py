@@ -1,4 +1,4 @@
-"""Operations that move files in pieces: of the machine, and of the store."""
+"""Operations that transfer files of the machine and of the store in pieces."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def _download(request: Request) -> Reply:
 
 @operation("download_file")
 async def _download_file(request: Request) -> Reply:
-    """One file as it is."""
+    """Start the download of one file."""
     from oh_jupyter.runtime.transfers.downloads import check_file, file_pieces
 
     executor = request.runtime.executor

@@ -1,8 +1,8 @@
 """The handler of our request type on the kernel's control channel.
 
 It returns at once, because ipykernel holds a lock around it that interrupt, shutdown and the
-debugger need; the reply is sent from the control loop when the runtime thread is done. Large
-JSON travels as a message buffer, encoded once.
+debugger need; the control loop sends the reply when the runtime thread is done. Large JSON travels
+as a message buffer, encoded once.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 SHORT_INTERVAL_SECONDS = 0.0001
 
 RESTORE_DELAY_SECONDS = 5.0
-"""How long a reply keeps the interval short: agents seldom come with one Action only."""
+"""How long a reply keeps the interval short: agents seldom send a single Action."""
 
 
 class ShortSwitchInterval:
-    """Reference count of the replies that are due; the interval is short while there are any."""
+    """Reference count of pending replies; the interval is short while there are any."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ Send = Callable[[Reply], None]
 
 
 class ControlHandler:
-    """Answers the ``oh_jupyter_request`` messages of a kernel."""
+    """Replies to the ``oh_jupyter_request`` messages of a kernel."""
 
     def __init__(self, kernel: Any, runtime: Runtime, oh: Oh) -> None:
         self._kernel = kernel
@@ -91,7 +91,7 @@ class ControlHandler:
         self._switch_interval = ShortSwitchInterval()
 
     def handle(self, stream: Any, ident: Any, parent: dict[str, Any]) -> None:
-        """Carry out a request, whose reply is sent later."""
+        """Execute a request, whose reply is sent later."""
         content = parent.get("content", {})
 
         def send(reply: Reply) -> None:
@@ -110,7 +110,7 @@ class ControlHandler:
             elif content.get("op") == "cancel":
                 send(Reply({"cancelled": self._cancel(content.get("key"))}))
             else:
-                self._begin(parent, send, acknowledge)
+                self._accept(parent, send, acknowledge)
         except OhJupyterError as error:
             send(failure(error))
 
@@ -119,30 +119,28 @@ class ControlHandler:
         return Reply({"version": __version__, "clock": time.monotonic(), "pending": pending})
 
     def _cancel(self, key: Any) -> bool:
-        """Take a request back; what can be interrupted is."""
+        """Cancel a request if possible."""
         future = self._pending.get(key)
         return future is not None and future.cancel()
 
-    def _begin(self, parent: dict[str, Any], send: Send, acknowledge: Callable[[], None]) -> None:
-        """Start an operation on the runtime thread, unless it was started or came too late."""
+    def _accept(self, parent: dict[str, Any], send: Send, acknowledge: Callable[[], None]) -> None:
+        """Start an operation on the runtime thread, unless it is a repetition or expired."""
         content = parent.get("content", {})
-        asked = content.get("generation")
-        if asked is not None and asked != self._runtime.generation:
-            raise GenerationChangedError(f"Runtime {asked} is no more; nothing was done")
+        generation = content.get("generation")
+        if generation is not None and generation != self._runtime.generation:
+            raise GenerationChangedError(f"Runtime {generation} has ended; nothing was done")
         operation = find_operation(content.get("op"))
-        # By this key whoever asks can take the request back.
+        # The caller can cancel the request by this key.
         key = content.get("key") or parent["header"]["msg_id"]
         resendable = bool(content.get("keep"))
         if resendable and key in self._replies:  # the link's connection broke
-            self._send_again(key, send)
+            self._repeat_reply(key, send)
             return
         expires = content.get("expires")
         if expires is not None and time.monotonic() > expires:
-            raise RequestExpiredError(
-                "The request came too late: nobody waits for it any more. Nothing was done"
-            )
+            raise RequestExpiredError("The request expired before it arrived; nothing was done")
         if expires is not None:
-            # A link that hears nothing more after this knows that it may be carried out.
+            # From here on, a link without a reply must assume that the request was executed.
             acknowledge()
         keep = self._replies.expect(key) if resendable else None
 
@@ -161,7 +159,7 @@ class ControlHandler:
             self._switch_interval.acquire()
 
         async def reply_later() -> None:
-            loop.add_callback(send_reply, await _carried_out(operation, request))
+            loop.add_callback(send_reply, await _execute(operation, request))
 
         def send_reply(reply: Reply) -> None:
             if not long_poll:
@@ -178,8 +176,8 @@ class ControlHandler:
         self._pending[key] = future
         future.add_done_callback(lambda _: self._pending.pop(key, None))
 
-    def _send_again(self, key: str, send: Send) -> None:
-        """Answer a request that was sent once more as it was, or will be, the first time."""
+    def _repeat_reply(self, key: str, send: Send) -> None:
+        """Send the first reply again to a repeated request."""
 
         async def reply_again() -> None:
             try:
@@ -190,8 +188,8 @@ class ControlHandler:
         run_in_background(reply_again())
 
 
-async def _carried_out(operation: Operation, request: Request) -> Reply:
-    """The reply of an operation, whatever becomes of it: whoever asked must not wait for ever."""
+async def _execute(operation: Operation, request: Request) -> Reply:
+    """Execute an operation; return a reply in every case, because the caller waits for it."""
     try:
         return await operation(request)
     except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""Remote procedure calls: a request, its reply, the table of operations, and the last replies."""
+"""Remote procedure calls: requests, replies, the operations, and a cache of replies."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class Request:
     oh: Oh
 
     def text(self, name: str) -> str:
-        """The value of a field; a WireError if it is no string."""
+        """Return a string field; raise WireError for another type."""
         value = self.fields.get(name)
         if not isinstance(value, str):
             raise WireError(f"{name!r} must be a string", name)
         return value
 
     def flag(self, name: str) -> bool:
-        """Whether a field says yes; a WireError if it says neither yes nor no."""
+        """Return a boolean field, by default False; raise WireError for another type."""
         value = self.fields.get(name, False)
         if not isinstance(value, bool):
             raise WireError(f"{name!r} must be true or false", name)
         return value
 
     def json(self, name: str = "body") -> Any:
-        """The parsed body; a WireError that names a field if there is none."""
+        """Return the parsed body; raise WireError for field ``name`` if there is none."""
         if not self.buffers:
             raise WireError("The request has no body", name)
         return parse_json(self.buffers[0])
@@ -47,10 +47,10 @@ class Request:
 
 @dataclass(frozen=True)
 class Reply:
-    """What an operation answers.
+    """The result of an operation.
 
     Attributes:
-        fields: Content of the message; its status is "ok" unless they say otherwise.
+        fields: Content of the message; its status is "ok" unless they override it.
         body: Bytes that travel as a buffer, or None.
     """
 
@@ -59,13 +59,13 @@ class Reply:
 
 
 Operation = Callable[[Request], Awaitable[Reply]]
-"""What runs on the runtime thread for one kind of request."""
+"""Coroutine function that handles one kind of request on the runtime thread."""
 
 _operations: dict[str, Operation] = {}
 
 
 def operation(name: str) -> Callable[[Operation], Operation]:
-    """Decorator that makes a coroutine function the operation of a name."""
+    """Decorator that registers a coroutine function as the operation of a name."""
 
     def register(function: Operation) -> Operation:
         _operations[name] = function
@@ -75,53 +75,53 @@ def operation(name: str) -> Callable[[Operation], Operation]:
 
 
 def find_operation(name: Any) -> Operation:
-    """The operation of a name; a WireError if there is none."""
-    found = _operations.get(name) if isinstance(name, str) else None
-    if found is None:
+    """Return the operation of a name; raise WireError if there is none."""
+    function = _operations.get(name) if isinstance(name, str) else None
+    if function is None:
         raise WireError(f"There is no operation {name!r}", "op")
-    return found
+    return function
 
 
-def failure(problem: OhJupyterError) -> Reply:
-    """The reply that carries an error."""
-    fields = {"status": "error", "ename": type(problem).__name__, "evalue": str(problem)}
-    return Reply({**fields, "field": getattr(problem, "field", "")})
+def failure(error: OhJupyterError) -> Reply:
+    """Return the reply that carries an error."""
+    fields = {"status": "error", "ename": type(error).__name__, "evalue": str(error)}
+    return Reply({**fields, "field": getattr(error, "field", "")})
 
 
-KEPT_SECONDS = 60.0
-"""For longer than a link tries to connect again."""
+CACHE_SECONDS = 60.0
+"""Longer than a link tries to reconnect."""
 
-KEPT_BYTES = 16 * 1024**2
-"""Of all bodies together; a larger one is told to be done, and lost."""
+CACHE_BYTES = 16 * 1024**2
+"""Maximum size of all cached bodies; larger ones are dropped, but known to be done."""
 
 
 class ReplyCache:
-    """The requests of the last minute by key, on one loop: the kernel's control loop."""
+    """The requests of the last minute by key, on the kernel's control loop."""
 
     def __init__(self) -> None:
         self._replies: dict[str, asyncio.Future[Reply] | None] = {}
         self._body_bytes: dict[str, int] = {}
 
     def __contains__(self, key: str) -> bool:
-        """Whether a request with this key was seen."""
+        """Return whether a request with this key was seen."""
         return key in self._replies
 
     def expect(self, key: str) -> Callable[[Reply], None]:
-        """Note a request that is seen for the first time; what is returned takes its reply."""
+        """Register a new request; return the function that stores its reply."""
         loop = asyncio.get_running_loop()
         future = self._replies[key] = loop.create_future()
 
         def keep(reply: Reply) -> None:
             future.set_result(reply)
             self._body_bytes[key] = len(reply.body or b"")
-            loop.call_later(KEPT_SECONDS, self._forget, key)
+            loop.call_later(CACHE_SECONDS, self._forget, key)
             self._evict()
 
         return keep
 
     def _evict(self) -> None:
-        """Forget what the oldest replies say; that they were given stays known."""
-        excess = sum(self._body_bytes.values()) - KEPT_BYTES
+        """Drop the oldest replies; remember that they were sent."""
+        excess = sum(self._body_bytes.values()) - CACHE_BYTES
         for key, size in list(self._body_bytes.items()):
             if excess > 0 and size:
                 self._replies[key], self._body_bytes[key] = None, 0
@@ -132,11 +132,11 @@ class ReplyCache:
         self._body_bytes.pop(key, None)
 
     async def get(self, key: str) -> Reply:
-        """Wait for the reply to a request that was seen; a GatewayError if it is not kept."""
+        """Wait for the reply to a known request; raise GatewayError if it was dropped."""
         future = self._replies[key]
         if future is None:
             raise GatewayError(
-                "The connection broke, and the answer is too large to have been kept. What was "
-                "asked has been done; the event log has what came of it"
+                "The connection broke, and the reply was too large to keep. The request was "
+                "executed; see the event log for its result"
             )
         return await asyncio.shield(future)

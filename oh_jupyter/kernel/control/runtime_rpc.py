@@ -21,7 +21,7 @@ from oh_jupyter.runtime.confirmation import Decision
 from oh_jupyter.runtime.mcp import McpTool, parse_servers
 
 _actions_by_key: WeakValueDictionary[str, Action] = WeakValueDictionary()
-"""The Actions that are carried out, by the keys of the requests for them."""
+"""Actions in progress, by the keys of their requests."""
 
 
 @operation("execute_action")
@@ -37,25 +37,25 @@ async def _execute_action(request: Request) -> Reply:
 
 @operation("run_cell")
 async def _run_cell(request: Request) -> Reply:
-    """Carry out a ``run_ipython`` Action, and tell its outputs as a notebook stores them."""
+    """Execute a ``run_ipython`` Action, and return its outputs in the notebook format."""
     from oh_jupyter.cells import CellOutput, captured_outputs
     from oh_jupyter.cells.request import stores_history
 
     runtime, data = request.runtime, request.json()
-    kept: list[CellOutput] = []
-    captured_outputs.set(kept)
+    outputs: list[CellOutput] = []
+    captured_outputs.set(outputs)
     stores_history.set(request.fields.get("store_history") is True)
     observation = await _observe(request, data.get("action") if isinstance(data, dict) else data)
-    found = {
+    fields = {
         "observation": json.loads(runtime.events.encoded(observation)),
-        "outputs": kept[-1].notebook_outputs if kept else [],
-        "execution_count": kept[-1].execution_count if kept else None,
+        "outputs": outputs[-1].notebook_outputs if outputs else [],
+        "execution_count": outputs[-1].execution_count if outputs else None,
     }
-    return Reply({"tools": runtime.executor.tools.version}, encode_json(found))
+    return Reply({"tools": runtime.executor.tools.version}, encode_json(fields))
 
 
 async def _observe(request: Request, wire: Any) -> Observation:
-    """Carry out an Action of a client, which may say in whose name but not who it is."""
+    """Execute a client's Action; the client may name a source, but not a principal."""
     action = action_from_wire(wire)
     action.actor = request.fields.get("actor")
     if request.fields.get("relative_paths") is True and isinstance(action, FileEditAction):
@@ -68,26 +68,26 @@ async def _observe(request: Request, wire: Any) -> Observation:
 
 @operation("record_edit")
 async def _record_edit(request: Request) -> Reply:
-    """Record an edit of a file that the server has made, with its diff."""
+    """Record an edit that the server made, with its diff."""
     edit = request.json()
     events = request.runtime.events
     action = action_from_wire(edit["action"])
     action.actor = request.fields.get("actor")
     events.add_event(action, "agent")
     path = str(edit["action"]["args"]["path"])
-    done = FileEditObservation(str(edit["content"]), path=path, diff=str(edit["diff"]))
-    done.cause = action.id
-    events.add_event(done, "agent")
+    observation = FileEditObservation(str(edit["content"]), path=path, diff=str(edit["diff"]))
+    observation.cause = action.id
+    events.add_event(observation, "agent")
     request.runtime.executor.turns.work.edit(path)
     return Reply()
 
 
 @operation("peek")
 async def _peek(request: Request) -> Reply:
-    """How an Action goes on, by its ``id`` or the key of the request ``of`` it; see ``look``."""
+    """Return the progress of an Action by its ``id`` or its request's key ``of``; see ``look``."""
     fields = request.fields
-    asked = _actions_by_key.get(fields.get("of", ""))
-    id = asked.id if asked is not None else fields.get("id")
+    action = _actions_by_key.get(fields.get("of", ""))
+    id = action.id if action is not None else fields.get("id")
     seconds = float(fields.get("wait", 0))
     running = request.runtime.executor.running
     return Reply({**await running.look(id, fields.get("seen"), seconds)})
@@ -95,9 +95,9 @@ async def _peek(request: Request) -> Reply:
 
 @operation("interrupt")
 async def _interrupt(request: Request) -> Reply:
-    """Interrupt the command that runs in the shell, as the kernel's own interrupt does cells.
+    """Interrupt the command in the shell, as the kernel's own interrupt does for cells.
 
-    One that began after the moment ``requested`` on this clock is not the one that was meant.
+    A command that started after the time ``requested`` on this clock is left alone.
     """
     executor, requested = request.runtime.executor, request.fields.get("requested")
     if executor.has_shell and not (requested and executor.running.began_after(requested)):
@@ -107,7 +107,7 @@ async def _interrupt(request: Request) -> Reply:
 
 @operation("confirmations")
 async def _confirmations(request: Request) -> Reply:
-    """The Actions that wait, edits with the diff that they would make."""
+    """Return the waiting Actions, with the diffs of edits."""
     executor = request.runtime.executor
     now = asyncio.get_running_loop().time()
     waiting = [
@@ -159,7 +159,7 @@ async def _end_resource(request: Request) -> Reply:
     elif kind == "browser":
         await executor.in_thread(executor.browsers.close, name)
     elif kind == "agent":
-        with suppress(AgentNotFoundError):  # it is gone already
+        with suppress(AgentNotFoundError):  # it has already ended
             await request.oh.agents.stop(name)
     else:
         raise WireError("'kind' must be 'shell', 'browser' or 'agent'", "kind")
@@ -178,12 +178,12 @@ async def _events(request: Request) -> Reply:
     runtime, fields = request.runtime, request.fields
     start = fields.get("start_id", 0)
     if fields.get("wait"):
-        events = runtime.events
-        await wait_while(events.subscribe, lambda: events.latest_id < start, float(fields["wait"]))
-    found = await runtime.executor.in_thread(
+        log = runtime.events
+        await wait_while(log.subscribe, lambda: log.latest_id < start, float(fields["wait"]))
+    events = await runtime.executor.in_thread(
         runtime.events.search, start=start, limit=fields.get("limit")
     )
-    wires = [to_wire(event) for event in found]
+    wires = [to_wire(event) for event in events]
     return Reply(
         {"workspace_dir": runtime.executor.workspace_dir},
         encode_json(wires if fields.get("whole") else [clipped(wire) for wire in wires]),
@@ -204,10 +204,10 @@ async def _event(request: Request) -> Reply:
 
 @operation("page")
 async def _page(request: Request) -> Reply:
-    """The Observation of the last browser step."""
+    """Return the Observation of the last browser step."""
     page = request.runtime.executor.last_page
     if page is None:
-        raise EventNotFoundError("No page was visited yet. Visit one with a browse action")
+        raise EventNotFoundError("No page was visited yet. Open one with a browse action")
     return Reply(body=encode_json(to_wire(page)))
 
 
@@ -227,17 +227,17 @@ async def _vscode(request: Request) -> Reply:
 async def _skills(request: Request) -> Reply:
     from oh_jupyter.skills import registry
 
-    found = await request.runtime.executor.in_thread(registry)
+    skills = await request.runtime.executor.in_thread(registry)
     listing = [
         {"name": name, "signature": skill.signature, "docstring": skill.docstring}
-        for name, skill in found.items()
+        for name, skill in skills.items()
     ]
     return Reply({"skills": listing})
 
 
 @operation("tools")
 async def _list_tools(request: Request) -> Reply:
-    """List tools as MCP does, skills if ``skills`` says so; ``taken`` are names of the server's."""
+    """List tools as MCP does, with ``skills`` also skills; the server uses the ``taken`` names."""
     executor = request.runtime.executor
     await executor.mcp.begin()
     version = executor.tools.version
@@ -256,7 +256,7 @@ async def _list_tools(request: Request) -> Reply:
 
 @operation("tools_changed")
 async def _tools_changed(request: Request) -> Reply:
-    """Wait up to ``wait`` seconds for other tools than those of the version ``known``."""
+    """Wait up to ``wait`` seconds for a version of the tools other than ``known``."""
     tools = request.runtime.executor.tools
     known, seconds = request.fields.get("known"), float(request.fields.get("wait", 0))
     await wait_while(tools.on_change, lambda: tools.version == known, seconds)
@@ -265,6 +265,6 @@ async def _tools_changed(request: Request) -> Reply:
 
 @operation("update_mcp_server")
 async def _update_mcp_server(request: Request) -> Reply:
-    """Have the MCP servers of the body run and no others; tell which do not start, and why."""
+    """Run exactly the MCP servers of the body; return the errors of those that fail."""
     servers = parse_servers(request.json())
     return Reply({"router_error_log": await request.runtime.executor.mcp.sync(servers)})

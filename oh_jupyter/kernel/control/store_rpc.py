@@ -1,4 +1,4 @@
-"""Operations on the store, and on what its webhook has not delivered."""
+"""Operations on the store and on undelivered changes of its webhook."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from oh_jupyter.storage import WebHookFileStore
 
 MAX_ENTRIES = 1000
-"""Of a directory, with details."""
+"""Maximum number of detailed entries of a directory."""
 
 MAX_DELIVERIES = 500
-"""As many are sent to be shown."""
+"""Maximum number of deliveries in a reply."""
 
 RESEND_SECONDS = 10.0
-"""How long the receiver's answer is waited for."""
+"""Maximum wait for the receiver's response."""
 
 
 @operation("list_store")
 async def _list_store(request: Request) -> Reply:
-    """All paths in a directory, or with ``details`` what is known of the first ones."""
+    """Return all paths in a directory, or with ``details`` information on the first ones."""
     path, store = request.text("path"), request.runtime.file_store
     has_details = request.fields.get("details") is True
 
     def listed() -> dict[str, Any]:
-        found = store.list(path)
+        names = store.list(path)
         if not has_details:
-            return {"entries": found}
-        shown = found[:MAX_ENTRIES]
-        # Of a directory that is shown as a whole, all is asked for at once.
-        infos = store.entries(path) if len(found) == len(shown) else map(_unknown, shown)
-        return {"details": [_described(info) for info in infos], "total": len(found)}
+            return {"entries": names}
+        shown = names[:MAX_ENTRIES]
+        # One query is enough for a directory that is listed completely.
+        infos = store.entries(path) if len(names) == len(shown) else map(_unknown, shown)
+        return {"details": [_described(info) for info in infos], "total": len(names)}
 
     try:
         return Reply(await request.runtime.executor.in_thread(listed))
@@ -57,7 +57,7 @@ async def _store_info(request: Request) -> Reply:
 
 
 def _unknown(path: str) -> FileInfo:
-    """An entry of a large directory, where to ask for sizes would take too long."""
+    """Return an entry of a large directory without its size, which would be slow to query."""
     kind: Literal["file", "directory"] = "directory" if path.endswith("/") else "file"
     return FileInfo(path=path_key(path), type=kind, size=None, modified=None)
 
@@ -69,12 +69,12 @@ def _described(info: FileInfo) -> dict[str, Any]:
 
 @operation("rename_in_store")
 async def _rename_in_store(request: Request) -> Reply:
-    """Give a file or directory another path; what is there already is not replaced."""
+    """Rename a file or directory; never replace an existing one."""
     source, target, store = request.text("path"), request.text("to"), request.runtime.file_store
     _check_not_root(source)
     _check_not_root(target)
     if path_key(target).startswith(path_key(source) + "/"):
-        raise StorePathError(f"{source!r} cannot be moved into itself; choose another place")
+        raise StorePathError(f"{source!r} cannot be moved into itself; choose another target")
 
     def rename() -> None:
         if store.exists(target):
@@ -105,31 +105,31 @@ async def _delete_from_store(request: Request) -> Reply:
 def _check_not_root(path: str) -> None:
     if not path_key(path):
         raise StorePathError(
-            f"{path!r} is the root of the store, in which the log of this session is, too. "
-            "Name what is in it"
+            f"{path!r} is the root of the store, which also has the log of this session. "
+            "Name an entry in it"
         )
 
 
 @operation("deliveries")
 async def _deliveries(request: Request) -> Reply:
-    """What the receiver of the webhook does not have, the newest of it."""
+    """Return the newest undelivered changes of the webhook."""
     hook = _hook(request)
-    found = [] if hook is None else await request.runtime.executor.in_thread(hook.deliveries)
+    deliveries = [] if hook is None else await request.runtime.executor.in_thread(hook.deliveries)
     shown = [
         {
             **asdict(each),
             "recorded": each.recorded.isoformat(),
             "due": each.due and each.due.isoformat(),
         }
-        for each in found[-MAX_DELIVERIES:]
+        for each in deliveries[-MAX_DELIVERIES:]
     ]
-    fields = {"has_webhook": hook is not None, "total": len(found), "deliveries": shown}
+    fields = {"has_webhook": hook is not None, "total": len(deliveries), "deliveries": shown}
     return Reply(body=encode_json(fields))
 
 
 @operation("resend_deliveries")
 async def _resend_deliveries(request: Request) -> Reply:
-    """Send dead letters again: those with the ``ids``, or all; superseded ones by ``force``."""
+    """Send dead letters again: all or those with the ``ids``; superseded ones with ``force``."""
     hook, ids = _named(request)
     force = request.fields.get("force") is True
 
@@ -143,7 +143,7 @@ async def _resend_deliveries(request: Request) -> Reply:
 
 @operation("discard_deliveries")
 async def _discard_deliveries(request: Request) -> Reply:
-    """Forget dead letters: those with the ``ids``, or all."""
+    """Discard dead letters: all or those with the ``ids``."""
     hook, ids = _named(request)
     return Reply({"count": await request.runtime.executor.in_thread(hook.discard, *ids)})
 
@@ -156,10 +156,10 @@ def _hook(request: Request) -> WebHookFileStore | None:
 
 
 def _named(request: Request) -> tuple[WebHookFileStore, list[str]]:
-    """The webhook, and the ids of the dead letters that are meant; none for all."""
+    """Return the webhook and the ids of the requested dead letters; an empty list means all."""
     hook, ids = _hook(request), request.fields.get("ids")
     if hook is None:
-        raise WireError("This store reports to no webhook", "ids")
+        raise WireError("This store has no webhook", "ids")
     if ids is None:
         return hook, []
     if not isinstance(ids, list) or not ids or not all(isinstance(each, str) for each in ids):
