@@ -124,7 +124,10 @@ def test_deciding(client: RuntimeClient, shown: Callable[..., str]) -> None:
             "open --notebook no.ipynb",
             "oh-jupyter: There is no no.ipynb below the root of {url}. Name it as",
         ),
-        ("status --url localhost", "oh-jupyter: 'localhost' is no address of a Jupyter server, as"),
+        (
+            "status --url localhost",
+            "oh-jupyter: 'localhost' is not the address of a Jupyter server",
+        ),
         ("status --url {url} --token x", "oh-jupyter: The server's token is missing or wrong"),
         ("open --url {url} --token x", "oh-jupyter: {url}/api/contents/?content=0 answers 403"),
         ("log --url http://127.0.0.1:9", "oh-jupyter: http://127.0.0.1:9/oh_jupyter cannot be"),

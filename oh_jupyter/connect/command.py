@@ -16,9 +16,9 @@ from oh_jupyter.errors import ConfigError, ServerError, ServerNotFoundError
 from oh_jupyter.server.running import (
     NOT_RUNNING,
     RunningServer,
+    describe_failure,
     find_server,
     is_local,
-    problem_of_answer,
     server_at,
 )
 
@@ -171,7 +171,7 @@ def _check(server: RunningServer) -> None:
         except httpx.HTTPError as problem:
             raise ServerError(f"{address} cannot be reached: {problem}") from problem
     if not answer.is_success:
-        raise ServerError(problem_of_answer(address, answer.status_code, answer.content))
+        raise ServerError(describe_failure(address, answer.status_code, answer.content))
 
 
 def _report(

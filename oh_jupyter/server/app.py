@@ -49,56 +49,56 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
     ).tag(config=True)
 
     default_kernel_path = Unicode(
-        "", help="Where that kernel starts, relative to the server's root."
+        "", help="Directory where that kernel starts, relative to the server's root."
     ).tag(config=True)
 
     share_tools = Bool(
         True,
-        help="Offer the MCP tools through jupyter-server-mcp, too, where that is installed. Its "
-        "port has no login: everybody on this machine can use them there.",
+        help="Offer the MCP tools through jupyter-server-mcp, too, if it is installed. Its port "
+        "has no login: everybody on this machine can use them there.",
     ).tag(config=True)
 
     mcp_skills = Bool(
         False,
         help="List the agent skills among the MCP tools, too, under names that begin with skill_. "
-        "A client of streamable HTTP can ask for them by ?skills=true in the address.",
+        "A client of streamable HTTP can request them with ?skills=true in the address.",
     ).tag(config=True)
 
     confirmation_over_rest = Bool(
         False,
-        help="Let waiting actions be approved with POST confirmations/{id}, too, by whoever has "
-        "the server's token: an agent that has it can then approve its own. By default only "
-        "JupyterLab's panel and %oh_confirm approve.",
+        help="Allow approving waiting actions with POST confirmations/{id} and the server's token. "
+        "An agent that has the token can then approve its own. By default only JupyterLab's panel "
+        "and %oh_confirm approve.",
     ).tag(config=True)
 
     max_body_mb = Float(
         64.0,
-        help="Size that a request may have, in MiB, unless it is an upload, see max_upload_mb.",
+        help="Largest size of a request in MiB; uploads have their own limit, max_upload_mb.",
     ).tag(config=True)
 
     max_concurrent_actions = Int(
-        64, help="Actions that each kernel gets at once; more of them wait for their turn."
+        64, help="Actions that run at once in each kernel; further ones wait."
     ).tag(config=True)
 
     max_queued_actions = Int(
-        256, help="Actions that may wait for their turn in each kernel; more are refused (429)."
+        256, help="Actions that may wait in each kernel; further ones are rejected (429)."
     ).tag(config=True)
 
     rate_limit = Float(
         None,
         allow_none=True,
-        help="Requests per second that each user may make; more are refused (429). All who use "
-        "the server's token are one user. Default: any number.",
+        help="Requests per second of each user; further ones are rejected (429). The server's "
+        "token counts as one user. Default: no limit.",
     ).tag(config=True)
 
     _key_note: Path | None = None
 
     def initialize_settings(self) -> None:
-        """Put the state where the handlers find it."""
+        """Create the state, and store it where the handlers find it."""
         server: Any = self.serverapp
-        given = explicit_settings(self)
-        settings, faults = read_settings(given)
-        for fault in faults:  # kernels refuse to start a runtime with it
+        explicit = explicit_settings(self)
+        settings, faults = read_settings(explicit)
+        for fault in faults:  # no kernel starts a runtime with them
             self.log.error("%s", fault)
         for hole, installed in installed_vulnerabilities():
             self.log.warning(
@@ -106,10 +106,10 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
                 *(hole.package, installed, hole.summary, hole.package, hole.fixed_in),
             )
         self._server_url_file = settings.server_url_file
-        # Nobody may be looking at the default kernel.
-        given.setdefault("confirmation", settings.confirmation or "never")
+        # Nobody may be watching the default kernel.
+        explicit.setdefault("confirmation", settings.confirmation or "never")
         if "vscode" in settings.plugins:
-            given.setdefault("vscode_base_url", server.base_url)
+            explicit.setdefault("vscode_base_url", server.base_url)
         limits = Limits(
             max_body_bytes=int(self.max_body_mb * 1024**2),
             max_upload_bytes=int(settings.max_upload_mb * 1024**2),
@@ -122,7 +122,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
             server.kernel_manager,
             server.event_logger,
             kernel_name=self.default_kernel_name or None,
-            settings=given,
+            settings=explicit,
             path=self.default_kernel_path,
             limits=limits,
             confirmation=settings.confirmation,
@@ -156,13 +156,13 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         self.handlers.extend([*WORKSPACE_HANDLERS, *HANDLERS])
 
     async def _start_jupyter_server_extension(self, serverapp: Any) -> None:
-        """Tell agents where the server is; the port is known now."""
+        """Publish the server's address; its port is known now."""
         state_of(self.settings).mcp.warm_up_later()
         self._note_key(serverapp)
         self._write_url_file(serverapp)
 
     def _write_url_file(self, serverapp: Any) -> None:
-        """Write the file that agents look for the address in."""
+        """Write the file in which agents look up the address."""
         target = self._url_file()
         if target is None:
             return
@@ -171,7 +171,7 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         key = state_of(self.settings).view_key
         address = f"{base.partition('?')[0].rstrip('/')}/oh_jupyter/viewer/{key}"
         try:
-            # A new file, so that nobody has it open; one that is a mount point stays the same.
+            # A new file, which nobody has open; a mount point cannot be replaced.
             try:
                 target.unlink(missing_ok=True)
                 mode = "x"
@@ -181,19 +181,19 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
                 mode = "w"
             with open(target, mode, opener=partial(os.open, mode=0o600)) as opened:
                 opened.write(address)
-        except OSError as problem:
-            self.log.warning("server_url_file %s cannot be written: %s", target, problem.strerror)
+        except OSError as error:
+            self.log.warning("server_url_file %s cannot be written: %s", target, error.strerror)
 
     def _note_key(self, serverapp: Any) -> None:
-        """Leave a key for this user's programs where the server has no token to give them.
+        """Write a key for this user's programs if the server has no token to give them.
 
-        That is a server with a password, or behind JupyterHub. The key opens our addresses only.
+        That is a server with a password, or behind JupyterHub. The key opens only our addresses.
         """
         if getattr(serverapp.identity_provider, "token", "") or not serverapp.info_file:
             return
         self._key_note = Path(serverapp.info_file).with_name(key_note_name(os.getpid()))
         try:
-            # A killed server of the same process id may have left its own.
+            # A killed server with the same process id may have left one.
             self._key_note.unlink(missing_ok=True)
             with open(self._key_note, "x", opener=partial(os.open, mode=0o600)) as opened:
                 opened.write(state_of(self.settings).own_key)
@@ -221,24 +221,28 @@ class OhJupyter(SettingsTraits, ExtensionApp):  # type: ignore[valid-type, misc]
         self._restore_logging()
 
     def _secrets(self) -> list[str]:
-        """What must not be in the log: the server's credentials, and the secret settings."""
-        found = [os.environ.get(SESSION_KEY_VARIABLE, "")]
-        found += [state_of(self.settings).view_key, state_of(self.settings).own_key]
-        found.append(str(getattr(getattr(self.serverapp, "identity_provider", None), "token", "")))
+        """Return what must not be logged: the server's credentials and secret settings."""
+        state = state_of(self.settings)
+        token = getattr(getattr(self.serverapp, "identity_provider", None), "token", "")
+        secrets = [
+            os.environ.get(SESSION_KEY_VARIABLE, ""),
+            state.view_key,
+            state.own_key,
+            str(token),
+        ]
         if GatewayClient.initialized():
             gateway = GatewayClient.instance()
-            found += [gateway.auth_token or "", gateway.http_pwd or ""]
+            secrets += [gateway.auth_token or "", gateway.http_pwd or ""]
         for setting in fields(Settings):
             value = getattr(self, setting.name) if setting.metadata["secret"] else None
-            found += value.values() if isinstance(value, dict) else [value or ""]
-        return [value for value in found if isinstance(value, str)]
+            secrets += value.values() if isinstance(value, dict) else [value or ""]
+        return [value for value in secrets if isinstance(value, str)]
 
 
 def _keep_kernels_busy(server: Any) -> None:
     """Keep our requests from making a kernel look idle in the middle of a cell.
 
-    Both lists are needed: JupyterLab copies the first into its page when it loads, which
-    is before us.
+    Both lists are needed: JupyterLab has copied the first into its page before we are loaded.
     """
     untracked = server.kernel_manager.untracked_message_types
     if REQUEST_MESSAGE not in untracked:
@@ -255,7 +259,7 @@ logger = logging.getLogger(__name__)
 
 
 class OutboxDrain:
-    """Delivers what is in the webhooks' outbox of the server's settings, if they have one."""
+    """Delivers webhook reports that kernels have left in the outbox of the server's settings."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -263,7 +267,7 @@ class OutboxDrain:
         self._draining = asyncio.Lock()
 
     def kernel_gone(self) -> None:
-        """Look for what a kernel has left; nothing is waited for."""
+        """Start delivering what a kernel has left, without waiting."""
         if self._settings.file_store_web_hook_url and not self._draining.locked():
             run_in_background(self._drain())
 
@@ -271,18 +275,18 @@ class OutboxDrain:
         async with self._draining:
             try:
                 await asyncio.to_thread(self._flush)
-            except (OhJupyterError, OSError) as problem:
-                logger.warning("What a kernel has left in its outbox stays there: %s", problem)
+            except (OhJupyterError, OSError) as error:
+                logger.warning("Webhook reports of a kernel stay in its outbox: %s", error)
 
     def _flush(self) -> None:
         from oh_jupyter.storage.registry import make_file_store
 
-        if self._store is None:  # it goes on trying while the receiver is away
+        if self._store is None:  # it keeps retrying while the receiver is down
             self._store = make_file_store(self._settings)
         if hasattr(self._store, "flush"):
             self._store.flush(FLUSH_SECONDS)
 
     async def close(self) -> None:
-        """End the deliveries; what is not accepted stays in the outbox."""
+        """Stop the deliveries; what is not accepted stays in the outbox."""
         if hasattr(self._store, "close"):
             await asyncio.to_thread(self._store.close, 0)

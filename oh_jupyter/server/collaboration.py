@@ -1,4 +1,4 @@
-"""Documents that people edit together, while agents change their files."""
+"""Documents that people edit together while agents change their files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MERGED_TYPES = ("file", "notebook")
 class SharedDocuments:
     """The documents that jupyter-collaboration or jupyter-server-documents shares.
 
-    Both read a file that somebody else has written in place of what people have typed since it
-    was saved. Here, what is new in the file is merged into what they have typed.
+    Both replace unsaved text by the contents of a file that has changed on disk. Here, the changes
+    in the file are merged into the text.
     """
 
     def __init__(self, serverapp: Any) -> None:
-        """Follow the documents that are opened from now on."""
+        """Follow the documents as they are opened."""
         self._serverapp = serverapp
         self.saves = OrderedSaves(serverapp.contents_manager)
         self._loaded: dict[str, LoadedRoom] = {}
@@ -33,7 +33,7 @@ class SharedDocuments:
         listen(schema_id=DOCUMENTS_EVENT, listener=self._on_documents)
 
     async def notebook(self, path: str) -> Any | None:
-        """The ``jupyter_ydoc.YNotebook`` of an open notebook; None if no tab shares it."""
+        """Return the ``jupyter_ydoc.YNotebook`` of an open notebook; None if no tab shares it."""
         if app := self._extension():
             return await app.get_document(
                 path=path, content_type="notebook", file_format="json", copy=False
@@ -43,7 +43,7 @@ class SharedDocuments:
         return room.document if room else None
 
     async def save(self) -> None:
-        """Save what was typed in the last moments, where tabs cannot ask for that."""
+        """Save the latest text where tabs cannot request that."""
         for room in list(self._watched.values()):
             await room.save_unsaved()
 
@@ -75,7 +75,7 @@ class SharedDocuments:
             await self._follow_watched(room)
 
     async def _follow_loaded(self, app: Any, room: str) -> None:
-        # A copy is made when all has been loaded.
+        # A copy is only made once everything is loaded.
         await app.get_document(room_id=room, copy=True)
         document = await app.get_document(room_id=room, copy=False)
         if document is not None:
@@ -102,16 +102,10 @@ class SharedDocuments:
 
 
 class MergedDocument:
-    """A document, and its state when it was the same as its file."""
+    """A document, and its state when it last matched its file."""
 
     def __init__(self, document: Any, contents: Any, content: Any) -> None:
-        """Take what has just been loaded.
-
-        Args:
-            document: A ``jupyter_ydoc.YBaseDoc``.
-            contents: The server's contents manager.
-            content: Of the file.
-        """
+        """Take a loaded ``jupyter_ydoc.YBaseDoc``, the contents manager, and the file's content."""
         self.document, self._contents = document, contents
         as_file = type(document)()
         as_file.set(content)
@@ -127,7 +121,7 @@ class MergedDocument:
         return self.document.get(), self.document.ydoc.get_update()
 
     def _is_as_saved(self, content: Any) -> bool:
-        # A text's line ends are those of the file as long as nobody types.
+        # A text keeps the line ends of its file until somebody types.
         return self._is_saved and bool(content == self._content)
 
     def _note_saved(self, content: Any, state: bytes) -> None:
@@ -135,7 +129,7 @@ class MergedDocument:
         self._is_saved = True
 
     def _merge(self, content: Any, state: bytes) -> None:
-        """Do to the document what makes that content of its state as a file."""
+        """Apply the changes between the file's last state and its new content to the document."""
         ydoc = self.document.ydoc
         fork = type(ydoc)()
         fork.apply_update(state)
@@ -148,13 +142,13 @@ class MergedDocument:
 
 
 class LoadedRoom(MergedDocument):
-    """A room of ``jupyter_server_ydoc``, which jupyter-collaboration brings.
+    """A room of ``jupyter_server_ydoc``, part of jupyter-collaboration.
 
     Its ``FileLoader`` reads and saves, also for other rooms of the file.
     """
 
     def __init__(self, document: Any, contents: Any, loader: Any, model: dict[str, Any]) -> None:
-        """Take what the loader has read."""
+        """Take the model that the loader has read."""
         super().__init__(document, contents, model["content"])
         self._loader = loader
         self._kind: tuple[str, str] | None = (model["format"], model["type"])
@@ -166,15 +160,15 @@ class LoadedRoom(MergedDocument):
         self._kind = None
 
     async def read_changed_file(self) -> None:
-        """Have the loader look at its file now."""
-        # It looks again by itself, and tells of what it cannot read.
+        """Have the loader check its file now."""
+        # It checks again by itself, and reports what it cannot read.
         with suppress(Exception):
             await self._loader.maybe_notify()
 
     async def _save(self, save: Any, model: dict[str, Any]) -> Any:
         if (model["format"], model["type"]) != self._kind:
             return await save(model)
-        # What is typed while cells are read one by one would be in one of the two only.
+        # Read both together: cells are read one by one while people type.
         content, state = self._state()
         if self._is_as_saved(content):
             return await self._file(self._loader.path)
@@ -187,7 +181,7 @@ class LoadedRoom(MergedDocument):
         if (format, file_type) == self._kind and self._as_file is not None:
             self._merge(model["content"], self._as_file)
             model["content"] = self.document.get()
-            # Tabs with another one ask whether to overwrite the file.
+            # Tabs with a different hash ask whether to overwrite the file.
             self.document.hash = (await self._file(self._loader.path))["hash"]
         return model
 
@@ -196,21 +190,21 @@ class WatchedRoom(MergedDocument):
     """A room of ``jupyter_server_documents``, whose ``YRoomFileAPI`` watches and saves."""
 
     def __init__(self, document: Any, contents: Any, file_api: Any, saves: OrderedSaves) -> None:
-        """Take a document that nobody has changed since it was loaded."""
+        """Take a document that has not changed since it was loaded."""
         super().__init__(document, contents, document.get())
         self._file_api, self._saves = file_api, saves
         file_api._reload_content_inplace = self._reload
         file_api.save = partial(self._save, file_api.save)
 
     async def read_changed_file(self) -> None:
-        """Have the product look at its file now."""
-        # It looks again by itself, and tells of what it cannot read.
+        """Have the extension check its file now."""
+        # It checks again by itself, and reports what it cannot read.
         with suppress(Exception):
             await self._file_api._check_file(self.document)
 
     async def save_unsaved(self) -> None:
-        """Save what was typed in the last moments."""
-        # It tries again by itself, and tells of what it cannot save.
+        """Save the latest text."""
+        # It retries by itself, and reports what it cannot save.
         with suppress(Exception):
             if self._file_api.has_unsaved_changes:
                 await self._file_api.save(self.document)
@@ -218,7 +212,7 @@ class WatchedRoom(MergedDocument):
     async def _save(self, save: Any, document: Any) -> None:
         file_api, was_stopped = self._file_api, self._file_api.stopped
         async with self._saves.alone(file_api._last_path):
-            # An agent may have written since it last looked.
+            # An agent may have written since the last check.
             await file_api._check_file(document)
             if file_api.stopped and not was_stopped:
                 return  # the file is gone
@@ -228,7 +222,7 @@ class WatchedRoom(MergedDocument):
                 return
             before = file_api._last_modified
             await save(document)
-            if file_api._last_modified is not before:  # it does not raise what it tells
+            if file_api._last_modified is not before:  # it reports errors instead of raising
                 self._note_saved(content, state)
                 await self._show_hash()
 
@@ -241,23 +235,23 @@ class WatchedRoom(MergedDocument):
             await self._show_hash()
 
     async def _show_hash(self) -> None:
-        # Tabs with another one ask whether to overwrite the file.
+        # Tabs with a different hash ask whether to overwrite the file.
         self.document.hash = (await self._file(self._file_api._last_path))["hash"]
 
 
 def _with_outputs(content: Any, shown: Any, before: Any) -> Any:
-    """Keep the outputs that people see until there are others: editors of files drop them."""
+    """Keep the visible outputs until there are new ones: editors of files drop them."""
     if not isinstance(content, dict):
         return content
     outputs = {cell.get("id"): cell for cell in shown["cells"] if cell.get("outputs")}
     dropped = {cell.get("id") for cell in before["cells"] if not cell.get("outputs")}
 
-    def kept(cell: dict[str, Any]) -> dict[str, Any]:
+    def restored(cell: dict[str, Any]) -> dict[str, Any]:
         id = cell.get("id")
         if id not in outputs or cell["outputs"]:
             return cell
         if id not in dropped and cell["source"] == outputs[id]["source"]:
-            return cell  # they were cleared
+            return cell  # a person cleared them
         return {**cell, **{key: outputs[id][key] for key in ("outputs", "execution_count")}}
 
-    return {**content, "cells": [kept(cell) for cell in content["cells"]]}
+    return {**content, "cells": [restored(cell) for cell in content["cells"]]}

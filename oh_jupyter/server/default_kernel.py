@@ -1,9 +1,8 @@
-"""The kernel for requests that name none: how it is started, and what if it does not start.
+"""The kernel for requests that name none: its start, and retries after failures.
 
-A kernel that dies before it has answered anything is started once more at once: another process
-may have taken the ports that Jupyter chose for it. If it dies again, it would go on so. Jupyter
-would start it six times and give it up, and the next request would begin anew. So such a death is
-an error with a reason, and the next attempt waits: longer after each.
+A kernel that dies before its first reply is started again at once: another process may have taken
+the ports that Jupyter chose for it. A second death is an error with a reason, and each further
+attempt waits longer. Jupyter alone would restart it six times, and begin again at each request.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from oh_jupyter.config import Settings
 from oh_jupyter.errors import KernelDiedError, KernelError
 
 MAX_PAUSE_SECONDS = 60.0
-"""Time between two attempts, at most; after the first failure it is a second."""
+"""Longest pause between two attempts; the first is one second."""
 
 
 class DefaultKernel:
-    """Starts the default kernel, whose ``id`` is None while there is none."""
+    """Starts the default kernel; ``id`` is None while there is none."""
 
     def __init__(
         self,
@@ -36,7 +35,7 @@ class DefaultKernel:
         path: str = "",
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Begin without one; it is started in a path relative to the server's root."""
+        """Take the kernelspec, and the path to start it in, relative to the server's root."""
         self.id: str | None = None
         self.settings = dict(settings or {})
         self._kernels = kernel_manager
@@ -50,50 +49,49 @@ class DefaultKernel:
 
     @property
     def failures(self) -> int:
-        """How often in a row it died before it answered anything."""
+        """Number of consecutive deaths before the first reply."""
         return self._failures
 
     async def start(self, *, retry: bool = False) -> str:
-        """Start it; its id. A KernelError if it cannot be, or died a moment ago."""
+        """Start it and return its id, or raise KernelError if it fails or has just died."""
         pause_seconds = self._not_before - self._clock()
         if pause_seconds > 0 and not (retry and self._failures == 1):
             raise self._died(pause_seconds)
         try:
             self.id = await self._kernels.start_kernel(path=self._path, **await self._arguments())
-        except Exception as problem:
+        except Exception as error:
             name = self._name or "the server's default"
-            raise KernelError(f"The default kernel ({name}) cannot be started: {problem}") from None
+            raise KernelError(f"The default kernel ({name}) cannot be started: {error}") from None
         return self.id
 
     async def _arguments(self) -> dict[str, Any]:
         if self._remote:
-            # A gateway passes nothing on to its kernels; the server would log it, though.
-            if self._name is None:  # by this the server learns which one is the gateway's default
+            # A gateway passes no arguments on to its kernels, and the server would log them.
+            if self._name is None:  # this tells the server the gateway's default
                 await self._kernels.kernel_spec_manager.get_all_specs()
             return {"kernel_name": self._name or self._kernels.default_kernel_name}
-        given = ["--ext", "oh_jupyter", *_arguments(self.settings)]
         arguments: dict[str, Any] = {
             "kernel_name": self._name or self._kernels.default_kernel_name,
-            "extra_arguments": given,
+            "extra_arguments": ["--ext", "oh_jupyter", *_arguments(self.settings)],
         }
         if secrets := _secrets(self.settings):
             arguments["env"] = {**os.environ, **secrets}
         return arguments
 
     def answered(self) -> None:
-        """It has answered: what was before is forgotten."""
+        """Reset the failures after a reply."""
         self._failures = 0
 
     def failed(self, how: str) -> KernelDiedError:
-        """It died before it answered anything, as in "ended with exit code 1"; what to tell."""
+        """Note a death before the first reply, e.g. "ended with exit code 1"; return the error."""
         self.id = None
         self._failures += 1
         times = "" if self._failures == 1 else f", {self._failures} times in a row"
         where = "gateway" if self._remote else "server"
         self._problem = (
             f"The default kernel ({self._name or self._kernels.default_kernel_name}) {how} before "
-            f"it answered anything{times}. What it said is in the {where}'s log; mend its "
-            "kernelspec, or choose another by c.OhJupyter.default_kernel_name"
+            f"it answered anything{times}. Its output is in the {where}'s log; fix its kernelspec, "
+            "or choose another with c.OhJupyter.default_kernel_name"
         )
         pause_seconds = min(2.0 ** (self._failures - 1), MAX_PAUSE_SECONDS)
         self._not_before = self._clock() + pause_seconds
@@ -101,11 +99,11 @@ class DefaultKernel:
 
     def _died(self, pause_seconds: float) -> KernelDiedError:
         seconds = math.ceil(pause_seconds)
-        return KernelDiedError(f"{self._problem}. The next attempt may be in {seconds} s")
+        return KernelDiedError(f"{self._problem}. The next attempt is possible in {seconds} s")
 
 
 def _arguments(settings: Mapping[str, Any]) -> list[str]:
-    """Settings as a kernel's command line takes them, which everybody may read: no secrets."""
+    """Return the settings for a command line, which everybody can read: without secrets."""
     return [
         f"--OhJupyter.{name}={list(value) if isinstance(value, tuple) else value}"
         for name, value in settings.items()
@@ -114,7 +112,7 @@ def _arguments(settings: Mapping[str, Any]) -> list[str]:
 
 
 def _secrets(settings: Mapping[str, Any]) -> dict[str, str]:
-    """The secret ones, as environment variables."""
+    """Return the secret settings as environment variables."""
     return {
         _metadata(name)["variables"][0]: value if isinstance(value, str) else json.dumps(value)
         for name, value in settings.items()

@@ -1,11 +1,11 @@
-"""What tornado's HTTP errors say."""
+"""Messages of tornado's HTTP errors."""
 
 from __future__ import annotations
 
 from tornado import web
 
 
-def reason_of(problem: web.HTTPError) -> str:
-    """The message of an error, or its status in words; tornado keeps it as a format string."""
-    message = problem.log_message or ""
-    return (message % problem.args if message else problem.reason) or str(problem)
+def reason_of(error: web.HTTPError) -> str:
+    """Return the message of an error, a format string in tornado, or its status in words."""
+    message = error.log_message or ""
+    return (message % error.args if message else error.reason) or str(error)

@@ -1,4 +1,4 @@
-"""Renames in Jupyter, noted for the kernels."""
+"""Renames in Jupyter, recorded for the kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _logger = logging.getLogger(__name__)
 
 
 def follow_moves(serverapp: Any) -> None:
-    """Note every rename that the contents manager makes of a file on this machine."""
+    """Record every rename of a local file by the contents manager."""
 
     async def on_contents(logger: Any, schema_id: str, data: dict[str, Any]) -> None:
         root = getattr(serverapp.contents_manager, "root_dir", "")
@@ -27,7 +27,9 @@ def follow_moves(serverapp: Any) -> None:
         try:
             await asyncio.to_thread(note_move, source, target)
         except OSError as error:
-            _logger.warning("The rename of %s was not noted for the kernels: %s", source, error)
+            _logger.warning(
+                "The rename of %s could not be recorded for the kernels: %s", source, error
+            )
 
     serverapp.event_logger.add_listener(
         schema_id=ContentsManager.event_schema_id, listener=on_contents

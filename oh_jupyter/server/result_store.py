@@ -1,4 +1,4 @@
-"""Results of requests with an id, which outlive their connection for a while."""
+"""Results of requests with an id, kept for a while after their connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from oh_jupyter.errors import (
 from oh_jupyter.server.links import Reply
 
 ID_HEADER = "X-Request-ID"
-"""Header by which a client names its request; the answer has it, too."""
+"""Header by which a client identifies its request, repeated in the response."""
 
 RETENTION_SECONDS = 900.0
 MAX_RESULTS = 1000
@@ -32,10 +32,10 @@ _ID = re.compile(r"[\w.-]{1,128}", re.ASCII)
 
 @dataclass
 class StoredResult:
-    """The result of a principal's request, which may be under way.
+    """The result of a principal's request, which may still be running.
 
-    ``has_kernel`` says whether there is a kernel to send it to; ``overdue`` is set while that is
-    silent, after it has received the request.
+    ``has_kernel`` says whether its kernel was found; ``overdue`` is set while the kernel is
+    silent that has received the request.
     """
 
     owner: str
@@ -43,11 +43,11 @@ class StoredResult:
     overdue: asyncio.Event = field(default_factory=asyncio.Event)
     has_kernel: bool = False
     size_bytes: int = 0
-    begun: datetime = field(default_factory=partial(datetime.now, UTC))
+    started: datetime = field(default_factory=partial(datetime.now, UTC))
     ended: datetime | None = None
 
     async def wait_unless_overdue(self) -> None:
-        """Wait until it is done or overdue."""
+        """Wait until the request is done or overdue."""
         overdue = asyncio.ensure_future(self.overdue.wait())
         try:
             await asyncio.wait({self.task, overdue}, return_when=asyncio.FIRST_COMPLETED)
@@ -56,7 +56,7 @@ class StoredResult:
 
 
 class ResultStore:
-    """Results by request id; when there are very many, the oldest are evicted earlier."""
+    """Results by request id; the oldest are evicted early when there are too many."""
 
     def __init__(self) -> None:
         self._results: dict[str, StoredResult] = {}
@@ -65,25 +65,23 @@ class ResultStore:
     def start(
         self, key: str, owner: str, work: Callable[[StoredResult], Coroutine[Any, Any, Reply]]
     ) -> StoredResult:
-        """Start a request, unless there is one of that id already, which then is taken.
+        """Start a request, or return the existing one with that id.
 
-        ``work`` answers it, and tells of its kernel; it goes on when the connection breaks.
-        WireError if the id is unusable, or another principal's; LimitExceededError if there are
-        too many, all under way.
+        ``work`` executes it, and continues when the connection breaks. Raises WireError if the id
+        is malformed or another principal's, and LimitExceededError if too many are running.
         """
         if not _ID.fullmatch(key):
             raise WireError(f"{ID_HEADER} must be 1 to 128 letters, digits, '-', '_', '.'", "id")
-        known = self._results.get(key)
-        if known is not None and known.owner == owner and _nothing_done(known):
-            self._remove(key, known)
-            known = None
-        if known is not None:
-            if known.owner != owner:
+        existing = self._results.get(key)
+        if existing is not None:
+            if existing.owner != owner:
                 raise WireError(f"{ID_HEADER} {key!r} is taken; choose another one", "id")
-            return known
+            if not _may_retry(existing):
+                return existing
+            self._remove(key, existing)
         if len(self._results) >= MAX_RESULTS and not self._evict_oldest():
             raise LimitExceededError(
-                f"{MAX_RESULTS} requests with an id are under way already", RETRY_AFTER_SECONDS
+                f"{MAX_RESULTS} requests with an id are running already", RETRY_AFTER_SECONDS
             )
         loop = asyncio.get_running_loop()
         stored = self._results[key] = StoredResult(owner)
@@ -91,7 +89,7 @@ class ResultStore:
 
         def done(task: asyncio.Task[Reply]) -> None:
             stored.ended = datetime.now(UTC)
-            # Asked for the exception, it is not logged: it may be that nobody else asks.
+            # Retrieving the exception keeps asyncio from logging it.
             if not task.cancelled() and task.exception() is None:
                 stored.size_bytes = len(task.result().body or b"")
                 self._size_bytes += stored.size_bytes
@@ -103,13 +101,13 @@ class ResultStore:
         return stored
 
     def _remove(self, key: str, stored: StoredResult) -> None:
-        """Forget a result, unless that has been done; the id may be another one's now."""
+        """Forget a result unless its id belongs to another one now."""
         if self._results.get(key) is stored:
             del self._results[key]
             self._size_bytes -= stored.size_bytes
 
     def _evict_oldest(self) -> bool:
-        """Forget the oldest result, if there is any."""
+        """Forget the oldest finished result; return whether there was one."""
         for key, stored in self._results.items():
             if stored.task.done():
                 self._remove(key, stored)
@@ -117,21 +115,21 @@ class ResultStore:
         return False
 
     def find(self, key: str, owner: str) -> StoredResult:
-        """A request; RequestNotFoundError if this principal has none, or no more."""
-        known = self._results.get(key)
-        if known is None or known.owner != owner:
+        """Return a principal's request, or raise RequestNotFoundError."""
+        result = self._results.get(key)
+        if result is None or result.owner != owner:
             raise RequestNotFoundError(
-                f"There is no request {key!r}; an answer is kept for "
+                f"There is no request {key!r}; results are kept for "
                 f"{RETENTION_SECONDS / 60:.0f} minutes"
             )
-        return known
+        return result
 
 
-def _nothing_done(stored: StoredResult) -> bool:
-    """Whether a request has failed in a way that makes it right to carry it out after all."""
+def _may_retry(stored: StoredResult) -> bool:
+    """Return whether a request has failed without being executed."""
     task = stored.task
-    problem = task.exception() if task.done() and not task.cancelled() else None
-    if problem is not None and not stored.has_kernel:
+    error = task.exception() if task.done() and not task.cancelled() else None
+    if error is not None and not stored.has_kernel:
         return True
-    refused = isinstance(problem, LimitExceededError | GenerationChangedError)
-    return refused or (isinstance(problem, KernelTimeoutError) and problem.withdrawn)
+    rejected = isinstance(error, LimitExceededError | GenerationChangedError)
+    return rejected or (isinstance(error, KernelTimeoutError) and error.withdrawn)

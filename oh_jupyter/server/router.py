@@ -1,4 +1,4 @@
-"""Which kernel a request goes to: an open notebook's, or the default one."""
+"""Routing of requests to kernels: an open notebook's, or the default one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from oh_jupyter.errors import GatewayTimeoutError, KernelDiedError, KernelNotFou
 from oh_jupyter.server.default_kernel import DefaultKernel
 from oh_jupyter.server.limits import Limits
 from oh_jupyter.server.links import GatewayLink, KernelLink, ZmqLink
-from oh_jupyter.server.links.kernel_link import loading_with
+from oh_jupyter.server.links.kernel_link import loading_cell
 
 KERNEL_EVENTS = "https://events.jupyter.org/jupyter_server/kernel_actions/v1"
 
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class Router:
-    """Links by kernel id, and what becomes of them when kernels die."""
+    """Links by kernel id, kept in step with deaths and restarts of the kernels."""
 
     def __init__(
         self,
@@ -40,10 +40,10 @@ class Router:
         confirmation: str | None = None,
         kernel_gone: Callable[[], None] = lambda: None,
     ) -> None:
-        """Touch no kernel yet; ``settings`` are those of oh_jupyter in the default one.
+        """Make a router without links.
 
-        ``confirmation`` is the policy of people's kernels that have none of their own;
-        ``kernel_gone`` is called when the process of any kernel has ended.
+        ``settings`` apply in the default kernel; ``confirmation`` is the default policy of people's
+        kernels; ``kernel_gone`` is called when the process of any kernel has ended.
         """
         self._kernels = kernel_manager
         self._events = event_logger
@@ -66,13 +66,13 @@ class Router:
         return self._default.id
 
     def link(self, kernel_id: str) -> KernelLink:
-        """The link to a kernel; KernelNotFoundError if the server has none of that id."""
+        """Return the link to a kernel, or raise KernelNotFoundError."""
         self.check(kernel_id)
         link = self._links.get(kernel_id)
         if link is None:
             link = self._links[kernel_id] = self._connected(kernel_id)
             link.concurrency = self._limits.concurrency_limit()
-            # Of the kernels of a gateway, their links tell.
+            # Links to a gateway report deaths themselves.
             manager = self._kernels.get_kernel(kernel_id)
             for event in ("restart", "dead"):
                 self._kernels.add_restart_callback(
@@ -82,19 +82,19 @@ class Router:
         return link
 
     def is_linked(self, kernel_id: str | None) -> bool:
-        """Whether a kernel, None for the default one, was ever asked for anything.
+        """Return whether a kernel, None for the default one, ever got a request.
 
-        No agent's Action waits in another. KernelNotFoundError if there is no such kernel.
+        No agent's Action waits in another one. Raises KernelNotFoundError for an unknown kernel.
         """
         if kernel_id is not None:
             self.check(kernel_id)
         return (kernel_id or self.default_kernel_id) in self._links
 
     def check(self, kernel_id: str) -> None:
-        """Raise KernelNotFoundError unless there is such a kernel; nothing is done in it."""
+        """Raise KernelNotFoundError unless the kernel exists."""
         if kernel_id in self._given_up:
             raise KernelNotFoundError(
-                f"Kernel {kernel_id} died again and again, and Jupyter has given it up. Restart it "
+                f"Kernel {kernel_id} died repeatedly, and Jupyter has given it up. Restart it "
                 "from its notebook; it has another id then, see GET /api/kernels"
             )
         if kernel_id not in self._kernels:
@@ -106,15 +106,15 @@ class Router:
     def _connected(self, kernel_id: str) -> KernelLink:
         manager = self._kernels.get_kernel(kernel_id)
         if not isinstance(manager, GatewayKernelManager):
-            return ZmqLink(kernel_id, manager, loading_with({}, self._confirmation))
+            return ZmqLink(kernel_id, manager, loading_cell({}, self._confirmation))
         # A gateway passes no arguments on to the kernels that it starts.
         settings = self._default.settings if kernel_id == self.default_kernel_id else {}
         died = partial(self._died, kernel_id, manager)
-        load = loading_with(settings, self._confirmation)
+        load = loading_cell(settings, self._confirmation)
         return GatewayLink(kernel_id, manager, load, died)
 
     async def default(self) -> KernelLink:
-        """The link to the default kernel, started if it is not there; KernelError if not."""
+        """Return the link to the default kernel, started if necessary, or raise KernelError."""
         failures = self._default.failures
         try:
             link = await self._default_link()
@@ -127,7 +127,7 @@ class Router:
         return link
 
     async def _default_link(self, *, retry: bool = False) -> KernelLink:
-        """The link to the default kernel, which may not have answered anything yet."""
+        """Return the link to the default kernel, which may not have replied to anything yet."""
         async with self._starting:
             if self._default.id is None or self._default.id not in self._kernels:
                 await self._default.start(retry=retry)
@@ -135,7 +135,7 @@ class Router:
             try:
                 await link.open()
             except KernelNotFoundError:
-                # A gateway has culled it, or it died there; neither is told.
+                # A gateway does not report that it culled the kernel, or that it died there.
                 self._kernels.remove_kernel(link.kernel_id)
                 self._drop(link.kernel_id)
                 if not link.ever_answered:
@@ -146,19 +146,19 @@ class Router:
                     raise
                 self._drop(link.kernel_id)
                 self._end(link.kernel_id)
-                raise self._default.failed("did not begin") from None
+                raise self._default.failed("did not start") from None
             if link.answered:
                 self._default.answered()
             return link
 
     def _touch(self, kernel_id: str) -> None:
-        """Our requests are no activity in the server's eyes; a culler must see them."""
+        """Show our requests to the culler: the server does not count them as activity."""
         self._kernels.get_kernel(kernel_id).last_activity = datetime.now(UTC)
 
     def _died(self, kernel_id: str, manager: Any, given_up: bool) -> None:
-        """A kernel is found dead, and restarted now unless it died too often in a short time."""
+        """Handle a kernel's death; Jupyter restarts it now unless it has given it up."""
         if not given_up and not isinstance(manager, GatewayKernelManager):
-            self._being_restarted.add(kernel_id)  # an event will tell of that, too
+            self._being_restarted.add(kernel_id)  # an event will report the restart
         self._kernel_gone()
         link = self._links.get(kernel_id)
         if link is None:
@@ -174,24 +174,24 @@ class Router:
         if given_up:
             if kernel_id == self._default.id:
                 self._default.id = None
-                then = "The next request starts another"
+                advice = "The next request starts another"
             else:
                 self._given_up.add(kernel_id)
-                then = "Restart it from its notebook"
-            often = "It did so too often in a short time, and Jupyter has given it up"
-            self._drop(kernel_id, KernelDiedError(f"{lost}. {often}. {then}"))
+                advice = "Restart it from its notebook"
+            often = "It died too often in a short time, and Jupyter has given it up"
+            self._drop(kernel_id, KernelDiedError(f"{lost}. {often}. {advice}"))
         else:
-            link.kernel_gone(KernelDiedError(f"{lost}. The next request finds a fresh one"))
+            link.kernel_ended(KernelDiedError(f"{lost}. The next request finds a fresh one"))
 
     def _end(self, kernel_id: str) -> None:
-        """Shut down a kernel that only dies, before somebody restarts it once more."""
+        """Shut down a kernel that dies at its start, before Jupyter restarts it again."""
 
         async def end() -> None:
             try:
                 if kernel_id in self._kernels:
                     await self._kernels.shutdown_kernel(kernel_id, now=True)
-            except Exception as problem:
-                logger.warning("Kernel %s cannot be shut down: %s", kernel_id, problem)
+            except Exception as error:
+                logger.warning("Kernel %s cannot be shut down: %s", kernel_id, error)
             self._unwanted.discard(kernel_id)
 
         run_in_background(end())
@@ -204,41 +204,41 @@ class Router:
             self._kernel_gone()
         if data.get("action") == "restart":
             if kernel_id not in self._being_restarted:
-                self._restarted(kernel_id)
+                self._fail_pending(kernel_id)
             self._being_restarted.discard(kernel_id)
             if kernel_id in self._unwanted:
                 self._end(kernel_id)
         elif data.get("action") == "interrupt" and kernel_id in self._links:
-            # A signal, or a message to the kernel, stops cells only.
+            # Jupyter's own interrupt stops cells only.
             link = self._links[kernel_id]
             requested = {"requested": link.kernel_clock()}
             run_in_background(link.request("interrupt", requested, load=False))
         elif data.get("action") == "shutdown":
             self._drop(kernel_id)
 
-    def _restarted(self, kernel_id: str) -> None:
+    def _fail_pending(self, kernel_id: str) -> None:
         if link := self._links.get(kernel_id):
-            link.kernel_gone(
+            link.kernel_ended(
                 KernelDiedError(
                     f"Kernel {kernel_id} was restarted before it answered; the state of its "
                     "runtime is lost. The next request finds a fresh one"
                 )
             )
 
-    def _drop(self, kernel_id: str, problem: KernelDiedError | None = None) -> None:
+    def _drop(self, kernel_id: str, error: KernelDiedError | None = None) -> None:
         link = self._links.pop(kernel_id, None)
         if link is not None:
-            link.close(problem)
+            link.close(error)
 
     def close(self) -> None:
-        """Disconnect from all kernels; they are the server's to shut down."""
+        """Disconnect from all kernels; the server shuts them down."""
         self._events.remove_listener(listener=self._kernel_event)
         for kernel_id in list(self._links):
             self._drop(kernel_id)
 
 
 def _how_it_ended(manager: Any) -> str:
-    """How a kernel died, as far as the provisioner that started it tells."""
+    """Describe how a kernel died, as far as its provisioner knows."""
     process = getattr(getattr(manager, "provisioner", None), "process", None)
     code = getattr(process, "returncode", None)
     if not isinstance(code, int):

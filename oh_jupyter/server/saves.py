@@ -1,4 +1,4 @@
-"""Saves of files one after the other, not during an edit, and only over what the saver knows."""
+"""Saves of files: one at a time, not during an edit, and never over unseen changes."""
 
 from __future__ import annotations
 
@@ -17,22 +17,21 @@ from tornado import web
 from oh_jupyter.edit_lock import held_by_saver
 
 EXPECTED_HASH = "oh_jupyter_expected_hash"
-"""Field of a PUT to /api/contents: the hash of the file that is to be replaced."""
+"""Field of a PUT to /api/contents: hash of the file that it replaces."""
 
 EDIT_TIMEOUT_SECONDS = 5.0
-"""How long a save waits for an edit, which takes milliseconds."""
+"""Time that a save waits for an edit, which takes milliseconds."""
 
 
 class OrderedSaves:
-    """The saves of a contents manager, which two may ask for at the same moment.
+    """The saves of a contents manager, which may be requested concurrently.
 
-    A save that names the hash of the file that it replaces is refused with 409 if the file is
-    another one by now, and answered with the hash of what it has written. Who reads a file waits
-    for its save, since Jupyter writes it in place.
+    A save with the hash of the file that it replaces fails with 409 if the file has changed, and
+    returns the hash of what it wrote. Readers wait for a save, since Jupyter writes in place.
     """
 
     def __init__(self, contents: Any) -> None:
-        """Put them in order, where the contents manager does not do one at a time anyway."""
+        """Wrap the contents manager, unless it is synchronous and so saves one at a time."""
         self._contents = contents
         self._get, self._save = contents.get, contents.save
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -42,7 +41,7 @@ class OrderedSaves:
 
     @asynccontextmanager
     async def alone(self, path: str) -> AsyncIterator[None]:
-        """While no other task saves a file, and no editor of this machine changes it."""
+        """Exclude other saves of a file, and edits on this machine."""
         path, task = path.strip("/"), asyncio.current_task()
         if self._holders.get(path) is task:
             yield
@@ -58,7 +57,7 @@ class OrderedSaves:
     @asynccontextmanager
     async def _not_edited(self, path: str) -> AsyncIterator[None]:
         root = getattr(self._contents, "root_dir", None)
-        if not root or "\0" in path:  # not a file of this machine, or none at all
+        if not root or "\0" in path:  # not a file on this machine, or none at all
             yield
             return
         real = os.path.realpath(to_os_path(cast("Any", path), root))
@@ -66,7 +65,7 @@ class OrderedSaves:
         entering = asyncio.ensure_future(asyncio.to_thread(lock.__enter__))
         try:
             await asyncio.shield(entering)
-        except asyncio.CancelledError:  # the thread takes the lock all the same
+        except asyncio.CancelledError:  # the thread still takes the lock
             entering.add_done_callback(lambda _: lock.__exit__(None, None, None))
             raise
         try:
@@ -75,7 +74,7 @@ class OrderedSaves:
             lock.__exit__(None, None, None)
 
     async def get(self, path: str, content: bool = True, *args: Any, **options: Any) -> Any:
-        """Read a file or what is known of it, as the contents manager does."""
+        """Read a file or its metadata, as the contents manager does."""
         if not (content or options.get("require_hash")):
             return await self._get(path, content, *args, **options)
         async with self.alone(path):
@@ -88,7 +87,7 @@ class OrderedSaves:
             if expected is None:
                 return cast("dict[str, Any]", await self._save(model, path))
             if await self._hash(path) not in (None, expected):
-                raise web.HTTPError(409, f"{path} was changed by somebody else", reason="Changed")
+                raise web.HTTPError(409, f"{path} has changed since it was read", reason="Changed")
             saved = await self._save(model, path)
             now = await self._model(path)
             return {**saved, **{name: now[name] for name in ("hash", "hash_algorithm")}}

@@ -1,4 +1,4 @@
-"""What the handlers share: one object in the web application's settings."""
+"""State shared by the handlers, in the web application's settings."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ SETTINGS_KEY = "oh_jupyter_state"
 
 
 class Activity:
-    """When the server started, and when it was last asked to do something."""
+    """Times of the server's start and of the last Action, and the server's process."""
 
     def __init__(self) -> None:
         self.started = self.last_action = time.time()
         self.process = psutil.Process()
-        self.process.cpu_percent()  # the next call tells of the time since this one
+        self.process.cpu_percent()  # the next call measures from here
 
     def touch(self) -> None:
-        """An Action has arrived."""
+        """Note that an Action has arrived."""
         self.last_action = time.time()
 
 
 @dataclass
 class ServerState:
-    """The state of the extension on one server."""
+    """State of the extension on one server."""
 
     router: Router
     limits: Limits
@@ -51,13 +51,13 @@ class ServerState:
     commands: defaultdict[str, CommandLog] = field(default_factory=lambda: defaultdict(CommandLog))
     view_key: str = field(default_factory=lambda: secrets.token_urlsafe(24), repr=False)
     own_key: str = field(default_factory=lambda: secrets.token_urlsafe(32), repr=False)
-    """Opens our addresses to programs of this user, where the server has no token."""
+    """Admits programs of this user to our addresses if the server has no token."""
 
     def put_into(self, settings: dict[str, Any]) -> None:
-        """Make it the state that handlers with these settings find."""
+        """Store it where handlers with these settings find it."""
         settings[SETTINGS_KEY] = self
 
 
 def state_of(settings: Mapping[str, Any]) -> ServerState:
-    """The state in the settings of a web application."""
+    """Return the state in the settings of a web application."""
     return cast("ServerState", settings[SETTINGS_KEY])

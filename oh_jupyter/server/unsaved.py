@@ -1,4 +1,4 @@
-"""What people have typed in open tabs and not saved, which agents are to see."""
+"""Unsaved text in open tabs, saved before agents read files."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Any
 DOCUMENTS_EVENT = "urn:oh-jupyter:documents:v1"
 
 SAVE_TIMEOUT_SECONDS = 10.0
-"""Seconds that a window gets to save; one that is silent is not waited for until it reports."""
+"""Time that a window gets to save; a silent one is skipped until it reports again."""
 
 _SCHEMA = {
     "$id": DOCUMENTS_EVENT,
     "version": "1",
     "title": "Documents that are open in tabs",
-    "description": "Asks the tabs to save what people have typed, because an agent will read it "
-    "(save), and to look at their files, because an agent may have changed them (changed).",
+    "description": "Asks the tabs to save their text, because an agent will read it (save), and to "
+    "check their files, because an agent may have changed them (changed).",
     "type": "object",
     "required": ["action"],
     "properties": {
         "action": {"enum": ["save", "changed"]},
-        "request": {"type": "integer", "description": "What the report after a save names."},
+        "request": {"type": "integer", "description": "Repeated in the report after a save."},
     },
 }
 
 
 class _SaveRequest:
-    """The windows that have not saved yet."""
+    """The windows that still have to save."""
 
     def __init__(self, windows: set[str]) -> None:
         self.windows = windows
@@ -42,12 +42,12 @@ class _SaveRequest:
 
 
 class UnsavedDocuments:
-    """Documents with changes that are not in their files, by the window that has them open."""
+    """Documents with unsaved changes, by the window that has them open."""
 
     def __init__(
         self, event_logger: Any, save_shared: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """Announce the event by which windows are asked to save; the server saves the rest."""
+        """Register the event that asks windows to save; ``save_shared`` saves shared documents."""
         self._event_logger = event_logger
         self._save_shared = save_shared
         self._windows: dict[str, frozenset[str]] = {}
@@ -58,23 +58,23 @@ class UnsavedDocuments:
 
     @property
     def paths(self) -> frozenset[str]:
-        """Where they are, relative to the server's root."""
+        """Paths of the documents, relative to the server's root."""
         return frozenset().union(*self._windows.values())
 
     def report(self, window: str, paths: frozenset[str], answered: int | None = None) -> None:
-        """Take note of the documents of a window, after the request to save that it answers."""
+        """Record the unsaved documents of a window, and the save request that it has answered."""
         self._silent.discard(window)
         if paths:
             self._windows[window] = paths
         else:
             self._windows.pop(window, None)
-        # Any other report may come in the middle of a save.
+        # Other reports may arrive during a save.
         if answered in self._requests:
             self._requests[answered].answer(window)
 
     @asynccontextmanager
     async def shared(self) -> AsyncIterator[None]:
-        """While an agent works on files: it finds what people typed, and they see what it did."""
+        """Save before an agent works on files, and have the tabs check their files afterwards."""
         await self.save()
         try:
             yield
@@ -82,7 +82,7 @@ class UnsavedDocuments:
             self._event_logger.emit(schema_id=DOCUMENTS_EVENT, data={"action": "changed"})
 
     async def save(self) -> None:
-        """Have all windows save what is unsaved, except what they have to ask about."""
+        """Have all windows save, except for what they must ask the person about."""
         if windows := self._windows.keys() - self._silent:
             await self._ask_to_save(windows)
         if self._save_shared is not None:

@@ -1,4 +1,4 @@
-"""Commands of OpenHands' SDK: started by one request, and asked for by others."""
+"""Commands of OpenHands' SDK: started by one request, polled by others."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from oh_jupyter.errors import OhJupyterError
 from oh_jupyter.server.links import KernelLink
 
 MAX_EVENTS = 2000
-"""Events that are kept of a kernel; of more, the oldest are forgotten."""
+"""Events remembered of a kernel; the oldest are dropped first."""
 
 NO_EXIT_CODE = -1
-"""Exit code of what did not end by itself: it was stopped, took too long, or was rejected."""
+"""Exit code of a command that was stopped, timed out, or was rejected."""
 
 Event = dict[str, Any]
 """A ``BashCommand`` or ``BashOutput`` of the SDK, as JSON."""
 
 
-async def static_command(
+async def run_static_command(
     link: KernelLink, command: str, cwd: str | None, timeout_seconds: float
 ) -> tuple[int, str, str]:
-    """Exit code, output and problem of a command in a shell of its own, an Action like any other.
+    """Run a command as an Action in a shell of its own; return exit code, output and error.
 
-    A terminal has one output, so what the command says to stderr is in it, too.
-    Its last line ends, as that of nearly every command's output; an Observation does not say.
+    A terminal has one stream, so the output includes stderr. It ends in a newline, which an
+    Observation does not report.
     """
     # In parentheses, so that an exit does not end the shell that waits for it.
     args = {
@@ -43,19 +43,19 @@ async def static_command(
     body = json.dumps({"action": action}).encode()
     try:
         reply = await link.request("execute_action", body=body, cancellable=True)
-    except OhJupyterError as problem:
-        return NO_EXIT_CODE, "", str(problem)
-    found = json.loads(reply.body or b"{}")
-    if found.get("observation") != "run":
-        return NO_EXIT_CODE, "", str(found.get("content", ""))
-    metadata = found["extras"].get("metadata") or {}
-    content, left_out = str(found["content"]), str(metadata.get("prefix") or "")
+    except OhJupyterError as error:
+        return NO_EXIT_CODE, "", str(error)
+    observation = json.loads(reply.body or b"{}")
+    if observation.get("observation") != "run":
+        return NO_EXIT_CODE, "", str(observation.get("content", ""))
+    metadata = observation["extras"].get("metadata") or {}
+    content, omission = str(observation["content"]), str(metadata.get("prefix") or "")
     code = int(metadata.get("exit_code", NO_EXIT_CODE))
-    return code, f"{content}\n" if content else "", left_out.strip()
+    return code, f"{content}\n" if content else "", omission.strip()
 
 
 class CommandLog:
-    """The commands that were started in one kernel, and what they have put out."""
+    """The commands started in one kernel, and their outputs."""
 
     def __init__(self) -> None:
         self._events: dict[str, Event] = {}
@@ -65,22 +65,22 @@ class CommandLog:
     def start(
         self, link: KernelLink, command: str, cwd: str | None, timeout_seconds: float
     ) -> Event:
-        """Start a command; its event, whose id names it."""
-        asked = {"command": command, "cwd": cwd, "timeout": timeout_seconds}
-        started = self._add("BashCommand", asked)
+        """Start a command; return its event, whose id names it."""
+        fields = {"command": command, "cwd": cwd, "timeout": timeout_seconds}
+        started = self._add("BashCommand", fields)
         key = started["id"]
-        run = self._run(key, static_command(link, command, cwd, timeout_seconds))
+        run = self._run(key, run_static_command(link, command, cwd, timeout_seconds))
         task = self._tasks[key] = asyncio.get_running_loop().create_task(run)
         task.add_done_callback(lambda _: self._tasks.pop(key, None))
         return started
 
     async def _run(self, key: str, work: Any) -> Event:
         try:
-            code, output, problem = await work
+            code, output, error = await work
         except asyncio.CancelledError:
-            code, output, problem = NO_EXIT_CODE, "", "The command was stopped"
-        told = {"stdout": output or None, "stderr": problem or None}
-        return self._add("BashOutput", {"command_id": key, "order": 0, "exit_code": code, **told})
+            code, output, error = NO_EXIT_CODE, "", "The command was stopped"
+        texts = {"stdout": output or None, "stderr": error or None}
+        return self._add("BashOutput", {"command_id": key, "order": 0, "exit_code": code, **texts})
 
     def _add(self, kind: str, fields: Event) -> Event:
         now = datetime.now(UTC).isoformat()
@@ -91,39 +91,41 @@ class CommandLog:
         self._watchers.tell(event)
         return event
 
-    async def ended(self, key: str) -> Event:
-        """What a command has put out when it has ended; who waits no longer stops it."""
+    async def output(self, key: str) -> Event:
+        """Wait for the output of a command; cancelling the wait stops the command."""
         return await self._tasks[key]
 
     def stop(self, key: str) -> bool:
-        """Stop a command; False if there is none of that id."""
+        """Stop a command; return False if there is none of that id."""
         if task := self._tasks.get(key):
             task.cancel()
         return key in self._events
 
     def get(self, key: str) -> Event | None:
-        """The event of an id."""
+        """Return the event of an id."""
         return self._events.get(key)
 
     def clear(self) -> int:
-        """Forget all events; how many there were. What runs goes on."""
+        """Forget all events and return their number; commands keep running."""
         count = len(self._events)
         self._events.clear()
         return count
 
-    def search(self, wanted: dict[str, str], *, after_order: int | None = None) -> Iterator[Event]:
-        """The events whose fields have these values, oldest first."""
+    def search(
+        self, expected: dict[str, str], *, after_order: int | None = None
+    ) -> Iterator[Event]:
+        """Yield the events whose fields have these values, oldest first."""
         for event in list(self._events.values()):
             order = event.get("order")
-            fits = all(str(event.get(name)) == value for name, value in wanted.items())
-            if fits and (after_order is None or order is None or order > after_order):
+            matches = all(str(event.get(name)) == value for name, value in expected.items())
+            if matches and (after_order is None or order is None or order > after_order):
                 yield event
 
-    def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
-        """Have each new event told until the function that is returned is called."""
+    def subscribe(self, listener: Callable[[Event], None]) -> Callable[[], None]:
+        """Pass each new event to a function; return one that ends this."""
         return self._watchers.add(listener)
 
     def close(self) -> None:
-        """Stop everything: the server ends."""
+        """Stop all commands."""
         for task in list(self._tasks.values()):
             task.cancel()

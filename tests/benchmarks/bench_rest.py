@@ -58,7 +58,8 @@ def _load_jupyter_server_extension(server):
 """An extension of the server that does nothing but HTTP with a body, there and to the kernel."""
 
 ECHO_OPERATION = """
-from oh_jupyter.kernel.control.rpc import Reply, operation
+from oh_jupyter.kernel.control.rpc import operation
+from oh_jupyter.messages import Reply
 
 @operation("echo")
 async def echo(request):

@@ -113,7 +113,7 @@ def test_a_server_that_is_of_no_use_is_one_line_and_nothing_is_written(
     noted = {"JUPYTER_RUNTIME_DIR": running["runtime"]}
     assert "is not open in" in place.refused("claude", "--notebook", "other.ipynb", **noted)
     url = ("--url", running["url"])
-    assert "refuses the token" in place.refused("claude", *url, "--token", "wrong")
+    assert "rejects the token" in place.refused("claude", *url, "--token", "wrong")
     gone = f"{running['url']}/oh_jupyter/kernels/00000000-0000-0000-0000-000000000000"
     assert "no kernel" in place.refused("claude", "--url", gone, "--token", TOKEN).lower()
     (note,) = Path(running["runtime"]).glob("jpserver-*.json")
@@ -129,5 +129,5 @@ def test_a_server_that_is_of_no_use_is_one_line_and_nothing_is_written(
     about["token"] = "old"
     (runtime / "jpserver-1.json").unlink()
     (runtime / "jpserver-2.json").write_text(json.dumps(about))
-    assert "refuses the token" in place.refused("claude", JUPYTER_RUNTIME_DIR=str(runtime))
+    assert "rejects the token" in place.refused("claude", JUPYTER_RUNTIME_DIR=str(runtime))
     assert not list(place.home.iterdir())

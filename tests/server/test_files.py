@@ -144,8 +144,8 @@ REFUSED = [
     ("no zip", form("a", b""), {"recursive": "true"}, 400, "Recursive uploads must be zip files"),
     ("bad zip", form("a.zip", b"PK"), {}, 400, "a.zip cannot be unpacked"),
     ("no name", form("..", b"x"), {}, 400, "is not a valid file name"),
-    ("no file part", form("a", b"x", field="other"), {}, 422, "no whole file"),
-    ("cut off", form("a", b"x")[:-20], {}, 422, "no whole file"),
+    ("no file part", form("a", b"x", field="other"), {}, 422, "no complete file"),
+    ("cut off", form("a", b"x")[:-20], {}, 422, "no complete file"),
     ("no form", b"rubbish", {}, 422, "form cannot be read"),
     ("no boolean", form("a", b"x"), {"recursive": "maybe"}, 422, "must be true or false"),
 ]

@@ -13,7 +13,7 @@ import pytest
 
 from oh_jupyter.errors import KernelDiedError
 from oh_jupyter.server.default_kernel import DefaultKernel
-from oh_jupyter.server.links import Transfer
+from oh_jupyter.server.links import KernelTransfer
 from oh_jupyter.server.state import state_of
 
 DIE = "import ctypes; ctypes.string_at(0)"  # an exit would wait for a person
@@ -84,7 +84,7 @@ async def test_a_download_whose_kernel_died_is_not_looked_for_in_the_next_one(
     assert (await act("run_ipython", plain_kernel, code=DIE))[0] == 503
     assert (await act("run", plain_kernel, command="true"))[0] == 200
     with pytest.raises(KernelDiedError, match="state of its runtime is lost"):
-        await Transfer(link, begun).request("receive")
+        await KernelTransfer(link, begun).request("receive")
 
 
 async def test_the_default_kernel_is_replaced(act, ask, jp_serverapp) -> None:
@@ -159,7 +159,7 @@ async def test_the_pause_between_attempts_grows_and_ends() -> None:
         assert kernel.id is None
         pauses.append(int(told.rpartition("may be in ")[2].partition(" s")[0]))
         now += pauses[-1] - 0.1
-        with pytest.raises(KernelDiedError, match="The next attempt may be in 1 s"):
+        with pytest.raises(KernelDiedError, match="The next attempt is possible in 1 s"):
             await kernel.start()
         now += 0.2
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60]

@@ -90,7 +90,7 @@ async def test_what_a_person_typed_since_an_agent_read_is_not_replaced(
             type_(f"precious  # {change}")
             refused = await session.call_tool("edit_cell", {"notebook": path, "cell": 1, **change})
             assert refused.is_error
-            assert "was changed since you read it; nothing was changed." in told(refused)
+            assert "has changed since you read it; nothing was written." in told(refused)
             assert f"Its text is now:\nprecious  # {change}" in told(refused)
             assert stored()[1]["source"] == f"precious  # {change}"
         # Now it knows the text.

@@ -154,9 +154,9 @@ def test_why_it_does_not_work_is_said_to_people_and_to_the_client(server, places
         done = failing(places, "--url", f"http://127.0.0.1:{unused.getsockname()[1]}")
     assert "cannot be reached" in done.stderr
     done = failing(places, "--url", server.url, "--token", "wrong")
-    assert "refuses the token" in done.stderr
+    assert "rejects the token" in done.stderr
     done = failing(places, "--url", server.url, "--token", "wrong", "--notebook", "open.ipynb")
-    assert "refuses the token" in done.stderr
+    assert "rejects the token" in done.stderr
     gone = f"{server.url}/oh_jupyter/kernels/00000000-0000-0000-0000-000000000000"
     done = failing(places, "--url", gone, "--token", TOKEN)
     assert "no kernel" in done.stderr.lower()
@@ -265,7 +265,7 @@ def test_all_servers_are_searched_for_a_notebook(places, tmp_path) -> None:
             open_notebook(newer, "both.ipynb")
             assert f":{port}/oh_jupyter/kernels/" in said("newer", "--notebook", "older.ipynb")
             assert f":{port}/oh_jupyter/kernels/" in said("older", "--notebook", "./both.ipynb")
-            assert "names several open notebooks" in said("elsewhere", "--notebook", "both.ipynb")
+            assert "matches several open notebooks" in said("elsewhere", "--notebook", "both.ipynb")
             assert "Several Jupyter servers" in said("elsewhere")
             assert f":{port}/oh_jupyter " in said("older")
             # A note that somebody's death has left behind is no server.

@@ -119,7 +119,7 @@ class TestConfirmation:
         waits = asyncio.Event()
 
         async def progress(done: float, total: float | None, message: str | None) -> None:
-            if message == "waits for a person's approval in JupyterLab (write /etc/x)":
+            if message == "waiting for a person's approval in JupyterLab (write /etc/x)":
                 waits.set()
 
         async with mcp_connect(plain_kernel) as session:

@@ -217,7 +217,7 @@ async def test_pending_requests_end_when_the_kernel_does(
     assert status == 503
     assert "state of its runtime is lost" in answer["detail"]
     ours = [each for each in caplog.records if each.name == "OhJupyter"]
-    assert "the kernel ended meanwhile" in ours[-1].getMessage()
+    assert "the kernel ended before it replied" in ours[-1].getMessage()
     assert [each for each in ours if each.levelname == "ERROR"] == []
     status, after = await act("run_ipython", plain_kernel, code="'alive'")
     if how == "shut down":

@@ -77,7 +77,7 @@ async def test_a_save_waits_for_an_edit_of_the_same_file(contents, saves, tmp_pa
         )
         await asyncio.wait({saving}, timeout=0.1)  # it ends at once if it does not wait
         file.write_text("edited")
-    with pytest.raises(HTTPError, match="changed by somebody else"):
+    with pytest.raises(HTTPError, match="has changed since it was read"):
         await saving
     assert file.read_text() == "edited"
 

@@ -32,13 +32,12 @@ from oh_jupyter.errors import (
 )
 from oh_jupyter.kernel.control.rpc import (
     Operation,
-    Reply,
     ReplyCache,
     Request,
     failure,
     find_operation,
 )
-from oh_jupyter.messages import RECEIVED_MESSAGE, REPLY_MESSAGE
+from oh_jupyter.messages import RECEIVED_MESSAGE, REPLY_MESSAGE, Reply
 from oh_jupyter.runtime import Runtime
 
 if TYPE_CHECKING:

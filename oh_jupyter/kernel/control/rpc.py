@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from oh_jupyter.errors import GatewayError, OhJupyterError, WireError
 from oh_jupyter.events.json import parse_json
+from oh_jupyter.messages import Reply
 from oh_jupyter.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -43,19 +44,6 @@ class Request:
         if not self.buffers:
             raise WireError("The request has no body", name)
         return parse_json(self.buffers[0])
-
-
-@dataclass(frozen=True)
-class Reply:
-    """The result of an operation.
-
-    Attributes:
-        fields: Content of the message; its status is "ok" unless they override it.
-        body: Bytes that travel as a buffer, or None.
-    """
-
-    fields: dict[str, Any] = field(default_factory=dict)
-    body: bytes | None = None
 
 
 Operation = Callable[[Request], Awaitable[Reply]]

@@ -1,43 +1,37 @@
-"""The REST endpoints, and the addresses where they are."""
+"""The REST endpoints and their addresses."""
 
-from jupyter_server.auth.decorator import authorized
 from tornado import web
 
 from oh_jupyter.server.handlers import actions, events, files, info, mcp, runtime
-from oh_jupyter.server.handlers.base import OhHandler, Routes
+from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.routes import READ_ACTIONS, Route, handler_class
 
 __all__ = ["HANDLERS"]
 
 
-class NotFoundHandler(OhHandler):
-    """Every other address below ours: 404, but only for those who may know."""
-
-    @web.authenticated
-    @authorized("read", resource="oh_jupyter:actions")
-    async def get(self) -> None:
-        """Say that there is nothing."""
-        raise web.HTTPError(404, "Not Found")
-
-    post = put = patch = delete = get
+async def _not_found(handler: OhHandler) -> None:
+    """Send 404, to authorized users only."""
+    raise web.HTTPError(404, "Not Found")
 
 
-# On the default kernel, and on an open notebook's.
-_OF_A_KERNEL = [
-    route
-    for module in (actions, events, files, info, mcp, runtime)
-    for route in module.KERNEL_ROUTES
-]
-
-HANDLERS: Routes = [
+NotFoundHandler = handler_class(
     *(
-        (f"/oh_jupyter{path}", handler)
-        for module in (actions, files, info)
-        for path, handler in module.SERVER_ROUTES
-    ),
-    *((f"/oh_jupyter{path}", handler) for path, handler in _OF_A_KERNEL),
+        Route(method, READ_ACTIONS, "", _not_found)
+        for method in ("GET", "POST", "PUT", "PATCH", "DELETE")
+    )
+)
+
+SERVER_TABLES = (actions.server_routes, files.server_routes, info.server_routes)
+KERNEL_TABLES = tuple(module.routes for module in (actions, events, files, info, mcp, runtime))
+"""Endpoints of one kernel: the default one, or an open notebook's."""
+
+HANDLERS: list[tuple[str, type[OhHandler]]] = [
+    *(each for table in SERVER_TABLES for each in table.handlers("/oh_jupyter")),
     *(
-        (rf"/oh_jupyter/kernels/(?P<kernel_id>[\w-]+){path}", handler)
-        for path, handler in _OF_A_KERNEL
+        each
+        for prefix in ("/oh_jupyter", r"/oh_jupyter/kernels/(?P<kernel_id>[\w-]+)")
+        for table in KERNEL_TABLES
+        for each in table.handlers(prefix)
     ),
     (r"/oh_jupyter(?:/.*)?", NotFoundHandler),
 ]

@@ -3,162 +3,148 @@
 from __future__ import annotations
 
 import asyncio
-
-from jupyter_server.auth.decorator import authorized
-from tornado import web
+from typing import Any
 
 from oh_jupyter.errors import KernelTimeoutError, WireError
-from oh_jupyter.server.handlers.base import OhHandler, Routes
-from oh_jupyter.server.links import Reply, acting
+from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.routes import (
+    EXECUTE_ACTIONS,
+    READ_ACTIONS,
+    RouteTable,
+    send_body,
+    send_field,
+)
+from oh_jupyter.server.links import Reply, current_actor
 from oh_jupyter.server.result_store import ID_HEADER, StoredResult
-
-
-class ExecuteActionHandler(OhHandler):
-    """POST an Action, get its Observation.
-
-    A client that goes away takes its Action back: what can be interrupted is. One that sent
-    an id in the header ``X-Request-ID`` can fetch the Observation later instead.
-    """
-
-    @web.authenticated
-    @authorized("execute", resource="oh_jupyter:actions")
-    async def post(self, kernel_id: str | None = None) -> None:
-        """Carry out the Action in the body."""
-        body = self.body
-        if not body:
-            raise WireError('The request has no body: send {"action": {...}}', "action")
-        key = self.request.headers.get(ID_HEADER)
-        if key is not None:
-            reply = await self._stored(key, kernel_id, body)
-        else:
-            link = await self.link(kernel_id)
-            self._begin()
-            async with self.state.unsaved.shared():
-                reply = await self.while_connected(
-                    link.request("execute_action", body=body, cancellable=True)
-                )
-        self.set_header("X-OH-Jupyter-Generation", str(reply.fields.get("generation", "")))
-        self.finish_json(reply.body or b"null")
-
-    async def _stored(self, key: str, kernel_id: str | None, body: bytes) -> Reply:
-        """The answer of a request with an id; KernelTimeoutError while its kernel is silent."""
-        await self.check_kernel(kernel_id)
-
-        async def work(stored: StoredResult) -> Reply:
-            link = await self.link(kernel_id)
-            stored.has_kernel = True
-            async with self.state.unsaved.shared():
-                return await link.request(
-                    "execute_action", None, body, cancellable=True, overdue=stored.overdue
-                )
-
-        self._begin()
-        stored = self.state.results.start(key, self.principal, work)
-        self.set_header(ID_HEADER, key)
-        await stored.wait_unless_overdue()
-        if not stored.task.done():
-            link = await self.link(kernel_id)
-            raise KernelTimeoutError(
-                f"{link.silence()}. Its answer will be at oh_jupyter/requests/{key}"
-            )
-        return self.result_of(stored.task)
-
-    def _begin(self) -> None:
-        self.state.activity.touch()
-        acting.set(self.actor)
-
-
-class ListFilesHandler(OhHandler):
-    """POST a directory, get its names."""
-
-    @web.authenticated
-    @authorized("read", resource="oh_jupyter:actions")
-    async def post(self, kernel_id: str | None = None) -> None:
-        """List a directory of the kernel's machine."""
-        body = self.json_body() if self.body else {}
-        path = body.get("path") if isinstance(body, dict) else body
-        if not isinstance(body, dict) or not isinstance(path, str | None):
-            raise WireError('The body must be {"path": "..."}, or {}', "path")
-        reply = await self.ask(kernel_id, "list_files", {"path": path})
-        self.finish_json(reply.fields["names"])
-
 
 MAX_WAIT_SECONDS = 300.0
 
-
-class RequestHandler(OhHandler):
-    """GET the answer of a request that was sent with an id; DELETE to take it back."""
-
-    @web.authenticated
-    @authorized("execute", resource="oh_jupyter:actions")
-    async def get(self, key: str) -> None:
-        """Send the answer as ``execute_action`` would have, or 202 while there is none."""
-        wait = self._seconds()
-        task = self.state.results.find(key, self.principal).task
-        await asyncio.wait({task}, timeout=wait)
-        self.set_header(ID_HEADER, key)
-        if not task.done():
-            self.set_status(202)
-            self.finish_json({"status": "running"})
-        else:
-            self.finish_json(self.result_of(task).body or b"null")
-
-    @web.authenticated
-    @authorized("execute", resource="oh_jupyter:actions")
-    async def delete(self, key: str) -> None:
-        """Cancel it, if it is not done."""
-        self.state.results.find(key, self.principal).task.cancel()
-        self.finish_empty()
-
-    def _seconds(self) -> float:
-        text = self.get_query_argument("wait", "0")
-        try:
-            seconds = float(text)
-        except ValueError:
-            seconds = -1
-        if not 0 <= seconds <= MAX_WAIT_SECONDS:
-            raise WireError(
-                f"'wait' must be 0 to {MAX_WAIT_SECONDS:.0f} seconds, not {text!r}", "wait"
-            )
-        return seconds
+routes = RouteTable()
+server_routes = RouteTable()
 
 
-class UnsavedHandler(OhHandler):
-    """PUT the paths of a window's documents that have changes which are not in their files.
+@routes.add("POST /execute_action", EXECUTE_ACTIONS, "executeAction")
+async def execute_action(handler: OhHandler, kernel_id: str | None = None) -> None:
+    """Execute the Action in the body, and send its Observation.
 
-    POST to have them saved, as an agent does before it gets at files by other ways than ours.
+    The Action is cancelled when its client disconnects, unless the client has sent an id in the
+    header ``X-Request-ID``, by which it can fetch the Observation later.
     """
+    body = handler.body
+    if not body:
+        raise WireError('The request has no body: send {"action": {...}}', "action")
+    key = handler.request.headers.get(ID_HEADER)
+    if key is not None:
+        reply = await _stored_reply(handler, key, kernel_id, body)
+    else:
+        link = await handler.link(kernel_id)
+        _note_activity(handler)
+        async with handler.state.unsaved.shared():
+            reply = await handler.while_connected(
+                link.request("execute_action", body=body, cancellable=True)
+            )
+    handler.set_header("X-OH-Jupyter-Generation", str(reply.fields.get("generation", "")))
+    send_body(handler, reply)
 
-    @web.authenticated
-    @authorized("execute", resource="oh_jupyter:actions")
-    async def post(self) -> None:
-        """Ask all windows to save, and wait for them."""
-        await self.state.unsaved.save()
-        self.finish_empty()
 
-    @web.authenticated
-    @authorized("write", resource="contents")
-    async def put(self) -> None:
-        """Take note of ``{"client": "...", "paths": [...]}``, after the save ``answered``."""
-        body = self.json_body()
-        told = body if isinstance(body, dict) else {}
-        client, paths = told.get("client"), told.get("paths")
-        if not isinstance(client, str) or not isinstance(paths, list):
-            raise WireError('The body must be {"client": "...", "paths": [...]}', "paths")
-        answered = told.get("answered")
-        self.state.unsaved.report(
-            client,
-            frozenset(str(path) for path in paths),
-            answered if isinstance(answered, int) else None,
+async def _stored_reply(handler: OhHandler, key: str, kernel_id: str | None, body: bytes) -> Reply:
+    """Return the reply to a request with an id, or raise KernelTimeoutError."""
+    await handler.check_kernel(kernel_id)
+    state = handler.state
+
+    async def execute(stored: StoredResult) -> Reply:
+        link = await handler.link(kernel_id)
+        stored.has_kernel = True
+        async with state.unsaved.shared():
+            return await link.request(
+                "execute_action", None, body, cancellable=True, overdue=stored.overdue
+            )
+
+    _note_activity(handler)
+    stored = state.results.start(key, handler.principal, execute)
+    handler.set_header(ID_HEADER, key)
+    await stored.wait_unless_overdue()
+    if not stored.task.done():
+        link = await handler.link(kernel_id)
+        raise KernelTimeoutError(
+            f"{link.silence()}. Its response will be at oh_jupyter/requests/{key}"
         )
-        self.finish_empty()
+    return handler.result_of(stored.task)
 
 
-KERNEL_ROUTES: Routes = [
-    (r"/execute_action", ExecuteActionHandler),
-    (r"/list_files", ListFilesHandler),
-]
-SERVER_ROUTES: Routes = [
-    (r"/unsaved", UnsavedHandler),
-    (r"/requests/(?P<key>[^/]+)", RequestHandler),
-]
+def _note_activity(handler: OhHandler) -> None:
+    handler.state.activity.touch()
+    current_actor.set(handler.actor)
+
+
+def _directory(handler: OhHandler) -> dict[str, Any]:
+    body = handler.json_body() if handler.body else {}
+    path = body.get("path") if isinstance(body, dict) else body
+    if not isinstance(body, dict) or not isinstance(path, str | None):
+        raise WireError('The body must be {"path": "..."}, or {}', "path")
+    return {"path": path}
+
+
+routes.forward(
+    "POST /list_files",
+    READ_ACTIONS,
+    "listFiles",
+    "list_files",
+    send_field("names"),
+    fields=_directory,
+)
+
+
+@server_routes.add("GET /requests/(?P<key>[^/]+)", EXECUTE_ACTIONS, "fetchAnswer")
+async def fetch_result(handler: OhHandler, key: str) -> None:
+    """Send the result of a request with an id as ``execute_action`` does, or 202 while it runs."""
+    wait = _wait_seconds(handler)
+    task = handler.state.results.find(key, handler.principal).task
+    await asyncio.wait({task}, timeout=wait)
+    handler.set_header(ID_HEADER, key)
+    if task.done():
+        send_body(handler, handler.result_of(task))
+    else:
+        handler.set_status(202)
+        handler.finish_json({"status": "running"})
+
+
+@server_routes.add("DELETE /requests/(?P<key>[^/]+)", EXECUTE_ACTIONS, "cancelRequest")
+async def cancel_request(handler: OhHandler, key: str) -> None:
+    """Cancel a request with an id unless it is done."""
+    handler.state.results.find(key, handler.principal).task.cancel()
+    handler.finish_empty()
+
+
+def _wait_seconds(handler: OhHandler) -> float:
+    text = handler.get_query_argument("wait", "0")
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1
+    if not 0 <= seconds <= MAX_WAIT_SECONDS:
+        raise WireError(f"'wait' must be 0 to {MAX_WAIT_SECONDS:.0f} seconds, not {text!r}", "wait")
+    return seconds
+
+
+@server_routes.add("POST /unsaved", EXECUTE_ACTIONS, "saveUnsaved")
+async def save_unsaved(handler: OhHandler) -> None:
+    """Have all windows save, as an agent needs before it reads files by other means than ours."""
+    await handler.state.unsaved.save()
+    handler.finish_empty()
+
+
+@server_routes.add("PUT /unsaved", ("write", "contents"), "reportUnsaved")
+async def report_unsaved(handler: OhHandler) -> None:
+    """Note a window's unsaved documents, and the save request that the report answers."""
+    body = handler.json_body()
+    report = body if isinstance(body, dict) else {}
+    client, paths, answered = (report.get(name) for name in ("client", "paths", "answered"))
+    if not isinstance(client, str) or not isinstance(paths, list):
+        raise WireError('The body must be {"client": "...", "paths": [...]}', "paths")
+    handler.state.unsaved.report(
+        client,
+        frozenset(str(path) for path in paths),
+        answered if isinstance(answered, int) else None,
+    )
+    handler.finish_empty()

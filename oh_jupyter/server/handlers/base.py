@@ -1,4 +1,4 @@
-"""What all handlers share: who may use them, and how they say what went wrong."""
+"""Base of all handlers: admission, bodies, access to kernels, errors."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import asyncio
 import hmac
 import json
 import os
-from collections.abc import Awaitable, Coroutine
+from collections.abc import Awaitable, Coroutine, Mapping
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from jupyter_core.utils import ensure_async
 from jupyter_server.auth.identity import IdentityProvider, User
@@ -43,7 +43,7 @@ from oh_jupyter.errors import (
 from oh_jupyter.events.json import parse_json
 from oh_jupyter.messages import GUEST_HEADER
 from oh_jupyter.server.http_errors import reason_of
-from oh_jupyter.server.links import KernelLink, Reply, Transfer
+from oh_jupyter.server.links import KernelLink, KernelTransfer
 from oh_jupyter.server.state import ServerState, state_of
 
 T = TypeVar("T")
@@ -55,13 +55,13 @@ ACTOR_HEADERS = {
     "chat": "X-Jupyter-Chat-Id",
     "guest": GUEST_HEADER,
 }
-"""Headers that name who acts: a persona of Jupyter AI and its chat, or a guest agent."""
+"""Headers that name the actor: a persona of Jupyter AI and its chat, or a guest agent."""
 
 MAX_NAME_CHARS = 200
 
-NOT_LET_IN = (
+NOT_AUTHENTICATED = (
     "The server's token is missing or wrong. Send it as the header Authorization: token TOKEN, or "
-    f"as {SESSION_KEY_HEADER}; jupyter server list shows the one in force"
+    f"as {SESSION_KEY_HEADER}; jupyter server list shows the current one"
 )
 
 _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
@@ -88,14 +88,14 @@ _STATUS: tuple[tuple[type[OhJupyterError], int], ...] = (
 
 
 class SessionKeyIdentityProvider(IdentityProvider):  # type: ignore[misc]
-    """Knows who shows the session key, whichever way the server knows others."""
+    """Identity of requests that carry a session key, whatever identity provider the server has."""
 
     def get_user(self, handler: Any) -> User:
-        """The one user that there is."""
+        """Return the only user."""
         return User(username="openhands", name="openhands", display_name="OpenHands")
 
     def is_token_authenticated(self, handler: Any) -> bool:
-        """Whether the request is free of the XSRF check: no other site can send the key."""
+        """Skip the XSRF check: no other site can send the key."""
         return True
 
 
@@ -105,7 +105,7 @@ def _session_key_identity() -> SessionKeyIdentityProvider:
 
 
 def is_session_key(key: str) -> bool:
-    """Whether it is the key that OpenHands' clients send, where one is set."""
+    """Whether a key is the configured session key of OpenHands' clients."""
     expected = os.environ.get(SESSION_KEY_VARIABLE, "")
     return bool(expected) and hmac.compare_digest(key.encode(), expected.encode())
 
@@ -114,47 +114,47 @@ def is_session_key(key: str) -> bool:
 class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
     """Base of the handlers.
 
-    Bodies come in pieces, so that none is read of who may not send it, and none is kept that
-    is too large. ``by_session_key`` and ``by_address_key`` tell of the keys that agents have.
+    Bodies are streamed: unauthorized ones are not read, and oversized ones are not kept.
+    ``by_session_key`` and ``by_address_key`` say which of the agents' keys admitted the request.
     """
 
+    routes: ClassVar[Mapping[str, Any]] = {}
     by_session_key = False
     by_address_key = False
     client_has_left = False
-    _refused_unread = False
+    _rejected_unread = False
     _has_kernel_ended = False
     _work: asyncio.Task[Any] | None = None
 
     async def prepare(self, **kwargs: Any) -> None:
-        """Admit the request before its body is read, or refuse it."""
+        """Admit or reject the request before its body is read."""
         try:
             await self.admit(**kwargs)
         except Exception:
-            self._refused_unread = True
+            self._rejected_unread = True
             raise
 
     async def admit(self, **kwargs: Any) -> None:
-        """Raise what is wrong with the request's head.
+        """Check the request's headers, and raise an error to reject it.
 
-        Who shows the session key is let in, as OpenHands' clients are. The key is sent in a
-        header, so like Jupyter's own token it cannot be forged by another site, and the same
-        requests are free of the XSRF check.
+        A session key travels in a header. Like Jupyter's token, no other site can forge it, so
+        these requests skip the XSRF check.
         """
-        given = self.request.headers.get(SESSION_KEY_HEADER, "")
+        key = self.request.headers.get(SESSION_KEY_HEADER, "")
         own_key = self.state.own_key.encode()
         authorization = self.request.headers.get("Authorization", "").rpartition(" ")[2]
-        self.by_session_key = is_session_key(given) or any(
-            hmac.compare_digest(each.encode(), own_key) for each in (given, authorization)
+        self.by_session_key = is_session_key(key) or any(
+            hmac.compare_digest(credential.encode(), own_key) for credential in (key, authorization)
         )
-        if given and not self.by_session_key and "Authorization" not in self.request.headers:
-            # Clients of OpenHands have one header for whatever key they were given.
-            self.request.headers["Authorization"] = f"token {given}"
+        if key and not self.by_session_key and "Authorization" not in self.request.headers:
+            # OpenHands' clients send any kind of key in this one header.
+            self.request.headers["Authorization"] = f"token {key}"
         self._body: list[bytes] = []
         self._body_bytes = 0
         prepared: Any = super().prepare(**kwargs)
         await ensure_async(prepared)
         if self.current_user is None:
-            return  # the decorators of the method say so
+            return  # the decorators of the method reject it
         limits = self.state.limits
         limits.rate.take(self.principal)
         if not self.is_upload():
@@ -162,29 +162,29 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     @property
     def identity_provider(self) -> IdentityProvider:
-        """The server's, or one that knows whoever shows a key."""
+        """The server's identity provider, or that of requests with a key."""
         if self.by_session_key or self.by_address_key:
             return _session_key_identity()
-        found: IdentityProvider = super().identity_provider
-        return found
+        provider: IdentityProvider = super().identity_provider
+        return provider
 
     def check_xsrf_cookie(self) -> None:
-        """Check it, unless a key came; JupyterHub's own check knows of its tokens only."""
+        """Check it unless the request has a key; JupyterHub's check knows only its own tokens."""
         if not (self.by_session_key or self.by_address_key):
             super().check_xsrf_cookie()
 
     @property
     def announced_bytes(self) -> int:
-        """Size of the body as the request's head tells it; 0 if it does not."""
-        announced = self.request.headers.get("Content-Length", "0")
-        return int(announced) if announced.isdigit() else 0
+        """The request's Content-Length, or 0."""
+        length = self.request.headers.get("Content-Length", "0")
+        return int(length) if length.isdigit() else 0
 
     def is_upload(self) -> bool:
-        """Whether the request's body is passed on instead of being kept."""
+        """Whether the body is passed on in pieces instead of being collected."""
         return False
 
     def data_received(self, chunk: bytes) -> Awaitable[None] | None:
-        """Keep some of the body, up to the limit."""
+        """Collect a part of the body, up to the limit."""
         self._body_bytes += len(chunk)
         if self._body_bytes <= self.state.limits.max_body_bytes:
             self._body.append(chunk)
@@ -192,16 +192,16 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     @property
     def body(self) -> bytes:
-        """The body; TransferTooLargeError if it is larger than the limit."""
+        """The body; raises TransferTooLargeError above the limit."""
         self.state.limits.check_body(self._body_bytes)
         return b"".join(self._body)
 
     def json_body(self) -> Any:
-        """The parsed body; WireError if it is no JSON."""
+        """Return the parsed body, or raise WireError."""
         return parse_json(self.body)
 
     def json_object(self, *known: str) -> dict[str, Any]:
-        """The body as an object that has no other fields than those; WireError for others."""
+        """Return the body, a JSON object with only these fields, or raise WireError."""
         body = self.json_body()
         if not isinstance(body, dict):
             raise WireError("The body must be a JSON object", "body")
@@ -210,7 +210,7 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         return body
 
     def path_argument(self, name: str) -> str | None:
-        """A path of the query as it is, None if there is none; WireError if it is no path."""
+        """Return a path of the query unchanged, None if absent; raise WireError if malformed."""
         values = self.request.query_arguments.get(name)
         if not values:
             return None
@@ -223,59 +223,46 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
         return path
 
     def flag(self, name: str) -> bool:
-        """Whether an argument of the query says yes."""
+        """Whether an argument of the query is true."""
         return str(self.get_query_argument(name, "false")).lower() in ("true", "1")
 
     @property
     def state(self) -> ServerState:
-        """The state of the extension."""
+        """State of the extension."""
         return state_of(self.settings)
 
     @property
     def principal(self) -> str:
-        """Who asks. A token is one principal: Jupyter makes up a user for each request with it."""
+        """The caller. A token is one principal: Jupyter invents a user for each of its requests."""
         anonymous = self.token_authenticated and not (self.by_session_key or self.by_address_key)
         return "" if anonymous else str(self.current_user.username)
 
     @property
     def actor(self) -> dict[str, str]:
-        """Who asks, for the event log: the user if known, and the headers that name an agent."""
-        named = {name: self.request.headers.get(key) for name, key in ACTOR_HEADERS.items()}
-        named["user"] = self.principal
-        return {name: value[:MAX_NAME_CHARS] for name, value in named.items() if value}
+        """The caller for the event log: the user if known, and headers that name an agent."""
+        names = {name: self.request.headers.get(key) for name, key in ACTOR_HEADERS.items()}
+        names["user"] = self.principal
+        return {name: value[:MAX_NAME_CHARS] for name, value in names.items() if value}
 
     async def allowed(self, action: str, resource: str) -> bool:
-        """Whether Jupyter's authorizer lets the user do something."""
-        asked = self.authorizer.is_authorized(self, self.current_user, action, resource)
-        return bool(await ensure_async(asked))
+        """Ask Jupyter's authorizer about the user."""
+        verdict = self.authorizer.is_authorized(self, self.current_user, action, resource)
+        return bool(await ensure_async(verdict))
 
     async def check_kernel(self, kernel_id: str | None) -> None:
-        """Raise 403 unless the user may execute code in a kernel; the default one is nobody's."""
+        """Raise 403 unless the user may execute code in this kernel; everybody may in None."""
         if kernel_id is not None and not await self.allowed("execute", "kernels"):
             raise web.HTTPError(403, "User is not authorized to execute on resource: kernels.")
 
     async def link(self, kernel_id: str | None) -> KernelLink:
-        """The link to a kernel that the user may execute code in, None for the default one."""
+        """Return the link to a kernel, None for the default one, if the user may use it."""
         await self.check_kernel(kernel_id)
         if kernel_id is None:
             return await self.state.router.default()
         return self.state.router.link(kernel_id)
 
-    async def ask(
-        self,
-        kernel_id: str | None,
-        operation: str,
-        fields: dict[str, Any] | None = None,
-        body: bytes | None = None,
-        *,
-        load: bool = True,
-    ) -> Reply:
-        """The reply of a kernel that the user may execute code in, None for the default one."""
-        link = await self.link(kernel_id)
-        return await link.request(operation, fields, body, load=load)
-
     async def while_connected(self, work: Coroutine[Any, Any, T]) -> T:
-        """The result of work that is cancelled when the client leaves."""
+        """Return the result of work that is cancelled when the client disconnects."""
         task = self._work = asyncio.get_running_loop().create_task(work)
         if self.client_has_left:
             task.cancel()
@@ -287,82 +274,87 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
 
     @staticmethod
     def result_of(task: asyncio.Task[T]) -> T:
-        """The result of a task that is done; 410 if it was cancelled."""
+        """Return the result of a finished task; raise 410 if it was cancelled."""
         if task.cancelled():
             raise web.HTTPError(410, "The request was cancelled")
         return task.result()
 
     def on_connection_close(self) -> None:
-        """Cancel what nobody waits for any more."""
+        """Cancel the work of a client that has disconnected."""
         self.client_has_left = True
         if self._work is not None:
             self._work.cancel()
         super().on_connection_close()
 
-    async def send_pieces(self, download: Transfer) -> None:
-        """Send what a kernel has to give, each piece when the one before was taken."""
+    async def send_pieces(self, download: KernelTransfer) -> None:
+        """Stream a download of a kernel as fast as the client takes it."""
         try:
             while piece := (await download.request("receive")).body:
                 self.write(piece)
                 await self.flush()
-            # By itself Jupyter would call an empty one JSON.
+            # Jupyter would label an empty body as JSON.
             self.finish(set_content_type=self._headers["Content-Type"])
         except StreamClosedError:
             run_in_background(download.request("give_up"))
         except OhJupyterError:
             if not self._headers_written:
                 raise
-            # The head says that all is well: only a broken connection tells the client.
-            self.log.warning("oh_jupyter: a download broke off", exc_info=True)
+            # The status is already sent as 200: only a broken connection reports the failure.
+            self.log.warning("oh_jupyter: a download failed half-way", exc_info=True)
             connection: Any = self.request.connection
             connection.stream.close()
 
     def write_error(self, status_code: int, **kwargs: Any) -> None:
-        """Answer an error as FastAPI would, which OpenHands' clients read, and as Jupyter does."""
-        problem = kwargs.get("exc_info", (None, None, None))[1]
-        self._has_kernel_ended = isinstance(problem, KernelDiedError | RuntimeClosedError)
-        # A client that only looks into a person's kernel asks so: nothing there is no failure, nor
-        # is a kernel that restarts meanwhile.
-        nothing = self._has_kernel_ended or isinstance(problem, ExtensionMissingError)
-        if nothing and self.flag("if_loaded"):
+        """Send an error in the format of FastAPI, for OpenHands' clients, and of Jupyter."""
+        error = kwargs.get("exc_info", (None, None, None))[1]
+        self._has_kernel_ended = isinstance(error, KernelDiedError | RuntimeClosedError)
+        # A client that only inspects a person's kernel passes this flag: a kernel without a
+        # runtime, or one that is restarting, is no failure.
+        has_no_runtime = self._has_kernel_ended or isinstance(error, ExtensionMissingError)
+        if has_no_runtime and self.flag("if_loaded"):
             self.finish_empty()
             return
-        detail = self._reason
-        if isinstance(problem, OhJupyterError):
-            status_code = next(code for cls, code in _STATUS if isinstance(problem, cls))
-            detail = str(problem)
-        elif isinstance(problem, web.HTTPError):
-            detail = reason_of(problem)
-        elif problem is not None:
-            detail = "An unexpected error occurred. Please try again later."
-        if status_code == 403 and SESSION_KEY_HEADER in self.request.headers:
-            detail = "Invalid API Key"
-        elif status_code == 403 and self._is_unknown and not self.request.cookies:
-            detail = NOT_LET_IN  # without them, nobody lacks an XSRF token
-        body: dict[str, Any] = {"detail": detail, "message": detail}
-        if isinstance(problem, OhJupyterError):
-            body["error"] = type(problem).__name__
-        if isinstance(problem, KernelTimeoutError):
-            body["withdrawn"] = problem.withdrawn
-        if isinstance(problem, WireError) and problem.field:
-            body["field"] = problem.field
-        if isinstance(problem, LimitExceededError):
-            self.set_header("Retry-After", str(problem.retry_after))
-        if self._refused_unread:  # tornado closes the connection then, without saying so
+        if isinstance(error, OhJupyterError):
+            status_code = next(code for cls, code in _STATUS if isinstance(error, cls))
+        body: dict[str, Any] = {"detail": self._detail(error, status_code)}
+        body["message"] = body["detail"]
+        if isinstance(error, OhJupyterError):
+            body["error"] = type(error).__name__
+        if isinstance(error, KernelTimeoutError):
+            body["withdrawn"] = error.withdrawn
+        if isinstance(error, WireError) and error.field:
+            body["field"] = error.field
+        if isinstance(error, LimitExceededError):
+            self.set_header("Retry-After", str(error.retry_after))
+        if self._rejected_unread:  # tornado then closes the connection without announcing it
             self.set_header("Connection", "close")
         self.set_status(status_code)
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(body))
 
+    def _detail(self, error: BaseException | None, status_code: int) -> str:
+        """Return the sentence that describes an error to the client."""
+        if status_code == 403 and SESSION_KEY_HEADER in self.request.headers:
+            return "Invalid API Key"
+        if status_code == 403 and self._is_unauthenticated and not self.request.cookies:
+            return NOT_AUTHENTICATED  # with cookies, it may be the XSRF token that is missing
+        if isinstance(error, OhJupyterError):
+            return str(error)
+        if isinstance(error, web.HTTPError):
+            return reason_of(error)
+        if error is not None:
+            return "An unexpected error occurred. Please try again later."
+        return str(self._reason)
+
     @property
-    def _is_unknown(self) -> bool:
-        """Whether it was looked who asks, and nobody was found; a refused host is not looked at."""
+    def _is_unauthenticated(self) -> bool:
+        """Whether authentication ran and found no user; it does not run for a rejected host."""
         return getattr(self, "_jupyter_current_user", self) is None and bool(self.check_host())
 
     def log_exception(self, *exc_info: Any) -> None:
-        """Log what is ours to mend; what the caller did wrong is in the answer.
+        """Log unexpected errors; the caller's own mistakes are in the response.
 
-        Tornado would log the whole address of an HTTPError, with the token in it.
+        Tornado would log the whole URL of an HTTPError, including the token.
         """
         if isinstance(exc_info[1], OhJupyterError | web.HTTPError):
             self.log.debug("oh_jupyter: %s", exc_info[1])
@@ -370,26 +362,22 @@ class OhHandler(ExtensionHandlerMixin, APIHandler):  # type: ignore[misc]
             super().log_exception(*exc_info)
 
     def _log(self) -> None:
-        """Log the request, but not as an error of the server if a person restarted the kernel.
+        """Log the request, as a warning if its kernel ended.
 
-        Jupyter would dump the headers of any request that gets a 503.
+        Jupyter would dump the headers of any request with status 503.
         """
         if self._has_kernel_ended:
             status, method, path = self.get_status(), self.request.method, self.request.path
-            self.log.warning("%s %s %s: the kernel ended meanwhile", status, method, path)
+            self.log.warning("%s %s %s: the kernel ended before it replied", status, method, path)
         else:
             super()._log()
 
     def finish_empty(self) -> None:
-        """Say that it is done."""
+        """Send 204."""
         self.set_status(204)
         self.finish()
 
     def finish_json(self, body: bytes | str | dict[str, Any] | list[Any]) -> None:
-        """Send JSON, encoded already or to be encoded."""
+        """Send JSON, encoding it if necessary."""
         self.set_header("Content-Type", "application/json")
         self.finish(json.dumps(body) if isinstance(body, dict | list) else body)
-
-
-Routes = list[tuple[str, type[OhHandler]]]
-"""Patterns of addresses, and their handlers: ``KERNEL_ROUTES`` below a kernel's address."""

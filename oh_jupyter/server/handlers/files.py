@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from jupyter_server.auth.decorator import authorized
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 from tornado import web
@@ -20,37 +19,46 @@ from oh_jupyter.errors import (
     TransferTooLargeError,
     WireError,
 )
-from oh_jupyter.server.handlers.base import OhHandler, Routes
-from oh_jupyter.server.links import Transfer
+from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.routes import (
+    EXECUTE_ACTIONS,
+    READ_STORE,
+    WRITE_STORE,
+    Permission,
+    RouteTable,
+    send_nothing,
+)
+from oh_jupyter.server.links import KernelTransfer
 
 PIECE_BYTES = 1024 * 1024
-"""Bytes that go to the kernel in one message."""
+"""Bytes sent to the kernel in one message."""
 
 FORM_OVERHEAD_BYTES = 64 * 1024
-"""Bytes of a form that are not the file's, at most."""
+"""Upper bound for the bytes of a form beside the file."""
+
+BINARY = "application/octet-stream"
+
+routes = RouteTable()
+server_routes = RouteTable()
 
 
-@web.stream_request_body
 class StreamedUploadHandler(OhHandler):
     """Passes a body on to the kernel in pieces, as fast as the kernel takes them."""
 
-    resource = "oh_jupyter:actions"
-    action = "execute"
-    upload_method: ClassVar[str]
+    permission: ClassVar[Permission] = EXECUTE_ACTIONS
+    upload_method: ClassVar[str] = "POST"
 
     async def admit(self, **kwargs: Any) -> None:
-        """Refuse what will be refused before the body is sent."""
-        self._transfer: Transfer | None = None
-        self.problem: Exception | None = None
+        """Check permission and size before the body is sent."""
+        self._transfer: KernelTransfer | None = None
+        self.error: Exception | None = None
         await super().admit(**kwargs)
         if not self.is_upload():
             return
-        self._waiting: list[bytes] = []
-        self._waiting_bytes = self.sent_bytes = 0
-        # The decorators of the method itself are asked when the body is there already.
-        if self.current_user is None:
-            raise web.HTTPError(403)
-        if not await self.allowed(self.action, self.resource):
+        self._pending: list[bytes] = []
+        self._pending_bytes = self.sent_bytes = 0
+        # The decorators of the method run only when the body has arrived.
+        if self.current_user is None or not await self.allowed(*self.permission):
             raise web.HTTPError(403)
         limit = self.state.limits.max_upload_bytes + FORM_OVERHEAD_BYTES
         connection: Any = self.request.connection
@@ -62,174 +70,131 @@ class StreamedUploadHandler(OhHandler):
             )
 
     def is_upload(self) -> bool:
-        """Whether the request's body is to be passed on: other methods get none."""
+        """Whether the body is passed on; only one method has such a body."""
         return self.request.method == self.upload_method
 
     async def data_received(self, chunk: bytes) -> None:
         """Pass contents on."""
-        if not self.is_upload() or self.problem is not None:
+        if not self.is_upload() or self.error is not None:
             return
         try:
             for piece in self.pieces(chunk):
                 if self._transfer is None:
                     await self.start()
-                await self.send(piece)
-        except Exception as problem:  # raised here, it would only break the connection
-            self.problem = problem
+                await self._send(piece)
+        except Exception as error:  # raised here, it would only close the connection
+            self.error = error
 
     def pieces(self, chunk: bytes) -> list[bytes]:
-        """What is to be passed on of the next bytes of the body."""
+        """Return the contents of the file in the next bytes of the body."""
         return [chunk]
 
     async def start(self) -> None:
-        """Begin the upload with what the request says of it."""
+        """Start the upload with the fields of the request."""
         raise NotImplementedError
 
+    async def begin(self, operation: str, **fields: Any) -> None:
+        """Start the upload in the kernel by an operation."""
+        link = await self.link(self.path_kwargs.get("kernel_id"))
+        self.state.activity.touch()
+        self._transfer = KernelTransfer(link, await link.request(operation, fields))
+        if self.client_has_left:  # during the request, when there was nothing to discard
+            await self.discard()
+
     async def complete(self) -> None:
-        """Have the whole body put in its place, or forgotten; what went wrong with it is raised."""
+        """Have the kernel store the whole body, or discard it and raise what went wrong."""
         try:
-            if self.problem is not None:
-                raise self.problem
+            if self.error is not None:
+                raise self.error
             if self._transfer is None:  # the file is empty
                 await self.start()
-            await self.end()
+            await self._send_pending()
+            await self._active_transfer().request("finish")
+            self._transfer = None
         except Exception:
             await self.discard()
             raise
 
-    async def send(self, piece: bytes) -> None:
-        """Pass on some bytes; few are gathered."""
-        self._waiting.append(piece)
-        self._waiting_bytes += len(piece)
-        self.sent_bytes += len(piece)
-        if self._waiting_bytes >= PIECE_BYTES:
-            await self._send_waiting()
-
-    async def begin(self, kernel_id: str | None, operation: str, **fields: Any) -> None:
-        """Begin the upload in the kernel, by an operation with some arguments."""
-        link = await self.link(kernel_id)
-        self.state.activity.touch()
-        reply = await link.request(operation, fields)
-        self._transfer = Transfer(link, reply)
-        if self.client_has_left:  # while the kernel was asked, so that nothing was there to discard
-            await self.discard()
-
-    async def end(self) -> None:
-        """All contents are there: have them put in their place."""
-        await self._send_waiting()
-        await self._under_way().request("finish")
-        self._transfer = None
-
     async def discard(self) -> None:
-        """Have the kernel forget what it got."""
+        """Have the kernel discard what it has received."""
         transfer, self._transfer = self._transfer, None
         if transfer is not None:
             with suppress(OhJupyterError):
                 await transfer.request("give_up")
 
-    def _under_way(self) -> Transfer:
-        if self._transfer is None:
-            raise TransferNotFoundError("The client went away; its upload was given up")
-        return self._transfer
+    async def _send(self, piece: bytes) -> None:
+        """Send some bytes; small pieces are collected first."""
+        self._pending.append(piece)
+        self._pending_bytes += len(piece)
+        self.sent_bytes += len(piece)
+        if self._pending_bytes >= PIECE_BYTES:
+            await self._send_pending()
 
-    async def _send_waiting(self) -> None:
-        transfer = self._under_way()
-        body = b"".join(self._waiting)
-        self._waiting, self._waiting_bytes = [], 0
+    async def _send_pending(self) -> None:
+        transfer = self._active_transfer()
+        body = b"".join(self._pending)
+        self._pending, self._pending_bytes = [], 0
         if body:
             await transfer.request("send", body)
 
+    def _active_transfer(self) -> KernelTransfer:
+        if self._transfer is None:
+            raise TransferNotFoundError("The client disconnected; its upload was discarded")
+        return self._transfer
+
     def on_connection_close(self) -> None:
-        """Forget what will not be ended: the client went away."""
+        """Discard the upload of a client that has disconnected."""
         run_in_background(self.discard())
         super().on_connection_close()
 
 
-class UploadHandler(StreamedUploadHandler):
-    """POST a file, or a zipped folder, as a form."""
-
-    upload_method = "POST"
+class FormUploadHandler(StreamedUploadHandler):
+    """Takes a file, or a zipped folder, as a form."""
 
     async def admit(self, **kwargs: Any) -> None:
-        """Read the head of the request."""
+        """Read the headers of the form."""
         await super().admit(**kwargs)
         if self.is_upload():
-            self._form = FileForm(self.request.headers.get("Content-Type", ""))
+            self.form = FileForm(self.request.headers.get("Content-Type", ""))
 
     def pieces(self, chunk: bytes) -> list[bytes]:
-        """What of the file is in the next bytes of the form."""
-        return self._form.feed(chunk)
+        """Return the contents of the file in the next bytes of the form."""
+        return self.form.feed(chunk)
 
-    @web.authenticated
-    @authorized("execute", resource="oh_jupyter:actions")
-    async def post(self, kernel_id: str | None = None) -> None:
-        """Put the file in its place."""
-        self.check_form()
-        await self.complete()
-        self.finish_json(
-            {
-                "filename": self._form.filename,
-                "destination": self._destination(),
-                "recursive": self._recursive(),
-            }
-        )
-
-    def check_form(self) -> None:
-        """Note as the upload's problem that its form was not whole."""
-        if self.problem is None and not (self._form.filename is not None and self._form.complete):
-            self.problem = WireError(
-                "There is no whole file in the form, in a part named 'file'", "file"
-            )
+    async def complete(self) -> None:
+        """Complete the upload; an incomplete form is an error."""
+        if self.error is None and not (self.form.filename is not None and self.form.complete):
+            self.error = WireError("The form has no complete file in a part named 'file'", "file")
+        await super().complete()
 
     async def start(self) -> None:
         """Name the file and its folder."""
-        await self.begin(
-            self.path_kwargs.get("kernel_id"),
-            "upload",
-            destination=self._destination(),
-            filename=self._form.filename,
-            recursive=self._recursive(),
-        )
+        await self.begin("upload", **self.target())
 
-    def _destination(self) -> str:
-        return self.path_argument("destination") or "/"
-
-    def _recursive(self) -> bool:
+    def target(self) -> dict[str, Any]:
+        """Return where the file goes, and whether it is a zip file to unpack."""
         text = self.get_query_argument("recursive", "false").lower()
         if text not in ("true", "false", "1", "0"):
             raise WireError(f"'recursive' must be true or false, not {text!r}", "recursive")
-        return text in ("true", "1")
+        return {
+            "filename": self.form.filename,
+            "destination": self.path_argument("destination") or "/",
+            "recursive": text in ("true", "1"),
+        }
 
 
-class DownloadHandler(OhHandler):
-    """GET a file or directory as a zip file."""
-
-    @web.authenticated
-    @authorized("execute", resource="oh_jupyter:actions")
-    async def get(self, kernel_id: str | None = None) -> None:
-        """Send the zip file while it is made."""
-        path = self.path_argument("path")
-        if path is None:
-            raise WireError("Say what to download: ?path=/absolute/path", "path")
-        link = await self.link(kernel_id)
-        self.state.activity.touch()
-        reply = await link.request("download", {"path": path})
-        self.set_header("Content-Type", "application/zip")
-        self.set_header("Content-Disposition", _attachment(f"{reply.fields['name']}.zip"))
-        await self.send_pieces(Transfer(link, reply))
-
-
-def _attachment(name: str) -> str:
-    """The header that names a file, also one whose name is not ASCII (RFC 6266)."""
-    plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "_" for c in name)
-    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+@routes.add("POST /upload_file", EXECUTE_ACTIONS, "uploadFile", FormUploadHandler)
+async def upload_file(handler: FormUploadHandler, kernel_id: str | None = None) -> None:
+    """Store the file, and report where it went."""
+    await handler.complete()
+    handler.finish_json(handler.target())
 
 
 class FileForm:
-    """Reads a ``multipart/form-data`` body, whose file is the part named ``file``."""
+    """Parser of a ``multipart/form-data`` body, whose file is the part named ``file``."""
 
     def __init__(self, content_type: str) -> None:
-        """Begin."""
+        """Raise WireError unless it is the type of a form."""
         kind, options = parse_options_header(content_type)
         boundary = options.get(b"boundary")
         if kind != b"multipart/form-data" or not boundary:
@@ -255,11 +220,11 @@ class FileForm:
         )
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """What of the file is in the next bytes of the body; WireError if the form is malformed."""
+        """Return the contents of the file in the next bytes; raise WireError if malformed."""
         try:
             self._parser.write(chunk)
-        except MultipartParseError as problem:
-            raise WireError(f"The form cannot be read: {problem}", "file") from None
+        except MultipartParseError as error:
+            raise WireError(f"The form cannot be parsed: {error}", "file") from None
         pieces, self._pieces = self._pieces, []
         return pieces
 
@@ -290,120 +255,137 @@ class FileForm:
         self.complete = True
 
 
-BYTES = "application/octet-stream"
+async def start_download(
+    handler: OhHandler, kernel_id: str | None, operation: str, path: str
+) -> KernelTransfer:
+    """Start a download in the kernel."""
+    link = await handler.link(kernel_id)
+    handler.state.activity.touch()
+    return KernelTransfer(link, await link.request(operation, {"path": path}))
+
+
+@routes.add("GET /download_files", EXECUTE_ACTIONS, "downloadFiles")
+async def download_files(handler: OhHandler, kernel_id: str | None = None) -> None:
+    """Send a file or directory as a zip file while it is made."""
+    path = handler.path_argument("path")
+    if path is None:
+        raise WireError("Name what to download: ?path=/absolute/path", "path")
+    download = await start_download(handler, kernel_id, "download", path)
+    handler.set_header("Content-Type", "application/zip")
+    handler.set_header("Content-Disposition", _attachment(f"{download.started.fields['name']}.zip"))
+    await handler.send_pieces(download)
+
+
+def _attachment(name: str) -> str:
+    """Return the header that names a file, possibly not in ASCII (RFC 6266)."""
+    plain = "".join(c if c.isascii() and c.isprintable() and c not in '"\\' else "_" for c in name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
 class ViewHandler(OhHandler):
-    """GET a file as what it is: PDFs, pictures and texts are shown, others downloaded.
+    """Admits requests with the key of the setting ``server_url_file`` in their address.
 
-    OpenHands' agents open such an address in a browser that has logged in nowhere. So there is
-    one with a key in it, which is in the file that the setting ``server_url_file`` names.
+    OpenHands' agents open such addresses in a browser that has not logged in.
     """
 
     async def admit(self, **kwargs: Any) -> None:
-        """Let in who knows the key in the address."""
-        given = str(self.path_kwargs.get("view_key") or "")
-        self.by_address_key = hmac.compare_digest(given.encode(), self.state.view_key.encode())
+        """Check the key in the address."""
+        key = str(self.path_kwargs.get("view_key") or "")
+        self.by_address_key = hmac.compare_digest(key.encode(), self.state.view_key.encode())
         await super().admit(**kwargs)
 
     @property
     def content_security_policy(self) -> str:
-        """Whatever is in the file, it does nothing in the name of this server."""
+        """Policy that keeps a viewed file from acting on behalf of this server."""
         return "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'"
 
-    @web.authenticated
-    @authorized("execute", resource="oh_jupyter:actions")
-    async def get(self, kernel_id: str | None = None, view_key: str | None = None) -> None:
-        """Send the file."""
-        path = self.path_argument("path")
-        if path is None:
-            raise WireError("Say which file to view: ?path=/absolute/path", "path")
-        link = await self.link(kernel_id)
-        self.state.activity.touch()
-        reply = await link.request("download_file", {"path": path})
-        self.set_header("Content-Type", _type_of(str(reply.fields["name"])))
-        self.set_header("X-Content-Type-Options", "nosniff")
-        self.set_header("Cache-Control", "no-store")
-        await self.send_pieces(Transfer(link, reply))
+
+@server_routes.add(
+    r"GET /viewer/(?P<view_key>[\w-]+)/view", EXECUTE_ACTIONS, "viewFileByKey", ViewHandler
+)
+@routes.add("GET /view", EXECUTE_ACTIONS, "viewFile", ViewHandler)
+async def view_file(
+    handler: ViewHandler, kernel_id: str | None = None, view_key: str | None = None
+) -> None:
+    """Send a file with its own type, so that browsers show PDFs, pictures and texts."""
+    path = handler.path_argument("path")
+    if path is None:
+        raise WireError("Name the file to view: ?path=/absolute/path", "path")
+    download = await start_download(handler, kernel_id, "download_file", path)
+    handler.set_header("Content-Type", _type_of(str(download.started.fields["name"])))
+    handler.set_header("Cache-Control", "no-store")
+    await handler.send_pieces(download)
 
 
 def _type_of(name: str) -> str:
     kind, encoding = mimetypes.guess_type(name)
     if kind is None or encoding is not None:
-        return BYTES
+        return BINARY
     return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
 
 
-@web.stream_request_body
 class StoreHandler(StreamedUploadHandler):
-    """Files of the store by path.
+    """Files of the store by path."""
 
-    A path that ends in a slash, or none, is a directory; so is any with ``?list=true`` or
-    ``?details=true``.
-    """
-
-    resource = "oh_jupyter:store"
-    action = "write"
+    permission = WRITE_STORE
     upload_method = "PUT"
-
-    @web.authenticated
-    @authorized("read", resource="oh_jupyter:store")
-    async def get(self, path: str = "", kernel_id: str | None = None) -> None:
-        """Send a file, the entries of a directory, or what is known of either."""
-        link = await self.link(kernel_id)
-        if self.flag("info"):
-            # Open tabs look whether their file is another one; that begins no runtime.
-            reply = await link.request("store_info", {"path": path.rstrip("/")}, load=False)
-            self.finish_json(reply.fields["info"])
-            return
-        details = self.flag("details")
-        if details or self.flag("list") or path == "" or path.endswith("/"):
-            reply = await link.request("list_store", {"path": path.rstrip("/"), "details": details})
-            names = ("entries", "details", "total")
-            found = {name: reply.fields[name] for name in names if name in reply.fields}
-            self.finish_json({"path": path, **found})
-            return
-        reply = await link.request("download_from_store", {"path": path})
-        self.set_header("Content-Type", "application/octet-stream")
-        self.set_header("X-Content-Type-Options", "nosniff")
-        await self.send_pieces(Transfer(link, reply))
-
-    @web.authenticated
-    @authorized("write", resource="oh_jupyter:store")
-    async def put(self, path: str = "", kernel_id: str | None = None) -> None:
-        """Keep the body as a file, which becomes visible as a whole."""
-        await self.complete()
-        self.finish_empty()
-
-    @web.authenticated
-    @authorized("write", resource="oh_jupyter:store")
-    async def delete(self, path: str = "", kernel_id: str | None = None) -> None:
-        """Delete a file, or a directory with all that is in it."""
-        await self.ask(kernel_id, "delete_from_store", {"path": path.rstrip("/")})
-        self.finish_empty()
-
-    @web.authenticated
-    @authorized("write", resource="oh_jupyter:store")
-    async def patch(self, path: str = "", kernel_id: str | None = None) -> None:
-        """Rename a file or directory to ``?to=``, where nothing may be."""
-        target = self.path_argument("to")
-        if target is None:
-            raise WireError("Say what it is to be called: ?to=new/path", "to")
-        await self.ask(kernel_id, "rename_in_store", {"path": path.rstrip("/"), "to": target})
-        self.finish_empty()
 
     async def start(self) -> None:
         """Name the file."""
-        fields: dict[str, Any] = {"path": self.path_kwargs.get("path") or ""}
-        await self.begin(self.path_kwargs.get("kernel_id"), "upload_to_store", **fields)
+        await self.begin("upload_to_store", path=self.path_kwargs.get("path") or "")
 
 
-KERNEL_ROUTES: Routes = [
-    (r"/upload_file", UploadHandler),
-    (r"/download_files", DownloadHandler),
-    (r"/view", ViewHandler),
-    (r"/store/(?P<path>.*)", StoreHandler),
-]
-SERVER_ROUTES: Routes = [
-    (r"/viewer/(?P<view_key>[\w-]+)/view", ViewHandler),
-]
+_STORE = "/store/(?P<path>.*)"
+
+
+@routes.add(f"GET {_STORE}", READ_STORE, "readStore", StoreHandler)
+async def read_store(handler: StoreHandler, path: str = "", kernel_id: str | None = None) -> None:
+    """Send a file, the entries of a directory, or with ``?info=true`` the metadata of either.
+
+    A directory has no path, one that ends in a slash, or ``?list=true`` or ``?details=true``.
+    """
+    link = await handler.link(kernel_id)
+    directory, details = {"path": path.rstrip("/")}, handler.flag("details")
+    if handler.flag("info"):
+        # Open tabs poll for changes of their file, which must not start a runtime.
+        reply = await link.request("store_info", directory, load=False)
+        handler.finish_json(reply.fields["info"])
+    elif details or handler.flag("list") or path == "" or path.endswith("/"):
+        reply = await link.request("list_store", {**directory, "details": details})
+        names = [name for name in ("entries", "details", "total") if name in reply.fields]
+        handler.finish_json({"path": path, **{name: reply.fields[name] for name in names}})
+    else:
+        reply = await link.request("download_from_store", {"path": path})
+        handler.set_header("Content-Type", BINARY)
+        await handler.send_pieces(KernelTransfer(link, reply))
+
+
+@routes.add(f"PUT {_STORE}", WRITE_STORE, "writeStore", StoreHandler)
+async def write_store(handler: StoreHandler, path: str = "", kernel_id: str | None = None) -> None:
+    """Store the body as a file, which appears when it is complete."""
+    await handler.complete()
+    handler.finish_empty()
+
+
+def _entry(handler: OhHandler, path: str = "") -> dict[str, Any]:
+    return {"path": path.rstrip("/")}
+
+
+def _rename(handler: OhHandler, path: str = "") -> dict[str, Any]:
+    target = handler.path_argument("to")
+    if target is None:
+        raise WireError("Name the new path: ?to=new/path", "to")
+    return {"path": path.rstrip("/"), "to": target}
+
+
+routes.forward(
+    f"DELETE {_STORE}",
+    WRITE_STORE,
+    "deleteFromStore",
+    "delete_from_store",
+    send_nothing,
+    fields=_entry,
+)
+routes.forward(
+    f"PATCH {_STORE}", WRITE_STORE, "renameInStore", "rename_in_store", send_nothing, fields=_rename
+)

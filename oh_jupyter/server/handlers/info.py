@@ -1,4 +1,4 @@
-"""``alive``, ``server_info`` and ``openapi.yaml``: what there is, and how it does."""
+"""``alive``, ``server_info``, ``notebooks`` and ``openapi.yaml``."""
 
 from __future__ import annotations
 
@@ -9,129 +9,99 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from jupyter_server.auth.decorator import authorized
-from tornado import web
 
 from oh_jupyter._version import __version__
 from oh_jupyter.errors import KernelError
-from oh_jupyter.server.handlers.base import OhHandler, Routes
+from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.handlers.routes import READ_ACTIONS, RouteTable
 
 OPENAPI = Path(__file__).parent.with_name("openapi.yaml")
-"""The description of the REST interface."""
+"""Description of the REST interface."""
 
 STATUS_TIMEOUT_SECONDS = 1.0
-"""How long a busy kernel may take to say how it does."""
+"""Time that a busy kernel gets to report its status."""
+
+routes = RouteTable()
+server_routes = RouteTable()
 
 
-class AliveHandler(OhHandler):
-    """GET whether the server answers, and has a kernel."""
-
-    @web.authenticated
-    @authorized("read", resource="oh_jupyter:actions")
-    async def get(self, kernel_id: str | None = None) -> None:
-        """Say so; nothing is started or loaded for that."""
-        await self.check_kernel(kernel_id)
-        if kernel_id is not None:
-            self.state.router.check(kernel_id)
-        self.finish_json({"status": "ok"})
+@routes.add("GET /alive", READ_ACTIONS, "alive")
+async def alive(handler: OhHandler, kernel_id: str | None = None) -> None:
+    """Report that the server responds and has the kernel; start and load nothing."""
+    await _check(handler, kernel_id)
+    handler.finish_json({"status": "ok"})
 
 
-class NotebooksHandler(OhHandler):
-    """GET the open notebooks with their kernels."""
-
-    @web.authenticated
-    @authorized("read", resource="sessions")
-    async def get(self) -> None:
-        """List path and kernel of each; a notebook without a kernel is not open."""
-        sessions: Any = self.session_manager
-        self.finish_json(
-            [
-                {"path": session["path"], "kernel_id": session["kernel"]["id"]}
-                for session in await sessions.list_sessions()
-                if session.get("kernel") and session.get("path") and session["type"] == "notebook"
-            ]
-        )
+async def _check(handler: OhHandler, kernel_id: str | None) -> None:
+    await handler.check_kernel(kernel_id)
+    if kernel_id is not None:
+        handler.state.router.check(kernel_id)
 
 
-class ServerInfoHandler(OhHandler):
-    """GET figures of the server, and of a runtime."""
+@server_routes.add("GET /notebooks", ("read", "sessions"), "listNotebooks")
+async def notebooks(handler: OhHandler) -> None:
+    """List path and kernel of each open notebook; one without a kernel is not open."""
+    sessions: Any = handler.session_manager
+    handler.finish_json(
+        [
+            {"path": session["path"], "kernel_id": session["kernel"]["id"]}
+            for session in await sessions.list_sessions()
+            if session.get("kernel") and session.get("path") and session["type"] == "notebook"
+        ]
+    )
 
-    @web.authenticated
-    @authorized("read", resource="oh_jupyter:actions")
-    async def get(self, kernel_id: str | None = None) -> None:
-        """Uptime, idle time and resources, with OpenHands' keys."""
-        await self.check_kernel(kernel_id)
-        if kernel_id is not None:
-            self.state.router.check(kernel_id)
-        activity = self.state.activity
-        now = time.time()
-        self.finish_json(
-            {
-                "uptime": now - activity.started,
-                "idle_time": now - activity.last_action,
-                "resources": _resources(activity.process),
-                "version": __version__,
-                "default_kernel": self.state.router.default_kernel_id,
-                "runtime": await self._runtime(kernel_id or self.state.router.default_kernel_id),
-            }
-        )
 
-    async def _runtime(self, kernel_id: str | None) -> object:
-        """How a kernel's runtime does, if there is one and it answers soon."""
-        try:
-            async with asyncio.timeout(STATUS_TIMEOUT_SECONDS):
-                link = self.state.router.link(kernel_id or "")
-                reply = await link.request("status", load=False)
-        except (KernelError, TimeoutError):
-            return None
-        return reply.fields["runtime"]
+@routes.add("GET /server_info", READ_ACTIONS, "serverInfo")
+async def server_info(handler: OhHandler, kernel_id: str | None = None) -> None:
+    """Send uptime, idle time and resources with OpenHands' keys."""
+    await _check(handler, kernel_id)
+    activity, router = handler.state.activity, handler.state.router
+    now = time.time()
+    handler.finish_json(
+        {
+            "uptime": now - activity.started,
+            "idle_time": now - activity.last_action,
+            "resources": _resources(activity.process),
+            "version": __version__,
+            "default_kernel": router.default_kernel_id,
+            "runtime": await _runtime(handler, kernel_id or router.default_kernel_id),
+        }
+    )
+
+
+async def _runtime(handler: OhHandler, kernel_id: str | None) -> object:
+    """Return the status of a kernel's runtime, or None if there is none or it is slow."""
+    try:
+        async with asyncio.timeout(STATUS_TIMEOUT_SECONDS):
+            link = handler.state.router.link(kernel_id or "")
+            reply = await link.request("status", load=False)
+    except (KernelError, TimeoutError):
+        return None
+    return reply.fields["runtime"]
 
 
 def _resources(process: psutil.Process) -> dict[str, object]:
-    memory = process.memory_info()
-    disk = psutil.disk_usage("/")
+    memory, disk = process.memory_info(), psutil.disk_usage("/")
     try:
         counters = process.io_counters()
         io = {"read_bytes": counters.read_bytes, "write_bytes": counters.write_bytes}
-    except (psutil.AccessDenied, AttributeError):  # not to be had everywhere
+    except (psutil.AccessDenied, AttributeError):  # not available on every platform
         io = {"read_bytes": 0, "write_bytes": 0}
+    percent = process.memory_percent()
     return {
         "cpu_percent": process.cpu_percent(),
-        "memory": {
-            "rss": memory.rss,
-            "vms": memory.vms,
-            "percent": process.memory_percent(),
-        },
-        "disk": {
-            "total": disk.total,
-            "used": disk.used,
-            "free": disk.free,
-            "percent": disk.percent,
-        },
+        "memory": {"rss": memory.rss, "vms": memory.vms, "percent": percent},
+        "disk": {name: getattr(disk, name) for name in ("total", "used", "free", "percent")},
         "io": io,
     }
 
 
 @cache
-def _contents() -> bytes:
+def _openapi() -> bytes:
     return OPENAPI.read_bytes()
 
 
-class OpenApiHandler(OhHandler):
-    """GET the description of the REST interface."""
-
-    @web.authenticated
-    @authorized("read", resource="oh_jupyter:actions")
-    async def get(self) -> None:
-        """Send it as YAML (RFC 9512)."""
-        self.finish(_contents(), set_content_type="application/yaml")
-
-
-KERNEL_ROUTES: Routes = [
-    (r"/alive", AliveHandler),
-    (r"/server_info", ServerInfoHandler),
-]
-SERVER_ROUTES: Routes = [
-    (r"/notebooks", NotebooksHandler),
-    (r"/openapi\.yaml", OpenApiHandler),
-]
+@server_routes.add(r"GET /openapi\.yaml", READ_ACTIONS, "openapi")
+async def openapi(handler: OhHandler) -> None:
+    """Send the description of the REST interface as YAML (RFC 9512)."""
+    handler.finish(_openapi(), set_content_type="application/yaml")

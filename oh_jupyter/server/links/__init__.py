@@ -1,8 +1,8 @@
-"""Links to kernels: what carries a request to the runtime in a kernel, and its reply back."""
+"""Links to kernels: they carry a request to the runtime in a kernel, and its reply back."""
 
+from oh_jupyter.messages import Reply
 from oh_jupyter.server.links.gateway import GatewayLink
-from oh_jupyter.server.links.kernel_link import KernelLink, Reply, acting
-from oh_jupyter.server.links.transfer import Transfer
+from oh_jupyter.server.links.kernel_link import KernelLink, KernelTransfer, current_actor
 from oh_jupyter.server.links.zmq import ZmqLink
 
-__all__ = ["GatewayLink", "KernelLink", "Reply", "Transfer", "ZmqLink", "acting"]
+__all__ = ["GatewayLink", "KernelLink", "KernelTransfer", "Reply", "ZmqLink", "current_actor"]

@@ -1,8 +1,8 @@
 """A link to a kernel that a gateway runs for the Jupyter server.
 
 ``GatewayKernelManager.client()`` sends no credentials, polls at full speed, and ends at the
-first message of a channel that it did not open. So this is a websocket of our own, with what
-the server's ``GatewayClient`` is configured to send.
+first message of a channel that it did not open. So this opens its own websocket, configured by
+the server's ``GatewayClient``.
 """
 
 from __future__ import annotations
@@ -47,23 +47,22 @@ from oh_jupyter.errors import (
 from oh_jupyter.server.links.kernel_link import LOAD_EXTENSION, Buffers, KernelLink
 
 MAX_CONNECTION_ATTEMPTS = 3
-"""Times that a connection is tried which breaks before it is there."""
+"""Attempts for a connection that breaks while it is made."""
 
 EXISTENCE_CHECK_SECONDS = 3.0
-"""Seconds of waiting for a connection after which it is looked whether the kernel is there."""
+"""Pause between checks that the kernel still exists, while connecting."""
 
 RECONNECT_SECONDS = 5.0
-"""Seconds in which a broken connection is made again, before those who wait are told."""
+"""Time to restore a broken connection before pending requests fail."""
 
 IDLE_DISCONNECT_SECONDS = 60.0
-"""Seconds without a request after which the websocket is closed: gateways do not cull kernels
-that somebody is connected to."""
+"""Time without a request until the websocket is closed: gateways do not cull connected kernels."""
 
 MAX_SENT_BYTES = 10 * 1024 * 1024
-"""Bytes of a message that a gateway takes; tornado's default, which gateways leave."""
+"""Largest message that a gateway accepts: tornado's default, which gateways keep."""
 
 MAX_RECEIVED_BYTES = 1024 * 1024 * 1024
-"""Bytes of a message that we take."""
+"""Largest message that we accept."""
 
 _log = logging.getLogger(__name__)
 
@@ -83,10 +82,10 @@ class GatewayLink(KernelLink):
         load: str = LOAD_EXTENSION,
         died: Callable[[bool], None] = lambda given_up: None,
     ) -> None:
-        """Make a link; it connects at the first request, and again when it was disconnected.
+        """Make a link that connects when a request needs it.
 
-        ``died`` is called when the gateway tells that the kernel died, and whether it has given
-        it up; it ends the pending requests.
+        ``died`` is called when the gateway reports that the kernel died; its argument says
+        whether the gateway has given it up. It fails the pending requests.
         """
         super().__init__(kernel_id, Session(username="openhands"), load)
         self._manager = kernel_manager
@@ -94,13 +93,13 @@ class GatewayLink(KernelLink):
         self._socket: WebSocketClientConnection | None = None
         self._reader: asyncio.Task[None] | None = None
         self._connecting = asyncio.Lock()
-        self._return: asyncio.Task[None] | None = None
-        self._look: asyncio.Task[None] | None = None
-        self._check: asyncio.Task[bool] | None = None
+        self._reconnecting: asyncio.Task[None] | None = None
+        self._existence_check: asyncio.Task[None] | None = None
+        self._generation_check: asyncio.Task[bool] | None = None
         self._idle: asyncio.TimerHandle | None = None
 
     async def open(self) -> None:
-        """Connect, if that is needed; KernelNotFoundError, GatewayError."""
+        """Connect if necessary, or raise KernelNotFoundError or GatewayError."""
         if self._closed is not None:
             return
         self._postpone_idle()
@@ -110,17 +109,17 @@ class GatewayLink(KernelLink):
                 self._reader = asyncio.create_task(self._read(self._socket))
 
     async def _connect_unless_gone(self) -> WebSocketClientConnection:
-        """Connect; a gateway leaves those waiting who ask for a kernel that dies at its start."""
+        """Connect; a gateway never answers for a kernel that dies at its start."""
         connecting = asyncio.create_task(self._connect())
         try:
             while not (await asyncio.wait({connecting}, timeout=EXISTENCE_CHECK_SECONDS))[0]:
                 if await self._is_gone():
-                    raise self._not_there()
+                    raise self._not_found()
             return await connecting
         finally:
             connecting.cancel()
 
-    def _not_there(self) -> KernelNotFoundError:
+    def _not_found(self) -> KernelNotFoundError:
         return KernelNotFoundError(
             f"The gateway at {GatewayClient.instance().url} has no kernel {self.kernel_id!r} any "
             "more: it was shut down or culled there, or died too often"
@@ -135,22 +134,22 @@ class GatewayLink(KernelLink):
         request = HTTPRequest(f"{address}?{query}", **client.load_connection_args())
         try:
             return await _connected(request)
-        except HTTPClientError as problem:
-            if problem.code == 404:
-                raise self._not_there() from None
-            if isinstance(problem, HTTPTimeoutError):
+        except HTTPClientError as error:
+            if error.code == 404:
+                raise self._not_found() from None
+            if isinstance(error, HTTPTimeoutError):
                 raise GatewayTimeoutError(
                     f"The gateway at {client.url} did not connect to kernel {self.kernel_id} in "
                     "time: the kernel hangs, or does not start. The gateway's log may say why"
-                ) from problem
+                ) from error
             raise GatewayError(
-                f"The gateway at {client.url} answered {problem.code} {problem.message} for kernel "
-                f"{self.kernel_id}. Check GatewayClient.auth_token and what it allows"
-            ) from problem
-        except (OSError, WebSocketError) as problem:
+                f"The gateway at {client.url} answered {error.code} {error.message} for kernel "
+                f"{self.kernel_id}. Check GatewayClient.auth_token and its permissions"
+            ) from error
+        except (OSError, WebSocketError) as error:
             raise GatewayError(
-                f"The gateway at {client.url} cannot be reached: {problem}. Check that it runs"
-            ) from problem
+                f"The gateway at {client.url} cannot be reached: {error}. Check that it runs"
+            ) from error
 
     async def _read(self, connection: WebSocketClientConnection) -> None:
         """Take messages until the connection ends."""
@@ -169,8 +168,8 @@ class GatewayLink(KernelLink):
                 connection.selected_subprotocol,
                 replies=bool(self._pending),
             )
-        except (ValueError, LookupError, TypeError, AttributeError) as problem:
-            _log.warning("Kernel %s: unreadable message: %s", self.kernel_id, problem)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            _log.warning("Kernel %s: unreadable message: %s", self.kernel_id, error)
             return
         if message is None:
             return
@@ -188,10 +187,10 @@ class GatewayLink(KernelLink):
         )
         if len(data) > MAX_SENT_BYTES:
             raise TransferTooLargeError(
-                f"A request of {len(data)} bytes is more than the {MAX_SENT_BYTES} that a gateway "
-                "takes. Upload the content as a file, or send it in parts"
+                f"The request has {len(data)} bytes; a gateway accepts {MAX_SENT_BYTES}. Upload "
+                "the content as a file, or send it in parts"
             )
-        # Whether it arrived is seen by the reply, and that the connection is closed by its reader.
+        # The reply shows that it arrived, and the reader that the connection is closed.
         with suppress(WebSocketClosedError):
             sent = connection.write_message(data, binary=isinstance(data, bytes))
             sent.add_done_callback(lambda future: future.cancelled() or future.exception())
@@ -200,22 +199,22 @@ class GatewayLink(KernelLink):
         model = await self._manager.refresh_model()
         return bool(model and model.get("execution_state") == "busy")
 
-    def kernel_gone(self, problem: KernelDiedError) -> None:
-        """End all pending requests, and the connection to the ports of the kernel that was."""
-        super().kernel_gone(problem)
+    def kernel_ended(self, error: KernelDiedError) -> None:
+        """Fail all pending requests, and disconnect from the kernel's former ports."""
+        super().kernel_ended(error)
         self._disconnect()
 
     def _ping(self, unanswered: bool) -> None:
         super()._ping(unanswered)
         if unanswered:
-            self._look = asyncio.create_task(self._look_after_kernel())
-        elif self._check is None or self._check.done():
-            self._check = asyncio.create_task(self._is_the_same())
+            self._existence_check = asyncio.create_task(self._check_existence())
+        elif self._generation_check is None or self._generation_check.done():
+            self._generation_check = asyncio.create_task(self._is_same_runtime())
 
-    async def _look_after_kernel(self) -> None:
-        """A gateway does not tell that it has shut down or culled a kernel."""
+    async def _check_existence(self) -> None:
+        """Notice a shutdown or culling, which a gateway does not report."""
         if await self._is_gone():
-            self.kernel_gone(
+            self.kernel_ended(
                 KernelDiedError(
                     f"Kernel {self.kernel_id} was shut down at its gateway before it answered; "
                     "the state of its runtime is lost"
@@ -223,29 +222,29 @@ class GatewayLink(KernelLink):
             )
 
     async def _is_gone(self) -> bool:
-        """Whether the gateway says that it has no such kernel."""
+        """Return whether the gateway reports that it has no such kernel."""
         try:
             return not await self._manager.refresh_model()
-        except (web.HTTPError, OSError) as problem:
-            _log.debug("Gateway of kernel %s: %s", self.kernel_id, problem)
+        except (web.HTTPError, OSError) as error:
+            _log.debug("Gateway of kernel %s: %s", self.kernel_id, error)
             return False
 
     def _silent(self, grace_seconds: float) -> None:
         super()._silent(grace_seconds)
-        if self._pending.all_told:
+        if self._pending.all_done:
             self._disconnect()
 
     def _disconnected(self, connection: WebSocketClientConnection) -> None:
-        """The other side has ended the connection, unless we have."""
+        """Handle the end of a connection, unless we have closed it."""
         if self._socket is not connection:
             return
         self._socket = None
         self._pending.fail(self._broken(), keep_resendable=True)
         if self._pending:
-            self._return = asyncio.create_task(self._come_back())
+            self._reconnecting = asyncio.create_task(self._reconnect())
 
-    async def _come_back(self) -> None:
-        """Connect again for those who wait; the kernel knows what it was asked already."""
+    async def _reconnect(self) -> None:
+        """Reconnect and resend pending requests; the kernel recognizes those it has."""
         pause_seconds = 0.05
         try:
             async with asyncio.timeout(RECONNECT_SECONDS):
@@ -259,14 +258,13 @@ class GatewayLink(KernelLink):
         except (TimeoutError, KernelNotFoundError):
             self._pending.fail(self._broken())
             return
-        if await self._is_the_same():
+        if await self._is_same_runtime():
             self._pending.send_again()
 
-    async def _is_the_same(self) -> bool:
-        """Whether the runtime is the one that was asked; if not, nobody waits any more.
+    async def _is_same_runtime(self) -> bool:
+        """Return whether the runtime is still the same; fail pending requests otherwise.
 
-        A gateway does not tell of restarts that others have asked for, and what was sent to the
-        kernel that was is never answered.
+        A gateway does not report restarts by others, and the former kernel never replies.
         """
         known = self._generation
         if known is None:
@@ -274,16 +272,16 @@ class GatewayLink(KernelLink):
         try:
             same = await self._ask_generation() == known
         except OhJupyterError:
-            return False  # it is found out when the connection is there again
+            return False  # checked again after the next reconnect
         if not same and self._generation == known:
-            self.kernel_gone(self._lost())
+            self.kernel_ended(self._lost())
         return same
 
     def _broken(self) -> GatewayError:
         return GatewayError(
             f"The connection to kernel {self.kernel_id} was lost: its gateway at "
             f"{GatewayClient.instance().url} closed it before the kernel answered. "
-            "What was asked may have been done; the next request connects again"
+            "The request may have been executed; the next one reconnects"
         )
 
     def _disconnect(self) -> None:
@@ -302,13 +300,12 @@ class GatewayLink(KernelLink):
         else:
             self._disconnect()
 
-    def close(self, problem: KernelDiedError | None = None) -> None:
-        """Disconnect for good."""
-        super().close(problem)
-        if self._idle is not None:
-            self._idle.cancel()
-        if self._return is not None:
-            self._return.cancel()
+    def close(self, error: KernelDiedError | None = None) -> None:
+        """Disconnect finally."""
+        super().close(error)
+        for scheduled in (self._idle, self._reconnecting):
+            if scheduled is not None:
+                scheduled.cancel()
         self._disconnect()
 
 
@@ -325,10 +322,10 @@ async def _connected(request: HTTPRequest) -> WebSocketClientConnection:
 
 
 def _acknowledge_at_once(connection: WebSocketClientConnection) -> None:
-    """Keep TCP from waiting 40 ms with the acknowledgement.
+    """Keep TCP from delaying the acknowledgement by 40 ms.
 
-    Gateways write a reply in several small packets and hold the next back until the last
-    was acknowledged. The option is good for one time only.
+    Gateways write a reply in several small packets, and send each one only when the previous is
+    acknowledged. The system resets the option after use.
     """
     stream = getattr(connection.protocol, "stream", None)
     option = getattr(socket, "TCP_QUICKACK", None)
@@ -337,7 +334,7 @@ def _acknowledge_at_once(connection: WebSocketClientConnection) -> None:
 
 
 V1 = "v1.kernel.websocket.jupyter.org"
-"""The subprotocol."""
+"""Subprotocol of a kernel's websocket."""
 
 _LIFECYCLE_STATES = ("restarting", "dead")
 _REPLY_CHANNELS = ("control", "shell")
@@ -350,7 +347,7 @@ def encode(
     buffers: list[bytes | memoryview[bytes]],
     subprotocol: str | None,
 ) -> bytes | str:
-    """A websocket message, binary or text, in the subprotocol, or as JSON if it is None."""
+    """Return a websocket message in the subprotocol, or as JSON if that is None."""
     if subprotocol == V1:
         names = ("header", "parent_header", "metadata", "content")
         packed: bytes = serialize_msg_to_ws_v1(
@@ -367,11 +364,10 @@ def encode(
 def decode(
     session: Session, data: bytes | str, subprotocol: str | None, *, replies: bool
 ) -> dict[str, Any] | None:
-    """Read what came, unless it is nothing to us.
+    """Parse a message, or return None if it is irrelevant; raise ValueError if it is malformed.
 
-    A websocket of a kernel carries all that the kernel says to everybody. Of that only
-    "restarting" and "dead" are of interest, which the server itself adds. ``replies`` says
-    whether anybody waits for one. A ValueError if it cannot be read.
+    The websocket carries everything that the kernel broadcasts. Only "restarting" and "dead"
+    matter, which the server itself adds. ``replies`` says whether any request is pending.
     """
     if subprotocol == V1 and isinstance(data, bytes):
         message = _read_v1(session, data)

@@ -1,6 +1,6 @@
 """A link to the runtime in one kernel: requests, generations, loading.
 
-How messages travel is left to the subclasses.
+Subclasses implement the transport.
 """
 
 from __future__ import annotations
@@ -28,62 +28,54 @@ from oh_jupyter.errors import (
     RequestExpiredError,
     error_from_fields,
 )
-from oh_jupyter.messages import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD
+from oh_jupyter.messages import KERNEL_INFO_FIELD, REQUEST_MESSAGE, SILENT_FIELD, Reply
 from oh_jupyter.server.limits import ConcurrencyLimit, is_input
 from oh_jupyter.server.links.pending import RECEIVED_GRACE_SECONDS, PendingReplies
 
 LOAD_EXTENSION = "%load_ext oh_jupyter"
-"""The cell that loads it into a kernel that was started without it."""
+"""Cell that loads oh_jupyter into a kernel that was started without it."""
 
 FREE_SHELL_SECONDS = 1.0
-"""Seconds that a free main shell may take to answer."""
+"""Time in which an idle main shell replies."""
 
 PING_GRACE_SECONDS = 6.0
-"""How long a kernel may leave a ping unanswered."""
+"""Time that a kernel may leave a ping unanswered."""
 
 START_GRACE_SECONDS = 60.0
-"""How long a kernel may be silent that has not answered yet: it may be starting."""
+"""Silence allowed before the first reply: the kernel may still be starting."""
 
 MAX_SENDS = 3
-"""Times that a request is sent which has expired before the kernel received it, or was dropped."""
+"""Attempts for a request that expired before the kernel received it, or was dropped."""
 
 INFO_REQUEST = "kernel_info_request"
 
-acting: ContextVar[Mapping[str, str] | None] = ContextVar("acting", default=None)
-"""Who has sent the request that is being carried out, as the event log tells it."""
+current_actor: ContextVar[Mapping[str, str] | None] = ContextVar("current_actor", default=None)
+"""Sender of the current request, as recorded in the event log."""
 
-ACTING_OPERATIONS = {"execute_action", "run_cell", "record_edit"}
+RECORDED_OPERATIONS = {"execute_action", "run_cell", "record_edit"}
 """Operations that record an Action."""
 
-LASTING_OPERATIONS = {"execute_action", "run_cell"}
-"""Operations that may last, so that too many of them are a burden."""
+LONG_OPERATIONS = {"execute_action", "run_cell"}
+"""Operations that may take long, which the concurrency limit applies to."""
 
 Buffers = list[Any]
 """Bytes and memory views of bytes."""
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A kernel's answer: the message's content, and JSON that the kernel has encoded already."""
-
-    fields: dict[str, Any]
-    body: bytes | None = None
 
 
 class KernelLink(ABC):
     """Carries requests to the runtime in one kernel, on the kernel's control channel.
 
     Attributes:
-        concurrency: How many actions the kernel gets at once; None for any number.
-        answered: Whether the kernel has answered anything since it was started, or restarted.
-        resends: Whether requests are sent once more after the connection broke.
+        concurrency: Limit of simultaneous actions; None for no limit.
+        answered: Whether the kernel has replied to anything since its last start.
+        resends: Whether requests are sent again after a broken connection.
     """
 
     resends: ClassVar[bool] = False
     causes_of_silence: ClassVar[str] = "it is suspended, or busy in code that holds the GIL"
 
     def __init__(self, kernel_id: str, session: Session, load: str = LOAD_EXTENSION) -> None:
-        """Prepare a link with a session of its own, and the cell that loads oh_jupyter."""
+        """Make a link with its own session, and the cell that loads oh_jupyter."""
         self.kernel_id = kernel_id
         self.concurrency: ConcurrencyLimit | None = None
         self.answered = self.ever_answered = False
@@ -100,20 +92,20 @@ class KernelLink(ABC):
         )
 
     async def open(self) -> None:
-        """Connect, where that is not done already; KernelNotFoundError, GatewayError."""
-        return None
+        """Connect if necessary, or raise KernelNotFoundError or GatewayError."""
+        return
 
     @abstractmethod
     def _post(self, channel: str, message: dict[str, Any], buffers: Buffers | None = None) -> None:
         """Send a message to "control" or "shell" over the open connection, without waiting."""
 
-    def _leave_shell(self) -> None:
-        """Close a connection to the main shell that may be a dead one."""
-        return None
+    def _close_shell(self) -> None:
+        """Close a connection to the main shell that may be stale."""
+        return
 
     @abstractmethod
     async def _is_busy(self) -> bool:
-        """Whether the kernel runs a cell, as far as its manager knows."""
+        """Return whether the kernel runs a cell, as far as its manager knows."""
 
     async def request(
         self,
@@ -126,18 +118,17 @@ class KernelLink(ABC):
         cancellable: bool = False,
         generation: str | None = None,
     ) -> Reply:
-        """Ask the runtime for an operation with some fields, and a body of JSON that is passed on.
+        """Send the runtime a request for an operation, with fields and a body of JSON.
 
-        ``load`` loads oh_jupyter into the kernel first if it is not there; who only looks must not
-        change a person's kernel. ``overdue`` is set while a kernel is silent that has received the
-        request; the wait then goes on. What is ``cancellable`` is taken back in the kernel when
-        this is cancelled or given up; its field ``key`` names it, if who asks has a name for it.
-        ``generation`` names the runtime that is meant: when there is another one, it has died.
-        What the runtime refuses is raised as the error that it raised there; a kernel that cannot
-        be reached, or died meanwhile, as a KernelError.
+        ``load`` loads oh_jupyter into the kernel first if necessary; inspecting a person's kernel
+        must not. ``overdue`` is set while a kernel is silent that has received the request; the
+        wait continues. A ``cancellable`` request is cancelled in the kernel when this call is
+        cancelled or times out; its field ``key`` identifies it. ``generation`` is the expected
+        runtime: another one means that it has died. Raises the runtime's own error if it rejects
+        the request, and a KernelError if the kernel cannot be reached or has died.
         """
         fields = dict(fields or {})
-        if operation in ACTING_OPERATIONS and (actor := acting.get()):
+        if operation in RECORDED_OPERATIONS and (actor := current_actor.get()):
             fields["actor"] = dict(actor)
         if cancellable:
             fields.setdefault("key", uuid.uuid4().hex)
@@ -150,9 +141,9 @@ class KernelLink(ABC):
             raise
 
     def _slot(self, operation: str, body: bytes | None) -> AbstractAsyncContextManager[None]:
-        """A place among the actions of the kernel, for those that need one."""
+        """Return a slot of the concurrency limit, for operations that need one."""
         limit = self.concurrency
-        if limit is None or operation not in LASTING_OPERATIONS:
+        if limit is None or operation not in LONG_OPERATIONS:
             return nullcontext()
         return nullcontext() if limit.is_full and is_input(body) else limit.slot()
 
@@ -163,20 +154,20 @@ class KernelLink(ABC):
         body: bytes | None,
         load: bool,
         overdue: asyncio.Event | None,
-        meant: str | None,
+        expected_generation: str | None,
     ) -> Reply:
         expired = 0
         while True:
             try:
                 generation = await self._find_generation(load)
             except ExtensionMissingError:
-                if meant is None:
+                if expected_generation is None:
                     raise
                 raise self._lost() from None
-            if meant not in (None, generation):
+            if expected_generation not in (None, generation):
                 raise self._lost()
-            # A request that was on its way when the kernel died reaches the next one, where
-            # nobody waits for it any more: the generation keeps it from being carried out.
+            # A request in transit when the kernel dies reaches its successor, where nobody waits
+            # for it any more: the generation keeps it from being executed.
             content = {**fields, "op": operation, "generation": generation}
             if self.resends:
                 content["keep"] = True
@@ -190,17 +181,16 @@ class KernelLink(ABC):
                 if message.get("resent"):
                     raise self._lost() from None
             except RequestExpiredError:
-                self._generation = None  # so that the clocks are compared anew
+                self._generation = None  # to compare the clocks again
                 expired += 1
                 if expired == MAX_SENDS:
                     raise KernelTimeoutError(
-                        f"Kernel {self.kernel_id} receives requests only after more than "
-                        f"{PING_GRACE_SECONDS:.0f} s. Nothing was done. Try again when it is less "
-                        "busy",
+                        f"Kernel {self.kernel_id} takes more than {PING_GRACE_SECONDS:.0f} s to "
+                        "receive a request. Nothing was executed. Try again when it is less busy",
                         withdrawn=True,
                     ) from None
-        found = message.get("buffers") or []
-        return Reply(message["content"], bytes(found[0]) if found else None)
+        received = message.get("buffers") or []
+        return Reply(message["content"], bytes(received[0]) if received else None)
 
     async def ask(
         self,
@@ -212,31 +202,31 @@ class KernelLink(ABC):
         subshell: str | None = None,
         overdue: asyncio.Event | None = None,
     ) -> dict[str, Any]:
-        """Send a message of any type and wait for its reply; errors as those of ``request``."""
+        """Send a message of any type and return its reply; raises the errors of ``request``."""
         await self.open()
-        if self._closed is not None:  # after whoever asks was given the link
+        if self._closed is not None:  # after the caller got the link
             raise self._closed
         message = self._message(msg_type, self._with_expiry(content), subshell)
         msg_id = str(message["header"]["msg_id"])
-        again = None
-        if content.get("keep"):  # the runtime knows what it has done already
+        resend = None
+        if content.get("keep"):  # the runtime recognizes what it has executed already
             content.setdefault("key", msg_id)
-            again = partial(self._send_again, msg_type, content, buffers)
-        elif (channel, msg_type) == ("control", INFO_REQUEST):  # it does nothing
-            again = partial(self._send_again, msg_type, content, buffers)
-        waiting = self._pending.expect(msg_id, again, overdue=overdue)
+            resend = partial(self._send_again, msg_type, content, buffers)
+        elif (channel, msg_type) == ("control", INFO_REQUEST):  # without side effects
+            resend = partial(self._send_again, msg_type, content, buffers)
+        pending = self._pending.expect(msg_id, resend, overdue=overdue)
         try:
             self._post(channel, message, buffers)
-            answer = await waiting.reply
+            reply = await pending.reply
             self.answered = self.ever_answered = True
-            return {**answer, "resent": len(waiting.ids) > 1}
+            return {**reply, "resent": len(pending.ids) > 1}
         finally:
-            self._pending.forget(waiting)
+            self._pending.forget(pending)
 
     def _with_expiry(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Name the moment, on the kernel's clock, after which a request must not be begun.
+        """Add the time, on the kernel's clock, after which a request must not start.
 
-        By then nobody waits for it any more, and who asks again must not get it done twice.
+        By then nobody waits for it any more, and a retry must not execute it twice.
         """
         now = self.kernel_clock()
         if now is None or "generation" not in content:
@@ -244,7 +234,7 @@ class KernelLink(ABC):
         return {**content, "expires": now + PING_GRACE_SECONDS}
 
     def kernel_clock(self) -> float | None:
-        """Return what the kernel's monotonic clock shows now; None before it was asked."""
+        """Return the time of the kernel's monotonic clock, or None while it is unknown."""
         offset = self._clock_offset_seconds
         return None if offset is None else time.monotonic() + offset
 
@@ -264,7 +254,7 @@ class KernelLink(ABC):
         return str(message["header"]["msg_id"])
 
     async def _find_generation(self, load: bool) -> str:
-        """The generation of the runtime, which is loaded first if that is allowed."""
+        """Return the generation of the runtime, loading it first if allowed."""
         if self._generation is not None:
             return self._generation
         async with self._loading:
@@ -280,18 +270,18 @@ class KernelLink(ABC):
                     generation = await self._ask_generation()
                 if generation is None:
                     raise ExtensionMissingError(
-                        f"oh_jupyter was loaded into kernel {self.kernel_id}, but does not answer: "
-                        "its version there may be older than the server's, or a gateway on the "
-                        f"way does not let messages of type {REQUEST_MESSAGE!r} pass"
+                        f"oh_jupyter was loaded into kernel {self.kernel_id}, but does not reply: "
+                        "its version there may be older than the server's, or a gateway in "
+                        f"between drops messages of type {REQUEST_MESSAGE!r}"
                     )
                 self._generation = generation
             return self._generation
 
     async def _load_extension(self) -> None:
-        """Load oh_jupyter, or raise ExtensionMissingError where that cannot be.
+        """Load oh_jupyter, or raise ExtensionMissingError.
 
-        A busy kernel (gateways do not always know) is reached through a subshell, where it has
-        them; elsewhere the request waits behind the running cell.
+        In a busy kernel (gateways do not always know) a subshell loads it, if the kernel has
+        subshells; otherwise the request waits for the running cell.
         """
         info = (await self.ask(INFO_REQUEST, {}))["content"]
         language = info.get("language_info", {}).get("name", "an unknown language")
@@ -325,9 +315,9 @@ class KernelLink(ABC):
             )
 
     async def _create_subshell(self) -> str | None:
-        """The id of a new subshell, or None if the kernel makes none.
+        """Return the id of a new subshell, or None if the kernel creates none.
 
-        While ipykernel starts, it may fail to, and leave the request unanswered.
+        While ipykernel starts, it may fail to create one and leave the request unanswered.
         """
         for _ in range(MAX_SENDS):
             created = await self._ask_in_order("create_subshell_request", {})
@@ -340,19 +330,18 @@ class KernelLink(ABC):
             async with asyncio.timeout(FREE_SHELL_SECONDS):
                 await self.ask(INFO_REQUEST, {}, channel="shell")
         except TimeoutError:
-            self._leave_shell()
+            self._close_shell()
             return False
         return True
 
     async def _ask_generation(self) -> str | None:
-        """The generation of the runtime, or None if oh_jupyter is not there.
+        """Return the generation of the runtime, or None if oh_jupyter is not loaded.
 
-        A kernel logs an error for each request of a type that it does not know, so it is asked
-        only where its info says that it will understand.
+        A kernel logs an error for each request of an unknown type, so its info is checked first.
         """
         await self.open()
-        known = await self.ask(INFO_REQUEST, {})
-        if KERNEL_INFO_FIELD not in known["content"]:
+        info = await self.ask(INFO_REQUEST, {})
+        if KERNEL_INFO_FIELD not in info["content"]:
             return None
         pong = await self._ask_in_order(REQUEST_MESSAGE, {"op": "ping"})
         if pong is None:
@@ -362,10 +351,9 @@ class KernelLink(ABC):
         return str(pong["generation"])
 
     async def _ask_in_order(self, msg_type: str, content: dict[str, Any]) -> dict[str, Any] | None:
-        """What a kernel replies to a request, or None if it leaves that unanswered.
+        """Return the content of the reply to a control request, or None if there is none.
 
-        Control requests are answered in order, so when a later one is answered first, the kernel
-        or something on the way has dropped this one.
+        Replies come in order: if that to a later request is first, this one was dropped.
         """
         asked = asyncio.ensure_future(self.ask(msg_type, content))
         later = asyncio.ensure_future(self.ask(INFO_REQUEST, {}))
@@ -386,59 +374,77 @@ class KernelLink(ABC):
             "runtime is lost. The next request finds a fresh one"
         )
 
-    def kernel_gone(self, problem: KernelDiedError) -> None:
-        """End all pending requests with an error: the process that was asked is no more."""
+    def kernel_ended(self, error: KernelDiedError) -> None:
+        """Fail all pending requests: their process is gone."""
         self._generation = None
         self.answered = False
-        self._pending.fail(problem)
+        self._pending.fail(error)
 
     def _grace_seconds(self) -> float:
         return START_GRACE_SECONDS if self._generation is None else PING_GRACE_SECONDS
 
     def _ping(self, unanswered: bool) -> None:
-        """Ask for a sign of life; ``unanswered`` says whether there was none since the last."""
+        """Ping the kernel; ``unanswered`` says whether the previous ping got no reply."""
         self._post("control", self._session.msg(INFO_REQUEST, {}))
 
     def _silent(self, grace_seconds: float) -> None:
-        """The kernel has left the pings unanswered."""
+        """Handle a kernel that leaves its pings unanswered."""
         self._pending.fall_silent(grace_seconds, self.silence)
 
     def silence(self, received: bool = True) -> KernelTimeoutError:
-        """The error that tells of a silent kernel, which may have received what was asked."""
-        allowed = RECEIVED_GRACE_SECONDS if received else PING_GRACE_SECONDS
+        """Return the error for a silent kernel; ``received`` if it has received the request."""
+        seconds = RECEIVED_GRACE_SECONDS if received else PING_GRACE_SECONDS
         if received:
-            end = (
-                "What was asked may still be carried out: see the event log before you ask "
-                "again, or restart the kernel"
+            advice = (
+                "The request may still be executed: check the event log before you retry, or "
+                "restart the kernel"
             )
         else:
-            end = "Nothing was done, and nothing will be. Try again, or restart the kernel"
+            advice = "Nothing was executed, and nothing will be. Try again, or restart the kernel"
         return KernelTimeoutError(
-            f"Kernel {self.kernel_id} has not answered for {allowed:.0f} s: "
-            f"{self.causes_of_silence}. {end}",
+            f"Kernel {self.kernel_id} has not answered for {seconds:.0f} s: "
+            f"{self.causes_of_silence}. {advice}",
             withdrawn=not received,
         )
 
-    def close(self, problem: KernelDiedError | None = None) -> None:
-        """Disconnect for good; those who wait are told the problem, or of a shutdown."""
-        self._closed = problem or KernelDiedError(
+    def close(self, error: KernelDiedError | None = None) -> None:
+        """Disconnect finally, and fail pending requests with the error, or one of a shutdown."""
+        self._closed = error or KernelDiedError(
             f"Kernel {self.kernel_id} was shut down before it answered; the state of its runtime "
             "is lost"
         )
-        self.kernel_gone(self._closed)
+        self.kernel_ended(self._closed)
         self._pending.close()
 
 
+@dataclass(frozen=True)
+class KernelTransfer:
+    """An upload or download in a kernel; another generation of it knows nothing of it."""
+
+    link: KernelLink
+    started: Reply
+
+    async def request(self, operation: str, body: bytes | None = None) -> Reply:
+        """Request the next step, or raise KernelDiedError if the runtime is gone."""
+        return await self.link.request(
+            operation,
+            {"id": self.started.fields["id"]},
+            body,
+            load=False,
+            generation=self.started.fields["generation"],
+        )
+
+
 def raise_failure(fields: Mapping[str, Any]) -> None:
-    """Raise the error that the content of a reply tells of, of the same class as in the kernel."""
+    """Raise the error in the content of a reply, with the class that it has in the kernel."""
     if fields.get("status") != "error":
         return
     message = str(fields.get("evalue") or "The runtime gave no reason")
     raise error_from_fields(str(fields.get("ename")), message, fields) or KernelError(message)
 
 
-def loading_with(settings: Mapping[str, Any], confirmation: str | None = None) -> str:
-    """The cell that loads oh_jupyter with settings, and a policy where it has none."""
+def loading_cell(settings: Mapping[str, Any], confirmation: str | None = None) -> str:
+    """Return the cell that loads oh_jupyter with settings, and a default confirmation policy."""
     plain = {
         name: list(value) if isinstance(value, tuple) else value for name, value in settings.items()
     }

@@ -1,8 +1,7 @@
 """A link over ZMQ, to a kernel that runs on this machine.
 
-It has a session and sockets of its own. A client made by ``km.client()`` would share its
-ZMQ identity with every other extension that makes one, and could lose wake-ups under
-concurrent traffic; streams with identities of their own do neither.
+It has its own session and sockets. A client made by ``km.client()`` would share its ZMQ identity
+with every other extension that makes one, and could lose wake-ups under concurrent traffic.
 """
 
 from __future__ import annotations
@@ -36,51 +35,50 @@ class ZmqLink(KernelLink):
         self._stream("control")
 
     def _stream(self, channel: str) -> Any:
-        """The stream of a channel; that of the shell is needed for loading only."""
+        """Return the stream of a channel; the shell's is only needed for loading."""
         if channel not in self._streams:
             connect = getattr(self._manager, f"connect_{channel}")
-            # Of two connections with one identity, a kernel hears the older, which may be dead.
+            # A kernel ignores the newer of two connections with the same identity.
             stream = self._streams[channel] = connect(identity=uuid.uuid4().hex.encode())
             stream.on_recv(self._receive, copy=False)
             self._port = self._manager.control_port
         return self._streams[channel]
 
     async def open(self) -> None:
-        """Connect anew if the kernel has other ports than before."""
-        self._leave_lost_ports()
+        """Reconnect if the kernel has changed its ports."""
+        self._follow_ports()
 
-    def _leave_lost_ports(self) -> None:
-        """A kernel that dies at its start is started again with other ports, which nobody tells."""
-        port = self._manager.control_port  # 0 while others are chosen
+    def _follow_ports(self) -> None:
+        """Reconnect after a death at the start, when Jupyter silently chooses other ports."""
+        port = self._manager.control_port  # 0 while they are chosen
         if self._closed is None and port and port != self._port:
             self._close_streams()
             self._stream("control")
-            self.kernel_gone(self._lost())
+            self.kernel_ended(self._lost())
 
     def _ping(self, unanswered: bool) -> None:
-        self._leave_lost_ports()
+        self._follow_ports()
         if unanswered and not self.answered:
-            self._connect_anew()
+            self._reconnect()
         super()._ping(unanswered)
 
-    def _connect_anew(self) -> None:
-        """Leave a connection that a kernel may be deaf for since its start.
+    def _reconnect(self) -> None:
+        """Replace a connection that the kernel may have ignored since its start.
 
-        Seen once in a thousand starts under load: the kernel answered whoever connected later.
-        There ipykernel's main thread touches sockets that other threads read already, which may
-        be the cause.
+        Seen once in a thousand starts under load, while later connections worked. Possibly
+        because ipykernel's main thread touches sockets that other threads already read.
         """
         self._close_stream("control")
         self._stream("control")
         self._pending.send_again()
 
-    def _leave_shell(self) -> None:
+    def _close_shell(self) -> None:
         self._close_stream("shell")
 
-    def kernel_gone(self, problem: KernelDiedError) -> None:
-        """End all pending requests; the next shell is not connected to before it is needed."""
-        super().kernel_gone(problem)
-        self._leave_shell()
+    def kernel_ended(self, error: KernelDiedError) -> None:
+        """Fail all pending requests; the next shell is connected when it is needed."""
+        super().kernel_ended(error)
+        self._close_shell()
 
     def _post(self, channel: str, message: dict[str, Any], buffers: Buffers | None = None) -> None:
         self._session.send(self._stream(channel), message, buffers=buffers)
@@ -96,9 +94,9 @@ class ZmqLink(KernelLink):
     async def _is_busy(self) -> bool:
         return getattr(self._manager, "execution_state", "idle") == "busy"
 
-    def close(self, problem: KernelDiedError | None = None) -> None:
-        """Disconnect for good."""
-        super().close(problem)
+    def close(self, error: KernelDiedError | None = None) -> None:
+        """Disconnect finally."""
+        super().close(error)
         self._close_streams()
 
     def _close_streams(self) -> None:

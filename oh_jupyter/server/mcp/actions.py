@@ -1,4 +1,4 @@
-"""The runtime's Actions as tools: what an agent does in a shell, in cells, in files, on pages."""
+"""The runtime's Actions as tools: shell, cells, files and pages."""
 
 from __future__ import annotations
 
@@ -28,67 +28,65 @@ _SHARED: dict[str, Schema] = {
     "timeout": {
         "type": "number",
         "exclusiveMinimum": 0,
-        "description": "Seconds after which it is given up. Without it there is no limit.",
+        "description": "Timeout in seconds. Default: no limit.",
     },
     "picture": {
         "type": "string",
         "enum": ["screenshot", "set_of_marks", "none"],
         "default": "screenshot",
-        "description": "The picture of the page to return; set_of_marks has the bids of elements "
-        "drawn on it.",
+        "description": "Picture of the page to return; set_of_marks shows the bids of elements.",
     },
     "security_risk": {
         "type": "string",
         "enum": list(_RISKS),
-        "description": "How risky you think this is; the person may be asked before a risky "
-        "action.",
+        "description": "How risky you consider this; a person may have to approve risky actions.",
     },
 }
-"""Arguments that are no fields of the Action, or whose values are other ones there."""
+"""Arguments that are not fields of the Action, or have other values there."""
 
 _CHANGES = {"destructiveHint": True}
 _CHANGES_THE_WORLD = {"destructiveHint": True, "openWorldHint": True}
-_REST_OF_FILE = "Read a part by start and end, which count lines from 0; of long lines, by run."
+_REST_OF_FILE = "Read a part with start and end, which count lines from 0, or long lines with run."
 _REST_OF_PAGE = (
-    "Go through it by browse_interactive with scroll(0, 1000), or fetch it into a file by run."
+    "Scroll with browse_interactive and scroll(0, 1000), or download it to a file with run."
 )
 
 
 @dataclass(frozen=True)
 class ActionTool:
-    """How an Action is offered as a tool; its arguments are described where its class is.
+    """An Action as a tool; the Action's class documents its arguments.
 
     Attributes:
-        offered: Its fields that an agent is told of, and shared arguments.
-        rest: How an agent gets what is left out of too long a result.
-        said_otherwise: What the schema says otherwise than the class, by argument.
-        required: Arguments that must be there beside those that the class requires.
+        arguments: The fields and shared arguments that agents see.
+        rest: How an agent gets the omitted part of a long result.
+        overrides: Schema properties that differ from the class, by argument.
+        required: Arguments required in addition to those of the class.
     """
 
     action: type[Action]
-    offered: tuple[str, ...]
+    arguments: tuple[str, ...]
     description: str
     hints: Mapping[str, bool]
     rest: str
-    said_otherwise: Mapping[str, Schema] = field(default_factory=dict)
+    overrides: Mapping[str, Schema] = field(default_factory=dict)
     required: tuple[str, ...] = ()
 
     def schema(self) -> Schema:
-        """JSON schema of the arguments."""
-        own = [name for name in self.offered if name not in _SHARED]
+        """Return the JSON schema of the arguments."""
+        own = [name for name in self.arguments if name not in _SHARED]
         schema = fields_schema(self.action, own, merge_unions=True)
-        properties = {name: _plain(found) for name, found in schema["properties"].items()}
-        for name, said in self.said_otherwise.items():
-            properties[name] = {**properties[name], **said}
+        properties = {name: _plain(field) for name, field in schema["properties"].items()}
+        for name, override in self.overrides.items():
+            properties[name] = {**properties[name], **override}
         for name in self.required:
             properties[name].pop("default", None)
-        shared = {name: _SHARED[name] for name in self.offered if name in _SHARED}
+        shared = {name: _SHARED[name] for name in self.arguments if name in _SHARED}
         required = [*schema.get("required", ()), *self.required]
         return {**schema, "properties": {**properties, **shared}, "required": required}
 
 
 def _plain(schema: Schema) -> Schema:
-    """The schema of an argument that is left out rather than null."""
+    """Return the schema of an argument that is omitted rather than null."""
     types = schema.get("type")
     if isinstance(types, list):
         types = [name for name in types if name != "null"]
@@ -102,32 +100,32 @@ _TOOLS = (
     ActionTool(
         CmdRunAction,
         ("command", "is_input", "blocking", "is_static", "cwd", "timeout", "security_risk"),
-        "Run a bash command in the shell that person and agent share; working directory, "
-        "variables and background jobs stay. A command that goes on silently is reported as "
-        "running: fetch more output with an empty command, answer it with is_input, or stop it "
+        "Run a bash command in the shell that you share with the person; working directory, "
+        "variables and background jobs persist. A command without new output is reported as "
+        "running: get more output with an empty command, send input with is_input, or stop it "
         "with C-c.",
         _CHANGES_THE_WORLD,
-        "Put output into a file by > and read parts of it.",
+        "Redirect output to a file with > and read parts of it.",
         {
             "command": {
-                "description": "The bash command; one at a time, joined by && or ; if there are "
-                "several. With is_input, the text to type, or a control key such as C-c. Empty: "
-                "more output of the command that is still running."
+                "description": "The bash command; join several with && or ;. With is_input, the "
+                "text to type, or a control key such as C-c. Empty: more output of the running "
+                "command."
             }
         },
     ),
     ActionTool(
         IPythonRunCellAction,
         ("code", "timeout", "security_risk"),
-        "Run a cell in the notebook's kernel: its variables are the person's, who sees it run. "
-        "Magics and !commands work, plots come back as images.",
+        "Run a cell in the notebook's kernel, with the person's variables; the person sees it run. "
+        "Magics and !commands work, plots are returned as images.",
         _CHANGES_THE_WORLD,
-        "Keep it in a variable and print parts of it.",
+        "Store it in a variable and print parts of it.",
     ),
     ActionTool(
         FileReadAction,
         ("path", "start", "end"),
-        "Read a text file, or look at an image or a PDF.",
+        "Read a text file, or view an image or a PDF.",
         {"readOnlyHint": True},
         _REST_OF_FILE,
     ),
@@ -138,34 +136,31 @@ _TOOLS = (
         "can be undone.",
         _CHANGES,
         _REST_OF_FILE,
-        {"path": {"description": "The file; directories above it are made."}},
+        {"path": {"description": "The file; missing parent directories are created."}},
     ),
     ActionTool(
         FileEditAction,
         ("command", "path", "file_text", "old_str", "new_str", "insert_line", "security_risk"),
-        "View, create and edit files with an editor that checks what it does, shows the result, "
-        "and keeps a history that the person can undo.",
+        "View, create and edit files with an editor that checks edits, shows the result, and keeps "
+        "a history that the person can undo.",
         _CHANGES,
-        "View a part by view_range.",
+        "View a part with view_range.",
         {
             "command": {
                 "enum": ["view", "create", "str_replace", "insert", "undo_edit"],
                 "description": "view: numbered lines of a file, or two levels of a directory. "
-                "create: a new file with file_text. str_replace: old_str, which must be there "
+                "create: a new file with file_text. str_replace: replace old_str, which must occur "
                 "exactly once, by new_str. insert: new_str after line insert_line. undo_edit: "
-                "take the last edit of the file back.",
+                "undo the last edit of the file.",
             },
             "path": {"description": "Absolute path of the file or directory."},
             "file_text": {"description": "For create: the text of the file."},
-            "old_str": {
-                "description": "For str_replace: the text to replace, with enough around it to be "
-                "unique."
-            },
-            "new_str": {"description": "For str_replace and insert: the text to put there."},
+            "old_str": {"description": "For str_replace: the text to replace; it must be unique."},
+            "new_str": {"description": "For str_replace and insert: the new text."},
             "insert_line": {
                 "type": "integer",
                 "minimum": 0,
-                "description": "For insert: the line after which; 0 is the top.",
+                "description": "For insert: the line before the new text; 0 is the top.",
             },
         },
         required=("command",),
@@ -180,7 +175,7 @@ _TOOLS = (
     ActionTool(
         BrowseInteractiveAction,
         ("browser_actions", "picture", "security_risk", "timeout"),
-        "Act on the page in the shared browser by the bids of its elements, and get its "
+        "Act on the page in the shared browser by the bids of its elements; returns its "
         "accessibility tree with the bids for the next step, and a screenshot.",
         _CHANGES_THE_WORLD,
         _REST_OF_PAGE,
@@ -190,8 +185,8 @@ _TOOLS = (
                 "go_back(), click('bid'), fill('bid', 'text'), select_option('bid', 'option'), "
                 "press('bid', 'Enter'), hover('bid'), scroll(0, 200), upload_file('bid', 'path'), "
                 "new_tab(), tab_focus(0), tab_close(), noop(1000). handle_dialog(accept=True, "
-                "text='') in front of the call that opens a dialog (confirm, prompt, leaving a "
-                "page) answers it; without it, one is dismissed. find('text'), page_text(0)."
+                "text='') before the call that opens a dialog (confirm, prompt, leaving a page) "
+                "answers it; otherwise dialogs are dismissed. find('text'), page_text(0)."
             }
         },
     ),
@@ -204,16 +199,16 @@ _VIEW_RANGE = {
     "maxItems": 2,
     "description": "For view: first and last line, counted from 1; -1 is the end.",
 }
-"""In the protocol this belongs to the Action ``read``."""
+"""An argument of the Action ``read`` in the protocol."""
 
 
 def action_tools(kernel: Kernel) -> list[Tool]:
-    """The Actions of a kernel's runtime as tools, under the names that the Actions have."""
-    return [_tool(kernel, offered) for offered in _TOOLS]
+    """Return the Actions of a kernel's runtime as tools with the Actions' names."""
+    return [_tool(kernel, each) for each in _TOOLS]
 
 
-def _tool(kernel: Kernel, offered: ActionTool) -> Tool:
-    kind = offered.action.kind
+def _tool(kernel: Kernel, described: ActionTool) -> Tool:
+    kind = described.action.kind
 
     async def call(arguments: dict[str, Any], caller: Caller) -> Result:
         args = dict(arguments)
@@ -222,23 +217,23 @@ def _tool(kernel: Kernel, offered: ActionTool) -> Tool:
         if "security_risk" in args:
             args["security_risk"] = _RISKS[args["security_risk"]]
         if kind == IPythonRunCellAction.kind:
-            found = await kernel.run_cell(args, timeout)
-            shown = of_observation(found["observation"])
-            return {**shown, "isError": shown["isError"] or raised(found["outputs"])}
+            done = await kernel.run_cell(args, timeout)
+            shown = of_observation(done["observation"])
+            return {**shown, "isError": shown["isError"] or raised(done["outputs"])}
         if kind == CmdRunAction.kind:
             refuse_idle_cwd(args.get("cwd"), args.get("is_static", False))
-        asked, args = _action(kind, args)
-        observation: Mapping[str, Any] = await kernel.act(asked, args, timeout)
+        name, args = _action(kind, args)
+        observation: Mapping[str, Any] = await kernel.act(name, args, timeout)
         return of_observation(observation, () if picture == "none" else (picture,))
 
-    schema = offered.schema()
-    if offered.action is FileEditAction:
+    schema = described.schema()
+    if described.action is FileEditAction:
         schema["properties"]["view_range"] = _VIEW_RANGE
-    return Tool(kind, offered.description, schema, call, offered.hints, offered.rest)
+    return Tool(kind, described.description, schema, call, described.hints, described.rest)
 
 
 def _action(kind: str, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The Action of a tool: a view of a range is, in the protocol, a read."""
+    """Return the Action of a tool; in the protocol, a view of a range is a read."""
     if kind == FileEditAction.kind:
         view_range = args.pop("view_range", None)
         if args["command"] == "view" and view_range is not None:

@@ -1,7 +1,7 @@
-"""An ASGI application behind a tornado handler: what the SDK's transports need of a server.
+"""An ASGI application behind a tornado handler, as the SDK's transports need it.
 
-A library for this would have to run the application in a thread or behind a port of its
-own; a request, a response in pieces and a client that goes away are all that is needed.
+Libraries for this run the application in a thread or on its own port. The transports need only
+one request, a streamed response and the news that the client has disconnected.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ Asgi = Callable[
 
 
 class Exchange:
-    """One HTTP request and its response, as an ASGI application sees them.
+    """One HTTP request and its response for an ASGI application.
 
-    ``gone`` is set when the client has closed the connection, or is to be treated so.
+    ``gone`` is set when the client has disconnected, or the server ends the exchange.
     """
 
     def __init__(self, handler: RequestHandler, body: bytes) -> None:
-        """Describe the request of a tornado handler, whose body has been read."""
+        """Describe the request of a tornado handler and its complete body."""
         request = handler.request
         self.gone = asyncio.Event()
         self._handler = handler
@@ -53,7 +53,7 @@ class Exchange:
         }
 
     async def receive(self) -> Message:
-        """The body, which has been read already; after it, news of the client's leaving."""
+        """Return the body; after that, wait for the client to disconnect."""
         if not self._body_taken:
             self._body_taken = True
             return {"type": "http.request", "body": self._body, "more_body": False}
@@ -61,16 +61,16 @@ class Exchange:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Message) -> None:
-        """Pass on the status, or a piece of the body at once."""
+        """Send the status, or flush a piece of the body."""
         handler = self._handler
         if self.gone.is_set():
             return
         if message["type"] == "http.response.start":
             handler.set_status(message["status"])
-            # What the SDK does not name is a plain sentence.
+            # The default for the SDK's plain sentences.
             handler.set_header("Content-Type", "text/plain; charset=utf-8")
             for name, value in message.get("headers", []):
-                # Connections are tornado's own business.
+                # Tornado manages connections itself.
                 if name.lower() != b"connection":
                     handler.set_header(name.decode("latin-1"), value.decode("latin-1"))
             return
@@ -80,7 +80,3 @@ class Exchange:
             await handler.flush()
         except StreamClosedError:
             self.gone.set()
-
-    async def run(self, application: Asgi) -> None:
-        """Let an application answer."""
-        await application(self.scope, self.receive, self.send)

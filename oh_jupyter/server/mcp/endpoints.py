@@ -1,4 +1,4 @@
-"""The MCP sessions of each address, and what becomes of the calls that come in by them."""
+"""The MCP sessions of each kernel, and the execution of their tool calls."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from oh_jupyter._version import __version__
 from oh_jupyter.background import run_in_background
 from oh_jupyter.errors import LimitExceededError
 from oh_jupyter.mcp_sdk.offered import ToolCall
-from oh_jupyter.server.links import acting
+from oh_jupyter.server.links import current_actor
 from oh_jupyter.server.mcp.asgi import Asgi, Exchange
-from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, Look, state_tools, under_way
+from oh_jupyter.server.mcp.kernel import Kernel, KernelTools, Look, current_looks, state_tools
 from oh_jupyter.server.mcp.notebooks import Notebooks
 from oh_jupyter.server.mcp.results import Result, failure
 from oh_jupyter.server.mcp.tasks import CallTasks, for_approval, look
@@ -33,35 +33,34 @@ T = TypeVar("T")
 
 CALLER = "oh_jupyter.caller"
 EXCHANGE = "oh_jupyter.exchange"
-"""Entries of an ASGI scope by which a tool call finds who called, and whether they are there."""
+"""Entries of an ASGI scope with a tool call's caller and exchange."""
 
 PROGRESS_INTERVAL_SECONDS = 1.0
-"""Seconds between two signs of life of a call."""
+"""Pause between two progress reports of a call."""
 
 CLOSE_TIMEOUT_SECONDS = 2.0
-"""Seconds that sessions get to end by themselves."""
+"""Time that sessions get to end by themselves."""
 
 MAX_BODY_BYTES = 64 * 1024**2
-"""Bytes that a message may have; a file to write is one."""
+"""Largest message, such as a file to write."""
 
 MESSAGES_PATH = "/mcp/messages/"
 
 SDK = "oh_jupyter.mcp_sdk.server"
-"""What takes half a second to import, in which nobody else should have to wait."""
+"""Module that takes half a second to import, in a thread so that others need not wait."""
 
 WARM_UP_SECONDS = 3.0
-"""Seconds after the server's start when the SDK is imported, so that the first client need not."""
+"""Delay after the server's start until the SDK is imported for the first client."""
 
 INSTRUCTIONS = (
     "These tools work in a running Jupyter kernel that you share with a person, who sees what you "
-    "do: the cells that you run with run_ipython use the person's variables, the shell of run "
-    "keeps its state, edits can be undone. The notebook tools read and change the person's open "
-    "notebooks."
+    "do. Cells run with run_ipython use the person's variables, the shell of run keeps its state, "
+    "edits can be undone. The notebook tools read and change the person's open notebooks."
 )
 
 
 class McpEndpoint:
-    """The sessions of one address, which all see the same tools."""
+    """The sessions of one kernel, which all have the same tools."""
 
     def __init__(
         self, toolbox: Toolbox, tasks: CallTasks, root_path: str, tool_server: type[ToolServer]
@@ -91,24 +90,24 @@ class McpEndpoint:
                 async with self._server.running():
                     started.set_result(None)
                     await self._stop.wait()
-            except Exception as problem:
+            except Exception as error:
                 if started.done():
                     raise
-                started.set_exception(problem)
+                started.set_exception(error)
 
         self._running = asyncio.create_task(run())
         await started
 
     @property
     def listeners(self) -> int:
-        """How many sessions want to hear of other tools."""
+        """Number of sessions that follow changes of the tools."""
         return self._server.listeners
 
     async def close(self) -> None:
-        """End all sessions; what their calls have under way is cancelled."""
+        """End all sessions, and cancel their calls."""
         self._toolbox.close()
         tasks = list(self._exchanges)
-        # As if all clients had left: so the SDK ends its sessions in good order.
+        # As if all clients had disconnected, so that the SDK ends its sessions in order.
         for exchange in list(self._exchanges.values()):
             exchange.gone.set()
         if tasks:
@@ -119,32 +118,23 @@ class McpEndpoint:
         waiting = [*tasks, *([self._running] if self._running else [])]
         await asyncio.gather(*waiting, return_exceptions=True)
 
-    async def http(self, exchange: Exchange, caller: Caller) -> None:
-        """Answer a request to ``/mcp``: streamable HTTP."""
-        await self._serve(exchange, caller, self._server.http)
-
-    async def messages(self, exchange: Exchange, caller: Caller) -> None:
-        """Take a message for a session of the SSE transport."""
-        await self._serve(exchange, caller, self._server.messages)
-
-    async def sse(self, exchange: Exchange, caller: Caller) -> None:
-        """Hold a session of the SSE transport, for as long as the client stays."""
-        await self._serve(exchange, caller, self._server.sse)
-
-    async def _serve(self, exchange: Exchange, caller: Caller, application: Asgi) -> None:
+    async def serve(self, transport: str, exchange: Exchange, caller: Caller) -> None:
+        """Serve a request to a transport: "http" for streamable HTTP, "sse" or "messages"."""
         exchange.scope.update({"root_path": self._root_path, CALLER: caller, EXCHANGE: exchange})
-        task = asyncio.create_task(exchange.run(application))
+        application: Asgi = getattr(self._server, transport)
+        work = application(exchange.scope, exchange.receive, exchange.send)
+        task = asyncio.ensure_future(work)
         self._exchanges[task] = exchange
         try:
             await task
         except asyncio.CancelledError:
-            # The server stops; a handler that is cancelled itself takes its work along.
+            # The server stops; a cancelled handler cancels its work.
             task.cancel()
         finally:
             self._exchanges.pop(task, None)
 
     async def tools_changed(self) -> None:
-        """Tell every session that the tools are others now."""
+        """Notify every session that the tools have changed."""
         await self._server.announce_change()
 
     async def list_tools(self) -> list[dict[str, Any]]:
@@ -152,49 +142,49 @@ class McpEndpoint:
         return [tool.to_wire() for tool in await self._toolbox.tools()]
 
     async def call_tool(self, call: ToolCall) -> Result:
-        """Carry a call out, see ``OfferedTools``."""
+        """Execute a call, see ``OfferedTools``."""
         looks: list[Look] = []
-        under_way.set(looks)
-        return await _while_there(call, self._work(call), looks)
+        current_looks.set(looks)
+        return await _while_connected(call, self._work(call), looks)
 
     async def begin_task(self, call: ToolCall, delay_seconds: float) -> Result:
-        """Begin a call that outlives its client, see ``OfferedTools``."""
+        """Start a call that outlives its client, see ``OfferedTools``."""
         try:
             task = self._tasks.start(call.scope[CALLER].principal, self._work(call))
-        except LimitExceededError as refused:
-            return failure(str(refused))
+        except LimitExceededError as error:
+            return failure(str(error))
 
         async def first_look() -> Result:
             try:
                 await task.wait(delay_seconds)
-            except asyncio.CancelledError:  # nobody was told its id
+            except asyncio.CancelledError:  # nobody knows its id
                 task.stored.task.cancel()
                 raise
             return task.result() if task.is_over else task.handle()
 
-        return await _while_there(call, first_look, task.looks)
+        return await _while_connected(call, first_look, task.looks)
 
     async def task(
         self, scope: Mapping[str, Any], id: str, *, cancel: bool = False, wait: bool = False
     ) -> dict[str, Any]:
-        """Look at a task, see ``OfferedTools``."""
+        """Inspect a task, see ``OfferedTools``."""
         task = self._tasks.find(id, scope[CALLER].principal)
         if cancel:
             await task.cancel()
         if wait:
-            await _while_there(ToolCall("", {}, scope, None), task.wait, [])
+            await _while_connected(ToolCall("", {}, scope, None), task.wait, [])
         return await task.details()
 
     def _work(self, call: ToolCall) -> Callable[[], Awaitable[Result]]:
         caller: Caller = call.scope[CALLER]
-        acting.set(caller.actor)
+        current_actor.set(caller.actor)
         return partial(self._toolbox.call, call.name, call.arguments, caller)
 
 
-async def _tell_progress(
+async def _report_progress(
     call: ToolCall, report: Callable[[float, str], Awaitable[None]], looks: list[Look]
 ) -> None:
-    """Tell the last lines of what is put out, or for what and how long it has been silent."""
+    """Report the last lines of output, or why and for how long the call has been silent."""
     started = time.monotonic()
     while True:
         seconds = time.monotonic() - started
@@ -204,11 +194,11 @@ async def _tell_progress(
         await asyncio.sleep(PROGRESS_INTERVAL_SECONDS)
 
 
-async def _while_there(
+async def _while_connected(
     call: ToolCall, work: Callable[[], Awaitable[T]], looks: list[Look]
 ) -> T | Result:
-    """Carry a call out with signs of life; a client that goes away cancels it."""
-    found: list[T] = []
+    """Execute a call with progress reports; cancel it when the client disconnects."""
+    results: list[T] = []
     async with anyio.create_task_group() as group:
 
         async def gone() -> None:
@@ -216,11 +206,11 @@ async def _while_there(
             group.cancel_scope.cancel()
 
         if call.report_progress is not None:
-            group.start_soon(_tell_progress, call, call.report_progress, looks)
+            group.start_soon(_report_progress, call, call.report_progress, looks)
         group.start_soon(gone)
-        found.append(await work())
+        results.append(await work())
         group.cancel_scope.cancel()
-    return found[0] if found else {"content": [], "isError": True}
+    return results[0] if results else {"content": [], "isError": True}
 
 
 class Endpoints:
@@ -236,10 +226,9 @@ class Endpoints:
         *,
         list_skills: bool = False,
     ) -> None:
-        """Make none yet; ``touch`` is called when a kernel is asked to do something.
+        """Make no endpoint yet; ``touch`` is called when a kernel gets something to do.
 
-        With ``list_skills`` the agent skills are listed for every client, not only where the
-        address asks for them.
+        ``list_skills`` lists the agent skills for every client, not only on request.
         """
         self.list_skills = list_skills
         self._serverapp = serverapp
@@ -254,7 +243,7 @@ class Endpoints:
         serverapp.event_logger.add_listener(schema_id=KERNEL_EVENTS, listener=self._kernel_event)
 
     def warm_up_later(self) -> None:
-        """Import what a first client needs, once the server's start is over."""
+        """Import the SDK for the first client once the server has started."""
         loop = asyncio.get_running_loop()
         self._warm_up = loop.call_later(
             WARM_UP_SECONDS,
@@ -262,7 +251,7 @@ class Endpoints:
         )
 
     def toolbox(self, kernel_id: str | None) -> Toolbox:
-        """The tools for a kernel, None for the default one."""
+        """Return the tools for a kernel, None for the default one."""
         from oh_jupyter.server.mcp.actions import action_tools
         from oh_jupyter.server.mcp.notebook_tools import notebook_tools
 
@@ -277,21 +266,20 @@ class Endpoints:
             *state_tools(kernel),
             *notebook_tools(self._notebooks, kernel),
         ]
-        kernel.listens = lambda: self._listened_to(kernel_id)
-        taken = (tool.name for tool in fixed)
-        around = self._unsaved.shared
-        return Toolbox(fixed, KernelTools(kernel, taken), kernel=kernel, around_call=around)
+        kernel.has_listeners = lambda: self._has_listeners(kernel_id)
+        taken = [tool.name for tool in fixed]
+        return Toolbox(fixed, KernelTools(kernel, taken), around_call=self._unsaved.shared)
 
-    def _listened_to(self, kernel_id: str | None) -> bool:
+    def _has_listeners(self, kernel_id: str | None) -> bool:
         endpoint = self._endpoints.get(kernel_id)
         return endpoint is not None and endpoint.listeners > 0
 
     async def get(self, kernel_id: str | None) -> McpEndpoint:
-        """The endpoint of a kernel, None for the default one, open."""
+        """Return the open endpoint of a kernel, None for the default one."""
         async with self._starting:
             if kernel_id not in self._endpoints:
                 module = await asyncio.to_thread(import_module, SDK)
-                # The SDK quotes it again.
+                # The SDK quotes it.
                 base = unquote(self._serverapp.web_app.settings["base_url"]).rstrip("/")
                 below = "" if kernel_id is None else f"/kernels/{kernel_id}"
                 root_path = f"{base}/oh_jupyter{below}"
@@ -302,19 +290,19 @@ class Endpoints:
             return self._endpoints[kernel_id]
 
     async def _kernel_event(self, logger: Any, schema_id: str, data: dict[str, Any]) -> None:
-        """Close the endpoint of a kernel that is no more."""
+        """Close the endpoint of a kernel that was shut down."""
         gone = data.get("action") == "shutdown" and data.get("status") == "success"
         endpoint = self._endpoints.pop(data.get("kernel_id"), None) if gone else None
         if endpoint is not None:
             await endpoint.close()
 
     async def tools_changed(self, kernel_id: str | None) -> None:
-        """Tell the sessions of a kernel, None for the default one, that its tools are others."""
+        """Notify the sessions of a kernel, None for the default one, of changed tools."""
         same = {kernel_id, kernel_id or self._router.default_kernel_id}
         if kernel_id is not None and kernel_id == self._router.default_kernel_id:
             same.add(None)
-        for known in same & self._endpoints.keys():
-            await self._endpoints[known].tools_changed()
+        for key in same & self._endpoints.keys():
+            await self._endpoints[key].tools_changed()
 
     async def close(self) -> None:
         """End all sessions."""

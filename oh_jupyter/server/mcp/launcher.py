@@ -1,9 +1,8 @@
-"""``oh-jupyter mcp``: a server's tools for clients that start a program and talk to its pipes.
+"""``oh-jupyter mcp``: a server's tools for clients that start a program and use its pipes.
 
-It passes messages on as they are, between standard input and output on one side and
-streamable HTTP on the other. Standard output belongs to the protocol: everything else
-that there is to say goes to standard error. The MCP SDK takes longer to import than an
-agent's first message should wait, so none of it is used here.
+It relays messages unchanged between standard input and output and streamable HTTP. Standard output
+belongs to the protocol; messages to people go to standard error. The MCP SDK takes too long to
+import before an agent's first message, so it is not used here.
 """
 
 from __future__ import annotations
@@ -24,16 +23,16 @@ import httpx
 
 from oh_jupyter.errors import OhJupyterError, ServerError
 from oh_jupyter.messages import GUEST_HEADER, GUEST_VARIABLE
-from oh_jupyter.server.running import RunningServer, is_local, problem_of_answer
+from oh_jupyter.server.running import RunningServer, describe_failure, is_local
 
 CONNECT_SECONDS = 30.0
-"""Seconds until a server must have been reached."""
+"""Timeout of a connection to the server."""
 
 ENDING_SECONDS = 2.0
-"""Seconds that what is under way gets when the client has closed our standard input."""
+"""Time that pending requests get when the client has closed our standard input."""
 
 STEADY_SECONDS = 1.0
-"""Seconds that a stream of notifications must have lasted to be opened again."""
+"""Time that a stream of notifications must last to be reopened."""
 
 STANDARD_INPUT = 0
 READ_BYTES = 65536
@@ -41,7 +40,7 @@ READ_BYTES = 65536
 SESSION = "mcp-session-id"
 VERSION = "mcp-protocol-version"
 VERSION_OF_REQUEST = "io.modelcontextprotocol/protocolVersion"
-"""Names the version in the ``_meta`` of a request that belongs to no session."""
+"""Key of the version in the ``_meta`` of a sessionless request."""
 
 NAMED_BY = {
     "tools/call": "name",
@@ -49,37 +48,37 @@ NAMED_BY = {
     "resources/read": "uri",
     **dict.fromkeys(("tasks/get", "tasks/update", "tasks/cancel"), "taskId"),
 }
-"""Parameter by which a request without a session is routed."""
+"""Parameter that routes a sessionless request."""
 
 SERVER_LOST = -32000
-"""JSON-RPC code of an error of ours."""
+"""JSON-RPC code of our own errors."""
 
 
 def run(find: Callable[[], RunningServer]) -> int:
-    """Relay until the client closes our standard input; the exit status.
+    """Relay until the client closes our standard input; return the exit status.
 
-    The server is found again when it is lost: it may be back at another address.
+    A lost server is looked up again: it may have a new address.
     """
     try:
         server = find()
-    except OhJupyterError as problem:
-        return _refuse(str(problem))
+    except OhJupyterError as error:
+        return _reject(str(error))
     return asyncio.run(_Relay(find, server).run())
 
 
 @dataclass
 class _Session:
-    """A session of streamable HTTP, as the server names it."""
+    """Headers that identify a session of streamable HTTP."""
 
     headers: dict[str, str] = field(default_factory=dict)
 
 
 class _LostError(ServerError):
-    """The server is gone, or has forgotten our session: nothing was done."""
+    """The server is gone, or has lost our session; nothing was executed."""
 
 
 class _Relay:
-    """Messages of one client, carried to a server and back."""
+    """Relay of one client's messages to a server and back."""
 
     def __init__(self, find: Callable[[], RunningServer], server: RunningServer) -> None:
         self._find = find
@@ -88,13 +87,13 @@ class _Relay:
         self._opening: list[Any] = []  # the messages that open a session
         self._reopening = asyncio.Lock()
         self._lines: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._under_way: dict[str, asyncio.Task[None]] = {}
+        self._pending: dict[str, asyncio.Task[None]] = {}
         self._listening: asyncio.Task[None] | None = None
         self._failed = False
 
     async def run(self) -> int:
-        """Carry messages until standard input ends; the exit status."""
-        _say(f"the tools of {self._server.url}")
+        """Relay messages until standard input ends; return the exit status."""
+        _log(f"the tools of {self._server.url}")
         self._read_input()
         timeout = httpx.Timeout(CONNECT_SECONDS, read=None)  # a cell may take hours
         async with httpx.AsyncClient(
@@ -116,69 +115,69 @@ class _Relay:
                 loop.call_soon_threadsafe(self._lines.put_nowait, line)
 
         def read() -> None:
-            begun: list[bytes] = []
-            # Not through sys.stdin, whose lock a thread that waits would keep at the exit.
-            with suppress(OSError):  # it was closed when we were started
+            line: list[bytes] = []
+            # Not through sys.stdin, whose lock a waiting thread would hold at exit.
+            with suppress(OSError):  # closed before we were started
                 while chunk := os.read(STANDARD_INPUT, READ_BYTES):
                     *ends, rest = chunk.split(b"\n")
                     for end in ends:
-                        put(b"".join([*begun, end]))
-                        begun.clear()
-                    begun.append(rest)
-            put(b"".join(begun))
+                        put(b"".join([*line, end]))
+                        line.clear()
+                    line.append(rest)
+            put(b"".join(line))
             put(None)
 
         threading.Thread(target=read, name="standard input", daemon=True).start()
         for name in ("SIGINT", "SIGTERM"):
-            with suppress(NotImplementedError):  # Windows has no such thing in its loop
+            with suppress(NotImplementedError):  # on Windows
                 loop.add_signal_handler(getattr(signal, name), put, None)
 
     async def _take(self, line: bytes) -> None:
-        """Carry a message; requests go on while others are taken."""
+        """Relay a message; requests run concurrently."""
         try:
             message = json.loads(line)
         except ValueError:
             message = None
         if not isinstance(message, dict):
-            _say(f"a message is no JSON object: {line[:200]!r}")
-            _write(_error(None, -32700, "Parse error: one JSON object a line is expected"))
+            _log(f"a message is not a JSON object: {line[:200]!r}")
+            _write(_error(None, -32700, "Parse error: expected one JSON object per line"))
             return
         method, key = message.get("method"), json.dumps(message.get("id"))
         if method == "initialize":
             self._opening, self._session = [message], _Session()
-            await self._answer(message)
+            await self._request(message)
         elif method is not None and "id" in message:
-            task = asyncio.create_task(self._answer(message))
-            self._under_way[key] = task
+            task = asyncio.create_task(self._request(message))
+            self._pending[key] = task
             task.add_done_callback(lambda done: self._forget(key, done))
-        elif not self._withdraw(message):
-            await self._tell(message)
+        elif not self._cancel(message):
+            await self._notify(message)
 
     def _forget(self, key: str, task: asyncio.Task[None]) -> None:
-        if self._under_way.get(key) is task:
-            del self._under_way[key]
+        if self._pending.get(key) is task:
+            del self._pending[key]
 
-    def _withdraw(self, message: dict[str, Any]) -> bool:
-        """End a request that belongs to no session, which is how the server hears of it."""
+    def _cancel(self, message: dict[str, Any]) -> bool:
+        """Cancel a sessionless request by disconnecting; return False for other messages."""
         if message.get("method") != "notifications/cancelled" or self._session.headers:
             return False
         key = json.dumps((message.get("params") or {}).get("requestId"))
-        if key in self._under_way:
-            self._under_way[key].cancel()
+        if key in self._pending:
+            self._pending[key].cancel()
         return True
 
-    async def _tell(self, message: dict[str, Any]) -> None:
-        """Send what has no answer: a notification, or an answer of the client's."""
+    async def _notify(self, message: dict[str, Any]) -> None:
+        """Send a message without a response: a notification, or a response of the client."""
         try:
             await self._send(message)
-        except OhJupyterError as problem:
-            _say(str(problem))
+        except OhJupyterError as error:
+            _log(str(error))
         if message.get("method") == "notifications/initialized":
             self._opening[1:] = [message]
             self._listen()
 
-    async def _answer(self, message: dict[str, Any]) -> None:
-        """Send a request and write its answer, which says so if there can be none."""
+    async def _request(self, message: dict[str, Any]) -> None:
+        """Send a request and write its response, or an error."""
         opens = message["method"] == "initialize"
         try:
             try:
@@ -188,71 +187,73 @@ class _Relay:
                     raise
                 await self._reopen(self._session)
                 await self._send(message)
-        except OhJupyterError as problem:
-            _say(str(problem))
-            _write(_error(message["id"], SERVER_LOST, str(problem)))
+        except OhJupyterError as error:
+            _log(str(error))
+            _write(_error(message["id"], SERVER_LOST, str(error)))
             self._failed = opens
 
     async def _reopen(self, lost: _Session) -> None:
-        """Find the server again, and open a session with it as the client opened the first."""
+        """Find the server again, and repeat the messages that opened the session."""
         async with self._reopening:
             if self._session is not lost:
                 return
             self._server = await asyncio.to_thread(self._find)
             self._session = _Session()
-            _say(f"again the tools of {self._server.url}")
+            _log(f"again the tools of {self._server.url}")
             for message in self._opening:
                 await self._send(message, quiet=True)
             if len(self._opening) > 1:
                 self._listen()
 
     async def _send(self, message: dict[str, Any], quiet: bool = False) -> None:
-        """Post a message, and write what comes back; ``quiet`` keeps that from the client."""
+        """Post a message, and write the response unless ``quiet``."""
         server, session = self._server, self._session
         address = f"{server.url}/mcp"
         headers = {**self._headers(), **_headers_of_request(message)}
-        wants_answer = "method" in message and "id" in message
+        is_request = "method" in message and "id" in message
         try:
             async with self._http.stream(
                 "POST", address, content=json.dumps(message), headers=headers
-            ) as answer:
-                if not answer.is_success:
-                    await self._refused(answer, address, message)
+            ) as response:
+                if not response.is_success:
+                    await self._rejected(response, address, message)
                     return
-                if message.get("method") == "initialize" and SESSION in answer.headers:
-                    session.headers[SESSION] = answer.headers[SESSION]
+                if message.get("method") == "initialize" and SESSION in response.headers:
+                    session.headers[SESSION] = response.headers[SESSION]
                 answered = False
-                async for line in _messages(answer):
-                    found = json.loads(line)
-                    answered |= "method" not in found and found.get("id") == message.get("id")
-                    if message.get("method") == "initialize" and "result" in found:
-                        session.headers[VERSION] = str(found["result"].get("protocolVersion", ""))
+                async for line in _messages(response):
+                    sent = json.loads(line)
+                    answered |= "method" not in sent and sent.get("id") == message.get("id")
+                    if message.get("method") == "initialize" and "result" in sent:
+                        session.headers[VERSION] = str(sent["result"].get("protocolVersion", ""))
                     if not quiet:
                         _write(line)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as problem:
-            raise _LostError(f"{address} cannot be reached: {problem}") from problem
-        except (httpx.HTTPError, ValueError) as problem:
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            raise _LostError(f"{address} cannot be reached: {error}") from error
+        except (httpx.HTTPError, ValueError) as error:
             raise ServerError(
-                f"{address} was lost before it answered, so whether this was done is unknown: "
-                f"{type(problem).__name__} {problem}"
-            ) from problem
-        if wants_answer and not answered:
+                f"The connection to {address} was lost before the response; the request may have "
+                f"been executed: {type(error).__name__} {error}"
+            ) from error
+        if is_request and not answered:
             raise ServerError(
-                f"{address} ended its answer too early: whether this was done is unknown"
+                f"{address} sent an incomplete response; the request may have been executed"
             )
 
-    async def _refused(self, answer: httpx.Response, address: str, message: dict[str, Any]) -> None:
-        """Write the error of an answer that is MCP's own; or raise what its status means."""
-        body = await answer.aread()
+    async def _rejected(
+        self, response: httpx.Response, address: str, message: dict[str, Any]
+    ) -> None:
+        """Write an error of MCP's own, or raise one for the HTTP status."""
+        body = await response.aread()
         with suppress(ValueError):
-            found = json.loads(body)
-            if answer.status_code == 404 and SESSION in self._session.headers:
-                raise _LostError(problem_of_answer(address, 404, body))
-            if isinstance(found, dict) and isinstance(found.get("error"), dict):
+            content = json.loads(body)
+            if response.status_code == 404 and SESSION in self._session.headers:
+                raise _LostError(describe_failure(address, 404, body))
+            if isinstance(content, dict) and isinstance(content.get("error"), dict):
                 if "id" in message:
-                    _write(json.dumps({**found, "id": message["id"]}))
+                    _write(json.dumps({**content, "id": message["id"]}))
                 return
-        raise ServerError(problem_of_answer(address, answer.status_code, body))
+        raise ServerError(describe_failure(address, response.status_code, body))
 
     def _headers(self) -> dict[str, str]:
         guest = os.environ.get(GUEST_VARIABLE)
@@ -265,32 +266,32 @@ class _Relay:
         }
 
     def _listen(self) -> None:
-        """Have what the server says of itself written, from now on and for this session."""
+        """Relay the server's own messages in this session."""
         if self._listening is not None:
             self._listening.cancel()
-        self._listening = asyncio.create_task(self._hear())
+        self._listening = asyncio.create_task(self._relay_stream())
 
-    async def _hear(self) -> None:
+    async def _relay_stream(self) -> None:
         loop = asyncio.get_running_loop()
         steady = True
         while steady:
-            began = loop.time()
+            started = loop.time()
             with suppress(httpx.HTTPError):
                 address = f"{self._server.url}/mcp"
-                async with self._http.stream("GET", address, headers=self._headers()) as answer:
-                    if not answer.is_success:
+                async with self._http.stream("GET", address, headers=self._headers()) as response:
+                    if not response.is_success:
                         return
-                    async for line in _messages(answer):
+                    async for line in _messages(response):
                         _write(line)
-            steady = loop.time() - began > STEADY_SECONDS
+            steady = loop.time() - started > STEADY_SECONDS
 
     async def _end(self) -> None:
-        """Let what is under way end, if that is soon, and close the session."""
-        if self._under_way and not self._failed:
-            await asyncio.wait(list(self._under_way.values()), timeout=ENDING_SECONDS)
+        """Give pending requests a moment, and close the session."""
+        if self._pending and not self._failed:
+            await asyncio.wait(list(self._pending.values()), timeout=ENDING_SECONDS)
         if self._listening is not None:
             self._listening.cancel()
-        for task in list(self._under_way.values()):
+        for task in list(self._pending.values()):
             task.cancel()
         if SESSION in self._session.headers:
             with suppress(httpx.HTTPError):
@@ -298,15 +299,15 @@ class _Relay:
                 await self._http.delete(address, headers=self._headers(), timeout=ENDING_SECONDS)
 
 
-async def _messages(answer: httpx.Response) -> AsyncIterator[str]:
-    """The messages of an answer, each as one line: a body of JSON, or an event stream."""
-    if not answer.headers.get("content-type", "").startswith("text/event-stream"):
-        body = (await answer.aread()).decode()
+async def _messages(response: httpx.Response) -> AsyncIterator[str]:
+    """Yield the messages of a response, JSON or an event stream, as one line each."""
+    if not response.headers.get("content-type", "").startswith("text/event-stream"):
+        body = (await response.aread()).decode()
         if body.strip():
             yield body.replace("\n", " ")
         return
     data: list[str] = []
-    async for line in answer.aiter_lines():
+    async for line in response.aiter_lines():
         if line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
         elif not line and data:
@@ -316,19 +317,19 @@ async def _messages(answer: httpx.Response) -> AsyncIterator[str]:
 
 
 def _headers_of_request(message: dict[str, Any]) -> dict[str, str]:
-    """Headers that a request without a session is routed by, none for others."""
+    """Return the routing headers of a sessionless request, none for others."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
     version = meta.get(VERSION_OF_REQUEST) if isinstance(meta, dict) else None
     if not isinstance(version, str) or not isinstance(params, dict):
         return {}
     headers = {VERSION: version, "mcp-method": _header(str(message["method"]))}
-    named = params.get(NAMED_BY.get(str(message["method"]), ""))
-    return {**headers, "mcp-name": _header(named)} if isinstance(named, str) else headers
+    name = params.get(NAMED_BY.get(str(message["method"]), ""))
+    return {**headers, "mcp-name": _header(name)} if isinstance(name, str) else headers
 
 
 def _header(value: str) -> str:
-    """A value as a header may have it, by MCP's own encoding of what is not plain."""
+    """Return a header value, in MCP's own encoding if it is not plain ASCII."""
     if value.isascii() and value.isprintable() and value == value.strip():
         return value
     return f"=?base64?{base64.b64encode(value.encode()).decode()}?="
@@ -339,12 +340,12 @@ def _error(request_id: Any, code: int, message: str) -> str:
     return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error})
 
 
-def _refuse(problem: str) -> int:
-    """Say why there are no tools, to people and as the answer to the client's first request."""
-    _say(problem)
-    with suppress(ValueError, AttributeError):  # there is no input, or it is no request
+def _reject(reason: str) -> int:
+    """Report why there are no tools, to people and as the response to the first request."""
+    _log(reason)
+    with suppress(ValueError, AttributeError):  # no input, or not a request
         if not sys.stdin.isatty():
-            _write(_error(json.loads(sys.stdin.readline()).get("id"), SERVER_LOST, problem))
+            _write(_error(json.loads(sys.stdin.readline()).get("id"), SERVER_LOST, reason))
     return 1
 
 
@@ -353,9 +354,9 @@ def _write(line: str) -> None:
         sys.stdout.buffer.write(line.encode() + b"\n")
         sys.stdout.buffer.flush()
     except OSError:  # the client has gone; the end of standard input follows
-        _say("the client does not listen any more")
+        _log("the client no longer reads our output")
 
 
-def _say(what: str) -> None:
+def _log(message: str) -> None:
     with suppress(OSError):
-        print(f"oh-jupyter mcp: {what}", file=sys.stderr, flush=True)
+        print(f"oh-jupyter mcp: {message}", file=sys.stderr, flush=True)

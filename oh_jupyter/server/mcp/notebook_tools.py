@@ -1,4 +1,4 @@
-"""The open notebooks as tools: look at cells, change them, run them."""
+"""The open notebooks as tools: read, change and run cells."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ _ADDS = {"destructiveHint": False}
 
 
 def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
-    """The tools on notebooks, offered with those of a kernel."""
+    """Return the tools on notebooks, for an agent of a kernel."""
     tools = NotebookTools(notebooks, kernel)
     source = {"type": "string", "description": "The text of the cell."}
-    where = {"type": "integer", "description": "Where the cell is to be, counted from 0."}
+    index = {"type": "integer", "description": "New position of the cell, counted from 0."}
     return [
         Tool(
             "list_notebooks",
-            "The notebooks that are open, with their kernels and what those are doing.",
+            "List the open notebooks with their kernels and the state of these.",
             schema(),
             tools.list_notebooks,
             _READ_ONLY,
         ),
         Tool(
             "read_cells",
-            "Read cells of a notebook as it is now, with outputs; plots come as images.",
+            "Read the current cells of a notebook with outputs; plots are returned as images.",
             schema(
                 notebook=_NOTEBOOK,
                 start={"type": "integer", "default": 0, "description": "First cell, from 0."},
@@ -72,17 +72,16 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
             ),
             tools.read_cells,
             _READ_ONLY,
-            "Read fewer cells by start and end, or leave their outputs out by outputs=false.",
+            "Read fewer cells with start and end, or omit their outputs with outputs=false.",
         ),
         Tool(
             "insert_cell",
-            "Insert a cell into a notebook, at its end unless a position is given. A code cell "
-            "can be run at once.",
+            "Insert a cell into a notebook, by default at its end. A code cell can be run at once.",
             schema(
                 "source",
                 notebook=_NOTEBOOK,
                 source=source,
-                index=where,
+                index=index,
                 cell_type={**_TYPE, "default": "code"},
                 run={"type": "boolean", "default": False, "description": "Run it, too."},
             ),
@@ -91,18 +90,21 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
         ),
         Tool(
             "edit_cell",
-            "Change the text of a cell: all of it by source, or one passage by old_str and "
-            "new_str. Its outputs stay until it is run. Or move it by index, or delete it. A text "
-            "that was changed since you read it is shown instead of replaced or deleted.",
+            "Change the text of a cell: all of it with source, or one passage with old_str and "
+            "new_str. Its outputs stay until it is run. Or move it with index, or delete it. If "
+            "its text has changed since you read it, the text is returned instead.",
             schema(
                 "cell",
                 notebook=_NOTEBOOK,
                 cell=_CELL,
                 source=source,
-                old_str={"type": "string", "description": "Text that the cell has exactly once."},
-                new_str={"type": "string", "description": "The text to put there."},
+                old_str={
+                    "type": "string",
+                    "description": "Text that occurs exactly once in the cell.",
+                },
+                new_str={"type": "string", "description": "The new text."},
                 cell_type=_TYPE,
-                index=where,
+                index=index,
                 delete={"type": "boolean", "default": False, "description": "Delete the cell."},
             ),
             tools.edit_cell,
@@ -119,14 +121,14 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
         Tool(
             "move_cell",
             "Move a cell of a notebook to another position.",
-            schema("cell", "index", notebook=_NOTEBOOK, cell=_CELL, index=where),
+            schema("cell", "index", notebook=_NOTEBOOK, cell=_CELL, index=index),
             tools.move_cell,
             _CHANGES,
             listed=False,
         ),
         Tool(
             "run_cell",
-            "Run a cell of a notebook in the notebook's own kernel, where the person sees it, and "
+            "Run a cell of a notebook in the notebook's kernel, where the person sees it, and "
             "store its outputs in the notebook.",
             schema(
                 "cell",
@@ -135,7 +137,7 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
                 timeout={
                     "type": "number",
                     "exclusiveMinimum": 0,
-                    "description": "Seconds after which it is interrupted. Default: no limit.",
+                    "description": "Timeout in seconds, then it is interrupted. Default: no limit.",
                 },
             ),
             tools.run_cell,
@@ -145,12 +147,12 @@ def notebook_tools(notebooks: Notebooks, kernel: Kernel) -> list[Tool]:
 
 
 MAX_DIFF_CHARS = 2000
-"""Characters of the diff that an edit of a cell is answered with."""
+"""Characters of the diff in the result of an edit."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call of a tool on a notebook: its arguments, and who calls."""
+    """A call of a tool on a notebook."""
 
     notebook: OpenNotebook
     document: Document
@@ -163,27 +165,27 @@ class Call:
         return json.dumps([self.caller.principal, dict(self.caller.actor)], sort_keys=True)
 
     def note_seen(self, *cells: Cell) -> None:
-        """Remember that the caller knows these cells as they are now."""
+        """Remember that the caller knows the current texts of these cells."""
         self.seen.note(self._reader, self.document.path, cells)
 
     def known_source(self, cell: Cell) -> str | None:
-        """The text of a cell as the caller knows it, or None if it has not read the cell."""
+        """Return the text of a cell that the caller knows, or None if it has not read it."""
         return self.seen.source(self._reader, self.document.path, cell)
 
-    def refusal(self, index: int, cell: Cell) -> Result | None:
-        """Refuse to replace or delete a text that the caller has not read, and show that text."""
+    def conflict(self, index: int, cell: Cell) -> Result | None:
+        """Return an error with the current text if it has changed since the caller read it."""
         source = "".join(cell["source"])
         if self.known_source(cell) in (None, source):
             return None
         self.note_seen(cell)
         return failure(
-            f"Cell {index} of {self.document.path} was changed since you read it; nothing was "
-            f"changed. Its text is now:\n{source}\n[Repeat the call to replace or delete it, or "
-            "change one passage by old_str and new_str.]"
+            f"Cell {index} of {self.document.path} has changed since you read it; nothing was "
+            f"written. Its text is now:\n{source}\n[Repeat the call to replace or delete it, or "
+            "change one passage with old_str and new_str.]"
         )
 
     def done(self, what: str) -> Result:
-        """The result that says what was done to the notebook."""
+        """Return a result that reports a change of the notebook."""
         return result(text(f"{what} of {self.document.path}."))
 
 
@@ -193,10 +195,7 @@ Work = Callable[["NotebookTools", Call], Awaitable[Result]]
 def _on_notebook(
     action: str, edit_mode: str | None = None
 ) -> Callable[[Work], Callable[..., Awaitable[Result]]]:
-    """Decorator that finds the notebook that is meant, if the caller may do that to files.
-
-    What an edit has changed is recorded in the log of the notebook's kernel.
-    """
+    """Return a decorator that checks permission, finds the notebook, and records an edit."""
 
     def decorate(work: Work) -> Callable[..., Awaitable[Result]]:
         @wraps(work)
@@ -220,32 +219,39 @@ def _on_notebook(
 
 
 class NotebookTools:
-    """What the tools do, for a kernel whose notebook goes before others."""
+    """The tools, for a kernel whose notebook is the default."""
 
     def __init__(self, notebooks: Notebooks, kernel: Kernel) -> None:
         self._notebooks = notebooks
         self._kernel = kernel
 
     async def find(self, name: str | None) -> tuple[OpenNotebook, Document]:
-        """The notebook that is meant by the end of its path, or by None."""
+        """Return the notebook with the end of a path, or None for the default."""
         notebook = await self._notebooks.find(name, self._kernel.kernel_id)
         return notebook, await self._notebooks.document(notebook)
 
     async def _record(self, call: Call, edit_mode: str, before: list[Cell]) -> str:
-        """Record what an edit has changed; return the diff."""
+        """Record an edit in the log of the notebook's kernel; return its diff."""
         diff = _cell_diff(call.document.path, before, await call.document.cells())
         kernel_id = call.notebook.kernel_id or self._kernel.kernel_id
         if not diff or kernel_id is None:
             return diff
-        given = call.arguments
-        path = self._notebooks.file_of(call.document.path)
-        asked = {"cell": given.get("cell"), "edit_mode": edit_mode, "to": given.get("index")}
-        args = {"path": path, "command": "notebook_edit"}
-        old, new = given.get("old_str"), given.get("new_str", given.get("source"))
+        arguments = call.arguments
+        new_str = arguments.get("new_str", arguments.get("source"))
         action = {
             "action": "edit",
-            "args": {**args, "old_str": old, "new_str": new},
-            "oh_jupyter": {**asked, "cell_type": given.get("cell_type")},
+            "args": {
+                "path": self._notebooks.file_of(call.document.path),
+                "command": "notebook_edit",
+                "old_str": arguments.get("old_str"),
+                "new_str": new_str,
+            },
+            "oh_jupyter": {
+                "cell": arguments.get("cell"),
+                "edit_mode": edit_mode,
+                "to": arguments.get("index"),
+                "cell_type": arguments.get("cell_type"),
+            },
         }
         content = f"{edit_mode.capitalize()} in {call.document.path}"
         edit = {"action": action, "content": content, "diff": diff}
@@ -260,7 +266,7 @@ class NotebookTools:
         """List the open notebooks."""
         if not await caller.allowed("read", "sessions"):
             return failure("You may not list the sessions of this server.")
-        found = [
+        notebooks = [
             {
                 "path": notebook.path,
                 "kernel_id": notebook.kernel_id,
@@ -270,17 +276,18 @@ class NotebookTools:
             }
             for notebook in await self._notebooks.open_ones()
         ]
-        told = json.dumps(found, indent=2) if found else "No notebook is open."
-        return result(text(told))
+        return result(
+            text(json.dumps(notebooks, indent=2) if notebooks else "No notebook is open.")
+        )
 
     @_on_notebook("read")
     async def read_cells(self, call: Call) -> Result:
-        """Show cells."""
+        """Return cells."""
         arguments, cells = call.arguments, await call.document.cells()
-        chosen = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
-        call.note_seen(*(cell for _, cell in chosen))
+        selected = list(enumerate(cells))[arguments.get("start", 0) : arguments.get("end")]
+        call.note_seen(*(cell for _, cell in selected))
         blocks = [text(f"{call.document.path}: {len(cells)} cells")]
-        for index, cell in chosen:
+        for index, cell in selected:
             blocks += cell_blocks(index, cell, arguments.get("outputs", True))
         return result(*blocks)
 
@@ -288,8 +295,8 @@ class NotebookTools:
     async def insert_cell(self, call: Call) -> Result:
         """Insert a cell."""
         arguments, cells = call.arguments, await call.document.cells()
-        asked = arguments.get("index", len(cells))
-        index = max(0, min(asked if asked >= 0 else len(cells) + 1 + asked, len(cells)))
+        target = arguments.get("index", len(cells))
+        index = max(0, min(target if target >= 0 else len(cells) + 1 + target, len(cells)))
         cell = new_cell(arguments.get("cell_type", "code"), arguments["source"])
         await call.document.insert(index, cell)
         inserted = (await call.document.cells())[index]
@@ -308,12 +315,12 @@ class NotebookTools:
         moves = "index" in arguments
         if moves and not arguments.keys() & {"source", "old_str", "cell_type"}:
             return await self._move(call)
-        source, problem = _new_source(cells[index], arguments)
-        if problem:
-            return failure(f"Cell {index} of {call.document.path}: {problem}")
+        source, fault = _new_source(cells[index], arguments)
+        if fault:
+            return failure(f"Cell {index} of {call.document.path}: {fault}")
         replaces = "source" in arguments and "old_str" not in arguments
-        if replaces and (refused := call.refusal(index, cells[index])):
-            return refused
+        if replaces and (conflict := call.conflict(index, cells[index])):
+            return conflict
         kind = arguments.get("cell_type")
         await call.document.set_source(index, cells[index], source, kind)
         unread = replaces and call.known_source(cells[index]) is None
@@ -334,8 +341,8 @@ class NotebookTools:
     async def _delete(self, call: Call) -> Result:
         reference, cells = call.arguments["cell"], await call.document.cells()
         index = position(cells, reference)
-        if refused := call.refusal(index, cells[index]):
-            return refused
+        if conflict := call.conflict(index, cells[index]):
+            return conflict
         await call.document.delete(cells[index].get("id", index))
         return call.done(f"Deleted {named(index, cells[index])}")
 
@@ -357,7 +364,7 @@ class NotebookTools:
         cells = await call.document.cells()
         index = position(cells, call.arguments["cell"])
         if cells[index]["cell_type"] != "code":
-            return failure(f"Cell {index} of {call.document.path} is no code cell.")
+            return failure(f"Cell {index} of {call.document.path} is not a code cell.")
         return await self._run(call, cells[index], index)
 
     async def _run(self, call: Call, cell: Cell, index: int) -> Result:
@@ -371,11 +378,11 @@ class NotebookTools:
             return failure(f"You may not run code in the kernel of {notebook.path}.")
         args = {"code": "".join(cell["source"]), "include_extra": False}
         kernel = self._kernel.other(notebook.kernel_id)
-        found = await kernel.run_cell(args, call.arguments.get("timeout"), store_history=True)
-        shown = of_observation(found["observation"])
+        done = await kernel.run_cell(args, call.arguments.get("timeout"), store_history=True)
+        shown = of_observation(done["observation"])
         if shown["isError"]:  # it did not run
             return shown
-        outputs, count = found["outputs"], found["execution_count"]
+        outputs, count = done["outputs"], done["execution_count"]
         await document.set_outputs(cell.get("id") or index, outputs, count)
         number = "" if count is None else f" as [{count}]"
         ran = f"[Ran {named(index, cell)} of {document.path}{number}.]"
@@ -387,11 +394,11 @@ def _clipped_diff(diff: str) -> str:
     shown = "\n".join(diff.split("\n")[2:])
     if len(shown) <= MAX_DIFF_CHARS:
         return shown
-    return shown[:MAX_DIFF_CHARS].rpartition("\n")[0] + "\n[... more lines have changed ...]"
+    return shown[:MAX_DIFF_CHARS].rpartition("\n")[0] + "\n[... more changed lines ...]"
 
 
 def _cell_diff(path: str, before: list[Cell], after: list[Cell]) -> str:
-    """What is different in the cells, in the form of the editor's diffs of notebooks."""
+    """Return the changes of cells in the format of the editor's notebook diffs."""
     lines = unified_diff(_as_lines(before), _as_lines(after), path, path, n=0, lineterm="")
     return "\n".join(lines)
 
@@ -408,13 +415,13 @@ def _as_lines(cells: list[Cell]) -> list[str]:
 
 
 def _new_source(cell: Cell, arguments: dict[str, Any]) -> tuple[str, str]:
-    """The new text of a cell, and what is wrong with it."""
+    """Return the new text of a cell, and what is wrong with the arguments, or ""."""
     source, old = "".join(cell["source"]), arguments.get("old_str")
     if old is None:
         if "source" not in arguments and "cell_type" not in arguments:
-            return "", "give its new text as source, or a passage as old_str and new_str."
+            return "", "pass its new text as source, or a passage as old_str and new_str."
         return arguments.get("source", source), ""
     times = source.count(old) if old else 0
     if times != 1:
-        return "", f"old_str is there {times} times; it must be there exactly once."
+        return "", f"old_str occurs {times} times; it must occur exactly once."
     return source.replace(old, arguments.get("new_str", "")), ""

@@ -1,7 +1,6 @@
-"""Results of tools in MCP's words: text, images and errors, bounded.
+"""Results of tools in MCP's format: text, images and errors, bounded.
 
-Text is the result: where there is structured content beside it, Claude Code and Codex show
-their models that alone, so none of our tools has any.
+None of our tools has structured content: Claude Code and Codex would show their models only that.
 """
 
 from __future__ import annotations
@@ -19,25 +18,25 @@ Result = dict[str, Any]
 """A ``CallToolResult`` of the MCP specification, as JSON."""
 
 MAX_TEXT_CHARS = 30_000
-"""Characters of text that a result has; of more, the beginning and the end are shown."""
+"""Characters of text in a result; of a longer one, only start and end are shown."""
 
 NOTE_CHARS = 500
-"""Characters that are kept free for what is said of the rest."""
+"""Characters reserved for the note about the omitted part."""
 
 WHOLE_LINES_CHARS = 500
-"""Characters that beginning and end may each lack in order to consist of whole lines."""
+"""Characters that start and end may each lose to consist of whole lines."""
 
 
 _DATA_URL = re.compile(r"data:(?P<kind>[\w.+/-]+);base64,(?P<data>[A-Za-z0-9+/=\s]+)")
 
 
 def text(content: str) -> dict[str, Any]:
-    """A content block of text."""
+    """Return a content block of text."""
     return {"type": "text", "text": content}
 
 
 def image(data_url: str) -> dict[str, Any] | None:
-    """A content block of a picture in a data URL, or None if it is none."""
+    """Return a content block of a picture in a data URL, None for other data."""
     match = _DATA_URL.fullmatch(data_url)
     if match is None or not match["kind"].startswith("image/"):
         return None
@@ -45,7 +44,7 @@ def image(data_url: str) -> dict[str, Any] | None:
 
 
 def blob(data_url: str, path: str) -> dict[str, Any] | None:
-    """A content block of a file, in a data URL, that is neither text nor a picture; or None."""
+    """Return a content block of a file in a data URL, None for other texts."""
     match = _DATA_URL.fullmatch(data_url)
     if match is None:
         return None
@@ -58,32 +57,33 @@ def blob(data_url: str, path: str) -> dict[str, Any] | None:
 
 
 def result(*content: dict[str, Any] | None, is_error: bool = False) -> Result:
-    """A result of content blocks; None is left out."""
+    """Return a result of content blocks, without those that are None."""
     return {"content": [block for block in content if block], "isError": is_error}
 
 
 def failure(reason: str) -> Result:
-    """A result that says why there is none, and what to do next."""
+    """Return an error with its reason and what to do next."""
     return result(text(reason), is_error=True)
 
 
-def text_alone(found: Result) -> Result:
-    """The same result without structured content, which is its text if there is no other."""
-    kept = {name: value for name, value in found.items() if name != "structuredContent"}
-    if "structuredContent" in found and not found["content"]:
-        kept["content"] = [text(json.dumps(found["structuredContent"], ensure_ascii=False))]
-    return kept
+def text_alone(structured: Result) -> Result:
+    """Return a result without structured content, which becomes the text if there is none."""
+    plain = {name: value for name, value in structured.items() if name != "structuredContent"}
+    if "structuredContent" in structured and not structured["content"]:
+        content = json.dumps(structured["structuredContent"], ensure_ascii=False)
+        plain["content"] = [text(content)]
+    return plain
 
 
 _RUNNING_HINT = (
-    "Call run again with an empty command for more output, with is_input and a text to answer it, "
-    "or with is_input and C-c to stop it. With blocking, a call waits however long its command is "
-    "silent, until that has ended or the timeout is over."
+    "Call run again with an empty command for more output, with is_input and a text to send input, "
+    "or with is_input and C-c to stop it. With blocking, a call waits until its command ends, "
+    "however long it is silent, or the timeout is over."
 )
 
 
 def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ()) -> Result:
-    """The result that an Observation in its wire form is, with pictures from some of its extras."""
+    """Return an Observation in its wire form as a result, with pictures from some of its extras."""
     kind = observation.get("observation")
     content = str(observation.get("content", ""))
     extras = dict(observation.get("extras") or {})
@@ -107,38 +107,38 @@ def of_observation(observation: Mapping[str, Any], pictures: Iterable[str] = ())
 _LIBRARY_FRAME = re.compile(
     r"File \S*(?:site-packages|dist-packages|[/\\]lib[/\\]python3\.\d+)[/\\]([^\s:]+:\d+), in (\w*)"
 )
-"""The head of a frame of an installed library, or of Python's own, in IPython's tracebacks."""
+"""Head of a frame of an installed or standard library in IPython's tracebacks."""
 
 
 def fold_library_frames(content: str) -> str:
-    """Shorten a traceback of IPython to the frames of the person's own code.
+    """Shorten a traceback of IPython to the frames of the person's code.
 
-    Of each run of libraries' frames the last remains as one line: where the exception was raised.
+    The last of consecutive library frames remains as one line: it may have raised the exception.
     """
     if "Traceback (most recent call last)" not in content:
         return content
-    kept: list[str] = []
+    shown: list[str] = []
     folded = 0
     for block in content.split("\n\n"):
         head, separator, frame = block.rpartition("Traceback (most recent call last)\n")
         match = _LIBRARY_FRAME.match(frame)
         if match is None:
             folded = 0
-            kept.append(block)
+            shown.append(block)
             continue
         folded += 1
         line = f"[{folded} frames of libraries; the last is {match[1]} in {match[2]}. %tb has all]"
         if folded > 1 and not head:
-            kept.pop()
-        kept.append(f"{head}{separator}{line}" if head else line)
-    return "\n\n".join(kept)
+            shown.pop()
+        shown.append(f"{head}{separator}{line}" if head else line)
+    return "\n\n".join(shown)
 
 
 def _failed(kind: Any, content: str, extras: Mapping[str, Any]) -> bool:
-    """Whether nothing came of an Action; a command that ends with another code than 0 did work."""
+    """Return whether an Action failed; a command with a nonzero exit code did not."""
     if kind == "run":
         metadata = extras.get("metadata") or {}
-        # A command that is still running has no code either, but says so at its end.
+        # A running command has no code either, but says so at its end.
         started = metadata.get("exit_code") != -1 or bool(metadata.get("suffix"))
         return not started and content.startswith("ERROR:")
     if kind in ("edit", "read"):
@@ -147,22 +147,22 @@ def _failed(kind: Any, content: str, extras: Mapping[str, Any]) -> bool:
 
 
 def _of_tool(content: str) -> Result:
-    """The result of a tool of the kernel, which is in the Observation as JSON."""
+    """Return the result of a tool in the kernel from the JSON of its Observation."""
     try:
-        found = json.loads(content)
+        answer = json.loads(content)
     except (ValueError, RecursionError):
         return failure(content)
-    if "error" in found:
-        return failure(str(found["error"]))
-    known = {"content", "structuredContent", "isError", "_meta"}
-    answer = {name: value for name, value in found.items() if name in known and value is not None}
-    if found.get("meta"):
-        answer["_meta"] = found["meta"]
-    return {"content": [], **answer}
+    if "error" in answer:
+        return failure(str(answer["error"]))
+    names = {"content", "structuredContent", "isError", "_meta"}
+    shown = {name: value for name, value in answer.items() if name in names and value is not None}
+    if answer.get("meta"):
+        shown["_meta"] = answer["meta"]
+    return {"content": [], **shown}
 
 
 def _readable(content: str, extras: Mapping[str, Any]) -> str:
-    """The text as OpenHands shows it to an agent: a command's with what it says about itself."""
+    """Return the text as OpenHands shows it to agents: a command's with its metadata."""
     metadata = extras.get("metadata")
     if not isinstance(metadata, Mapping):
         return content
@@ -177,82 +177,82 @@ def _readable(content: str, extras: Mapping[str, Any]) -> str:
     return parts.strip().replace(RUNNING_HINT, _RUNNING_HINT)
 
 
-def bounded(found: Result, rest: str, limit: int = MAX_TEXT_CHARS) -> Result:
-    """A result without the middle of its text where that has too many characters.
+def bounded(whole: Result, rest: str, limit: int = MAX_TEXT_CHARS) -> Result:
+    """Return a result without the middle of a long text; pictures stay.
 
-    It says what is left out, and by ``rest`` how to get that; pictures stay.
+    A note says what is omitted, and ``rest`` how to get it.
     """
-    texts = [block["text"] for block in found["content"] if block["type"] == "text"]
-    whole = "".join(texts)
-    if len(whole) <= limit:
-        return found
-    start, end = _middle(whole, (limit - NOTE_CHARS) // 2)
+    texts = [block["text"] for block in whole["content"] if block["type"] == "text"]
+    joined = "".join(texts)
+    if len(joined) <= limit:
+        return whole
+    start, end = _middle(joined, (limit - NOTE_CHARS) // 2)
     where = ""
-    if len(texts) == 1 and "\n" in whole[start:end]:
-        first = whole.count("\n", 0, start)
-        where = f", lines {first + 1} to {first + whole.count(chr(10), start, end)} of this text,"
-    note = f"[... {end - start} of {len(whole)} characters{where} are left out. {rest} ...]\n"
-    if not whole[:start].endswith("\n"):
+    if len(texts) == 1 and "\n" in joined[start:end]:
+        first = joined.count("\n", 0, start)
+        where = f", lines {first + 1} to {first + joined.count(chr(10), start, end)} of this text,"
+    note = f"[... {end - start} of {len(joined)} characters{where} are omitted. {rest} ...]\n"
+    if not joined[:start].endswith("\n"):
         note = f"\n{note}"
-    return {**found, "content": _without(found["content"], start, end, note)}
+    return {**whole, "content": _without(whole["content"], start, end, note)}
 
 
-def _middle(whole: str, half: int) -> tuple[int, int]:
-    """Where what is left out begins and ends: between lines, unless they are very long."""
-    start, end = half, len(whole) - half
-    line_end = whole.rfind("\n", start - WHOLE_LINES_CHARS, start)
-    line_start = whole.find("\n", end, end + WHOLE_LINES_CHARS)
+def _middle(joined: str, half: int) -> tuple[int, int]:
+    """Return start and end of the omitted part: between lines, unless they are very long."""
+    start, end = half, len(joined) - half
+    line_end = joined.rfind("\n", start - WHOLE_LINES_CHARS, start)
+    line_start = joined.find("\n", end, end + WHOLE_LINES_CHARS)
     return (line_end + 1 or start), (line_start + 1 or end)
 
 
 def _without(content: list[dict[str, Any]], start: int, end: int, note: str) -> list[Any]:
-    """The blocks without a range of all their text, and a note in its place."""
-    kept, at = [], 0
+    """Replace a range of the blocks' joined text by a note."""
+    blocks, position = [], 0
     for block in content:
         if block["type"] != "text":
-            kept.append(block)
+            blocks.append(block)
             continue
-        told, before = block["text"], at
-        at += len(told)
-        if at <= start or before >= end:
-            kept.append(block)
+        shown, before = block["text"], position
+        position += len(shown)
+        if position <= start or before >= end:
+            blocks.append(block)
             continue
-        told = told[: max(0, start - before)] + note + told[max(0, end - before) :]
+        shown = shown[: max(0, start - before)] + note + shown[max(0, end - before) :]
         note = ""
-        if told:
-            kept.append(text(told))
-    return kept
+        if shown:
+            blocks.append(text(shown))
+    return blocks
 
 
 MAX_OUTPUT_CHARS = 10_000
-"""Characters of one output that are shown."""
+"""Characters shown of one output."""
 
 _TEXT_TYPES = ("text/plain", "text/markdown", "text/latex", "application/json", "text/html")
 _IMAGE_TYPES = ("image/png", "image/jpeg")
 
 
 def cell_blocks(index: int, cell: Cell, outputs: bool) -> list[dict[str, Any]]:
-    """Content blocks of a cell: a text, then the pictures among its outputs."""
+    """Return content blocks of a cell: a text, then the pictures among its outputs."""
     head = f"=== cell {index} | {cell.get('id', '-')} | {cell['cell_type']}"
     if cell.get("execution_count"):
         head += f" [{cell['execution_count']}]"
     lines = [f"{head} ===", _joined(cell.get("source", ""))]
     pictures = []
     for output in (cell.get("outputs") or []) if outputs else []:
-        told, shown = _output(output)
-        if told:
-            lines += ["--- output ---", told]
-        pictures += shown
+        shown, images = _output(output)
+        if shown:
+            lines += ["--- output ---", shown]
+        pictures += images
     return [text("\n".join(lines)), *pictures]
 
 
 def named(index: int, cell: Cell) -> str:
-    """What a cell is called: its position, and its id if it has one."""
+    """Return the name of a cell: its position, and its id if it has one."""
     return f"cell {index} (id {cell['id']})" if cell.get("id") else f"cell {index}"
 
 
 def raised(outputs: list[dict[str, Any]]) -> bool:
-    """Whether an exception is among the outputs of a cell."""
+    """Return whether an exception is among the outputs of a cell."""
     return any(output.get("output_type") == "error" for output in outputs)
 
 
@@ -279,10 +279,10 @@ def _joined(value: Any) -> str:
     return "".join(value) if isinstance(value, list) else str(value)
 
 
-def _clipped(told: str) -> str:
-    told = strip_ansi(told).rstrip("\n")
-    if len(told) <= MAX_OUTPUT_CHARS:
-        return told
+def _clipped(output: str) -> str:
+    output = strip_ansi(output).rstrip("\n")
+    if len(output) <= MAX_OUTPUT_CHARS:
+        return output
     half = MAX_OUTPUT_CHARS // 2
-    left_out = len(told) - MAX_OUTPUT_CHARS
-    return f"{told[:half]}\n[... {left_out} characters left out ...]\n{told[-half:]}"
+    omitted = len(output) - MAX_OUTPUT_CHARS
+    return f"{output[:half]}\n[... {omitted} characters omitted ...]\n{output[-half:]}"

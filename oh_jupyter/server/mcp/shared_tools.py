@@ -1,12 +1,10 @@
-"""Our tools in jupyter-server-mcp, where that is installed, for Jupyter AI's agents.
+"""Our tools in jupyter-server-mcp, if it is installed, for Jupyter AI's agents.
 
-It finds ``tool_specs`` by the entry point group ``jupyter_server_mcp.tools`` and loads each
-``module:function`` that is listed. The functions are made of the tools' own descriptions
-when they are asked for, so that nothing is described twice.
+It finds ``tool_specs`` by the entry point group ``jupyter_server_mcp.tools``, and loads each
+``module:function`` that is listed. Those functions are made of the tools' own descriptions.
 
-That server has a port of its own, without Jupyter's authentication: whoever reaches it
-could run code. So the tools are offered on the loopback interface only, and not at all
-with ``c.OhJupyter.share_tools = False``.
+That server's port has no authentication, so the tools are offered on the loopback interface only,
+and not at all with ``c.OhJupyter.share_tools = False``.
 """
 
 from __future__ import annotations
@@ -21,11 +19,11 @@ from oh_jupyter.server.mcp.toolbox import Tool, Toolbox
 from oh_jupyter.server.state import state_of
 
 PREFIX = "oh_"
-"""Before our names: other packages' tools are in the same list."""
+"""Prefix of our names: other packages' tools are in the same list."""
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
-_KERNEL = "Id of the open kernel to work in, as list_notebooks tells. Default: one of its own."
+_KERNEL = "Id of the kernel to work in, from list_notebooks. Default: a kernel of its own."
 _TYPES: dict[str, Any] = {
     "string": str,
     "integer": int,
@@ -39,21 +37,23 @@ logger = logging.getLogger(__name__)
 
 
 def tool_specs() -> list[str]:
-    """``module:function`` of each tool to register; jupyter-server-mcp asks when it starts."""
+    """Return ``module:function`` of each tool for jupyter-server-mcp to register."""
     server = _server()
     apps = () if server is None else server.extension_manager.extension_apps.get("oh_jupyter", ())
     if not any(app.share_tools for app in apps):
         return []
     host = server.config.get("MCPServer", {}).get("host", LOOPBACK[0])
     if host not in LOOPBACK:
-        logger.warning("oh_jupyter shares no tools with an MCP server on %s: no login there", host)
+        logger.warning(
+            "oh_jupyter shares no tools with the MCP server on %s: it has no login", host
+        )
         return []
     tools = _toolbox(None).fixed.values()
     return [f"{__name__}:{PREFIX}{tool.name}" for tool in tools if tool.listed]
 
 
 def __getattr__(name: str) -> Any:
-    """Make the function of a tool, when jupyter-server-mcp loads it by its name."""
+    """Make the function of a tool that jupyter-server-mcp loads by name."""
     if name.startswith(PREFIX) and _server() is not None:
         tool = _toolbox(None).fixed.get(name.removeprefix(PREFIX))
         if tool is not None:
@@ -62,7 +62,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Owner:
-    """Who calls through that server: it knows of no users, so it stands for its owner."""
+    """Caller through that server: it has no users, so it stands for its owner."""
 
     actor: Mapping[str, str] = {}
     principal = ""
@@ -73,14 +73,14 @@ class _Owner:
 
 def _function(tool: Tool) -> Callable[..., Awaitable[Any]]:
     async def call(kernel_id: str | None = None, **arguments: Any) -> Any:
-        given = {name: value for name, value in arguments.items() if value is not None}
-        return _content(await _toolbox(kernel_id).call(tool.name, given, _Owner()))
+        present = {name: value for name, value in arguments.items() if value is not None}
+        return _content(await _toolbox(kernel_id).call(tool.name, present, _Owner()))
 
-    wanted = tool.schema.get("required", ())
+    required = tool.schema.get("required", ())
     parameters = [
-        _parameter(name, described, name in wanted)
+        _parameter(name, described, name in required)
         for name, described in sorted(
-            tool.schema["properties"].items(), key=lambda item: item[0] not in wanted
+            tool.schema["properties"].items(), key=lambda item: item[0] not in required
         )
     ]
     parameters.append(_parameter("kernel_id", {"type": "string", "description": _KERNEL}, False))
@@ -107,14 +107,14 @@ def _parameter(name: str, described: dict[str, Any], required: bool) -> inspect.
     )
 
 
-def _content(found: Result) -> Any:
-    """Content blocks, as functions of that server return them; an error is raised."""
+def _content(result: Result) -> Any:
+    """Return the SDK's content objects, or raise the error."""
     from oh_jupyter.mcp_sdk.messages import content_objects
 
-    if found.get("isError"):
-        told = [block["text"] for block in found["content"] if block["type"] == "text"]
-        raise RuntimeError("\n".join(told))
-    return content_objects(found["content"])
+    if result.get("isError"):
+        texts = [block["text"] for block in result["content"] if block["type"] == "text"]
+        raise RuntimeError("\n".join(texts))
+    return content_objects(result["content"])
 
 
 def _server() -> Any:

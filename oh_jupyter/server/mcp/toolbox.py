@@ -1,10 +1,10 @@
-"""Tools, and the box that they are in: what can be listed and called, whoever carries it."""
+"""Tools, and the toolbox that lists and calls them."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from contextlib import AbstractAsyncContextManager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -18,23 +18,23 @@ from oh_jupyter.server.mcp.results import Result, bounded, failure
 logger = logging.getLogger(__name__)
 
 _META = {"anthropic/alwaysLoad": True}
-"""Otherwise Claude Code shows its model the names alone, to be searched for first."""
+"""Makes Claude Code show its model the whole tools; otherwise it must search for them by name."""
 
-skills_shown: ContextVar[bool] = ContextVar("skills_shown", default=False)
-"""Whether agent skills are listed; a session runs in the context of the request that began it."""
+skills_listed: ContextVar[bool] = ContextVar("skills_listed", default=False)
+"""Whether agent skills are listed; a session runs in the context of its first request."""
 
 
 class Caller(Protocol):
-    """Who calls a tool; ``actor`` is what the event log tells of them."""
+    """Caller of a tool."""
 
     @property
     def actor(self) -> Mapping[str, str]:
-        """Who it is, as far as that is known."""
+        """The caller for the event log, as far as known."""
         ...
 
     @property
     def principal(self) -> str:
-        """Whose tasks are shown to them."""
+        """Owner of the caller's tasks."""
         ...
 
     async def allowed(self, action: str, resource: str) -> bool:
@@ -44,13 +44,13 @@ class Caller(Protocol):
 
 @dataclass(frozen=True)
 class Tool:
-    """Something that an agent can call.
+    """A tool for agents.
 
     Attributes:
         hints: MCP's annotations, such as ``readOnlyHint``.
-        rest: How an agent gets what is left out of too long a result; "" if nothing is.
-        wire: A tool that is described already, as it is sent; the rest is then not.
-        listed: Whether agents are told of it; others may go on calling it.
+        rest: How an agent gets the omitted part of a long result; "" for unlimited results.
+        wire: Complete description of a foreign tool, sent as it is.
+        listed: Whether agents see it; an unlisted tool can still be called.
     """
 
     name: str
@@ -63,38 +63,32 @@ class Tool:
     listed: bool = True
 
     def to_wire(self) -> dict[str, Any]:
-        """The ``Tool`` of the MCP specification, as JSON."""
+        """Return the ``Tool`` of the MCP specification as JSON."""
         if self.wire is not None:
             return {**self.wire, "name": self.name}
-        listed: dict[str, Any] = {
+        described: dict[str, Any] = {
             "name": self.name,
             "description": self.description,
             "inputSchema": self.schema,
             "_meta": _META,
         }
-        if self.hints:
-            listed["annotations"] = dict(self.hints)
-        return listed
+        return {**described, "annotations": dict(self.hints)} if self.hints else described
 
 
 class Source(Protocol):
-    """Where tools come from."""
+    """Source of tools that change."""
 
     async def tools(self, start: bool) -> list[Tool]:
-        """List the tools that there are now; ``start`` what is needed to know them."""
+        """List the current tools; ``start`` what is needed to know them."""
         ...
 
-
-class Closable(Protocol):
-    """What has something going on in the background."""
-
     def close(self) -> None:
-        """End it."""
+        """Stop background work."""
         ...
 
 
 def schema(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
-    """A JSON schema of arguments: the names of those that must be there, and all by name."""
+    """Return a JSON schema of arguments from the required names and the schemas by name."""
     return {
         "type": "object",
         "properties": properties,
@@ -104,44 +98,37 @@ def schema(*required: str, **properties: dict[str, Any]) -> dict[str, Any]:
 
 
 class Toolbox:
-    """The tools of several sources, under names that are theirs alone.
+    """Fixed tools, and those of a source that cannot take their names.
 
     Attributes:
-        fixed: Those that are always there, by name.
+        fixed: The fixed tools by name.
     """
 
     def __init__(
         self,
         fixed: Iterable[Tool],
-        *sources: Source,
-        kernel: Closable | None = None,
-        around_call: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+        source: Source,
+        around_call: Callable[[], AbstractAsyncContextManager[None]],
     ) -> None:
-        """Collect tools that are always there, and sources of others that are asked each time.
-
-        Nothing takes the names of the fixed ones; the kernel is closed with the box.
-        """
-        self._around_call = around_call
-        self._kernel = kernel
+        """Collect tools; each call runs inside ``around_call``."""
         self.fixed = {tool.name: tool for tool in fixed}
-        self._sources = sources
+        self._source = source
+        self._around_call = around_call
 
     def close(self) -> None:
-        """End what goes on in the background."""
-        if self._kernel is not None:
-            self._kernel.close()
+        """Stop background work."""
+        self._source.close()
 
     async def tools(self, start: bool = False) -> list[Tool]:
-        """All tools, ours first; ``start`` what is needed to know them all."""
-        found = {name: tool for name, tool in self.fixed.items() if tool.listed}
-        for source in self._sources:
-            for tool in await source.tools(start):
-                if tool.name not in self.fixed:
-                    found[tool.name] = tool
-        return list(found.values())
+        """Return all tools, fixed ones first; ``start`` what is needed to know them all."""
+        tools = {name: tool for name, tool in self.fixed.items() if tool.listed}
+        for tool in await self._source.tools(start):
+            if tool.name not in self.fixed:
+                tools[tool.name] = tool
+        return list(tools.values())
 
     async def call(self, name: str, arguments: dict[str, Any], caller: Caller) -> Result:
-        """Call a tool; what goes wrong is a result, too, for the agent to read."""
+        """Call a tool; errors become results for the agent to read."""
         try:
             tool = self.fixed.get(name)
             if tool is None:
@@ -149,30 +136,29 @@ class Toolbox:
                 tool = others.get(name)
                 if tool is None:
                     return failure(f"There is no tool {name!r}. Tools: {', '.join(others)}")
-            problem = _problem(arguments, tool.schema)
-            if problem:
-                return failure(f"{name}: {problem}")
+            if fault := _argument_fault(arguments, tool.schema):
+                return failure(f"{name}: {fault}")
             async with self._around_call():
-                found = await tool.call(arguments, caller)
-            return bounded(found, tool.rest) if tool.rest else found
-        except OhJupyterError as refused:
-            return failure(str(refused))
-        except web.HTTPError as refused:  # of the server's contents manager
-            return failure(f"{name}: {reason_of(refused)}")
-        except Exception as problem:
+                result = await tool.call(arguments, caller)
+            return bounded(result, tool.rest) if tool.rest else result
+        except OhJupyterError as error:
+            return failure(str(error))
+        except web.HTTPError as error:  # of the server's contents manager
+            return failure(f"{name}: {reason_of(error)}")
+        except Exception as error:
             logger.exception("The tool %s failed", name)
             return failure(
-                f"Internal error in {name!r}: {type(problem).__name__}: {problem}. The server goes "
-                "on; its log has the details."
+                f"Internal error in {name!r}: {type(error).__name__}: {error}. The server still "
+                "runs; its log has the details."
             )
 
 
-def _problem(arguments: dict[str, Any], wanted: dict[str, Any]) -> str:
-    """What is wrong with arguments, or ""."""
+def _argument_fault(arguments: dict[str, Any], expected: dict[str, Any]) -> str:
+    """Describe the worst fault of the arguments, "" if there is none."""
     from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
     from jsonschema.exceptions import best_match  # type: ignore[import-untyped]
 
-    error = best_match(Draft202012Validator(wanted).iter_errors(arguments))
+    error = best_match(Draft202012Validator(expected).iter_errors(arguments))
     if error is None:
         return ""
     where = ".".join(str(part) for part in error.absolute_path)

@@ -1,0 +1,146 @@
+"""Tables of endpoints: an address, a permission, and the function that responds."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from jupyter_server.auth.decorator import allow_unauthenticated, authorized
+from tornado import web
+
+from oh_jupyter.server.handlers.base import OhHandler
+from oh_jupyter.server.links import Reply
+
+Respond = Callable[..., Awaitable[None]]
+"""Coroutine function of a handler and the groups of its pattern."""
+
+Permission = tuple[str, str]
+"""Action and resource that Jupyter's authorizer is asked about."""
+
+READ_ACTIONS = ("read", "oh_jupyter:actions")
+EXECUTE_ACTIONS = ("execute", "oh_jupyter:actions")
+READ_EVENTS = ("read", "oh_jupyter:events")
+READ_STORE = ("read", "oh_jupyter:store")
+WRITE_STORE = ("write", "oh_jupyter:store")
+
+
+@dataclass(frozen=True)
+class Route:
+    """An endpoint.
+
+    Attributes:
+        address: HTTP method, and pattern of the path below the prefix of its table.
+        permission: What the user must be allowed; None admits unauthenticated requests.
+        name: The operation's id in ``openapi.yaml``.
+        respond: Sends the response.
+        handler: Base class of the tornado handler; shared by all routes of a pattern.
+    """
+
+    address: str
+    permission: Permission | None
+    name: str
+    respond: Respond
+    handler: type[OhHandler] = OhHandler
+
+    @property
+    def method(self) -> str:
+        """HTTP method in lower case, as tornado names its handlers' methods."""
+        return self.address.partition(" ")[0].lower()
+
+    @property
+    def pattern(self) -> str:
+        """Pattern of the path."""
+        return self.address.partition(" ")[2]
+
+
+def no_fields(handler: OhHandler) -> dict[str, Any]:
+    """Return no fields for a kernel request."""
+    return {}
+
+
+def send_body(handler: OhHandler, reply: Reply) -> None:
+    """Send the JSON that the kernel has encoded."""
+    handler.finish_json(reply.body or b"null")
+
+
+def send_field(name: str) -> Callable[[OhHandler, Reply], None]:
+    """Return a function that sends one field of the reply as JSON."""
+    return lambda handler, reply: handler.finish_json(reply.fields[name])
+
+
+def send_nothing(handler: OhHandler, reply: Reply) -> None:
+    """Send 204."""
+    handler.finish_empty()
+
+
+@dataclass
+class RouteTable:
+    """The endpoints of one module."""
+
+    routes: list[Route] = field(default_factory=list)
+
+    def add(
+        self,
+        address: str,
+        permission: Permission | None,
+        name: str,
+        handler: type[OhHandler] = OhHandler,
+    ) -> Callable[[Respond], Respond]:
+        """Return a decorator that makes a function respond at an address."""
+
+        def register(respond: Respond) -> Respond:
+            self.routes.append(Route(address, permission, name, respond, handler))
+            return respond
+
+        return register
+
+    def forward(
+        self,
+        address: str,
+        permission: Permission,
+        name: str,
+        operation: str,
+        reply: Callable[[OhHandler, Reply], None] = send_body,
+        *,
+        fields: Callable[..., dict[str, Any]] = no_fields,
+        load: bool = True,
+    ) -> None:
+        """Add an endpoint that only asks the kernel for an operation.
+
+        ``fields`` makes the operation's fields from the handler and the groups of the pattern.
+        """
+
+        async def respond(
+            handler: OhHandler, *, kernel_id: str | None = None, **groups: str
+        ) -> None:
+            content = fields(handler, **groups)
+            link = await handler.link(kernel_id)
+            reply(handler, await link.request(operation, content, load=load))
+
+        self.routes.append(Route(address, permission, name, respond))
+
+    def handlers(self, prefix: str) -> list[tuple[str, type[OhHandler]]]:
+        """Return tornado's patterns below a prefix, each with a handler of its methods."""
+        grouped: dict[str, list[Route]] = {}
+        for route in self.routes:
+            grouped.setdefault(route.pattern, []).append(route)
+        return [(prefix + pattern, handler_class(*routes)) for pattern, routes in grouped.items()]
+
+
+def handler_class(*routes: Route) -> type[OhHandler]:
+    """Return a tornado handler with a method for each route of one address."""
+    base = routes[0].handler
+    methods = {route.method: _method(route) for route in routes}
+    named = {route.method: route for route in routes}
+    return type(base.__name__, (base,), {**methods, "routes": named})
+
+
+def _method(route: Route) -> Respond:
+    async def method(self: OhHandler, **groups: Any) -> None:
+        await route.respond(self, **groups)
+
+    if route.permission is None:
+        return allow_unauthenticated(method)
+    action, resource = route.permission
+    return cast("Respond", web.authenticated(authorized(action, resource=resource)(method)))
