@@ -1,4 +1,4 @@
-"""The clients: where each keeps its configuration, and what it calls the parts of an entry."""
+"""Clients of agents: their configuration files, and the format of an entry in these."""
 
 from __future__ import annotations
 
@@ -9,71 +9,74 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from oh_jupyter.connect.entries import Place
+from oh_jupyter.connect.entries import EntryLocation
 from oh_jupyter.server.running import RunningServer
 
 NAME = "oh-jupyter"
-"""What our server is called in every client; Gemini's policies cannot name one with a "_"."""
+"""Name of our server in every client; Gemini's policies do not support "_"."""
 
 MAX_CALL_SECONDS = 3600
-"""For clients that would otherwise give a long cell up after a minute or two."""
+"""Timeout for clients that would otherwise abort a long cell after a minute or two."""
 
 
 @dataclass(frozen=True)
-class Connection:
-    """How a client reaches us: by a program with its arguments, or by a server's address."""
+class Target:
+    """What a client connects to: a program with its arguments, or a server's address."""
 
     program: tuple[str, ...] = ("oh-jupyter", "mcp")
-    environment: Mapping[str, str] = field(default_factory=dict)  # beside what all clients pass on
+    environment: Mapping[str, str] = field(default_factory=dict)  # beyond what clients pass on
     server: RunningServer | None = None
 
 
 @dataclass(frozen=True)
 class Client:
-    """A program that agents run in, and its files: a person's and a project's, "" for none."""
+    """A client of agents, with the paths of its user and project files, "" for none."""
 
     title: str
-    place: Place
+    location: EntryLocation
     user: str
     project: str
     next_step: str
-    # What it calls the command, its environment, an address and that one's headers; then the key
-    # that tells how to reach a server, and its two values.
+    # Keys of the command, its environment, an address and its headers; then the key of the
+    # transport with its two values.
     names: tuple[str, str, str, str] = ("command", "env", "url", "headers")
     kinds: tuple[str, str, str] | tuple[()] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
-    moved: Callable[[], str | Path | None] = lambda: None  # a directory instead of the home
+    directory: Callable[[], str | Path | None] = lambda: None  # instead of the home
     finish: Callable[[dict[str, Any]], dict[str, Any]] = dict
-    # What keeps it from asking before each call: in the entry, or as a rule in files of its own.
+    # What stops it from asking before each call: in the entry, or as a rule in other files.
     trust: Mapping[str, Any] = field(default_factory=dict)
-    rule: tuple[Place, Callable[[], Path], str] | None = None
+    rule: tuple[EntryLocation, Callable[[], Path], str] | None = None
 
     def rule_file(self, scope: str, directory: Path) -> Path | None:
-        """The file of the rule of a scope; None where the client has none."""
+        """Return the file of the rule of a scope, or None."""
         if self.rule is None:
             return None
         _, user, project = self.rule
         return user() if scope == "user" else directory / project
 
     def file(self, scope: str, directory: Path) -> Path | None:
-        """The file of a scope, "user" or "project" in a directory; None if there is none."""
+        """Return the file of a scope, "user" or "project" in a directory, or None."""
         if scope == "user":
-            return Path(self.moved() or Path.home(), self.user) if self.user else None
+            return Path(self.directory() or Path.home(), self.user) if self.user else None
         return directory / self.project if self.project else None
 
-    def entry(self, to: Connection, trusted: bool = False) -> dict[str, Any]:
-        """What its file holds for a connection; a trusted one is used without asking."""
+    def entry(self, target: Target, trusted: bool = False) -> dict[str, Any]:
+        """Return the entry for a target; a trusted one is used without asking."""
         command, environment, url, headers = self.names
-        if to.server:
-            parts: dict[str, Any] = {url: f"{to.server.url}/mcp", headers: to.server.headers}
+        if target.server:
+            parts: dict[str, Any] = {
+                url: f"{target.server.url}/mcp",
+                headers: target.server.headers,
+            }
         else:
-            program, *arguments = to.program
-            parts = {command: program, "args": arguments, environment: dict(to.environment)}
-        described = {name: part for name, part in parts.items() if part}
+            program, *arguments = target.program
+            parts = {command: program, "args": arguments, environment: dict(target.environment)}
+        entry = {name: part for name, part in parts.items() if part}
         if self.kinds:
-            key, started, reached = self.kinds
-            described = {key: reached if to.server else started, **described}
-        return self.finish({**described, **self.extra, **(self.trust if trusted else {})})
+            key, stdio, http = self.kinds
+            entry = {key: http if target.server else stdio, **entry}
+        return self.finish({**entry, **self.extra, **(self.trust if trusted else {})})
 
 
 def _variable(name: str) -> Callable[[], str | None]:
@@ -81,7 +84,7 @@ def _variable(name: str) -> Callable[[], str | None]:
 
 
 def _settings_directory() -> Path:
-    """Where programs of the desktop keep a person's settings."""
+    """Return the directory of desktop programs' user settings."""
     if sys.platform == "win32":
         return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
     if sys.platform == "darwin":
@@ -99,15 +102,15 @@ def _goose_directory() -> Path:
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config", "goose")
 
 
-def _as_acp_does(entry: dict[str, Any]) -> dict[str, Any]:
-    """An entry as ACP describes servers: lists of what has a name, and no part left out."""
+def _acp_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """Convert an entry to ACP's format: lists of named values, and no omitted part."""
     key = "headers" if "url" in entry else "env"
     pairs = [{"name": name, "value": value} for name, value in entry.get(key, {}).items()]
     kind = {"type": "http"} if "url" in entry else {}
     return {"name": NAME, **({} if kind else {"args": []}), **entry, **kind, key: pairs}
 
 
-_JSON = Place(".json", ("mcpServers",), NAME)
+_JSON = EntryLocation(".json", ("mcpServers",), NAME)
 _TYPED = ("type", "stdio", "http")
 
 CLIENTS: Mapping[str, Client] = {
@@ -116,24 +119,24 @@ CLIENTS: Mapping[str, Client] = {
         _JSON,
         ".claude.json",
         ".mcp.json",
-        "start claude, or type /mcp in one that runs to connect",
+        "start claude, or type /mcp in a running one to connect",
         kinds=_TYPED,
-        moved=_variable("CLAUDE_CONFIG_DIR"),
+        directory=_variable("CLAUDE_CONFIG_DIR"),
         rule=(
-            Place(".json", ("permissions", "allow"), f"mcp__{NAME}", listed=True),
+            EntryLocation(".json", ("permissions", "allow"), f"mcp__{NAME}", listed=True),
             _claude_settings,
             ".claude/settings.local.json",
         ),
     ),
     "codex": Client(
         "Codex",
-        Place(".toml", ("mcp_servers",), NAME),
+        EntryLocation(".toml", ("mcp_servers",), NAME),
         "config.toml",
         ".codex/config.toml",
-        "start codex (anew, if it runs); /mcp lists the tools",
+        "start codex (restart it if it runs); /mcp lists the tools",
         names=("command", "env", "url", "http_headers"),
         extra={"tool_timeout_sec": MAX_CALL_SECONDS},
-        moved=lambda: os.environ.get("CODEX_HOME") or Path.home() / ".codex",
+        directory=lambda: os.environ.get("CODEX_HOME") or Path.home() / ".codex",
         trust={"default_tools_approval_mode": "approve"},
     ),
     "gemini": Client(
@@ -141,18 +144,18 @@ CLIENTS: Mapping[str, Client] = {
         _JSON,
         ".gemini/settings.json",
         ".gemini/settings.json",
-        "start gemini (anew, if it runs); /mcp lists the tools",
+        "start gemini (restart it if it runs); /mcp lists the tools",
         names=("command", "env", "httpUrl", "headers"),
         extra={"timeout": MAX_CALL_SECONDS * 1000},
-        moved=_variable("GEMINI_CLI_HOME"),
+        directory=_variable("GEMINI_CLI_HOME"),
         trust={"trust": True},
     ),
     "goose": Client(
         "goose",
-        Place(".yaml", ("extensions",), NAME),
+        EntryLocation(".yaml", ("extensions",), NAME),
         "config.yaml",
         "",
-        "start goose session (anew, if it runs)",
+        "start goose session (restart it if it runs)",
         names=("cmd", "envs", "uri", "headers"),
         kinds=("type", "stdio", "streamable_http"),
         extra={
@@ -161,7 +164,7 @@ CLIENTS: Mapping[str, Client] = {
             "description": "The Jupyter notebook that is open, its variables, shell and browser",
             "timeout": MAX_CALL_SECONDS,
         },
-        moved=_goose_directory,
+        directory=_goose_directory,
     ),
     "cursor": Client(
         "Cursor",
@@ -172,27 +175,27 @@ CLIENTS: Mapping[str, Client] = {
     ),
     "vscode": Client(
         "VS Code",
-        Place(".json", ("servers",), NAME),
+        EntryLocation(".json", ("servers",), NAME),
         "Code/User/mcp.json",
         ".vscode/mcp.json",
         f"run the command MCP: List Servers, start {NAME}, and open an agent's chat",
         kinds=_TYPED,
-        moved=_settings_directory,
+        directory=_settings_directory,
     ),
     "jupyter-ai": Client(
         "Jupyter AI",
-        Place(".json", ("mcp_servers",), NAME, listed=True),
+        EntryLocation(".json", ("mcp_servers",), NAME, listed=True),
         "",
         ".jupyter/mcp_settings.json",
         "open a new chat of a persona in this directory, or below it",
-        finish=_as_acp_does,
+        finish=_acp_entry,
     ),
     "openhands": Client(
         "OpenHands",
         _JSON,
         ".openhands/mcp.json",
         "",
-        "start openhands (anew, if it runs); /mcp lists the tools",
+        "start openhands (restart it if it runs); /mcp lists the tools",
         kinds=("transport", "stdio", "http"),
     ),
 }

@@ -1,8 +1,7 @@
-"""One entry in the text of a configuration file: set or removed, and nothing else changed.
+"""One entry in a configuration file: set or removed, without changing anything else.
 
-Comments, order and layout of a person's file are theirs, so an entry is cut out of the text
-or put into it, and the result is read again: unless it differs from before in that entry
-alone, nothing is done.
+Comments, order and layout of a person's file are kept: the entry is cut out of the text or
+inserted, and the result is parsed again. If more than the entry differs, the file is not changed.
 """
 
 from __future__ import annotations
@@ -22,15 +21,14 @@ OURS = frozenset(
         *("http_headers", "headers", "cmd", "envs", "uri"),
     )
 )
-"""Parts of an entry that say how we are reached; what else there is may be a person's."""
-
+"""Keys of an entry that we write; others may be a person's."""
 
 _FORMATS: dict[str, Any] = {".json": json_text, ".toml": toml_text, ".yaml": yaml_text}
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where an entry is in a kind of file; listed ones have their names in them, or are names."""
+class EntryLocation:
+    """Location of an entry in a file: in a section, which is a mapping, or a list if ``listed``."""
 
     suffix: str
     section: tuple[str, ...]
@@ -39,34 +37,34 @@ class Place:
 
     @property
     def format(self) -> Any:
-        """The module that reads and changes texts of the files' format."""
+        """Module that reads and edits the file's format."""
         return _FORMATS[self.suffix]
 
     def read(self, text: str) -> tuple[Any, list[Any] | dict[str, Any]]:
-        """What a text holds, and the entries in it; ConfigError if they are not to be found."""
+        """Parse a text; return it with the entries of the section, or raise ConfigError."""
         try:
             document = self.format.load(text)
-        except (ValueError, RecursionError) as problem:
+        except (ValueError, RecursionError) as error:
             kind = self.suffix[1:].upper()
-            raise ConfigError(f"it is no valid {kind}: {problem}") from problem
-        found: Any = document
+            raise ConfigError(f"it is not valid {kind}: {error}") from error
+        entries: Any = document
         for key in self.section:
-            found = found.get(key) if isinstance(found, dict) else found
-            found = {} if found is None else found
-        found = [] if self.listed and found == {} else found
-        if not isinstance(found, list if self.listed else dict):
+            entries = entries.get(key) if isinstance(entries, dict) else entries
+            entries = {} if entries is None else entries
+        entries = [] if self.listed and entries == {} else entries
+        if not isinstance(entries, list if self.listed else dict):
             raise ConfigError(f"{'.'.join(self.section)} in it does not hold servers")
-        return document, found
+        return document, entries
 
     def entry(self, entries: list[Any] | dict[str, Any]) -> Any:
-        """Our entry among others, {} if there is none."""
+        """Return our entry, {} if there is none."""
         if isinstance(entries, list):
             return next((each for each in entries if self._is_ours(each)), {})
-        found = entries.get(self.name)
-        return found if isinstance(found, dict) else {}
+        entry = entries.get(self.name)
+        return entry if isinstance(entry, dict) else {}
 
     def others(self, entries: list[Any] | dict[str, Any]) -> list[Any] | dict[str, Any]:
-        """The entries without ours."""
+        """Return the entries without ours."""
         if isinstance(entries, list):
             return [each for each in entries if not self._is_ours(each)]
         return {name: each for name, each in entries.items() if name != self.name}
@@ -75,17 +73,17 @@ class Place:
         return (entry.get("name") if isinstance(entry, dict) else entry) == self.name
 
 
-def show_entry(place: Place, entry: Mapping[str, Any]) -> str:
-    """An entry as it stands in a file that has nothing else."""
-    if place.listed:
-        return str(place.format.dump(place.section, [entry]))
-    return str(place.format.dump([*place.section, place.name], entry))
+def show_entry(location: EntryLocation, entry: Mapping[str, Any]) -> str:
+    """Return the text of a file with nothing but an entry."""
+    if location.listed:
+        return str(location.format.dump(location.section, [entry]))
+    return str(location.format.dump([*location.section, location.name], entry))
 
 
-def notebook_of(place: Place, text: str) -> str:
-    """The notebook that our entry in a text names, "" if there is no entry or no notebook."""
+def notebook_of(location: EntryLocation, text: str) -> str:
+    """Return the notebook that our entry in a text names, or ""."""
     try:
-        entry = place.entry(place.read(text)[1])
+        entry = location.entry(location.read(text)[1])
     except ConfigError:
         return ""
     words = [str(word) for value in entry.values() if isinstance(value, list) for word in value]
@@ -93,61 +91,61 @@ def notebook_of(place: Place, text: str) -> str:
 
 
 def set_entry(
-    place: Place, text: str, entry: Mapping[str, Any] | str, decided: Iterable[str] = ()
+    location: EntryLocation, text: str, entry: Mapping[str, Any] | str, decided: Iterable[str] = ()
 ) -> str:
-    """The text of a file with an entry, in which what a person has set stays unless ``decided``."""
-    document, entries = place.read(text)
-    old = place.entry(entries)
-    wanted: Any = entry
+    """Return a text with an entry; a person's additions to it stay, except for ``decided`` keys."""
+    document, entries = location.read(text)
+    old = location.entry(entries)
+    updated: Any = entry
     if not isinstance(entry, str):
-        wanted = {**entry, **{key: old[key] for key in old if key not in {*OURS, *decided}}}
-    if old == wanted:
+        updated = {**entry, **{key: old[key] for key in old if key not in {*OURS, *decided}}}
+    if old == updated:
         return text
     if isinstance(entries, list):
-        others = place.others(entries)
-        new = place.format.replace(text, place.section, [*others, wanted])
+        others = location.others(entries)
+        new = location.format.replace(text, location.section, [*others, updated])
     else:
-        new = place.format.replace(text, [*place.section, place.name], wanted)
-    return _checked(place, new, document, wanted)
+        new = location.format.replace(text, [*location.section, location.name], updated)
+    return _checked(location, new, document, updated)
 
 
-def remove_entry(place: Place, text: str) -> str:
-    """The text of a configuration file without the entry; ConfigError as for ``set_entry``."""
-    document, entries = place.read(text)
-    if place.others(entries) == entries:
+def remove_entry(location: EntryLocation, text: str) -> str:
+    """Return a text without the entry, or raise ConfigError."""
+    document, entries = location.read(text)
+    if location.others(entries) == entries:
         return text
     if isinstance(entries, list):
-        new = place.format.replace(text, place.section, place.others(entries))
+        new = location.format.replace(text, location.section, location.others(entries))
     else:
-        new = place.format.remove(text, [*place.section, place.name])
-    return _checked(place, new, document, {})
+        new = location.format.remove(text, [*location.section, location.name])
+    return _checked(location, new, document, {})
 
 
-def _checked(place: Place, text: str, before: Any, wanted: Any) -> str:
-    """A changed text, if it holds the entry that is wanted and else what it held before."""
+def _checked(location: EntryLocation, text: str, before: Any, expected: Any) -> str:
+    """Return a changed text if only the entry differs, or raise ConfigError."""
     try:
-        after, entries = place.read(text)
-        same = _without(place, after) == _without(place, before)
-        if same and place.entry(entries) == wanted:
+        after, entries = location.read(text)
+        same = _without(location, after) == _without(location, before)
+        if same and location.entry(entries) == expected:
             return text
     except (ConfigError, KeyError, IndexError, AssertionError):
         pass
     raise ConfigError(
-        f"{'.'.join(place.section)} in it is written in a way that cannot be changed without "
-        "touching more than our entry; change it by hand, with what --print shows"
+        f"{'.'.join(location.section)} in it cannot be edited without changing more than our "
+        "entry; edit it by hand, with the output of --print"
     )
 
 
-def _without(place: Place, document: Any) -> Any:
-    """A document without our entry, and without sections that hold nothing."""
+def _without(location: EntryLocation, document: Any) -> Any:
+    """Return a document without our entry and without empty sections."""
 
-    def bare(part: Any, keys: Sequence[str]) -> Any:
+    def pruned(part: Any, keys: Sequence[str]) -> Any:
         if not keys:
-            return place.others(part or ([] if place.listed else {}))
+            return location.others(part or ([] if location.listed else {}))
         if not isinstance(part, dict):
             return part
-        inner = bare(part.get(keys[0]), keys[1:])
+        inner = pruned(part.get(keys[0]), keys[1:])
         rest = {key: each for key, each in part.items() if key != keys[0]}
         return {**rest, keys[0]: inner} if inner else rest
 
-    return bare(document or {}, place.section)
+    return pruned(document or {}, location.section)

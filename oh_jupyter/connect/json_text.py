@@ -1,4 +1,4 @@
-"""JSON with comments, as editors keep it: where the members of its objects are."""
+"""JSON with comments, as editors use it: edits of one value in a text."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SPACE = re.compile(r"\s*")
 
 
 def load(text: str) -> Any:
-    """What a text holds; an empty one an empty object. ValueError if it is no JSON."""
+    """Parse a text, an empty one as {}; raise ValueError if it is malformed."""
     plain = _plain(text)
     return json.loads(plain) if plain.strip() else {}
 
 
 def dump(section: Sequence[str], value: Any) -> str:
-    """A text that holds a value alone, below the keys of a section."""
+    """Return a text with nothing but a value below the keys of a section."""
     for key in reversed(section):
         value = {key: value}
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
@@ -29,7 +29,7 @@ def dump(section: Sequence[str], value: Any) -> str:
 
 @dataclass(frozen=True)
 class _Part:
-    """A value in a text: where it begins and ends, and of an object its members by key."""
+    """Range of a value in a text, and the members of an object by key."""
 
     start: int
     end: int
@@ -38,7 +38,7 @@ class _Part:
 
 
 def replace(text: str, section: Sequence[str], value: Any) -> str:
-    """The text with another value below the keys, made where they are not yet."""
+    """Return the text with a new value below the keys, adding missing ones."""
     if not _plain(text).strip():
         return text + dump(section, value)
     part, keys = _parse(text), list(section)
@@ -53,19 +53,19 @@ def replace(text: str, section: Sequence[str], value: Any) -> str:
 
 
 def remove(text: str, section: Sequence[str]) -> str:
-    """The text without what is below the keys."""
+    """Return the text without the member that the keys lead to."""
     holder = _parse(text)
     for key in section[:-1]:
         holder = holder.members[key]
     plain, key = _plain(text, commas=True), section[-1]
-    if len(holder.members) == 1 and _plain(text) == text:  # there are no comments
+    if len(holder.members) == 1 and _plain(text) == text:  # without comments
         return f"{text[: holder.start]}{{}}{text[holder.end :]}"
     start, end = holder.member_starts[key], holder.members[key].end
     following = _SPACE.match(plain, end)
     assert following is not None
     if plain[following.end()] == ",":
         end = following.end() + 1
-    else:  # the last one: the comma before it goes along, what stands between stays
+    else:  # the last one: remove the comma before it, keep what is in between
         before = plain[:start].rstrip()
         if before.endswith(","):
             comma = len(before) - 1
@@ -75,7 +75,7 @@ def remove(text: str, section: Sequence[str]) -> str:
 
 
 def _without_line(text: str, start: int, end: int) -> str:
-    """The text without a stretch, and without the line that it leaves empty."""
+    """Remove a range of the text, and the line if that becomes empty."""
     line_start = text.rfind("\n", 0, start) + 1
     line_end = text.find("\n", end)
     rest = text[end : line_end if line_end >= 0 else len(text)]
@@ -92,8 +92,8 @@ def _insert(text: str, holder: _Part, key: str, value: Any) -> str:
         outer = _indent_of_line(text, holder.start)
         indent = outer + _unit(text)
         member = _member(key, value, indent, _unit(text), newline)
-        kept = inner.rstrip() if inner.strip() else ""
-        body = f"{kept}{newline}{indent}{member}{newline}{outer}"
+        comments = inner.rstrip() if inner.strip() else ""
+        body = f"{comments}{newline}{indent}{member}{newline}{outer}"
         return text[: holder.start + 1] + body + text[holder.end - 1 :]
     last = max(part.end for part in holder.members.values())
     close = holder.end - 1
@@ -131,16 +131,16 @@ def _indent_of_line(text: str, position: int) -> str:
 
 
 def _unit(text: str) -> str:
-    """What a text is indented by at each level."""
-    found = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
-    return found[1] if found else "  "
+    """Return the indentation of one level."""
+    match = re.search(r"^([ \t]+)\S", text, re.MULTILINE)
+    return match[1] if match else "  "
 
 
 def _plain(text: str, commas: bool = False) -> str:
-    """The text with spaces for comments and, unless asked for, for commas before a bracket."""
+    """Blank out comments, and trailing commas unless they are to stay."""
 
-    def blank(found: re.Match[str]) -> str:
-        return re.sub(r"[^\r\n]", " ", found[0]) if found[1] else found[0]
+    def blank(match: re.Match[str]) -> str:
+        return re.sub(r"[^\r\n]", " ", match[0]) if match[1] else match[0]
 
     bare = _COMMENT.sub(blank, text)
     bare = " " + bare[1:] if bare.startswith("\ufeff") else bare

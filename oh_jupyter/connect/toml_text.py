@@ -1,4 +1,7 @@
-"""TOML: the tables of one entry in a text."""
+"""TOML: edits of one table in a text.
+
+tomlkit would move the comment before the next table, and mix line ends.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +17,12 @@ _ANY_HEADER = re.compile(r"^[ \t]*\[")
 
 
 def load(text: str) -> dict[str, Any]:
-    """What a text holds. ValueError if it is no TOML."""
+    """Parse a text; raise ValueError if it is malformed."""
     return tomllib.loads(text.removeprefix("\ufeff").replace("\r\n", "\n"))
 
 
 def dump(section: Sequence[str], value: Mapping[str, Any]) -> str:
-    """A text that holds the table of an entry alone, and the tables in it."""
+    """Return a text with nothing but a table, and the tables in it."""
     lines = [f"[{'.'.join(map(_key, section))}]"]
     tables = {name: part for name, part in value.items() if isinstance(part, Mapping)}
     small = {name for name, part in tables.items() if not _holds_tables(part)}
@@ -33,54 +36,54 @@ def dump(section: Sequence[str], value: Mapping[str, Any]) -> str:
 
 
 def replace(text: str, section: Sequence[str], value: Mapping[str, Any]) -> str:
-    """The text with another table of that name: where it was, or at the end."""
-    lines, found = _lines(text), _found(text, section)
+    """Return the text with a new table in place of the old one, or at the end."""
+    lines, old = _lines(text), _table_lines(text, section)
     newline = "\r\n" if "\r\n" in text else "\n"
     table = dump(section, value).replace("\n", newline)
-    if found:
-        kept = [line for number, line in enumerate(lines) if number not in found]
-        place = len([number for number in range(min(found)) if number not in found])
-        return "".join([*kept[:place], table, *kept[place:]])
+    if old:
+        others = [line for number, line in enumerate(lines) if number not in old]
+        position = len([number for number in range(min(old)) if number not in old])
+        return "".join([*others[:position], table, *others[position:]])
     if text and not text.endswith("\n"):
         text += newline
     return text + (newline if text.strip() else "") + table
 
 
 def remove(text: str, section: Sequence[str]) -> str:
-    """The text without the tables of that name, and the empty line before them."""
-    lines, found = _lines(text), _found(text, section)
-    if found and min(found) > 0 and not lines[min(found) - 1].strip():
-        found.add(min(found) - 1)
-    return "".join(line for number, line in enumerate(lines) if number not in found)
+    """Return the text without a table, its subtables, and the empty line before them."""
+    lines, old = _lines(text), _table_lines(text, section)
+    if old and min(old) > 0 and not lines[min(old) - 1].strip():
+        old.add(min(old) - 1)
+    return "".join(line for number, line in enumerate(lines) if number not in old)
 
 
 def _lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+$", text)
 
 
-def _found(text: str, section: Sequence[str]) -> set[int]:
-    """Numbers of the lines of a table and of those below it, without what leads to the next."""
-    found: set[int] = set()
+def _table_lines(text: str, section: Sequence[str]) -> set[int]:
+    """Return the line numbers of a table and its subtables, without the next one's comments."""
+    numbers: set[int] = set()
     inside: list[int] = []
     lines = _lines(text)
     for number, line in enumerate([*lines, "["]):
         if _ANY_HEADER.match(line) and not _within_value(lines, number):
-            # Comments and empty lines before a header are the next table's.
+            # Comments and empty lines before a header belong to it.
             while inside and (
                 not lines[inside[-1]].strip() or lines[inside[-1]].lstrip()[0] == "#"
             ):
                 inside.pop()
-            found.update(inside)
+            numbers.update(inside)
             header = _HEADER.match(line.rstrip())
             name = _names(header[1]) if header else []
             inside = [number] if name[: len(section)] == list(section) else []
         elif inside:
             inside.append(number)
-    return found
+    return numbers
 
 
 def _within_value(lines: list[str], number: int) -> bool:
-    """Whether a line that looks like a header belongs to a list or a text of several lines."""
+    """Return whether an apparent header is part of a multi-line list or string."""
     try:
         tomllib.loads("".join(lines[:number]).removeprefix("\ufeff").replace("\r\n", "\n"))
     except ValueError:
@@ -90,12 +93,12 @@ def _within_value(lines: list[str], number: int) -> bool:
 
 def _names(dotted: str) -> list[str]:
     try:
-        found: Any = tomllib.loads(f"{dotted} = 0")
+        part: Any = tomllib.loads(f"{dotted} = 0")
     except ValueError:
         return []
     names = []
-    while isinstance(found, dict):
-        ((name, found),) = found.items()
+    while isinstance(part, dict):
+        ((name, part),) = part.items()
         names.append(name)
     return names
 
@@ -115,7 +118,7 @@ def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, str):
-        # JSON escapes as TOML does, but for this one.
+        # JSON escapes like TOML, except for this one.
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     if isinstance(value, bool | int | float):
         return str(value).lower()

@@ -1,4 +1,4 @@
-"""YAML in block style, as programs write it: one entry of a top-level mapping in a text."""
+"""YAML in block style, as programs write it: edits of one entry of a top-level mapping."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ _TOP_KEY = r"^{key}[ \t]*:(?P<value>[^\r\n]*)\r?$"
 
 
 def load(text: str) -> Any:
-    """What a text holds; an empty one an empty mapping. ValueError if it is no YAML."""
+    """Parse a text, an empty one as {}; raise ValueError if it is malformed."""
     import yaml
 
     try:
         return yaml.safe_load(text) or {}
-    except yaml.YAMLError as problem:
-        raise ValueError(" ".join(str(problem).split())) from problem
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from error
 
 
 def dump(section: Sequence[str], value: Mapping[str, Any]) -> str:
-    """A text that holds an entry alone, below the keys of a section."""
+    """Return a text with nothing but an entry below the keys of a section."""
     import yaml
 
     nested: Any = dict(value)
@@ -30,7 +30,7 @@ def dump(section: Sequence[str], value: Mapping[str, Any]) -> str:
 
 
 def replace(text: str, section: Sequence[str], value: Mapping[str, Any]) -> str:
-    """The text with another entry of that name: where it was, or as the section's last."""
+    """Return the text with a new entry in place of the old one, or as the section's last."""
     holder, name = section
     newline = "\r\n" if "\r\n" in text else "\n"
     header = _header(text, holder)
@@ -45,15 +45,15 @@ def replace(text: str, section: Sequence[str], value: Mapping[str, Any]) -> str:
     indent = next((_indent(lines[numbers[0]]) for numbers in entries.values()), 2)
     entry = dump([name], value).splitlines()
     new = [" " * indent + line + newline for line in entry]
-    found = entries.get(name)
-    first, last = (found[0], found[-1] + 1) if found else (_end(lines, block),) * 2
+    old = entries.get(name)
+    first, last = (old[0], old[-1] + 1) if old else (_end(lines, block),) * 2
     if first and not lines[first - 1].endswith("\n"):
         lines[first - 1] += newline
     return "".join([*lines[:first], *new, *lines[last:]])
 
 
 def remove(text: str, section: Sequence[str]) -> str:
-    """The text without an entry; a section that it leaves empty says so."""
+    """Return the text without an entry; an empty section becomes {}."""
     holder, name = section
     lines, block = _block(text, holder)
     entries = _entries(lines, block)
@@ -72,7 +72,7 @@ def _header(text: str, key: str) -> re.Match[str] | None:
 
 
 def _block(text: str, holder: str) -> tuple[list[str], range]:
-    """The lines of a text, and which of them are below a top-level key."""
+    """Return the lines of a text, and the range of those below a top-level key."""
     lines = text.splitlines(keepends=True)
     header = _header(text, holder)
     start = 0 if header is None else text.count("\n", 0, header.start()) + 1
@@ -83,7 +83,7 @@ def _block(text: str, holder: str) -> tuple[list[str], range]:
 
 
 def _end(lines: list[str], block: range) -> int:
-    """Where the last line of a block ends that is not empty and no comment of what follows."""
+    """Return the end of a block without trailing empty lines and comments of the next key."""
     end = block.stop
     while end > block.start and (not lines[end - 1].strip() or lines[end - 1][0] == "#"):
         end -= 1
@@ -91,7 +91,7 @@ def _end(lines: list[str], block: range) -> int:
 
 
 def _entries(lines: list[str], block: range) -> dict[str, range]:
-    """The lines of each entry of a block by its name."""
+    """Return the line numbers of each entry of a block by name."""
     indents = [_indent(lines[number]) for number in block if _content(lines[number])]
     entries: dict[str, range] = {}
     name, first, last = "", 0, 0

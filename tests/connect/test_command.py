@@ -61,9 +61,9 @@ def test_each_client_has_its_file_and_shape(place: Any, client: str, scope: int)
         place.written(client, option, "--notebook", "a b.ipynb", "--print")
     )
     assert printed == document
-    assert "is removed" in place.written(client, option, "--remove")
+    assert "removed oh-jupyter" in place.written(client, option, "--remove")
     assert "oh-jupyter" not in file.read_text()
-    assert "there is no oh-jupyter" in place.written(client, option, "--remove")
+    assert "no oh-jupyter in" in place.written(client, option, "--remove")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the files are elsewhere")
@@ -71,7 +71,7 @@ def test_each_client_has_its_file_and_shape(place: Any, client: str, scope: int)
 def test_a_trusted_server_is_asked_about_in_one_place(place: Any, scope: int) -> None:
     folder, option = (place.home, place.project)[scope], ("--user", "--project")[scope]
     said = place.written("codex", option, "--trust")
-    assert "JupyterLab does, as the setting confirmation says" in said
+    assert "JupyterLab does, by the setting confirmation" in said
     codex = tomllib.loads((folder / ".codex" / "config.toml").read_text())
     assert codex["mcp_servers"]["oh-jupyter"]["default_tools_approval_mode"] == "approve"
     settings = folder / ".gemini" / "settings.json"
@@ -100,7 +100,7 @@ def test_every_client_is_tested_here() -> None:
 
 
 def test_a_token_without_an_address_is_refused(place: Any) -> None:
-    assert "add --url" in place.refused("claude", "--token", "bad")
+    assert "--token needs --url" in place.refused("claude", "--token", "bad")
     assert everything(place) == {}
 
 
@@ -151,17 +151,17 @@ def test_wrong_input_is_one_line_and_changes_nothing(place: Any) -> None:
     broken = place.home / ".codex" / "config.toml"
     broken.parent.mkdir()
     broken.write_text("model = ")
-    assert "is left as it was: it is no valid TOML" in place.refused("codex")
-    assert "is left as it was" in place.refused("codex", "--remove")
+    assert "is unchanged: it is not valid TOML" in place.refused("codex")
+    assert "is unchanged" in place.refused("codex", "--remove")
     (place.home / ".claude.json").write_bytes(b"\xff\xfe")
     assert "cannot be read" in place.refused("claude")
     (place.home / ".gemini").write_text("no folder")
-    assert "is left as it was" in place.refused("gemini")
+    assert "is unchanged" in place.refused("gemini")
     folder = place.home / ".cursor" / "mcp.json"
     folder.mkdir(parents=True)
     assert "cannot be read" in place.refused("cursor")
     before = everything(place)
-    assert "is no address" in place.refused("openhands", "--url", "somewhere")
+    assert "is not the address" in place.refused("openhands", "--url", "somewhere")
     assert "cannot be reached" in place.refused("openhands", "--url", "http://127.0.0.1:9")
     assert everything(place) == before
     assert broken.read_text() == "model = "

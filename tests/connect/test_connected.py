@@ -72,7 +72,7 @@ def test_a_variable_is_changed(place: Any, running: dict[str, str], record_prope
     assert asyncio.run(talk()).startswith("42")
     said = place.written("claude", "--project", JUPYTER_RUNTIME_DIR=running["runtime"])
     assert "It replaces the entry for open.ipynb" in said
-    assert "It works in open.ipynb, the only open notebook" in said
+    assert "It uses the only open notebook, open.ipynb" in said
     assert f"/kernels/{running['kernel']} answers" in said
     refused = place.refused(
         *("claude", "--notebook", "renamed.ipynb"), JUPYTER_RUNTIME_DIR=running["runtime"]
@@ -88,7 +88,7 @@ def test_an_address_is_written_with_the_token_for_its_owner_alone(
 ) -> None:
     address = f"{running['url']}/lab?token={TOKEN}"
     said = place.written("cursor", "--url", address, "--notebook", "open.ipynb")
-    assert "keep the file to yourself" in said
+    assert "keep the file private" in said
     file: Path = place.home / ".cursor" / "mcp.json"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     entry = json.loads(file.read_text())["mcpServers"]["oh-jupyter"]

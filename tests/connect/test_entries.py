@@ -8,13 +8,13 @@ import tomllib
 import pytest
 import yaml
 
-from oh_jupyter.connect.entries import Place, remove_entry, set_entry
+from oh_jupyter.connect.entries import EntryLocation, remove_entry, set_entry
 from oh_jupyter.errors import ConfigError
 
-JSON = Place(".json", ("mcpServers",), "ours")
-LISTED = Place(".json", ("mcp_servers",), "ours", listed=True)
-TOML = Place(".toml", ("mcp_servers",), "ours")
-YAML = Place(".yaml", ("extensions",), "ours")
+JSON = EntryLocation(".json", ("mcpServers",), "ours")
+LISTED = EntryLocation(".json", ("mcp_servers",), "ours", listed=True)
+TOML = EntryLocation(".toml", ("mcp_servers",), "ours")
+YAML = EntryLocation(".yaml", ("extensions",), "ours")
 ENTRY = {"command": "/bin/x", "args": ["mcp", "--notebook", 'ä "b".ipynb'], "env": {"A": "1"}}
 
 COMMENTED = """\
@@ -70,7 +70,9 @@ TEXTS = [
 
 
 @pytest.mark.parametrize(("place", "text"), TEXTS)
-def test_an_entry_is_added_once_and_taken_away_without_a_trace(place: Place, text: str) -> None:
+def test_an_entry_is_added_once_and_taken_away_without_a_trace(
+    place: EntryLocation, text: str
+) -> None:
     document, _ = place.read(text)
     added = set_entry(place, text, {"name": "ours", **ENTRY} if place.listed else ENTRY)
     _, entries = place.read(added)
@@ -86,7 +88,7 @@ def test_an_entry_is_added_once_and_taken_away_without_a_trace(place: Place, tex
 
 
 @pytest.mark.parametrize(("place", "text"), [(JSON, COMMENTED), (TOML, TABLES), (YAML, BLOCKS)])
-def test_comments_order_and_layout_stay(place: Place, text: str) -> None:
+def test_comments_order_and_layout_stay(place: EntryLocation, text: str) -> None:
     added = set_entry(place, text, ENTRY)
     lines = iter(added.splitlines())
     assert all(any(line == kept for line in lines) for kept in text.splitlines())
@@ -132,7 +134,7 @@ def test_what_a_person_added_to_the_entry_stays() -> None:
         (YAML, "extensions: &x\n  a: {}\nb: *y\n"),
     ],
 )
-def test_what_cannot_be_changed_alone_is_refused(place: Place, text: str) -> None:
+def test_what_cannot_be_changed_alone_is_refused(place: EntryLocation, text: str) -> None:
     with pytest.raises(ConfigError) as refused:
         set_entry(place, text, ENTRY)
     assert "\n" not in str(refused.value).strip() or place is YAML

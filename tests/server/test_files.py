@@ -146,7 +146,7 @@ REFUSED = [
     ("no name", form("..", b"x"), {}, 400, "is not a valid file name"),
     ("no file part", form("a", b"x", field="other"), {}, 422, "no complete file"),
     ("cut off", form("a", b"x")[:-20], {}, 422, "no complete file"),
-    ("no form", b"rubbish", {}, 422, "form cannot be read"),
+    ("no form", b"rubbish", {}, 422, "form cannot be parsed"),
     ("no boolean", form("a", b"x"), {"recursive": "maybe"}, 422, "must be true or false"),
 ]
 

@@ -296,7 +296,7 @@ def test_a_megabyte_both_ways_and_more_than_a_gateway_takes(ours, tmp_path) -> N
     assert ours.act("read", path=file)[1]["content"] == MEGABYTE
     status, answer = ours.act("write", path=file, content=MEGABYTE * 11)
     assert status == 413
-    assert "gateway takes" in answer["detail"]
+    assert "gateway accepts" in answer["detail"]
     assert Path(file).read_text() == MEGABYTE
 
 

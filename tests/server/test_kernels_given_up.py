@@ -157,7 +157,7 @@ async def test_the_pause_between_attempts_grows_and_ends() -> None:
         assert await kernel.start() == kernel.id == "1"
         told = str(kernel.failed("died"))
         assert kernel.id is None
-        pauses.append(int(told.rpartition("may be in ")[2].partition(" s")[0]))
+        pauses.append(int(told.rpartition("possible in ")[2].partition(" s")[0]))
         now += pauses[-1] - 0.1
         with pytest.raises(KernelDiedError, match="The next attempt is possible in 1 s"):
             await kernel.start()
